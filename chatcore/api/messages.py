@@ -1,0 +1,76 @@
+"""Messages: the whole history in pages, one more said, many imported."""
+
+from uuid import UUID
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatcore import history
+from chatcore.api import limits
+from chatcore.api.problems import Invalid, Problem, TooLarge
+from chatcore.api.serializers import ImportedSerializer, ImportSerializer, MessageSerializer
+from chatcore.api.sessions import owned
+from chatcore.api.turns import MESSAGE_SCHEMA, post_message
+from chatcore.api.wire import ImportBody
+from chatcore.models import Message
+
+ORDERS = {"asc": "seq", "desc": "-seq"}
+
+
+class Messages(GenericAPIView[Message]):
+    """A session's messages, the compacted ones too."""
+
+    serializer_class = MessageSerializer
+
+    @extend_schema(
+        operation_id="list_messages",
+        parameters=[OpenApiParameter("order", str, enum=sorted(ORDERS), default="asc")],
+        responses=MessageSerializer(many=True),
+    )
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """A page of messages, by `seq`."""
+        session = owned(request, session_id)
+        order = request.query_params.get("order", "asc")
+        if order not in ORDERS:
+            raise Invalid("order", "Either asc or desc.")
+        rows = Message.objects.filter(session=session).prefetch_related("attachments").order_by(ORDERS[order])
+        page = self.paginate_queryset(rows)
+        shown = MessageSerializer(page, many=True, context={"boundary": session.compact_boundary_seq})
+        return self.get_paginated_response(shown.data)
+
+    @MESSAGE_SCHEMA
+    def post(self, request: Request, session_id: UUID) -> Response | StreamingHttpResponse:
+        """Say something, and get it answered."""
+        return post_message(request, session_id)
+
+
+class Import(GenericAPIView[Message]):
+    """Another system's history."""
+
+    parser_classes = (ImportBody,)
+    serializer_class = ImportSerializer
+
+    @extend_schema(operation_id="import_messages", responses={201: ImportedSerializer})
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Append messages, all or none, without calling a model."""
+        session = owned(request, session_id)
+        body = request.data
+        if not isinstance(body, dict) or set(body) != {"messages"}:
+            raise Invalid("messages", "The body is an object with `messages`, and nothing else.")
+        if isinstance(body["messages"], list) and len(body["messages"]) > limits.IMPORT_MESSAGES:
+            raise TooLarge(f"An import has at most {limits.IMPORT_MESSAGES:,} messages.")
+        try:
+            stored = history.import_messages(session, body["messages"])
+        except history.TooLong as long:
+            raise TooLarge(str(long)) from None
+        except history.NotImportable as wrong:
+            raise Invalid(wrong.field, wrong.detail) from None
+        except history.StillAnswering as running:
+            raise Problem(409, "turn_running", str(running), turn=str(running.turn_id)) from None
+        session.refresh_from_db(fields=["message_count"])
+        seqs = [message.seq for message in stored]
+        ends = {"first_seq": seqs[0], "last_seq": seqs[-1]} if seqs else {"first_seq": None, "last_seq": None}
+        return Response({"imported": len(seqs), **ends, "message_count": session.message_count}, status=201)

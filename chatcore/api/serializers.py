@@ -1,0 +1,332 @@
+"""What the API shows of sessions, messages, turns, models and tokens, and what it takes."""
+
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from chatcore import tools
+from chatcore.api import limits
+from chatcore.api.fields import Flag, Integer, Object, Strict, Text
+from chatcore.models import Attachment, Message, Session
+from models_registry.models import AiModel
+
+
+@extend_schema_field(str)
+class ModelName(serializers.Field):
+    """A language model by its name or `provider/name`; shown as `provider/name`."""
+
+    default_error_messages = {"unknown": "There is no usable language model of this name.", "invalid": "Not a valid string."}
+
+    def to_internal_value(self, data: Any) -> AiModel:
+        """The usable model of that name."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        model = AiModel.objects.named(data)
+        if model is None:
+            self.fail("unknown")
+        return model
+
+    def to_representation(self, value: AiModel) -> str:
+        """As `provider/name`, which is never ambiguous."""
+        return str(value)
+
+
+class Params(Object):
+    """What is sent to the provider beside the messages."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """`max_tokens` is ours to understand; the rest is the provider's."""
+        params = super().to_internal_value(data)
+        limit = params.get("max_tokens")
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+            raise serializers.ValidationError({"max_tokens": ["A whole number above zero."]})
+        return params
+
+
+class SessionSerializer(Strict, serializers.ModelSerializer[Session]):
+    """A conversation, and what the model sees of it now."""
+
+    title = Text(max_length=200, allow_blank=True, required=False)
+    model = ModelName(allow_null=True, required=False)
+    system_prompt = Text(max_bytes=limits.MESSAGE_BYTES, allow_blank=True, required=False)
+    policy = Text(max_length=64, allow_blank=True, required=False)
+    auto_compact = Flag(required=False)
+    tools = serializers.ListField(child=Text(max_length=128), allow_null=True, required=False, max_length=64)
+    params = Params(required=False)
+    pinned = Flag(required=False)
+    archived = Flag(required=False)
+
+    class Meta:
+        model = Session
+        fields = (
+            "id",
+            "title",
+            "model",
+            "system_prompt",
+            "policy",
+            "auto_compact",
+            "tools",
+            "params",
+            "pinned",
+            "archived",
+            "compacted_summary",
+            "compact_boundary_seq",
+            "compact_boundary_timestamp",
+            "context_version",
+            "message_count",
+            "created_at",
+            "updated_at",
+        )
+        read_only_fields = (
+            "compacted_summary",
+            "compact_boundary_seq",
+            "compact_boundary_timestamp",
+            "context_version",
+            "message_count",
+            "created_at",
+            "updated_at",
+        )
+
+    def validate_policy(self, name: str) -> str:
+        """Only a policy that whoever compacts knows; the settings say who that is."""
+        known = settings.CHATCORE["POLICIES"]
+        if name and known and name not in import_string(known)():
+            raise serializers.ValidationError("There is no compaction policy of this name.")
+        return name
+
+    def validate_tools(self, names: list[str] | None) -> list[str] | None:
+        """Only tools that are there."""
+        unknown = sorted(set(names or ()) - {tool.name for tool in tools.definitions()})
+        if unknown:
+            raise serializers.ValidationError(f"There is no tool called {', '.join(unknown)}.")
+        return names
+
+
+class ToolCallSerializer(Strict):
+    """A call of a tool; `arguments` is the JSON text that the model wrote."""
+
+    id = Text(max_length=255)
+    name = Text(max_length=128)
+    arguments = Text(allow_blank=True)
+
+
+class AttachmentSerializer(serializers.ModelSerializer[Attachment]):
+    """A file that came with a message, without its bytes."""
+
+    class Meta:
+        model = Attachment
+        fields = ("id", "name", "media_type", "size")
+        read_only_fields = fields
+
+
+class MessageSerializer(serializers.ModelSerializer[Message]):
+    """A stored message. Needs the session's boundary in the context, as `boundary`."""
+
+    tool_calls = ToolCallSerializer(many=True)
+    attachments = AttachmentSerializer(many=True)
+    compacted = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Message
+        fields = (
+            "id",
+            "seq",
+            "role",
+            "content",
+            "tool_calls",
+            "tool_call_id",
+            "tool_name",
+            "is_error",
+            "reasoning",
+            "attachments",
+            "status",
+            "model",
+            "pinned",
+            "token_count_input",
+            "token_count_output",
+            "token_count_cache_read",
+            "token_count_cache_write",
+            "token_estimate",
+            "original_chars",
+            "compacted",
+            "created_at",
+        )
+        read_only_fields = fields
+
+    def get_compacted(self, message: Message) -> bool:
+        """Whether the summary stands for it."""
+        return message.seq < (self.context.get("boundary") or 0)
+
+
+class NewMessageSerializer(Strict):
+    """What a user says."""
+
+    content = Text(max_bytes=limits.MESSAGE_BYTES)
+    stream = Flag(required=False, help_text="Answer with the turn's events.")
+
+
+class AnswerSerializer(serializers.Serializer[Any]):
+    """A turn that has ended."""
+
+    user_message = MessageSerializer()
+    assistant_message = MessageSerializer(allow_null=True, help_text="Null when the turn was cancelled before a word was said.")
+    tool_messages = MessageSerializer(many=True, help_text="The results of the tools that were called, in order.")
+    notices = serializers.ListField(child=serializers.CharField())
+
+
+class StartedTurnSerializer(serializers.Serializer[Any]):
+    """A turn that is being answered; follow `events`."""
+
+    turn = serializers.UUIDField()
+    session = serializers.UUIDField()
+    user_message = serializers.IntegerField()
+    events = serializers.CharField()
+
+
+class ImportedMessageSerializer(serializers.Serializer[Any]):
+    """A message of another system's history. System messages are kept for the record; what is sent is the session's system_prompt."""
+
+    closed = True
+    role = serializers.ChoiceField(Message.Role.choices)
+    content = serializers.CharField(required=False, allow_blank=True)
+    tool_calls = ToolCallSerializer(many=True, required=False)
+    tool_call_id = serializers.CharField(required=False, help_text="Of a tool's result: the call before it that it answers.")
+    tool_name = serializers.CharField(required=False)
+    is_error = serializers.BooleanField(required=False)
+    created_at = serializers.DateTimeField(required=False)
+
+
+class ImportSerializer(serializers.Serializer[Any]):
+    """At most 10,000 messages, oldest first."""
+
+    closed = True
+
+    messages = ImportedMessageSerializer(many=True)
+
+
+class ImportedSerializer(serializers.Serializer[Any]):
+    """What an import added."""
+
+    imported = serializers.IntegerField()
+    first_seq = serializers.IntegerField(allow_null=True)
+    last_seq = serializers.IntegerField(allow_null=True)
+    message_count = serializers.IntegerField()
+
+
+class CancelledSerializer(serializers.Serializer[Any]):
+    """Whether there was something to stop."""
+
+    cancelled = serializers.BooleanField()
+
+
+class SummarySerializer(Strict):
+    """The text that stands for the compacted messages."""
+
+    summary = Text(max_bytes=limits.MESSAGE_BYTES, required=False)
+    compacted_summary = Text(max_bytes=limits.MESSAGE_BYTES, required=False, help_text="The same, as the session calls it.")
+
+    def validate(self, attrs: dict[str, str]) -> dict[str, str]:
+        """One of the two names."""
+        if len(attrs) != 1:
+            raise serializers.ValidationError({"summary": ["Give it once, as summary or as compacted_summary."]})
+        return {"summary": next(iter(attrs.values()))}
+
+
+class ToolSerializer(serializers.Serializer[Any]):
+    """A tool as the model is told of it; `parameters` is a JSON schema."""
+
+    name = serializers.CharField()
+    description = serializers.CharField()
+    parameters = serializers.DictField()
+
+
+class SentMessageSerializer(serializers.Serializer[Any]):
+    """A message as it is sent; `seq` is null for what is not stored."""
+
+    seq = serializers.IntegerField(allow_null=True)
+    role = serializers.CharField()
+    content = serializers.CharField()
+    tool_calls = ToolCallSerializer(many=True)
+    tool_call_id = serializers.CharField()
+    tool_name = serializers.CharField()
+    is_error = serializers.BooleanField()
+
+
+class PreviewSerializer(serializers.Serializer[Any]):
+    """What the next request would send, before the user's next message is added."""
+
+    model = serializers.CharField()
+    context_version = serializers.IntegerField()
+    system = serializers.CharField()
+    messages = SentMessageSerializer(many=True)
+    tools = ToolSerializer(many=True)
+    max_tokens = serializers.IntegerField(allow_null=True)
+    params = serializers.DictField()
+
+
+class AiModelSerializer(serializers.ModelSerializer[AiModel]):
+    """A language model; an unknown window is null. Prices are per million tokens."""
+
+    id = serializers.CharField(source="__str__", help_text="provider/name")
+    provider = serializers.CharField(source="provider.name")
+    input_price = serializers.FloatField(allow_null=True)
+    output_price = serializers.FloatField(allow_null=True)
+
+    class Meta:
+        model = AiModel
+        fields = (
+            "id",
+            "name",
+            "provider",
+            "context_window_size",
+            "max_output_tokens",
+            "input_price",
+            "output_price",
+            "supports_tools",
+            "supports_images",
+            "policy",
+            "is_default",
+        )
+        read_only_fields = fields
+
+
+class NewTokenSerializer(Strict):
+    """How long a new token lives."""
+
+    expires_in_days = Integer(min_value=1, max_value=3650, allow_null=True, required=False, help_text="Null: until it is revoked.")
+
+
+class TokenSerializer(serializers.Serializer[Any]):
+    """An API token, of which only the beginning is kept readable."""
+
+    id = serializers.CharField(source="token_key", help_text="The token's first characters.")
+    created_at = serializers.DateTimeField(source="created")
+    expires_at = serializers.DateTimeField(source="expiry", allow_null=True)
+
+
+class CreatedTokenSerializer(TokenSerializer):
+    """A new token; `token` is shown this once."""
+
+    token = serializers.CharField()
+
+
+class HitSerializer(serializers.Serializer[Any]):
+    """A message that holds the words, and what stands around them."""
+
+    session = serializers.UUIDField(source="session_id")
+    message = serializers.IntegerField(source="message_id")
+    seq = serializers.IntegerField()
+    role = serializers.ChoiceField(Message.Role.choices)
+    snippet = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class HitsSerializer(serializers.Serializer[Any]):
+    """The best hits, all on one page."""
+
+    results = HitSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)

@@ -1,0 +1,108 @@
+"""Sessions: list, create, read, change, delete."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatcore import events, history
+from chatcore.api.problems import Invalid
+from chatcore.api.serializers import SessionSerializer
+from chatcore.models import Session
+from chatcore.truncation import clean_text
+from models_registry.models import AiModel
+
+FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def owned(request: Request, session_id: UUID) -> Session:
+    """The session, if it is the asker's; a 404 problem otherwise."""
+    mine = Session.objects.owned_by(request.user).select_related("model__provider")
+    return get_object_or_404(mine, pk=session_id)
+
+
+class Sessions(GenericAPIView[Session]):
+    """The asker's sessions, the one used last first."""
+
+    serializer_class = SessionSerializer
+
+    def get_queryset(self) -> QuerySet[Session]:
+        """As the query filters them."""
+        query = self.request.query_params
+        sessions = Session.objects.owned_by(self.request.user).select_related("model__provider").order_by("-updated_at", "-id")
+        words = clean_text(query.get("q", "")).strip()
+        if words:
+            sessions = sessions.filter(title__icontains=words)
+        for name in ("archived", "pinned"):
+            if name in query:
+                sessions = sessions.filter(**{name: _flag(name, query[name])})
+        return sessions
+
+    @extend_schema(
+        operation_id="list_sessions",
+        parameters=[
+            OpenApiParameter("q", str, description="Part of the title."),
+            OpenApiParameter("archived", bool),
+            OpenApiParameter("pinned", bool),
+        ],
+        responses=SessionSerializer(many=True),
+    )
+    def get(self, request: Request) -> Response:
+        """A page of sessions."""
+        page = self.paginate_queryset(self.get_queryset())
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @extend_schema(operation_id="create_session", responses={201: SessionSerializer})
+    def post(self, request: Request) -> Response:
+        """Begin a conversation, with the default language model if none is named."""
+        fields = self.get_serializer(data=request.data)
+        fields.is_valid(raise_exception=True)
+        session = fields.save(owner=request.user, model=fields.validated_data.get("model", AiModel.objects.default()))
+        return Response(self.get_serializer(session).data, status=201, headers={"Location": f"{request.path.rstrip('/')}/{session.pk}"})
+
+
+class OneSession(GenericAPIView[Session]):
+    """One session."""
+
+    serializer_class = SessionSerializer
+
+    @extend_schema(operation_id="read_session")
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """The session as it is."""
+        return Response(self.get_serializer(owned(request, session_id)).data)
+
+    @extend_schema(operation_id="change_session")
+    def patch(self, request: Request, session_id: UUID) -> Response:
+        """Change the given fields only; what runs beside it is not touched."""
+        session = owned(request, session_id)
+        fields = self.get_serializer(session, data=request.data, partial=True)
+        fields.is_valid(raise_exception=True)
+        change(session, fields.validated_data)
+        return Response(self.get_serializer(owned(request, session_id)).data)
+
+    @extend_schema(operation_id="delete_session", responses={204: None})
+    def delete(self, request: Request, session_id: UUID) -> Response:
+        """Delete the session and all that is in it, stopping the answer that is being given."""
+        history.delete_session(owned(request, session_id).pk)
+        return Response(status=204)
+
+
+def change(session: Session, fields: dict[str, Any]) -> None:
+    """Write these fields only, and tell open pages which."""
+    for name, value in fields.items():
+        setattr(session, name, value)
+    session.updated_at = timezone.now()
+    session.save(update_fields=[*fields, "updated_at"])
+    events.append(session.pk, ("session.updated", {"fields": sorted(fields)}))
+
+
+def _flag(name: str, given: str) -> bool:
+    if given.lower() not in FLAGS:
+        raise Invalid(name, "Either true or false.")
+    return FLAGS[given.lower()]

@@ -1,0 +1,30 @@
+"""The addresses of the API, each with and without a slash at its end; the name is the one's without."""
+
+from django.urls import path, re_path
+from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
+
+from chatcore.api import context, messages, registry, search, sessions, streams, tokens, turns
+from chatcore.api.nowhere import NothingHere
+
+ROUTES = {
+    "v1/sessions": sessions.Sessions,
+    "v1/sessions/<uuid:session_id>": sessions.OneSession,
+    "v1/sessions/<uuid:session_id>/messages": messages.Messages,
+    "v1/sessions/<uuid:session_id>/messages/import": messages.Import,
+    "v1/sessions/<uuid:session_id>/cancel": turns.Cancel,
+    "v1/sessions/<uuid:session_id>/events": streams.Events,
+    "v1/sessions/<uuid:session_id>/context/preview": context.Preview,
+    "v1/sessions/<uuid:session_id>/summary": context.Summary,
+    "v1/sessions/<uuid:session_id>/search": search.SearchSession,
+    "v1/search": search.SearchAll,
+    "v1/models": registry.Models,
+    "v1/tokens": tokens.Tokens,
+    "v1/tokens/<str:token_id>": tokens.OneToken,
+}
+
+urlpatterns = [
+    *(path(route + end, view.as_view()) for route, view in ROUTES.items() for end in ("", "/")),
+    path("schema/", SpectacularJSONAPIView.as_view(), name="schema"),
+    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    re_path("", NothingHere.as_view()),  # whatever else is under api/ is included before this file
+]

@@ -1,0 +1,58 @@
+"""What must hold of every stored session, whatever was killed; `chatcore verify` asks."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.db.models import Max
+from django.utils import timezone
+
+from chatcore.models import Message, Session, Turn
+from chatcore.truncation import cut_tool_result
+
+GRACE = timedelta(seconds=90)  # within which a dead process's turn is closed
+
+
+def violations(session: Session) -> Iterator[str]:
+    """Sentences on everything that does not hold; none when all does."""
+    yield from _counting(session)
+    yield from _context(session)
+    yield from _turns(session)
+    yield from _tool_results(session)
+
+
+def _counting(session: Session) -> Iterator[str]:
+    seqs = list(session.messages.order_by("seq").values_list("seq", flat=True))
+    if seqs and seqs[-1] > session.last_seq:
+        yield f"message {seqs[-1]} lies beyond last_seq {session.last_seq}"
+    if len(seqs) != session.message_count:
+        yield f"message_count says {session.message_count}, there are {len(seqs)}"
+    newest = session.events.aggregate(newest=Max("seq"))["newest"] or 0
+    if newest > session.last_event_seq:
+        yield f"event {newest} lies beyond last_event_seq {session.last_event_seq}"
+
+
+def _context(session: Session) -> Iterator[str]:
+    revision = session.revisions.order_by("-version").first()
+    if (revision.version if revision else 0) != session.context_version:
+        yield f"context_version is {session.context_version}, the newest revision {revision.version if revision else 0}"
+    elif revision and (revision.summary, revision.boundary_seq) != (session.compacted_summary, session.compact_boundary_seq):
+        yield f"the context differs from its revision {revision.version}"
+    if session.compact_boundary_seq is not None:
+        first = session.messages.filter(seq=session.compact_boundary_seq).first()
+        if first is None:
+            yield f"there is no message at the boundary {session.compact_boundary_seq}"
+        elif first.role == Message.Role.TOOL:
+            yield f"the boundary {session.compact_boundary_seq} parts a tool result from its call"
+
+
+def _turns(session: Session) -> Iterator[str]:
+    late = session.turns.filter(status=Turn.Status.RUNNING, lease_until__lt=timezone.now() - GRACE)
+    yield from (f"turn {turn.pk} is running without a process" for turn in late)
+    orphans = session.messages.filter(status=Message.Status.STREAMING).exclude(turn__status=Turn.Status.RUNNING)
+    yield from (f"message {message.seq} is streaming in no running turn" for message in orphans)
+
+
+def _tool_results(session: Session) -> Iterator[str]:
+    for seq, content in session.messages.filter(role=Message.Role.TOOL).values_list("seq", "content").iterator():
+        if cut_tool_result(content)[0] != content:
+            yield f"the tool result {seq} is longer than its limit"

@@ -1,0 +1,1 @@
+"""The embedded language model: its weights, its process and its rows in the registry."""

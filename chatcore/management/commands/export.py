@@ -1,0 +1,25 @@
+"""Write a session to standard output as JSON."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from chatcore import history
+from chatcore.models import Session
+
+
+class Command(BaseCommand):
+    help = "Write SESSION to standard output as JSON, which `import` reads."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("session", type=UUID, help="The session's id.")
+
+    def handle(self, *args: Any, session: UUID, **options: Any) -> None:
+        """One JSON object."""
+        try:
+            found = Session.objects.select_related("model__provider").get(pk=session)
+        except Session.DoesNotExist:
+            raise CommandError(f"There is no session {session}.") from None
+        self.stdout.write(json.dumps(history.export_session(found), ensure_ascii=False, indent=1))

@@ -1,0 +1,89 @@
+"""Everything on one machine: the database, the model registry, the embedded model, the worker and the web server."""
+
+import asyncio
+import errno
+import importlib.util
+import io
+import socket
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+
+from chatcore import children, sign_in
+from chatcore.local_model import register
+from chatcore.supervisor import supervise
+
+
+class Command(BaseCommand):
+    """Prepares, then supervises until Ctrl-C."""
+
+    help = "Run everything on one machine and print a one-time sign-in link; Ctrl-C stops all of it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1")
+        parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument("--no-local-model", action="store_true", help="leave the embedded language model out")
+        parser.add_argument("--workers", type=int, default=settings.Q_CLUSTER["workers"], help="job processes")
+
+    def handle(self, *, host: str, port: int, no_local_model: bool, workers: int, **options: Any) -> None:
+        _refuse_a_taken_port(host, port)
+        if workers < 1:
+            raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
+        self._prepare()
+        team = [children.web(host, port, on_answer=self._once(self._welcome(host, port))), children.worker(workers)]
+        if not no_local_model and self._model_is_installed():
+            team.append(children.local_model())
+        _let_go_of_the_database()
+        asyncio.run(supervise(team, say=self._say))
+
+    def _prepare(self) -> None:
+        call_command("migrate", verbosity=0, interactive=False)
+        call_command("createcachetable", verbosity=0)
+        call_command("sync_models", verbosity=0, stdout=io.StringIO())
+        register.withdraw()
+
+    def _welcome(self, host: str, port: int) -> str:
+        address = f"http://{children.reachable(host)}:{port}"
+        user = sign_in.administrator()
+        if user is None:
+            return f"Chatcore is up at {address}/ — no active superuser; `chatcore createsuperuser` makes one."
+        return f"Chatcore is up. Sign in, once and within 15 minutes: {address}/login/once/{sign_in.issue(user)}/"
+
+    def _once(self, line: str) -> Callable[[], None]:
+        """Print `line` the first time only: the web server answers again after each restart, the link works once."""
+        lines = [line]
+        return lambda: self._say(lines.pop()) if lines else None
+
+    def _model_is_installed(self) -> bool:
+        installed = importlib.util.find_spec("xllamacpp") is not None
+        if not installed:
+            self._say("The embedded language model is not installed (pip install 'chatcore[local-model]'); going on without it.")
+        return installed
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def _let_go_of_the_database() -> None:
+    """The supervisor needs it no more; its children have connections of their own."""
+    for connection in connections.all():
+        connection.close()
+        if "pool" in connection.settings_dict["OPTIONS"]:
+            connection.close_pool()  # type: ignore[attr-defined]
+
+
+def _refuse_a_taken_port(host: str, port: int) -> None:
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except (OSError, OverflowError) as error:
+        reason = "it is taken" if isinstance(error, OSError) and error.errno == errno.EADDRINUSE else error
+        raise CommandError(f"Cannot listen on {host} port {port}: {reason}. Choose another with --port.", returncode=2) from None

@@ -1,0 +1,244 @@
+"""Every setting, read from the environment in this one place; a bad value stops the start with a sentence that names it."""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import environ
+from cryptography.fernet import Fernet
+from django.core.exceptions import ImproperlyConfigured
+
+env = environ.Env()
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def _kept_secret(name: str, make: Any) -> str:
+    """Read a secret from the data folder, made there on first use and readable by its owner only."""
+    path = DATA_DIR / name
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        path.touch(mode=0o600)
+        path.write_text(make())
+        return path.read_text().strip()
+
+
+def _read(reader: Any, name: str, default: Any) -> Any:
+    try:
+        return reader(name, default=default)
+    except (ValueError, TypeError) as error:
+        raise ImproperlyConfigured(f"{name} has a value that cannot be used: {error}") from None
+
+
+def _read_choice(name: str, choices: list[str]) -> str:
+    """One of `choices`, the first when the variable is not set."""
+    value: str = _read(env.str, name, choices[0])
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
+    return value
+
+
+def _read_at_least(name: str, least: int, default: int) -> int:
+    value: int = _read(env.int, name, default)
+    if value < least:
+        raise ImproperlyConfigured(f"{name} is {value}; it must be at least {least}.")
+    return value
+
+
+DATA_DIR = Path(_read(env.str, "CHATCORE_DATA_DIR", "./var")).resolve()
+DATA_DIR.mkdir(parents=True, exist_ok=True)
+
+DEBUG = _read(env.bool, "CHATCORE_DEBUG", True)
+SECRET_KEY = _read(env.str, "CHATCORE_SECRET_KEY", "")
+if not SECRET_KEY:
+    if not DEBUG:
+        raise ImproperlyConfigured("CHATCORE_SECRET_KEY must be set when CHATCORE_DEBUG=0.")
+    SECRET_KEY = _kept_secret("secret-key", lambda: secrets.token_urlsafe(50))
+
+ALLOWED_HOSTS = _read(env.list, "CHATCORE_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
+CSRF_TRUSTED_ORIGINS = [f"https://{host.removeprefix('.')}" for host in ALLOWED_HOSTS if host != "*"]
+
+INSTALLED_APPS = [
+    "chatcore.apps.AdminSite",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django_htmx",
+    "rest_framework",
+    "knox",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_q",
+    "models_registry.apps.ModelsRegistry",
+    "chatcore.apps.Chatcore",
+    "compaction.apps.Compaction",
+]
+
+MIDDLEWARE = [
+    "chatcore.security.SecurityHeaders",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "chatcore.urls"
+ASGI_APPLICATION = "chatcore.asgi.application"
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+DATABASES = {"default": _read(env.db_url, "CHATCORE_DATABASE_URL", f"sqlite:///{DATA_DIR / 'chatcore.sqlite3'}")}
+DATABASE_POOL = _read(env.bool, "CHATCORE_DATABASE_POOL", True)
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # Measured with eight writers: no "database is locked", median 0.5 ms a durable write. Connections are kept by their threads: opening
+    # one for every call costs each first word 15 ms.
+    DATABASES["default"]["CONN_MAX_AGE"] = 600
+    DATABASES["default"]["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;PRAGMA mmap_size=134217728;PRAGMA foreign_keys=ON;",
+    }
+elif DATABASE_POOL:
+    # A pool cannot cross a fork: the worker switches it off and keeps its connections instead.
+    DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 2, "max_size": 20}}
+else:
+    DATABASES["default"]["CONN_MAX_AGE"] = 600
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = _read(env.str, "CHATCORE_REDIS_URL", "")
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "chatcore_cache"}
+}
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = True
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+DATA_UPLOAD_MAX_MEMORY_SIZE = 51 * 1024 * 1024  # the import limit; each view has its own, smaller one
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "chatcore.api.wire.BearerToken",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PARSER_CLASSES": ["chatcore.api.wire.JSONBody"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.api.wire.JSONOnly",
+    "DEFAULT_PAGINATION_CLASS": "chatcore.api.pages.CursorPages",
+    "DEFAULT_SCHEMA_CLASS": "chatcore.api.schema.AutoSchema",
+    "EXCEPTION_HANDLER": "chatcore.api.problems.handle",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+    "UNAUTHENTICATED_USER": None,
+}
+REST_KNOX = {"AUTH_HEADER_PREFIX": "Bearer", "TOKEN_TTL": None, "TOKEN_LIMIT_PER_USER": None}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Chatcore",
+    "DESCRIPTION": "Conversations that never end, never fail for length and never lose a word.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "PREPROCESSING_HOOKS": ["chatcore.api.schema.one_of_each"],
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+
+Q_CLUSTER = {
+    "name": "chatcore",
+    "orm": "default",
+    "workers": _read_at_least("CHATCORE_WORKERS", 1, 2),
+    "timeout": 120,
+    "retry": 2000,  # longer than any task may take (compaction.tasks.LONGEST_RUN): else a second worker is woken for the same one
+    "queue_limit": 1,
+    "bulk": 1,
+    "recycle": 500,
+    "max_attempts": 1,
+    "ack_failures": True,
+    "save_limit": -1,
+    "catch_up": False,
+    "poll": 0.1,
+    "cache": "default",
+    "label": "Jobs",
+}
+
+CHATCORE = {
+    # Asked before each request and after an overflow; see chatcore/context.py. None: requests go out as they are.
+    "CONTEXT_GUARD": "compaction.guard.ContextGuard",
+    # Gives the compaction policies that a session may name. None: any name.
+    "POLICIES": "compaction.policies.available",
+    "KEY_ENCRYPTION_KEYS": _read(env.list, "CHATCORE_KEY_ENCRYPTION_KEYS", [])
+    or [_kept_secret("key-encryption-key", lambda: Fernet.generate_key().decode())],
+    "TURNS_PER_MINUTE": _read(env.int, "CHATCORE_TURNS_PER_MINUTE", 60),
+    # Hosts that fetch_url may reach although they are not public: "host" for ports 80 and 443, "host:port" for another.
+    "FETCH_ALLOW_HOSTS": _read(env.list, "CHATCORE_FETCH_ALLOW_HOSTS", []),
+}
+
+USER_CACHE_DIR = Path(_read(env.str, "XDG_CACHE_HOME", "") or os.path.expanduser("~/.cache")) / "chatcore"
+LOCAL_MODEL = {
+    "SIZE": _read_choice("CHATCORE_LOCAL_MODEL", ["1.5b", "0.5b"]),
+    "PATH": _read(env.str, "CHATCORE_LOCAL_MODEL_PATH", ""),
+    "WINDOW": _read_at_least("CHATCORE_LOCAL_MODEL_WINDOW", 512, 8192),  # tokens
+    "HUB": _read(env.str, "CHATCORE_MODEL_HUB", "https://huggingface.co"),
+    # Weights are looked for in each folder, and fetched into the first.
+    "FOLDERS": [DATA_DIR / "models", USER_CACHE_DIR],
+    # `serve` gives both, so that a restarted model keeps its address; alone, the model makes its own.
+    "PORT": _read(env.int, "CHATCORE_LOCAL_MODEL_PORT", 0),
+    "API_KEY": _read(env.str, "CHATCORE_LOCAL_MODEL_API_KEY", ""),
+}
+
+COMPACTION = {
+    "BACKEND": "compaction.backends.chatcore.ChatcoreBackend",
+    # The host's conversation; its primary key is a UUID. Fixed before the first migration, like AUTH_USER_MODEL.
+    "SESSION_MODEL": "chatcore.Session",
+    "POLICY": _read(env.str, "CHATCORE_POLICY", "oneclaw"),
+}
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"()": "chatcore.logs.line_formatter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": _read(env.str, "CHATCORE_LOG_LEVEL", "INFO")},
+    "loggers": {"httpx2": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
+}

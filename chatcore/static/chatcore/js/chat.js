@@ -1,0 +1,155 @@
+// One conversation, live: the page as the server rendered it, kept true by the session's events.
+
+import { api } from "./api.js";
+import { Cards } from "./cards.js";
+import { Composer } from "./composer.js";
+import { Events } from "./events.js";
+import "./meter.js";
+import { snackbar } from "./snackbar.js";
+import { Timeline } from "./timeline.js";
+import { say } from "./words.js";
+
+class ChatStream extends HTMLElement {
+  #queue = Promise.resolve();
+
+  connectedCallback() {
+    this.session = this.dataset.session;
+    this.meter = this.querySelector("context-meter");
+    this.timeline = new Timeline(this);
+    this.composer = new Composer(this);
+    this.generating = Boolean(this.dataset.running);
+    this.addEventListener("earlier", () => this.cards?.place());
+    this.addEventListener("click", (event) => event.target.closest("[data-again]") && this.#writeAgain(event.target));
+    if (this.session) this.#follow(Number(this.dataset.follow));
+    else this.meter.empty(this.composer.window);
+  }
+
+  get model() {
+    return this.composer.model;
+  }
+
+  set generating(yes) {
+    this.composer.generating = yes;
+    this.busy = yes;
+    this.#wait();
+  }
+
+  #follow(after) {
+    this.cards = new Cards(this.session, this.timeline);
+    this.#refreshCards().catch((problem) => console.warn(problem));
+    this.meter.follow(this.session);
+    new Events(this.session, after, (name, data) => this.#take(name, data));
+  }
+
+  // One event after the other, though some must fetch something first.
+  #take(name, data) {
+    const apply = HANDLERS[name];
+    if (!apply) return;
+    this.#queue = this.#queue.then(() => apply(this, data)).catch((problem) => console.warn(name, problem));
+    this.#queue.then(() => this.#wait());
+  }
+
+  // Three dots while nothing is being said yet.
+  #wait() {
+    const speaking = this.timeline.list.querySelector(".answer[data-status=streaming]");
+    this.querySelector(".waiting").hidden = !this.busy || Boolean(speaking);
+  }
+
+  async send(content, key) {
+    if (!this.session) await this.#begin();
+    await api("POST", `sessions/${this.session}/messages`, { content }, { Prefer: "respond-async", "Idempotency-Key": key });
+    this.timeline.stick();
+  }
+
+  async #begin() {
+    const created = await api("POST", "sessions", this.model ? { model: this.model } : {});
+    this.session = created.id;
+    history.replaceState(null, "", `/c/${created.id}/`);
+    this.#follow(0);
+  }
+
+  async stop() {
+    if (this.busy) await api("POST", `sessions/${this.session}/cancel`).catch((problem) => snackbar(say("failed", { why: problem.message })));
+  }
+
+  async changeModel(model) {
+    if (!this.session) return this.meter.empty(this.composer.window);
+    try {
+      await api("PATCH", `sessions/${this.session}`, { model });
+    } catch (problem) {
+      snackbar(say("failed", { why: problem.message }));
+    }
+    this.meter.refresh();
+  }
+
+  optimizing(yes) {
+    this.querySelector(".optimizing span").hidden = !yes;
+  }
+
+  async #refreshCards() {
+    const { session, summarizing } = await this.cards.refresh();
+    this.optimizing(summarizing);
+    this.querySelector(".chat-title").textContent = session.title || this.querySelector(".chat-title").textContent;
+    this.composer.model = session.model;
+  }
+
+  contextChanged() {
+    this.meter.refresh();
+    return this.#refreshCards();
+  }
+
+  notOptimized({ reason }) {
+    this.optimizing(false);
+    this.meter.refused(reason);
+  }
+
+  updated({ fields }) {
+    if (fields?.includes("message_count")) return location.reload(); // an import
+    if (fields?.includes("title")) this.#refreshList();
+    return this.contextChanged();
+  }
+
+  #refreshList() {
+    document.getElementById("chats").dispatchEvent(new Event("refresh"));
+  }
+
+  begun() {
+    this.querySelector(".welcome").hidden = true;
+    this.generating = true;
+    this.meter.refresh();
+    this.#refreshList();
+    return this.#refreshCards();
+  }
+
+  #writeAgain(button) {
+    const asked = [...this.timeline.list.querySelectorAll(".user")].filter((user) => user.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING).at(-1);
+    if (asked) this.composer.write(asked.querySelector(".words").textContent);
+  }
+}
+
+const HANDLERS = {
+  "turn.started": (chat) => chat.begun(),
+  "message.created": (chat, data) => chat.timeline.created(chat.session, data),
+  "message.delta": (chat, data) => chat.timeline.hear("text", data),
+  "reasoning.delta": (chat, data) => chat.timeline.hear("reasoning", data),
+  "message.completed": (chat, data) => chat.timeline.completed(chat.session, data),
+  "tool_call.started": (chat, data) => chat.timeline.callStarted(data),
+  "tool_call.completed": (chat, data) => chat.timeline.callCompleted(chat.session, data),
+  "turn.completed": (chat) => (chat.generating = false),
+  "turn.cancelled": (chat) => (chat.generating = false),
+  "turn.failed": (chat, data) => {
+    chat.generating = false;
+    return chat.timeline.failed(chat.session, data);
+  },
+  "context.usage": (chat, data) => chat.meter.show(data),
+  "context.trimmed": (chat, data) => {
+    if (chat.timeline.trimmed(data)) snackbar(say("trimmed"));
+  },
+  "compaction.started": (chat) => chat.optimizing(true),
+  "compaction.applied": (chat) => chat.contextChanged(),
+  "compaction.skipped": (chat, data) => chat.notOptimized(data),
+  "compaction.failed": (chat, data) => chat.notOptimized(data),
+  "session.updated": (chat, data) => chat.updated(data),
+};
+
+customElements.define("chat-stream", ChatStream);

@@ -1,0 +1,83 @@
+// What every page has: menus beside their buttons, dialogs, copying, and the keyboard.
+
+import { say } from "./words.js";
+
+const GAP = 6; // pixels between a menu and its button
+const MARGIN = 8; // and between it and the window's edge
+
+document.addEventListener("toggle", (event) => {
+  if (!event.target.matches?.("[data-places]")) return;
+  if (event.newState === "open") place(event.target);
+  else delete event.target.dataset.placed;
+}, true);
+
+function place(menu) {
+  const button = document.querySelector(`[popovertarget="${menu.id}"]`).getBoundingClientRect();
+  const { width, height } = menu.getBoundingClientRect();
+  const below = button.bottom + GAP;
+  const above = button.top - GAP - height;
+  const wantsAbove = menu.dataset.places === "above" || below + height > innerHeight - MARGIN;
+  menu.style.top = `${Math.max(MARGIN, wantsAbove ? above : below)}px`;
+  menu.style.left = `${Math.min(Math.max(MARGIN, button.right - width), innerWidth - width - MARGIN)}px`;
+  menu.dataset.placed = "";
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.dataset.opens) document.getElementById(button.dataset.opens).showModal();
+  if ("unfold" in button.dataset) unfold(button);
+  if ("closesDialog" in button.dataset) button.closest("dialog").close();
+  if (button.parentElement.matches(".menu")) button.parentElement.hidePopover();
+  if ("copyCode" in button.dataset) copy(button, button.closest("figure").querySelector("code").textContent);
+  if ("copyNear" in button.dataset) copy(button, button.previousElementSibling.textContent);
+  if ("copyAnswer" in button.dataset) copyAnswer(button);
+});
+
+function unfold(button) {
+  delete button.previousElementSibling.dataset.long;
+  button.remove();
+}
+
+async function copyAnswer(button) {
+  const { viewOf } = await import("./markdown.js");
+  copy(button, viewOf(button.closest(".answer").querySelector(".prose")).text);
+}
+
+async function copy(button, text) {
+  await navigator.clipboard.writeText(text);
+  button.dataset.copied = "";
+  if (!button.querySelector("svg")) button.textContent = say("copied");
+  setTimeout(() => {
+    delete button.dataset.copied;
+    if (!button.querySelector("svg")) button.textContent = say("copy");
+  }, 1500);
+}
+
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.target.id === "dialog" && event.target.children.length) event.target.showModal();
+  document.querySelector("input[data-select]")?.select();
+});
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.successful && event.target.matches("[data-closes]")) event.target.closest("dialog")?.close();
+});
+document.addEventListener("htmx:afterSettle", () => document.querySelector("input[data-select]")?.focus());
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey && event.shiftKey && event.code === "KeyO") {
+    event.preventDefault();
+    document.querySelector("[data-shortcut=new]").click();
+  }
+  if (event.key === "Escape") event.target.closest("input[data-select]")?.dispatchEvent(new Event("leave"));
+  if (event.key === "Escape" && !document.querySelector("dialog[open], :popover-open")) document.querySelector("chat-stream")?.stop();
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  if (event.key === "/") focusComposer(event);
+  if (event.key === "?") document.getElementById("help").showModal();
+});
+
+function focusComposer(event) {
+  const field = document.querySelector(".composer textarea");
+  if (!field) return;
+  event.preventDefault();
+  field.focus();
+}

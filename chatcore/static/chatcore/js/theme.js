@@ -1,0 +1,43 @@
+// The look, before the first paint; and the browser's time zone, for the days in the list of chats.
+"use strict";
+(() => {
+  const root = document.documentElement;
+
+  const stored = () => {
+    try {
+      return localStorage.getItem("theme") ?? "auto";
+    } catch {
+      return "auto"; // storage is forbidden: the system decides
+    }
+  };
+
+  const show = (theme) => {
+    if (theme === "auto") delete root.dataset.theme;
+    else root.dataset.theme = theme;
+  };
+
+  const choose = (theme) => {
+    show(theme);
+    try {
+      localStorage.setItem("theme", theme);
+    } catch {
+      // It holds until the next page, then.
+    }
+  };
+
+  const isDark = () => (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+
+  show(stored());
+  document.cookie = `tz=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=31536000; samesite=lax`;
+
+  document.addEventListener("click", (event) => {
+    if (event.target.closest?.("[data-theme-toggle]")) choose(isDark() ? "light" : "dark");
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.closest("[data-theme-choices]")) choose(event.target.value);
+  });
+  document.addEventListener("DOMContentLoaded", () => {
+    const chosen = document.querySelector(`[data-theme-choices] [value="${stored()}"]`);
+    if (chosen) chosen.checked = true;
+  });
+})();

@@ -1,0 +1,143 @@
+"""The tool that calculates: arithmetic over a syntax tree, bounded in length, depth and size of numbers. Nothing is executed."""
+
+import ast
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from chatcore.tools.base import BuiltInTool, ToolError
+
+MAX_CHARACTERS = 500
+MAX_BITS = 10_000  # of any whole number on the way, about 3,000 digits
+MAX_FACTORIAL = 1_000
+MAX_DECIMALS = 100
+
+Number = int | float
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau}
+
+
+def run(arguments: dict[str, Any], session_id: UUID) -> str:
+    """The value of the expression; whole numbers exactly, others to 15 significant digits."""
+    try:
+        tree = ast.parse(arguments["expression"].strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ToolError("This is not an arithmetic expression. Write one like (3 + 4) * sqrt(2).") from None
+    try:
+        value = _value(tree.body)
+    except ZeroDivisionError:
+        raise ToolError("Division by zero.") from None
+    except (ArithmeticError, TypeError, ValueError, RecursionError) as error:
+        raise ToolError(f"This cannot be calculated: {error}.") from None
+    return str(value) if isinstance(value, int) else f"{value:.15g}"
+
+
+def _value(node: ast.expr) -> Number:
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return _bounded(value)
+        case ast.Name(id=name) if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand)
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return _value(operand)
+        case ast.BinOp(left=left, op=op, right=right):
+            return _bounded(_combined(op, _value(left), _value(right)))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
+            return _bounded(_FUNCTIONS[name](*[_value(arg) for arg in args]))
+    raise ToolError(f"Not allowed here: {ast.unparse(node)[:80]!r}. Known functions: {', '.join(_FUNCTIONS)}.")
+
+
+def _combined(op: ast.operator, left: Number, right: Number) -> Any:
+    if isinstance(op, ast.Pow):
+        return _power(left, right)
+    if isinstance(op, ast.Mult):
+        return left * right  # both are bounded, so twice MAX_BITS at most
+    if isinstance(op, ast.BitXor):
+        raise ToolError("Write powers with **, not with ^.")
+    if type(op) not in _BINARY:
+        raise ToolError("Only + - * / // % ** are known.")
+    return _BINARY[type(op)](left, right)
+
+
+def _power(base: Number, exponent: Number) -> Any:
+    if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1 and exponent * base.bit_length() > 2 * MAX_BITS:
+        raise ToolError(_TOO_LARGE)
+    return base**exponent
+
+
+def _factorial(number: Number) -> int:
+    if not isinstance(number, int) or not 0 <= number <= MAX_FACTORIAL:
+        raise ToolError(f"factorial takes a whole number from 0 to {MAX_FACTORIAL}.")
+    return math.factorial(number)
+
+
+def _round(number: Number, decimals: Number = 0) -> Number:
+    if not isinstance(decimals, int) or abs(decimals) > MAX_DECIMALS:
+        raise ToolError(f"round takes a whole number of decimals, {MAX_DECIMALS} at most.")
+    return round(number, decimals) if decimals else round(number)
+
+
+def _bounded(value: Any) -> Number:
+    if isinstance(value, complex):
+        raise ToolError("The result is not a real number.")
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise ToolError(_TOO_LARGE)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ToolError(_TOO_LARGE)
+    return value
+
+
+_TOO_LARGE = "The number is too large to calculate."
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sqrt": math.sqrt,
+    "abs": abs,
+    "round": _round,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "min": min,
+    "max": max,
+    "factorial": _factorial,
+    "gcd": math.gcd,
+    "exp": math.exp,
+    "log": math.log,
+    "log2": math.log2,
+    "log10": math.log10,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "asin": math.asin,
+    "acos": math.acos,
+    "atan": math.atan,
+    "degrees": math.degrees,
+    "radians": math.radians,
+}
+
+TOOL = BuiltInTool(
+    name="calculate",
+    description="Calculates an arithmetic expression: + - * / // % ** parentheses, pi, e, and functions such as sqrt, log, sin, round.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "expression": {
+                "type": "string",
+                "description": "For example (3 + 4) * sqrt(2) or 2 ** 64.",
+                "minLength": 1,
+                "maxLength": MAX_CHARACTERS,
+            }
+        },
+        "required": ["expression"],
+        "additionalProperties": False,
+    },
+    run=run,
+)

@@ -1,0 +1,31 @@
+"""The tool that looks up what was said earlier in this conversation, also what its summary left out."""
+
+from typing import Any
+from uuid import UUID
+
+from chatcore import recall
+from chatcore.tools.base import BuiltInTool
+
+
+def run(arguments: dict[str, Any], session_id: UUID) -> str:
+    """The newest messages of the session that hold every word, one a line."""
+    hits = recall.search(session_id, arguments["query"], arguments["limit"])
+    if not hits:
+        return "No earlier message holds all these words. Try fewer or other words."
+    return "\n".join(f"[message {hit.seq}, {hit.role}, {hit.created_at:%Y-%m-%d %H:%M} UTC] {hit.snippet}" for hit in hits)
+
+
+TOOL = BuiltInTool(
+    name=recall.SEARCHING_TOOL,
+    description="Searches all earlier messages of this conversation, summarized ones too, for those that hold all the given words.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "Words that must all occur.", "minLength": 1, "maxLength": 200},
+            "limit": {"type": "integer", "description": "How many messages at most.", "default": 8, "minimum": 1, "maximum": 20},
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    run=run,
+)

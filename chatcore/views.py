@@ -1,0 +1,149 @@
+"""The chat's pages and the pieces of them that htmx asks for: each the owner's rows only."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.http import require_GET
+from django_htmx.http import HttpResponseClientRedirect
+
+from chatcore import events, history, timeline
+from chatcore.chat_list import chat_list
+from chatcore.models import Message, Session, Turn
+from chatcore.truncation import clean_text
+from models_registry.models import AiModel
+
+
+def _own(request: HttpRequest, pk: UUID) -> Session:
+    return get_object_or_404(Session.objects.owned_by(request.user).select_related("model__provider"), pk=pk)
+
+
+def in_local_time(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Days and hours as the browser's clock has them: its zone comes in a cookie."""
+
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        try:
+            zone = ZoneInfo(request.COOKIES.get("tz", "UTC"))
+        except (KeyError, ValueError, OSError):
+            zone = ZoneInfo("UTC")
+        with timezone.override(zone):
+            return view(request, *args, **kwargs)
+
+    return wrapped
+
+
+@login_required
+@require_GET
+def home(request: HttpRequest) -> HttpResponse:
+    """The newest chat, or a new one."""
+    newest = Session.objects.owned_by(request.user).filter(archived=False).order_by("-updated_at", "-id").first()
+    return redirect("chat", newest.pk) if newest else redirect("new_chat")
+
+
+@login_required
+@require_GET
+@in_local_time
+def new_chat(request: HttpRequest) -> HttpResponse:
+    """An empty chat; it is stored when its first message is sent."""
+    models = AiModel.objects.usable().order_by("provider__name", "name")
+    context = {"chats": chat_list(request.user), "models": models, "chosen": AiModel.objects.default()}
+    return render(request, "chatcore/chat.html", context)
+
+
+@login_required
+@require_GET
+@in_local_time
+def chat(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """A chat with its newest messages; the page then follows the events after `follow`."""
+    session = _own(request, pk)
+    running = session.turns.filter(status=Turn.Status.RUNNING).first()
+    context = {
+        "session": session,
+        "running": running,
+        # Read before the messages, so that nothing falls between them; an answer being written is replayed from its turn's beginning.
+        "follow": max(0, min(session.last_event_seq, running.first_event_seq - 1)) if running else session.last_event_seq,
+        "page": timeline.page(session),
+        "chats": chat_list(request.user),
+        "models": AiModel.objects.usable().order_by("provider__name", "name"),
+        "chosen": session.model,
+    }
+    return render(request, "chatcore/chat.html", context)
+
+
+@login_required
+@require_GET
+@in_local_time
+def earlier(request: HttpRequest, pk: UUID, before: int) -> HttpResponse:
+    """The messages before one, for the top of the chat."""
+    session = _own(request, pk)
+    return render(request, "chatcore/_messages.html", {"session": session, "page": timeline.page(session, before=before)})
+
+
+@login_required
+@require_GET
+@in_local_time
+def message(request: HttpRequest, pk: UUID, message_pk: int) -> HttpResponse:
+    """One message as the page would have shown it; a tool's result alone."""
+    session = _own(request, pk)
+    found = get_object_or_404(session.messages.select_related("turn"), pk=message_pk)
+    if found.role == Message.Role.TOOL:
+        return render(request, "chatcore/_tool_result.html", {"result": found})
+    return render(request, "chatcore/_message.html", {"session": session, "entry": timeline.entries(session, [found])[0]})
+
+
+@login_required
+@require_GET
+def turn_error(request: HttpRequest, pk: UUID, turn_pk: UUID) -> HttpResponse:
+    """Why a turn failed, as the page says it."""
+    turn = get_object_or_404(Turn, pk=turn_pk, session=_own(request, pk), error__isnull=False)
+    return render(request, "chatcore/_turn_error.html", {"turn": turn})
+
+
+@login_required
+@require_GET
+@in_local_time
+def chats(request: HttpRequest) -> HttpResponse:
+    """The list at the side: searched, continued or simply fresh."""
+    found = chat_list(request.user, query=clean_text(request.GET.get("q", "")).strip(), after=request.GET.get("after", ""))
+    return render(request, "chatcore/_chats.html", {"chats": found})
+
+
+@method_decorator(login_required, name="dispatch")
+class Rename(View):
+    """A chat's title, in its place in the list."""
+
+    def get(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """The field; or the row again, when it was left."""
+        template = "chatcore/_chat_row.html" if "cancel" in request.GET else "chatcore/_rename.html"
+        return render(request, template, {"chat": _own(request, pk)})
+
+    def post(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """Store the title, on one line and cut to what fits."""
+        session = _own(request, pk)
+        session.title = " ".join(clean_text(request.POST.get("title", "")).split())[:200]
+        session.save(update_fields=["title"])
+        events.append(pk, ("session.updated", {"fields": ["title"]}))
+        return render(request, "chatcore/_chat_row.html", {"chat": session})
+
+
+@method_decorator(login_required, name="dispatch")
+class Delete(View):
+    """A chat, for good, after being asked."""
+
+    def get(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """The question."""
+        return render(request, "chatcore/_delete.html", {"chat": _own(request, pk)})
+
+    def post(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """The act; the page stays where it is unless it showed that chat."""
+        history.delete_session(_own(request, pk).pk)
+        shown = reverse("chat", args=[pk]) == request.htmx.current_url_abs_path  # type: ignore[attr-defined]
+        return HttpResponseClientRedirect(reverse("home")) if shown else HttpResponse()

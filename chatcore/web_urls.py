@@ -1,0 +1,25 @@
+"""The addresses of the web pages."""
+
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import path
+
+from chatcore import account_views, views
+
+urlpatterns = [
+    path("", views.home, name="home"),
+    path("new/", views.new_chat, name="new_chat"),
+    path("chats/", views.chats, name="chats"),
+    path("c/<uuid:pk>/", views.chat, name="chat"),
+    path("c/<uuid:pk>/before/<int:before>/", views.earlier, name="earlier"),
+    path("c/<uuid:pk>/messages/<int:message_pk>/", views.message, name="message"),
+    path("c/<uuid:pk>/turns/<uuid:turn_pk>/error/", views.turn_error, name="turn_error"),
+    path("c/<uuid:pk>/rename/", views.Rename.as_view(), name="rename_chat"),
+    path("c/<uuid:pk>/delete/", views.Delete.as_view(), name="delete_chat"),
+    path("settings/", account_views.settings, name="settings"),
+    path("settings/tokens/", account_views.create_token, name="create_token"),
+    path("settings/tokens/<str:digest>/delete/", account_views.delete_token, name="delete_token"),
+    path("settings/default-model/", account_views.set_default_model, name="set_default_model"),
+    path("login/", LoginView.as_view(template_name="chatcore/login.html", redirect_authenticated_user=True), name="login"),
+    path("login/once/<str:token>/", account_views.once, name="login_once"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+]

@@ -1,0 +1,138 @@
+"""Compaction for operators: runs with their summaries side by side, policies, and what past runs mean for a session."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from compaction import engine
+from compaction.core.policy import PolicyError
+from compaction.models import CompactionPolicy, CompactionRun, SessionState
+from compaction.policies import UnknownPolicy
+
+
+@admin.register(CompactionRun)
+class CompactionRunAdmin(admin.ModelAdmin):
+    """A record: read, retried and rewound, never edited."""
+
+    list_display = ("created_at", "session_id", "trigger", "policy", "status", "tokens_before", "tokens_after", "model", "cost", "duration")
+    list_filter = ("status", "trigger", "policy", "created_at")
+    search_fields = ("=id", "=session__id")
+    date_hierarchy = "created_at"
+    show_full_result_count = False
+    actions = ("retry", "rewind_to_before", "compact_now")
+    fieldsets = (
+        (None, {"fields": ("id", "session_link", "trigger", "policy", "status", "reason", "instructions")}),
+        ("What it did", {"fields": ("summaries", "stages_used", "messages_compacted", "tokens", "boundary", "edits")}),
+        ("Timeline", {"fields": ("timeline",)}),
+        ("What it took", {"fields": ("model", "provider_calls", "attempts", "input_tokens", "output_tokens", "cost", "error")}),
+        ("Policy as it was", {"fields": ("policy_snapshot",), "classes": ("collapse",)}),
+    )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: CompactionRun | None = None) -> list[str]:
+        """All of them."""
+        return [name for _, options in self.fieldsets for name in options["fields"] if isinstance(name, str)]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Runs are asked for, not typed in."""
+        return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CompactionRun]:
+        """Without the long texts where a list is shown."""
+        rows = super().get_queryset(request)
+        is_list = request.resolver_match is not None and (request.resolver_match.url_name or "").endswith("_changelist")
+        return rows.defer("summary_before", "summary_after", "policy_snapshot", "edits") if is_list else rows
+
+    @admin.display(description="session")
+    def session_link(self, run: CompactionRun) -> SafeString:
+        """To the conversation and its stored messages."""
+        return format_html('<a href="{}">{}</a>', reverse("admin:chatcore_session_change", args=[run.session_id]), run.session_id)
+
+    @admin.display(description="summary before and after")
+    def summaries(self, run: CompactionRun) -> SafeString:
+        """Side by side, as text."""
+        sides = (("Before", run.summary_before or "none"), ("After", run.summary_after or "none"))
+        cells = format_html_join("", '<td style="width:50%;vertical-align:top;white-space:pre-wrap"><b>{}</b>\n{}</td>', sides)
+        return format_html('<table style="width:100%"><tr>{}</tr></table>', cells)
+
+    @admin.display(description="tokens")
+    def tokens(self, run: CompactionRun) -> str:
+        """Of the whole next request."""
+        return "not known" if run.tokens_saved is None else f"{run.tokens_before:,} → {run.tokens_after:,} ({run.tokens_saved:,} saved)"
+
+    @admin.display(description="oldest message sent")
+    def boundary(self, run: CompactionRun) -> str:
+        """Sequence numbers."""
+        return f"{run.boundary_before or 'the first'} → {run.boundary_after or 'unchanged'}"
+
+    @admin.display(description="timeline")
+    def timeline(self, run: CompactionRun) -> SafeString:
+        """What happened when."""
+        steps = (
+            ("asked for", run.created_at),
+            ("queue told", run.enqueued_at),
+            ("first claimed", run.started_at),
+            ("lease until", run.lease_until),
+            ("ended", run.finished_at),
+        )
+        return format_html_join("", "<div>{} — {}</div>", ((f"{at:%Y-%m-%d %H:%M:%S}", name) for name, at in steps if at))
+
+    @admin.display(description="seconds")
+    def duration(self, run: CompactionRun) -> str:
+        """From the first claim to the end."""
+        return "" if run.duration_ms is None else f"{run.duration_ms / 1000:.1f}"
+
+    @admin.action(description="Retry: ask for the same run again", permissions=["change"])
+    def retry(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
+        """By hand, with the same policy and instructions."""
+        self._for_each(request, runs, _again, "asked for again")
+
+    @admin.action(description="Rewind to before the run", permissions=["change"])
+    def rewind_to_before(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
+        """Undo applied runs."""
+        self._for_each(request, runs, engine.rewind, "rewound")
+
+    @admin.action(description="Compact these sessions now", permissions=["change"])
+    def compact_now(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
+        """Under their own policies; a worker does it."""
+        self._for_each(request, runs, lambda run: engine.request_run(run.session_id, trigger="manual"), "asked for")
+
+    def _for_each(self, request: HttpRequest, runs: QuerySet[CompactionRun], act: Callable[[CompactionRun], Any], done: str) -> None:
+        for run in runs:
+            try:
+                act(run)
+            except (engine.NotRewindable, engine.NoSuchSession, UnknownPolicy, PolicyError) as error:
+                self.message_user(request, f"{run.pk}: {error}", messages.ERROR)
+            else:
+                self.message_user(request, f"{run.pk}: {done}.", messages.SUCCESS)
+
+
+def _again(run: CompactionRun) -> CompactionRun:
+    return engine.request_run(run.session_id, trigger="manual", policy=run.policy, instructions=run.instructions, up_to_seq=run.up_to_seq)
+
+
+@admin.register(CompactionPolicy)
+class CompactionPolicyAdmin(admin.ModelAdmin):
+    """Policies of the operator's own: a preset with overrides, validated when saved."""
+
+    list_display = ("name", "base", "overrides")
+    search_fields = ("name",)
+
+
+@admin.register(SessionState)
+class SessionStateAdmin(admin.ModelAdmin):
+    """Why a session's automatic runs wait or have stopped; deleting a row forgets it."""
+
+    list_display = ("session_id", "failures", "not_before", "fruitless", "trimming", "learned_window", "learned_scale")
+    list_filter = ("trimming",)
+    search_fields = ("=session__id",)
+    readonly_fields = ("session",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Runs write these."""
+        return False

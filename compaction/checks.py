@@ -1,0 +1,63 @@
+"""System checks of the compaction settings."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DatabaseError
+from django.utils.module_loading import import_string
+
+from compaction import policies
+from compaction.core.policy import PolicyError
+from compaction.core.presets import PRESETS
+from compaction.models import CompactionPolicy
+
+
+@register(Tags.compatibility)
+def check_backend(**_: Any) -> list[CheckMessage]:
+    """The host must be there."""
+    path = settings.COMPACTION.get("BACKEND", "")
+    try:
+        import_string(path)
+    except ImportError as error:
+        return [Error(f'COMPACTION["BACKEND"] cannot be imported: {error}', id="compaction.E001")]
+    return []
+
+
+@register(Tags.compatibility)
+def check_policy_is_named(**_: Any) -> list[CheckMessage]:
+    """Whether a policy of that name exists is a question for the database, below."""
+    name = settings.COMPACTION.get("POLICY", "")
+    if not isinstance(name, str) or not name:
+        return [Error('COMPACTION["POLICY"] must be the name of a policy.', id="compaction.E002")]
+    return []
+
+
+@register(Tags.database)
+def check_stored_policies(databases: Any = None, **_: Any) -> list[CheckMessage]:
+    """The project's policy exists, and every stored policy can be used."""
+    return [*_project_policy(), *_rows()] if databases else []
+
+
+def _project_policy() -> list[CheckMessage]:
+    name = settings.COMPACTION["POLICY"]
+    try:
+        policies.named(name)
+    except (policies.UnknownPolicy, PolicyError, DatabaseError) as error:  # before the first migration there are presets only
+        hint = f"CHATCORE_POLICY may be {', '.join(PRESETS)}, or the name of a stored policy."
+        return [Error(f'COMPACTION["POLICY"]: {error}', hint=hint, id="compaction.E003")]
+    return []
+
+
+def _rows() -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    try:
+        rows = list(CompactionPolicy.objects.all())
+    except DatabaseError:  # not migrated yet
+        return []
+    for row in rows:
+        try:
+            policies.named(row.name)
+        except (policies.UnknownPolicy, PolicyError) as error:
+            found.append(Warning(f"The stored policy {row.name!r} cannot be used and is passed over: {error}", id="compaction.W001"))
+    return found

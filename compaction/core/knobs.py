@@ -1,0 +1,87 @@
+"""What makes a group of knobs: every value is checked where it is set, and a wrong one is refused by its name."""
+
+import math
+from collections.abc import Callable
+from dataclasses import field, fields
+from typing import Any, ClassVar
+
+Check = Callable[[Any], str | None]
+
+
+class PolicyError(ValueError):
+    """A policy that cannot be; `field` names the knob, as in `trigger.threshold`, and `message` says what is wrong with it."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+class Group:
+    """Base of the frozen dataclasses whose fields are knobs; `prefix` is the group's name in a policy."""
+
+    __slots__ = ()
+    prefix: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            complaint = each.metadata["check"](getattr(self, each.name))
+            if complaint:
+                raise PolicyError(f"{self.prefix}.{each.name}", complaint)
+
+
+def knob(check: Check) -> Any:
+    """A field of a group; `check` returns what is wrong with a value, or None."""
+    return field(metadata={"check": check})
+
+
+def is_number(value: Any) -> bool:
+    """A finite int or float; True and False are no numbers here."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def ratio(value: Any) -> str | None:
+    """A share of something, 0 to 1."""
+    return None if is_number(value) and 0 <= value <= 1 else f"must be a ratio between 0 and 1, not {value!r}"
+
+
+def whole(minimum: int) -> Check:
+    """A whole number, at least `minimum`."""
+
+    def check(value: Any) -> str | None:
+        right = isinstance(value, int) and not isinstance(value, bool) and value >= minimum
+        return None if right else f"must be a whole number of at least {minimum}, not {value!r}"
+
+    return check
+
+
+def positive(value: Any) -> str | None:
+    """A number above zero."""
+    return None if is_number(value) and value > 0 else f"must be a number above zero, not {value!r}"
+
+
+def flag(value: Any) -> str | None:
+    """Yes or no."""
+    return None if isinstance(value, bool) else f"must be true or false, not {value!r}"
+
+
+def words(value: Any) -> str | None:
+    """A text that is not blank."""
+    return None if isinstance(value, str) and value.strip() else f"must be a text that is not empty, not {value!r}"
+
+
+def one_of(*choices: str) -> Check:
+    """One of a few names."""
+    return lambda value: None if isinstance(value, str) and value in choices else f"must be one of {', '.join(choices)}, not {value!r}"
+
+
+def some_of(*choices: str) -> Check:
+    """A tuple of different names out of a few."""
+
+    def check(value: Any) -> str | None:
+        right = isinstance(value, tuple) and all(isinstance(each, str) and each in choices for each in value)
+        if right and len(set(value)) == len(value):
+            return None
+        return f"must be a list of different names out of {', '.join(choices)}, not {value!r}"
+
+    return check

@@ -1,0 +1,54 @@
+"""A conversation as the core sees it: the messages still sent, the summary before them, and what every request costs besides."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """A tool call of the model; `arguments` is JSON text, perhaps broken."""
+
+    id: str
+    name: str
+    arguments: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One message. `tokens` is its count under the policy in use; 0 means not counted yet: the core estimates it from the text."""
+
+    seq: int
+    role: str
+    content: str = ""
+    tokens: int = 0
+    calls: tuple[Call, ...] = ()
+    call_id: str = ""
+    tool_name: str = ""
+    is_error: bool = False
+    pinned: bool = False
+
+    @property
+    def characters(self) -> int:
+        """Code points of its words and of the calls it makes."""
+        return len(self.content) + sum(len(call.name) + len(call.arguments) for call in self.calls)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transcript:
+    """What the next request would send: `entries` in order of `seq`, from the boundary on.
+
+    `overhead_tokens` is what every request sends besides: system prompt, tool definitions. `version` names the state it was read at.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    summary: str | None = None
+    overhead_tokens: int = 0
+    version: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Edit:
+    """A message to be shown to the model in another form."""
+
+    seq: int
+    kind: str
+    replacement: str = ""

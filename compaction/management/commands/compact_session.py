@@ -1,0 +1,48 @@
+"""`chatcore compact_session`: one compaction run now, or what it would do."""
+
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from compaction import engine, policies
+from compaction.core.policy import PolicyError
+from compaction.models import CompactionRun
+
+
+class Command(BaseCommand):
+    help = "Compact a session now, whatever its size; exit 1 when the run failed."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("session", type=UUID, metavar="ID")
+        parser.add_argument("--policy", help="Instead of the session's own.")
+        parser.add_argument("--instructions", default="", help="What the summary should give special attention to.")
+        parser.add_argument("--dry-run", action="store_true", help="Only say what each stage would do; no model is called.")
+
+    def handle(self, *args: Any, session: UUID, policy: str | None, instructions: str, dry_run: bool, **options: Any) -> None:
+        """Run, and print what came of it."""
+        try:
+            if dry_run:
+                run = engine.preview(session, policy=policy, instructions=instructions)
+            else:
+                run = engine.compact_now(session, trigger="manual", policy=policy, instructions=instructions)
+        except engine.NoSuchSession:
+            raise CommandError(f"There is no session {session}.") from None
+        except (policies.UnknownPolicy, PolicyError) as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write("\n".join(_told(run, dry_run=dry_run)))
+        if run.status in (CompactionRun.Status.FAILED, CompactionRun.Status.FELL_BACK):
+            raise CommandError(f"The run failed: {run.reason}")
+
+
+def _told(run: CompactionRun, *, dry_run: bool) -> list[str]:
+    lines = [f"policy     {run.policy}", f"status     {run.status}{' (dry run: nothing was changed)' if dry_run else ''}"]
+    if run.reason:
+        lines.append(f"reason     {run.reason}")
+    lines += [f"stage      {stage}: {run.messages_compacted} messages into a summary" for stage in run.stages_used]
+    if run.tokens_before is not None:
+        lines.append(f"tokens     {run.tokens_before:,} → {run.tokens_after:,}{' (estimated)' if dry_run else ''}")
+    if run.boundary_after is not None:
+        lines.append(f"boundary   {run.boundary_before or 'none'} → {run.boundary_after}")
+    return lines

@@ -1,0 +1,51 @@
+"""Runs jobs: the job cluster alone, with its watchdog, until it is told to stop."""
+
+import logging
+import signal
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+
+from compaction.keeper import Keeper
+from compaction.processes import die_with_parent
+from compaction.watchdog import PATIENCE
+
+
+class Command(BaseCommand):
+    help = "Run jobs until told to stop (Ctrl-C, SIGTERM). Its own processes are replaced when they die or hang."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--workers", type=int, default=settings.Q_CLUSTER["workers"], help="Jobs at a time (default: %(default)s).")
+        parser.add_argument(
+            "--patience",
+            type=float,
+            default=PATIENCE,
+            help="Seconds without an answer, while a worker is free, until the cluster counts as hung (default: %(default)s).",
+        )
+
+    def handle(self, *, workers: int, patience: float, **options: Any) -> None:
+        """Keep a cluster; exits 1 when none could be kept."""
+        if workers < 1:
+            raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
+        logging.getLogger("django-q").setLevel(logging.WARNING)  # a line for every canary hides what matters
+        without_pools()
+        die_with_parent()
+        keeper = Keeper(workers=workers, patience=patience)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, keeper.ask_to_stop)
+        sys.exit(keeper.run())
+
+
+def without_pools() -> None:
+    """Connections are kept, not pooled: a pool does not survive the fork of a worker."""
+    for connection in connections.all():
+        connection.close()
+        options = connection.settings_dict.get("OPTIONS", {})
+        if "pool" in options:
+            connection.close_pool()  # type: ignore[attr-defined]
+            del options["pool"]
+            connection.settings_dict["CONN_MAX_AGE"] = 600
+        connection.settings_dict["CONN_HEALTH_CHECKS"] = True

@@ -1,0 +1,146 @@
+"""The job of compacting, its policies, and what a session's past runs teach the next ones."""
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+OPEN = ("queued", "running")
+FRUITLESS_RUNS = 2
+
+
+class CompactionRun(models.Model):
+    """One compaction: the job, its lease, and afterwards its record. The queue only carries its id."""
+
+    class Trigger(models.TextChoices):
+        AFTER_RESPONSE = "after_response"
+        BEFORE_REQUEST = "before_request"
+        ON_MODEL_CHANGE = "on_model_change"
+        ON_OVERFLOW = "on_overflow"
+        MANUAL = "manual"
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        APPLIED = "applied"
+        SKIPPED = "skipped"
+        FAILED = "failed"
+        FELL_BACK = "fell_back"
+        REWOUND = "rewound"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    # Nothing outlives its session: summaries are what was said in it.
+    session = models.ForeignKey(settings.COMPACTION["SESSION_MODEL"], on_delete=models.CASCADE, related_name="+", db_index=False)
+    trigger = models.CharField(max_length=16, choices=Trigger.choices)
+    status = models.CharField(max_length=16, choices=Status.choices, default=Status.QUEUED)
+    policy = models.CharField(max_length=64)
+    policy_snapshot = models.JSONField(default=dict)
+    instructions = models.TextField(blank=True)
+    up_to_seq = models.PositiveIntegerField(null=True, blank=True)
+
+    lease_until = models.DateTimeField(null=True, blank=True)
+    attempts = models.PositiveIntegerField(default=0, help_text="Claims so far; the current one's number is the fencing token.")
+    announced = models.BooleanField(default=False, help_text="Its start was announced, so its end must be.")
+    enqueued_at = models.DateTimeField(null=True, blank=True, help_text="When the queue was last told.")
+
+    stages_used = models.JSONField(default=list)
+    tokens_before = models.PositiveIntegerField(null=True, blank=True)
+    tokens_after = models.PositiveIntegerField(null=True, blank=True)
+    messages_compacted = models.PositiveIntegerField(default=0)
+    boundary_before = models.PositiveIntegerField(null=True, blank=True)
+    boundary_after = models.PositiveIntegerField(null=True, blank=True)
+    version_before = models.PositiveIntegerField(null=True, blank=True)
+    version_after = models.PositiveIntegerField(null=True, blank=True)
+    summary_before = models.TextField(null=True, blank=True)
+    summary_after = models.TextField(null=True, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    provider_calls = models.PositiveIntegerField(default=0)
+    input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    edits = models.JSONField(default=list)
+    error = models.TextField(blank=True)
+    reason = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [models.UniqueConstraint(fields=["session"], condition=Q(status__in=OPEN), name="one_open_run_a_session")]
+        indexes = [
+            models.Index(fields=["session", "-created_at"], name="runs_of_a_session"),
+            models.Index(fields=["status", "created_at"], condition=Q(status__in=OPEN), name="open_runs"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.trigger} {self.status} {self.id}"
+
+    @property
+    def tokens_saved(self) -> int | None:
+        """Tokens of context before less after; null until both are known."""
+        return None if self.tokens_before is None or self.tokens_after is None else self.tokens_before - self.tokens_after
+
+    @property
+    def duration_ms(self) -> int | None:
+        """Milliseconds from the first claim to the end."""
+        return None if not (self.started_at and self.finished_at) else int((self.finished_at - self.started_at).total_seconds() * 1000)
+
+
+class CompactionPolicy(models.Model):
+    """A policy an operator made: a preset's values with overrides, picked by name."""
+
+    name = models.SlugField(max_length=64, unique=True)
+    base = models.CharField(max_length=64, default="oneclaw")
+    overrides = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        verbose_name_plural = "compaction policies"
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        """Refuse what the engine would refuse, naming the field."""
+        from compaction.policies import validate_row
+
+        validate_row(self.name, self.base, self.overrides)
+
+
+class SessionState(models.Model):
+    """What runs so far mean for the next automatic one: failing is not free, and gaining nothing stops it."""
+
+    session = models.OneToOneField(settings.COMPACTION["SESSION_MODEL"], on_delete=models.CASCADE, related_name="+", primary_key=True)
+    failures = models.PositiveIntegerField(default=0, help_text="Failed runs in a row.")
+    not_before = models.DateTimeField(null=True, blank=True, help_text="No automatic run until then.")
+    fruitless = models.PositiveIntegerField(default=0, help_text="Runs in a row that gained almost nothing.")
+    trimming = models.BooleanField(default=False, help_text="The last run failed: requests over the threshold are trimmed.")
+    learned_for = models.CharField(max_length=255, blank=True, help_text="The model and its registered window: what the numbers are of.")
+    learned_window = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens; the window that a refusal told.")
+    learned_scale = models.FloatField(default=1, help_text="Real tokens to an estimated one, as a refusal told.")
+
+    def __str__(self) -> str:
+        return str(self.session_id)
+
+    @property
+    def stopped(self) -> bool:
+        """Automatic runs have stopped for this session until one is asked for by hand."""
+        return self.fruitless >= FRUITLESS_RUNS
+
+    @property
+    def waiting(self) -> bool:
+        """A failure makes the next automatic run wait."""
+        return self.not_before is not None and self.not_before > timezone.now()
+
+
+def state_of(session_id: Any) -> SessionState:
+    """The session's state; a blank one, not stored, where nothing has happened yet."""
+    return SessionState.objects.filter(pk=session_id).first() or SessionState(session_id=session_id)
+
+
+def open_run_of(session_id: Any) -> CompactionRun | None:
+    """The session's queued or running run, if there is one."""
+    return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN).first()

@@ -1,0 +1,97 @@
+"""One claimed run, worked through: load, propose, install; and whatever happens, an ending."""
+
+import logging
+
+from django.db import DatabaseError
+
+from compaction import backends, endings, leases, policies, situation
+from compaction.backends.base import Stale
+from compaction.core import pipeline
+from compaction.core.budget import Budget
+from compaction.core.policy import PolicyError
+from compaction.core.transcript import Transcript
+from compaction.models import CompactionRun
+from compaction.situation import Situation
+from compaction.summarizer import Summarizer
+
+logger = logging.getLogger(__name__)
+
+Trigger = CompactionRun.Trigger
+FORCED = (Trigger.MANUAL, Trigger.ON_OVERFLOW)
+LOADS = 2  # a context that changed under a run is loaded once more
+
+
+def work(run: CompactionRun) -> None:
+    """Bring a claimed run to its end. Raises Lost, and DatabaseError when not even the end can be written.
+
+    Broad on purpose: whatever goes wrong with a run, the run says so, and the conversation goes on.
+    """
+    if leases.exhausted(run):
+        now = situation.of(run.session_id)
+        tokens = situation.quick_measure(now).tokens if now else None
+        return endings.failed(run, f"Its workers died {run.attempts - 1} times.", now, tokens=tokens)
+    try:
+        _conclude(run)
+    except (leases.Lost, DatabaseError):
+        raise
+    except Exception as error:
+        if not leases.mine(run).exists():  # its session was deleted under it, or another worker has it
+            raise leases.Lost from error
+        logger.exception("compaction run %s crashed", run.pk)
+        endings.failed(run, f"{type(error).__name__}: {error}", None)
+
+
+def propose(run: CompactionRun, now: Situation, summarize: pipeline.Summarize | None = None) -> tuple[Transcript, pipeline.Outcome]:
+    """What the run's policy makes of the context as it is now; nothing is installed. Without `summarize` the session's model writes."""
+    backend = backends.get()
+    transcript = situation.recounted(backend.load(now.subject), now.policy)
+    measured = situation.full_measure(now, transcript, backend.last_usage(now.subject))
+    outcome = pipeline.run(
+        transcript,
+        now.policy,
+        _budget(run, now),
+        measured,
+        summarize or Summarizer(run, now, measured.scale),
+        instructions=run.instructions,
+        up_to_seq=run.up_to_seq,
+        force=run.trigger in FORCED,
+    )
+    return transcript, outcome
+
+
+def _conclude(run: CompactionRun) -> None:
+    try:
+        policy = run.policy, policies.from_snapshot(run.policy_snapshot)
+    except PolicyError as error:
+        return endings.failed(run, str(error), None)
+    for _ in range(LOADS):
+        now = situation.of(run.session_id, policy=policy)
+        if now is None or (refusal := _refusal(run, now)):
+            return endings.skipped(run, "The session is gone." if now is None else refusal)
+        transcript, outcome = propose(run, now)
+        if outcome.status == "failed":
+            return endings.failed(run, outcome.reason, now, tokens=outcome.tokens_before)
+        if outcome.status == "skipped":
+            return endings.skipped(run, outcome.reason, tokens=outcome.tokens_before)
+        if changed_mind := _refusal(run, situation.of(run.session_id, policy=policy)):
+            return endings.skipped(run, changed_mind, tokens=outcome.tokens_before)
+        try:
+            return endings.applied(run, now, transcript, outcome)
+        except Stale:
+            logger.info("the context of session %s changed under run %s", run.session_id, run.pk)
+    endings.skipped(run, "The context changed while the summary was written, and so it did the second time.")
+
+
+def _refusal(run: CompactionRun, now: Situation | None) -> str:
+    """Why an automatic run that was asked for no longer should happen."""
+    if now is None or run.trigger == Trigger.MANUAL:  # a session that is gone has no run to install
+        return ""
+    if not now.subject.automatic:
+        return "Automatic compaction is off for this session."
+    if run.trigger == Trigger.AFTER_RESPONSE and now.subject.held:
+        return "The context was rewound; it is compacted again when it outgrows the window, or by hand."
+    return ""
+
+
+def _budget(run: CompactionRun, now: Situation) -> Budget | None:
+    return now.budget.recovering() if now.budget and run.trigger == Trigger.ON_OVERFLOW else now.budget

@@ -1,0 +1,73 @@
+"""Which policy applies to a session: its own, else its model's, else the project's, else oneclaw."""
+
+import logging
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+
+from compaction.core.policy import Policy, PolicyError
+from compaction.core.presets import PRESETS
+from compaction.models import CompactionPolicy
+
+logger = logging.getLogger(__name__)
+
+DEFAULT = "oneclaw"
+
+
+class UnknownPolicy(Exception):
+    """No preset and no stored policy has that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is no compaction policy named {name!r}.")
+        self.name = name
+
+
+def named(name: str) -> Policy:
+    """The preset or stored policy of that name. Raises UnknownPolicy, and PolicyError when a stored one is no longer valid."""
+    if name in PRESETS:
+        return PRESETS[name]
+    row = CompactionPolicy.objects.filter(name=name).first()
+    if row is None or row.base not in PRESETS:
+        raise UnknownPolicy(name)
+    return Policy.parse(row.overrides, PRESETS[row.base])
+
+
+def choose(*names: str) -> tuple[str, Policy]:
+    """The first of these names that is set and can be used, with its policy; then the project's, then oneclaw."""
+    for name in (*names, settings.COMPACTION.get("POLICY", "")):
+        if not name:
+            continue
+        try:
+            return name, named(name)
+        except (UnknownPolicy, PolicyError) as error:
+            logger.warning("compaction policy passed over: %s", error)
+    return DEFAULT, PRESETS[DEFAULT]
+
+
+def available() -> dict[str, Policy]:
+    """Every policy by its name, presets first; stored ones that are no longer valid are left out."""
+    found = dict(PRESETS)
+    for row in CompactionPolicy.objects.filter(base__in=PRESETS).order_by("name"):
+        try:
+            found.setdefault(row.name, Policy.parse(row.overrides, PRESETS[row.base]))
+        except PolicyError as error:
+            logger.warning("compaction policy %s left out: %s", row.name, error)
+    return found
+
+
+def from_snapshot(snapshot: dict[str, Any]) -> Policy:
+    """The policy as it was when a run was asked for. Raises PolicyError."""
+    return Policy.parse(snapshot, PRESETS[DEFAULT])
+
+
+def validate_row(name: str, base: str, overrides: Any) -> None:
+    """Refuse a stored policy that could not be used, naming the field. Raises ValidationError."""
+    if name in PRESETS:
+        raise ValidationError({"name": "A preset has this name."})
+    if base not in PRESETS:
+        raise ValidationError({"base": f"There is no preset named {base!r}; there are {', '.join(PRESETS)}."})
+    try:
+        Policy.parse(overrides, PRESETS[base])
+    except PolicyError as error:
+        raise ValidationError({"overrides": str(error)}) from None

@@ -1,0 +1,76 @@
+"""How full a session's context is: what the meter, the API and the event after each response tell. No message is loaded for it."""
+
+from typing import Any
+from uuid import UUID
+
+from compaction import backends, situation
+from compaction.core.budget import Budget
+from compaction.core.estimate import summary_tokens
+from compaction.models import CompactionRun
+from compaction.situation import NoSuchSession, Situation
+
+WARNING_RATIO = 0.8  # of the threshold
+
+PARTS = ("system_prompt", "summary", "conversation_history", "current_prompt", "tool_definitions", "file_attachments")
+
+
+def usage(session_id: UUID) -> dict[str, Any]:
+    """The fields of `GET /sessions/{id}/context`, in tokens. What depends on an unknown window is null. Raises NoSuchSession."""
+    now = situation.of(session_id)
+    if now is None:
+        raise NoSuchSession(str(session_id))
+    return of_situation(now)
+
+
+def of_situation(now: Situation) -> dict[str, Any]:
+    """The same of a situation in hand."""
+    measured = situation.quick_measure(now)
+    return {
+        "estimated_input_tokens": measured.tokens,
+        "source": measured.source,
+        **_against_the_window(now.budget, measured.tokens),
+        "message_count": now.subject.message_count,
+        "live_message_count": backends.get().live_count(now.subject),
+        "breakdown": _breakdown(now, measured.tokens),
+        "policy": now.policy_name,
+        "automatic": now.automatic,
+        "compacting": _summary_is_written(now),
+    }
+
+
+def _against_the_window(budget: Budget | None, tokens: int) -> dict[str, Any]:
+    if budget is None:
+        unknown = ("available_input_tokens", "context_window", "threshold_tokens", "usage_ratio", "level")
+        return {"should_compact": False, **dict.fromkeys(unknown)}
+    return {
+        "available_input_tokens": budget.window,
+        "context_window": budget.window,
+        "threshold_tokens": budget.threshold,
+        "usage_ratio": round(tokens / budget.window, 4),
+        "should_compact": budget.over(tokens),
+        "level": _level(budget, tokens),
+    }
+
+
+def _level(budget: Budget, tokens: int) -> str:
+    if budget.over(tokens):
+        return "critical"
+    return "warning" if tokens >= WARNING_RATIO * budget.threshold else "ok"
+
+
+def _breakdown(now: Situation, tokens: int) -> dict[str, int]:
+    """The parts are estimates; the history is what remains of the measured whole, so that they add up to it where they can."""
+    subject, policy = now.subject, now.policy
+    parts = {
+        "system_prompt": situation.spoken(subject.system_chars, policy),
+        "summary": summary_tokens(subject.summary, policy),
+        "current_prompt": situation.recount(backends.get().newest_prompt(subject), policy),
+        "tool_definitions": situation.spoken(subject.tool_chars, policy),
+        "file_attachments": 0,
+    }
+    return {name: parts.get(name, max(0, tokens - sum(parts.values()))) for name in PARTS}
+
+
+def _summary_is_written(now: Situation) -> bool:
+    runs = CompactionRun.objects.filter(session_id=now.subject.session_id, status=CompactionRun.Status.RUNNING, announced=True)
+    return runs.exists()

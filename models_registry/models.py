@@ -1,0 +1,118 @@
+"""What each language model can do, and through which provider it is reached."""
+
+import os
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator, RegexValidator
+from django.db import models, transaction
+from django.db.models import Q, TextChoices
+
+from models_registry import keys
+
+
+class Provider(models.Model):
+    """Where requests go: a protocol, an address and a key."""
+
+    class Protocol(TextChoices):
+        OPENAI = "openai", "OpenAI"
+        ANTHROPIC = "anthropic", "Anthropic"
+
+    name = models.SlugField(max_length=64, unique=True)
+    protocol = models.CharField(max_length=16, choices=Protocol.choices)
+    family = models.CharField(max_length=32, blank=True, help_text="How this family counts tokens, e.g. anthropic, mistral, google-ai.")
+    base_url = models.CharField(
+        max_length=500,
+        blank=True,
+        validators=[RegexValidator(r"\Ahttps?://[^\s/?#@]+(/[^\s?#]*)?\Z", "An http or https address without credentials or query.")],
+        help_text="Empty: the SDK's own address.",
+    )
+    encrypted_api_key = models.TextField(blank=True, editable=False)
+    api_key_env = models.CharField(max_length=64, blank=True, help_text="Environment variable read when no key is stored.")
+    options = models.JSONField(default=dict, blank=True)
+    timeout_seconds = models.FloatField(default=120, validators=[MinValueValidator(0.1)])
+    is_active = models.BooleanField(default=True)
+    catalog_values = models.JSONField(default=dict, editable=False, help_text="What the catalog last wrote, to tell an operator's edit.")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def api_key(self) -> str:
+        """Write-only: assignment encrypts, reading tells only that there is one."""
+        return "••••••••" if self.encrypted_api_key else ""
+
+    @api_key.setter
+    def api_key(self, value: str) -> None:
+        self.encrypted_api_key = keys.encrypt(value) if value else ""
+
+    def has_key(self) -> bool:
+        """Whether a key is stored, or its environment variable set."""
+        return bool(self.encrypted_api_key or (self.api_key_env and os.environ.get(self.api_key_env)))
+
+    def reveal_api_key(self) -> str:
+        """The key in clear, for the provider layer only: the stored one, or the named environment variable's."""
+        if self.encrypted_api_key:
+            return keys.decrypt(self.encrypted_api_key)
+        return os.environ.get(self.api_key_env, "") if self.api_key_env else ""
+
+
+class AiModelQuerySet(models.QuerySet["AiModel"]):
+    """Finding a language model by the names people write."""
+
+    def usable(self) -> "AiModelQuerySet":
+        """Active models of active providers."""
+        return self.filter(is_active=True, provider__is_active=True).select_related("provider")
+
+    def named(self, name: str) -> "AiModel | None":
+        """The usable model called `name`, or `provider/name`; the default one first when two providers share a name."""
+        provider, slash, rest = name.partition("/")
+        by_name = Q(name=name)
+        if slash:
+            by_name |= Q(provider__name=provider, name=rest)
+        return self.usable().filter(by_name).order_by("-is_default", "id").first()
+
+    def default(self) -> "AiModel | None":
+        """The model a new session gets."""
+        return self.usable().order_by("-is_default", "id").first()
+
+
+class AiModel(models.Model):
+    """A language model. An unknown window is null, never a guess."""
+
+    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="models")
+    name = models.CharField(max_length=128)
+    context_window_size = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens; empty when unknown.")
+    max_output_tokens = models.PositiveIntegerField(null=True, blank=True)
+    input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens.")
+    output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens.")
+    supports_tools = models.BooleanField(default=False)
+    supports_images = models.BooleanField(default=False)
+    policy = models.CharField(max_length=64, blank=True, help_text="Compaction policy; empty: the project's.")
+    summary_model = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    is_active = models.BooleanField(default=True)
+    is_default = models.BooleanField(default=False)
+    catalog_values = models.JSONField(default=dict, editable=False, help_text="What the catalog last wrote, to tell an operator's edit.")
+
+    objects = AiModelQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "language model"
+        constraints = [
+            models.UniqueConstraint(fields=["provider", "name"], name="one_model_a_name"),
+            models.UniqueConstraint(fields=["is_default"], condition=Q(is_default=True), name="one_default_model"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.provider.name}/{self.name}"
+
+    def clean(self) -> None:
+        """A window of zero is not a window."""
+        if self.context_window_size == 0:
+            raise ValidationError({"context_window_size": "A context window has at least one token; leave it empty when unknown."})
+
+    def make_default(self) -> None:
+        """Give new sessions this model, instead of the one they got."""
+        with transaction.atomic():
+            AiModel.objects.filter(is_default=True).exclude(pk=self.pk).update(is_default=False)
+            AiModel.objects.filter(pk=self.pk).update(is_default=True)
+        self.is_default = True

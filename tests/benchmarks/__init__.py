@@ -1,0 +1,1 @@
+"""What has to be fast, measured by one command: python -m tests.benchmarks."""

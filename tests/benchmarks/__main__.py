@@ -1,0 +1,50 @@
+"""python -m tests.benchmarks: makes a database of its own, prints the table, and exits 1 when something is over its limit."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+django.setup()
+
+from django.conf import settings  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from django.db import connections  # noqa: E402
+
+from chatcore.generator import generator  # noqa: E402
+from tests.benchmarks import first_token, pure, requests, stored  # noqa: E402
+from tests.benchmarks.timing import Row, table  # noqa: E402
+from tests.scripted import ScriptedModel  # noqa: E402
+
+
+def main() -> int:
+    """Measure everything; 0 when all is under its limits."""
+    if "sqlite3" not in settings.DATABASES["default"]["ENGINE"]:
+        print("The benchmarks measure against raw SQLite: unset CHATCORE_DATABASE_URL.", file=sys.stderr)
+        return 2
+    try:
+        rows = list(_measured())
+    finally:
+        generator.stop()
+        connections.close_all()
+        shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
+    print(table(rows))
+    return 0 if all(row.good for row in rows) else 1
+
+
+def _measured() -> Iterator[Row]:
+    call_command("migrate", verbosity=0)
+    call_command("createcachetable", verbosity=0)
+    yield from pure.rows()
+    with ScriptedModel() as scripted:
+        using = stored.model(scripted.base_url)
+        short, long = stored.conversation(1_000, using), stored.conversation(100_000, using)
+        yield from requests.rows(short, long)
+        yield from first_token.rows(scripted, stored.conversation(2, using))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""What needs no database: cutting a tool result, and compacting ten thousand messages."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from chatcore.models import Message
+from compaction.core.budget import plan
+from compaction.core.estimate import measure
+from compaction.core.pipeline import run
+from compaction.core.presets import ONECLAW
+from compaction.core.transcript import Call, Entry, Transcript
+from compaction.core.trim import drop_oldest
+from tests.benchmarks.timing import Row, median_ms
+
+MEGABYTE = 1_000_000
+CANDIDATES = 10_000
+
+
+def rows() -> Iterator[Row]:
+    """The save hook on a megabyte; the pipeline and the fallback on ten thousand messages."""
+    for name, text in (("ASCII", "x" * MEGABYTE), ("Chinese", "字" * (MEGABYTE // 3))):
+        yield Row(name=f"cut a tool result of 1 MB, {name}", value=median_ms(partial(_store, text), times=50), limit=10)
+    transcript, budget = _transcript(), plan(ONECLAW, 200_000)
+    measured = measure(transcript, ONECLAW)
+    whole = median_ms(lambda: run(transcript, ONECLAW, budget, measured, lambda task: "Brief."), times=9)
+    yield Row(name=f"compact {CANDIDATES:,} messages", value=whole, limit=1_000, note="instant summarizer")
+    dropped = median_ms(lambda: drop_oldest(transcript.entries, limit_tokens=170_000), times=9)
+    yield Row(name=f"trim {CANDIDATES:,} messages", value=dropped, limit=1_000)
+
+
+def _store(text: str) -> None:
+    Message(role="tool", content=text).prepare_to_store()
+
+
+def _transcript() -> Transcript:
+    """Turns of four: a question, two parallel calls, their results in the other order."""
+    made = []
+    for seq in range(1, CANDIDATES, 4):
+        calls = tuple(Call(id=f"call_{place}", name="read", arguments='{"path": "a"}') for place in range(2))
+        made.append(Entry(seq=seq, role="user", content="x" * 400, tokens=100))
+        made.append(Entry(seq=seq + 1, role="assistant", content="x" * 400, tokens=107, calls=calls))
+        made += [Entry(seq=seq + 2 + n, role="tool", content="x" * 400, tokens=100, call_id=f"call_{1 - n}") for n in range(2)]
+    return Transcript(entries=tuple(made), summary="Before that. " * 100, overhead_tokens=500)

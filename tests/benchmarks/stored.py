@@ -1,0 +1,46 @@
+"""A database of its own with long conversations in it, each compacted up to its last messages."""
+
+from django.contrib.auth.models import User
+
+from chatcore import context
+from chatcore.models import Message, Session
+from models_registry.models import AiModel, Provider
+
+TAIL = 40  # messages still live, whatever the history
+BATCH = 5_000
+WORDS = "The quick brown fox jumps over the lazy dog, and then it writes a report about it. " * 5
+
+
+def model(base_url: str) -> AiModel:
+    """A model with a window of 200,000 behind a provider that is never asked, unless it is the scripted one."""
+    provider = Provider.objects.create(name=f"bench-{Provider.objects.count()}", protocol=Provider.Protocol.OPENAI, base_url=base_url)
+    return AiModel.objects.create(provider=provider, name="test-model", context_window_size=200_000, supports_tools=True)
+
+
+def user() -> User:
+    """The one who owns them all."""
+    return User.objects.get_or_create(username="bench")[0]
+
+
+def conversation(messages: int, using: AiModel) -> Session:
+    """A session of so many stored messages, of which the last TAIL are live behind a summary."""
+    session = Session.objects.create(owner=user(), model=using, message_count=messages, last_seq=messages)
+    for first in range(1, messages + 1, BATCH):
+        last = min(first + BATCH, messages + 1)
+        Message.objects.bulk_create(_message(session, seq, using) for seq in range(first, last))
+    if messages > TAIL:
+        context.install(
+            session.pk, base_version=0, summary=WORDS * 4, boundary_seq=messages - TAIL + 1, source="compaction", run="benchmark"
+        )
+    Message.objects.filter(session=session, seq=messages).update(
+        token_count_input=9_000, token_count_output=90, context_version=1 if messages > TAIL else 0
+    )
+    session.refresh_from_db()
+    return session
+
+
+def _message(session: Session, seq: int, using: AiModel) -> Message:
+    spoken = seq % 2 == 1
+    return Message(
+        session=session, seq=seq, role="user" if spoken else "assistant", content=f"{seq}: {WORDS}", model="" if spoken else str(using)
+    )

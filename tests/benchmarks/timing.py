@@ -1,0 +1,63 @@
+"""Medians, and the table they are printed in."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+FLAT = 1.5  # a hundred times the history may cost half as much again; more is growth
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line: milliseconds against a limit, or a ratio against one when `unit` is `×`."""
+
+    name: str
+    value: float
+    limit: float | None = None
+    unit: str = "ms"
+    note: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether it is under its limit, if it has one."""
+        return self.limit is None or self.value < self.limit
+
+
+def median_ms(work: Callable[[], Any], *, times: int, warm_up: int = 3) -> float:
+    """The median of so many runs, in milliseconds; the first ones do not count."""
+    for _ in range(warm_up):
+        work()
+    return statistics.median(once_ms(work) for _ in range(times))
+
+
+def medians_by_turns(*works: Callable[[], Any], times: int, warm_up: int = 3) -> list[float]:
+    """The medians of several works run by turns, so that a busy machine is as busy for each."""
+    for work in works * warm_up:
+        work()
+    rounds = [[once_ms(work) for work in works] for _ in range(times)]
+    return [statistics.median(column) for column in zip(*rounds, strict=True)]
+
+
+def once_ms(work: Callable[[], Any]) -> float:
+    """Milliseconds of one run."""
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1000
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The rows as aligned text."""
+    lines = [("what", "median", "limit", "", "note")]
+    lines += [(row.name, _shown(row.value, row.unit), _limit(row), "" if row.good else "OVER", row.note) for row in rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(5)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def _limit(row: Row) -> str:
+    return "" if row.limit is None else f"< {row.limit:g} {row.unit}"
+
+
+def _shown(value: float, unit: str) -> str:
+    return f"{value:.3f} {unit}" if value < 10 else f"{value:.1f} {unit}"

@@ -1,0 +1,89 @@
+"""What every test may ask for: a scripted provider, a user, a language model reached over loopback, a session."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+import uvicorn
+from django.contrib.auth.models import User
+from knox.models import AuthToken
+from rest_framework.test import APIClient
+
+from chatcore.generator import generator
+from chatcore.models import Session
+from models_registry.models import AiModel, Provider
+from tests.scripted import ScriptedModel
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedModel]:
+    """A running scripted provider; queue its replies with `scripted.script(...)`."""
+    with ScriptedModel() as server:
+        yield server
+
+
+@pytest.fixture
+def user(db: None) -> User:
+    return User.objects.create_user("alice", password="alice's password")
+
+
+@pytest.fixture
+def model(db: None, scripted: ScriptedModel) -> AiModel:
+    """scripted/test-model, window 8,192, over the OpenAI protocol."""
+    provider = Provider.objects.create(name="scripted", protocol=Provider.Protocol.OPENAI, base_url=scripted.base_url, timeout_seconds=20)
+    return AiModel.objects.create(provider=provider, name="test-model", context_window_size=8192, supports_tools=True, is_default=True)
+
+
+@pytest.fixture
+def session(user: User, model: AiModel) -> Session:
+    return Session.objects.create(owner=user, model=model)
+
+
+@pytest.fixture(autouse=True)
+def quiet_generator(_django_db_marker: None) -> Iterator[None]:
+    """No turn outlives its test."""
+    yield
+    generator.stop()
+
+
+@pytest.fixture
+def as_user() -> Callable[[User], APIClient]:
+    """A REST client that carries a new token of a user's."""
+
+    def client(user: User) -> APIClient:
+        _, token = AuthToken.objects.create(user)
+        return APIClient(headers={"Authorization": f"Bearer {token}"})
+
+    return client
+
+
+@pytest.fixture
+def api(user: User, as_user: Callable[[User], APIClient]) -> APIClient:
+    """The REST face as alice sees it."""
+    return as_user(user)
+
+
+@dataclass(frozen=True)
+class Live:
+    """A running server; `url` has no slash at its end."""
+
+    url: str
+
+
+@pytest.fixture
+def live(transactional_db: None) -> Iterator[Live]:
+    """The ASGI application behind a real uvicorn on loopback, over this test's database."""
+    from chatcore.asgi import application
+
+    config = uvicorn.Config(application, host="127.0.0.1", port=0, lifespan="off", log_level="warning", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    socket = config.bind_socket()
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, name="live-server")
+    thread.start()
+    try:
+        yield Live(url=f"http://127.0.0.1:{socket.getsockname()[1]}")
+    finally:
+        server.should_exit = True
+        thread.join(timeout=15)
+        socket.close()

@@ -1,0 +1,114 @@
+"""`chatcore chat`: one shot, JSON, exit codes and the loop's commands."""
+
+import io
+import json
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from rich.console import Console
+
+from chatcore.models import Message, Session
+from chatcore.terminal import CANNOT_FIT, OK, PROVIDER, SIGN_IN, USAGE, Terminal
+from tests.scripted import Reply, ScriptedModel
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as leaving:
+        call_command("chat", *arguments)
+    return int(leaving.value.code or 0)
+
+
+@pytest.fixture
+def owner(user: User) -> User:
+    user.is_superuser = True
+    user.save()
+    return user
+
+
+def test_one_shot_prints_the_answer_and_keeps_the_session(
+    owner: User, model: object, scripted: ScriptedModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripted.script(Reply(text="Hello there."))
+    assert run("hello") == OK
+    assert "Hello there." in capsys.readouterr().out
+    assert Session.objects.get(owner=owner).message_count == 2
+
+
+def test_json_is_for_programs(owner: User, session: Session, scripted: ScriptedModel, capsys: pytest.CaptureFixture[str]) -> None:
+    scripted.script(Reply(text="Hello there."))
+    assert run("--json", "--session", str(session.pk), "hello") == OK
+    said = json.loads(capsys.readouterr().out)
+    assert (said["content"], said["status"], said["session"]) == ("Hello there.", "completed", str(session.pk))
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        (Reply(status=401, body=b'{"error": {"message": "no"}}'), PROVIDER),
+        (Reply(status=400, body=b'{"error": {"code": "context_length_exceeded", "message": "too long"}}'), CANNOT_FIT),
+    ],
+    ids=["provider", "cannot fit"],
+)
+def test_the_exit_code_says_what_went_wrong(owner: User, model: object, scripted: ScriptedModel, reply: Reply, code: int) -> None:
+    scripted.default = reply
+    assert run("--disable-compaction", "hello") == code
+
+
+@pytest.mark.parametrize("arguments", [("--model", "nope"), ("--session", "nope")])
+def test_what_does_not_exist_is_a_usage_error(owner: User, model: object, arguments: tuple[str, ...]) -> None:
+    assert run(*arguments, "hello") == USAGE
+
+
+def test_without_a_user_it_asks_to_sign_in(model: object) -> None:
+    assert run("hello") == SIGN_IN
+
+
+def test_the_loop_rewinds_the_context_and_leaves(
+    session: Session, scripted: ScriptedModel, console_with: Callable[..., tuple[Terminal, io.StringIO]]
+) -> None:
+    terminal, screen = console_with(session, "hello", "/rewind", "/models", "/quit")
+    assert terminal.loop() == OK
+    assert "There is nothing to rewind" in screen.getvalue()
+    assert "scripted/test-model" in screen.getvalue()
+
+
+def test_the_loop_compacts_with_a_focus_and_exports(
+    session: Session, scripted: ScriptedModel, console_with: Callable[..., tuple[Terminal, io.StringIO]]
+) -> None:
+    Message.objects.bulk_create([Message(session=session, seq=n, role="user", content=f"{n} " + "word " * 400) for n in range(1, 21)])
+    Session.objects.filter(pk=session.pk).update(last_seq=20, message_count=20)
+    scripted.script(Reply(text="The user counted to twenty, with many words between the numbers, and asked for nothing at all."))
+    terminal, screen = console_with(session, "/compact the numbers", "/export", "/quit")
+    assert terminal.loop() == OK
+    assert "status     applied" in screen.getvalue()
+    assert "the numbers" in str(scripted.requests[-1].json["messages"])
+    assert "word word" in screen.getvalue()
+    assert console_with(session, "/compact", "/quit")[0].loop() == OK  # too little now: said, not raised
+
+
+@pytest.mark.parametrize(
+    ("used", "line"),
+    [(4000, ""), (5300, "Context: 65% used"), (7000, "Context usage: 85% of window (7,000 / 8,192 tokens)")],
+)
+def test_the_context_line_follows_the_seed(
+    session: Session, console_with: Callable[..., tuple[Terminal, io.StringIO]], used: int, line: str
+) -> None:
+    terminal, screen = console_with(session)
+    terminal.usage = {"estimated_input_tokens": used, "context_window": 8192, "should_compact": used > 6963}
+    terminal._show_context()
+    assert line in screen.getvalue()
+    assert bool(screen.getvalue()) == bool(line)
+
+
+@pytest.fixture
+def console_with(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Terminal, io.StringIO]]:
+    def make(session: Session, *lines: str) -> tuple[Terminal, io.StringIO]:
+        screen = io.StringIO()
+        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines) + "\n"))
+        return Terminal(session, Console(file=screen, width=120)), screen
+
+    return make

@@ -1,0 +1,61 @@
+"""`chatcore verify` finds what should never be."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from chatcore import context
+from chatcore.models import Message, Session
+
+pytestmark = pytest.mark.django_db
+
+
+def verify(*sessions: Session) -> tuple[int, str]:
+    out = StringIO()
+    try:
+        call_command("verify", *(str(session.pk) for session in sessions), stdout=out)
+    except SystemExit as leaving:
+        return int(leaving.code or 0), out.getvalue()
+    return 0, out.getvalue()
+
+
+def filled(session: Session) -> Session:
+    Message.objects.bulk_create(
+        [
+            Message(session=session, seq=1, role="user", content="one"),
+            Message(session=session, seq=2, role="assistant", content="two"),
+            Message(session=session, seq=3, role="tool", content="three", tool_call_id="x"),
+        ]
+    )
+    Session.objects.filter(pk=session.pk).update(last_seq=3, message_count=3)
+    return session
+
+
+def test_a_sound_session_passes(session: Session) -> None:
+    context.install(filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction")
+    assert verify(session) == (0, "1 sessions checked, 0 violations\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        ({"message_count": 7}, "message_count says 7, there are 3"),
+        ({"last_seq": 1}, "message 3 lies beyond last_seq 1"),
+        ({"context_version": 4}, "context_version is 4, the newest revision 1"),
+        ({"compacted_summary": "other"}, "the context differs from its revision 1"),
+        ({"compact_boundary_seq": 9}, "there is no message at the boundary 9"),
+        ({"compact_boundary_seq": 3}, "the boundary 3 parts a tool result from its call"),
+    ],
+)
+def test_damage_is_named_and_ends_with_1(session: Session, damage: dict[str, object], sentence: str) -> None:
+    context.install(filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction")
+    Session.objects.filter(pk=session.pk).update(**damage)
+    code, said = verify()
+    assert code == 1
+    assert sentence in said
+
+
+def test_a_message_streaming_in_no_turn_is_found(session: Session) -> None:
+    Message.objects.filter(pk__in=filled(session).messages.filter(seq=2).values("pk")).update(status="streaming")
+    assert "message 2 is streaming in no running turn" in verify(session)[1]

@@ -1,0 +1,280 @@
+"""The pages as the server renders them: who may see what, and that nothing in them can run."""
+
+import re
+from datetime import timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from knox.models import AuthToken
+
+from chatcore import sign_in
+from chatcore.models import Message, Session, SessionEvent, Turn
+from chatcore.timeline import PAGE_SIZE
+from models_registry.models import AiModel
+
+TEMPLATES = Path(__file__).parent.parent / "templates/chatcore"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def signed_in(client: Client, user: User) -> Client:
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def others(model: AiModel) -> Session:
+    bob = User.objects.create_user("bob", password="bob's password")
+    session = Session.objects.create(owner=bob, model=model, title="Bob's plans")
+    say(session, "user", "A secret")
+    return session
+
+
+def say(session: Session, role: str, content: str, **fields: Any) -> Message:
+    seq = session.messages.count() + 1
+    return Message.objects.create(session=session, seq=seq, role=role, content=content, **fields)
+
+
+def text(client: Client, path: str) -> str:
+    response = client.get(path)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_every_page_asks_a_stranger_to_sign_in(client: Client, session: Session) -> None:
+    for path in ("/", "/new/", f"/c/{session.pk}/", "/chats/", "/settings/", f"/c/{session.pk}/before/9/"):
+        assert client.get(path)["Location"].startswith("/login/?next="), path
+
+
+def test_a_password_signs_in_and_a_wrong_one_is_told_kindly(client: Client, user: User) -> None:
+    refused = client.post("/login/", {"username": "alice", "password": "wrong"})
+    assert "do not go together" in refused.content.decode()
+    assert client.post("/login/", {"username": "alice", "password": "alice's password"})["Location"] == "/"
+
+
+def test_a_printed_link_signs_in_once(client: Client, user: User) -> None:
+    token = sign_in.issue(user)
+    assert client.get(f"/login/once/{token}/")["Location"] == "/"
+    assert client.get("/settings/").status_code == 200
+    again = Client().get(f"/login/once/{token}/")
+    assert again.status_code == 410
+    assert "has done its work" in again.content.decode()
+
+
+def test_a_forged_link_signs_nobody_in(client: Client) -> None:
+    assert client.get("/login/once/forged/").status_code == 410
+    assert client.get("/settings/").status_code == 302
+
+
+def test_signing_out_takes_a_deliberate_act(signed_in: Client) -> None:
+    assert signed_in.get("/logout/").status_code == 405
+    signed_in.post("/logout/")
+    assert signed_in.get("/settings/").status_code == 302
+
+
+def test_home_is_the_newest_chat_or_a_new_one(signed_in: Client, user: User) -> None:
+    assert signed_in.get("/")["Location"] == "/new/"
+    Session.objects.create(owner=user, updated_at=timezone.now() - timedelta(days=1))
+    newest = Session.objects.create(owner=user)
+    assert signed_in.get("/")["Location"] == f"/c/{newest.pk}/"
+
+
+def test_what_is_not_yours_is_not_there(signed_in: Client, session: Session, others: Session) -> None:
+    message = others.messages.get()
+    turn = Turn.objects.create(session=others, lease_until=timezone.now(), error={"type": "x", "detail": "y"})
+    for path in ("", "before/9/", "rename/", "delete/", f"messages/{message.pk}/", f"turns/{turn.pk}/error/"):
+        assert signed_in.get(f"/c/{others.pk}/{path}").status_code == 404, path
+        assert signed_in.get(f"/c/{uuid4()}/{path}").status_code == 404, path
+    assert signed_in.post(f"/c/{others.pk}/rename/", {"title": "Mine"}).status_code == 404
+    assert signed_in.post(f"/c/{others.pk}/delete/").status_code == 404
+    assert signed_in.get(f"/c/{session.pk}/messages/{message.pk}/").status_code == 404
+    assert "Bob's plans" not in text(signed_in, "/chats/?q=plans")
+
+
+def test_chats_stand_under_their_days(signed_in: Client, user: User) -> None:
+    for title, days in (("Now", 0), ("Then", 1), ("Lately", 5), ("Once", 40)):
+        Session.objects.create(owner=user, title=title, updated_at=timezone.now() - timedelta(days=days))
+    found = re.findall(r'chats-label">(.*?)<|title="(.*?)"', text(signed_in, "/chats/"))
+    assert [label or title for label, title in found] == ["Today", "Now", "Yesterday", "Then", "Previous 7 days", "Lately", "Older", "Once"]
+
+
+def test_a_long_list_of_chats_continues_without_saying_its_label_twice(signed_in: Client, user: User) -> None:
+    for number in range(45):
+        Session.objects.create(owner=user, title=f"Chat {number}", updated_at=timezone.now() - timedelta(days=30, minutes=number))
+    first = text(signed_in, "/chats/")
+    following = re.search(r'hx-get="(/chats/\?after=[^"]+)"', first)
+    assert following
+    second = text(signed_in, following[1].replace("&amp;", "&"))
+    assert (first.count("chat-row"), second.count("chat-row")) == (40, 5)
+    assert "Older" in first
+    assert "Older" not in second
+
+
+def test_search_finds_titles(signed_in: Client, user: User) -> None:
+    Session.objects.create(owner=user, title="Bread at home")
+    Session.objects.create(owner=user, title="Trip to Lisbon")
+    found = text(signed_in, "/chats/?q=bread")
+    assert "Bread at home" in found
+    assert "Lisbon" not in found
+    assert "No chat has this" in text(signed_in, "/chats/?q=nothing%20like%20it")
+
+
+def test_a_chat_is_renamed_on_one_line_and_open_pages_hear_of_it(signed_in: Client, session: Session) -> None:
+    answer = signed_in.post(f"/c/{session.pk}/rename/", {"title": "  A better\n name " + "x" * 300})
+    session.refresh_from_db()
+    assert session.title == ("A better name " + "x" * 300)[:200]
+    assert session.title in answer.content.decode()
+    assert SessionEvent.objects.get(session=session).data == {"fields": ["title"]}
+
+
+def test_a_chat_is_deleted_after_being_asked(signed_in: Client, session: Session) -> None:
+    assert "Delete this chat?" in text(signed_in, f"/c/{session.pk}/delete/")
+    assert Session.objects.filter(pk=session.pk).exists()
+    here = signed_in.post(
+        f"/c/{session.pk}/delete/", headers={"HX-Request": "true", "HX-Current-URL": f"http://testserver/c/{session.pk}/"}
+    )
+    assert here["HX-Redirect"] == "/"
+    assert not Session.objects.filter(pk=session.pk).exists()
+
+
+def test_what_no_database_stores_is_left_out(signed_in: Client, session: Session) -> None:
+    signed_in.post(f"/c/{session.pk}/rename/", {"title": "Ti\0tle"})
+    session.refresh_from_db()
+    assert session.title == "Title"
+    assert "Title" in signed_in.get("/chats/", {"q": "tit\0le"}).content.decode()
+
+
+def test_what_was_said_is_text_and_never_markup(signed_in: Client, session: Session) -> None:
+    session.title = "<b>bold</b>"
+    session.save()
+    say(session, "user", "<script>alert(1)</script>")
+    say(session, "assistant", "<img src=x onerror=alert(1)>", tool_calls=[{"id": "</pre>", "name": "<b>", "arguments": "<u>"}])
+    say(session, "tool", "<script>alert(2)</script>", tool_call_id="</pre>", tool_name="<b>")
+    page = text(signed_in, f"/c/{session.pk}/")
+    for markup in ("<script>alert", "<img src=x", "<b>", "<u>"):
+        assert markup not in page, markup
+
+
+def test_a_tool_result_stands_inside_its_call(signed_in: Client, session: Session) -> None:
+    for _ in range(2):  # some models give the same id again in every answer
+        say(session, "assistant", "", tool_calls=[{"id": "call_1", "name": "calculate", "arguments": '{"expression":"6*7"}'}])
+        say(session, "tool", "42", tool_call_id="call_1", tool_name="calculate")
+    page = text(signed_in, f"/c/{session.pk}/").split("<template")[0]
+    assert page.count("<pre>42</pre>") == 2
+    assert page.count('<article class="message answer"') == 2
+    assert page.count("data-done") == 2
+
+
+def test_a_long_chat_renders_its_newest_messages_and_offers_the_earlier(signed_in: Client, session: Session) -> None:
+    Message.objects.bulk_create(Message(session=session, seq=seq, role="user", content=f"word {seq};") for seq in range(1, PAGE_SIZE + 11))
+    page = text(signed_in, f"/c/{session.pk}/")
+    assert "word 10;" not in page
+    assert "word 11;" in page
+    assert f"/c/{session.pk}/before/11/" in page
+    earlier = text(signed_in, f"/c/{session.pk}/before/11/")
+    assert re.findall(r"word (\d+);", earlier) == [str(seq) for seq in range(1, 11)]
+    assert "Earlier messages" not in earlier
+
+
+def test_messages_before_the_boundary_are_dimmed_and_whole(signed_in: Client, session: Session) -> None:
+    for number in range(1, 5):
+        say(session, "user", f"words {number}")
+    Session.objects.filter(pk=session.pk).update(compact_boundary_seq=3)
+    page = text(signed_in, f"/c/{session.pk}/")
+    assert 'data-boundary="3"' in page
+    assert re.findall(r'data-seq="(\d)" data-turn="" data-compacted', page) == ["1", "2"]
+    assert "words 1" in page
+
+
+def test_a_failed_turn_says_why_under_its_message(signed_in: Client, session: Session) -> None:
+    error = {"type": "provider_auth", "detail": "The key was refused."}
+    turn = Turn.objects.create(session=session, status="failed", lease_until=timezone.now(), error=error)
+    say(session, "user", "Are you there?", turn=turn)
+    page = text(signed_in, f"/c/{session.pk}/")
+    assert page.index("Are you there?") < page.index("The key was refused.")
+    assert "your message is kept" in page
+    assert "The key was refused." in text(signed_in, f"/c/{session.pk}/turns/{turn.pk}/error/")
+
+
+def test_a_trimmed_turn_says_so_after_a_reload_too(signed_in: Client, session: Session) -> None:
+    notice = "Conversation history has been automatically trimmed"
+    turn = Turn.objects.create(session=session, status="completed", lease_until=timezone.now(), notices=[notice])
+    say(session, "user", "Go on.", turn=turn)
+    assert f'<p class="line notice">{notice}</p>' in text(signed_in, f"/c/{session.pk}/")
+
+
+def test_an_answer_being_written_is_followed_from_its_beginning(signed_in: Client, session: Session) -> None:
+    turn = Turn.objects.create(session=session, lease_until=timezone.now() + timedelta(minutes=1), first_event_seq=7)
+    Session.objects.filter(pk=session.pk).update(last_event_seq=30)
+    say(session, "user", "Tell me", turn=turn)
+    say(session, "assistant", "", turn=turn, status="streaming")
+    page = text(signed_in, f"/c/{session.pk}/")
+    assert 'data-follow="6"' in page
+    assert f'data-running="{turn.pk}"' in page
+    assert 'data-status="streaming"' in page
+
+
+def test_a_token_is_shown_once_and_can_be_deleted(signed_in: Client, user: User) -> None:
+    made = signed_in.post("/settings/tokens/").content.decode()
+    token = AuthToken.objects.get(user=user)
+    secret = re.search(rf"<code>({token.token_key}\w+)</code>", made)
+    assert secret
+    assert secret[1] not in text(signed_in, "/settings/")
+    assert token.token_key in text(signed_in, "/settings/")
+    signed_in.post(f"/settings/tokens/{token.digest}/delete/")
+    assert not AuthToken.objects.exists()
+
+
+def test_nobody_deletes_anothers_token(signed_in: Client, others: Session) -> None:
+    token, _ = AuthToken.objects.create(user=others.owner)
+    assert signed_in.post(f"/settings/tokens/{token.digest}/delete/").status_code == 404
+
+
+def test_only_staff_chooses_the_default_model(signed_in: Client, user: User, model: AiModel) -> None:
+    second = AiModel.objects.create(provider=model.provider, name="second")
+    signed_in.post("/settings/default-model/", {"model": "scripted/second"})
+    assert AiModel.objects.default() == model
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    signed_in.post("/settings/default-model/", {"model": "scripted/second"})
+    assert AiModel.objects.default() == second
+    assert signed_in.post("/settings/default-model/", {"model": "no number"}).status_code == 404
+
+
+class Scripts(HTMLParser):
+    """Collects what the policy would refuse to run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = dict(attrs)
+        if tag == "script" and not (names.get("src") or "").startswith("/static/"):
+            self.refused.append("inline script")
+        self.refused += [name for name in names if name.startswith(("on", "hx-on"))]
+
+
+def test_no_page_holds_a_script_and_every_one_brings_the_policy(signed_in: Client, session: Session) -> None:
+    for path in ("/login/", "/new/", f"/c/{session.pk}/", "/settings/", "/chats/"):
+        client = Client() if path == "/login/" else signed_in
+        response = client.get(path)
+        scripts = Scripts()
+        scripts.feed(response.content.decode())
+        assert scripts.refused == [], path
+        assert "script-src 'self'" in response["Content-Security-Policy"]
+
+
+def test_templates_ask_the_database_nothing(signed_in: Client, session: Session, django_assert_max_num_queries: Any) -> None:
+    turn = Turn.objects.create(session=session, status="completed", lease_until=timezone.now())
+    for _ in range(20):
+        say(session, "user", "Hello", turn=turn)
+        say(session, "assistant", "Hello", turn=turn)
+    with django_assert_max_num_queries(8):
+        signed_in.get(f"/c/{session.pk}/")
