@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from chatcore.tokens import estimate_tokens
-from chatcore.truncation import clean_text, cleaned, cut_tool_result
+from chatcore.truncation import TOOL_RESULT_MAX_CHARS, clean_text, cleaned, cut_tool_result
 
 MAX_CALL_ID = 255  # characters, as for MAX_TOOL_NAME; models have been seen to write nonsense for both
 MAX_TOOL_NAME = 128
@@ -36,6 +36,8 @@ class Session(models.Model):
     auto_compact = models.BooleanField(default=True)
     tools = models.JSONField(null=True, blank=True, help_text="Names of the built-in tools offered; null: all of them.")
     params = models.JSONField(default=dict, blank=True, help_text="Sent to the provider: temperature, max_tokens …")
+    compact_threshold = models.FloatField(null=True, blank=True, help_text="In place of the policy's own trigger.threshold.")
+    external_id = models.CharField(max_length=255, null=True, blank=True, help_text="What an OpenAI client calls this session.")
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
 
@@ -54,6 +56,7 @@ class Session(models.Model):
 
     class Meta:
         ordering = ["-updated_at", "-id"]
+        constraints = [models.UniqueConstraint(fields=["owner", "external_id"], name="one_session_an_external_id")]
         indexes = [models.Index(fields=["owner", "-updated_at", "-id"], name="sessions_of_an_owner")]
 
     def __str__(self) -> str:
@@ -65,6 +68,7 @@ class Turn(models.Model):
 
     class Status(models.TextChoices):
         RUNNING = "running"
+        WAITING = "waiting"  # for results of tools that the client runs itself
         COMPLETED = "completed"
         FAILED = "failed"
         CANCELLED = "cancelled"
@@ -79,6 +83,7 @@ class Turn(models.Model):
     payload_hash = models.CharField(max_length=64, blank=True)
     first_event_seq = models.PositiveBigIntegerField(default=0)
     notices = models.JSONField(default=list)
+    tools = models.JSONField(default=list, help_text="Tools that the client runs itself: [{name, description, parameters}].")
     error = models.JSONField(null=True, blank=True)
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -104,9 +109,13 @@ class MessageQuerySet(models.QuerySet["Message"]):
             row.prepare_to_store()
         return super().bulk_create(rows, *args, **kwargs)
 
+    def current(self) -> "MessageQuerySet":
+        """Without what an edit or another answer superseded."""
+        return self.filter(branch=None)
+
     def live(self, boundary_seq: int | None) -> "MessageQuerySet":
-        """From the boundary on: what is sent as it is. One indexed range."""
-        return self.filter(seq__gte=boundary_seq or 0).order_by("seq")
+        """From the boundary on, and the pinned ones before it: what is sent as it is. Two indexed ranges."""
+        return self.current().filter(Q(seq__gte=boundary_seq or 0) | Q(pinned=True)).order_by("seq")
 
 
 class Message(models.Model):
@@ -147,6 +156,15 @@ class Message(models.Model):
     token_count_cache_write = models.PositiveIntegerField(null=True, blank=True)
     token_estimate = models.PositiveIntegerField(default=0, help_text="Estimated tokens of this message alone.")
     original_chars = models.PositiveIntegerField(null=True, blank=True, help_text="Characters before the cut; null when not cut.")
+    tool_result_limit = models.PositiveIntegerField(
+        null=True, blank=True, editable=False, help_text="Characters a tool result may have; null: the default."
+    )
+    branch = models.UUIDField(
+        null=True, blank=True, editable=False, help_text="Superseded messages carry what they were superseded by together; null: current."
+    )
+    replaces = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="replacements", help_text="Of which this is another version."
+    )
     context_version = models.PositiveIntegerField(
         null=True, blank=True, help_text="The context its request was built on; null when the request was trimmed."
     )
@@ -160,6 +178,7 @@ class Message(models.Model):
     class Meta:
         ordering = ["session", "seq"]
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="one_message_a_seq")]
+        indexes = [models.Index(fields=["session", "seq"], condition=Q(pinned=True), name="pinned_messages")]
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"
@@ -177,7 +196,7 @@ class Message(models.Model):
         self.tool_calls = [{**call, "id": call["id"][:MAX_CALL_ID]} for call in cleaned(self.tool_calls)]
         self.tool_call_id, self.tool_name = self.tool_call_id[:MAX_CALL_ID], self.tool_name[:MAX_TOOL_NAME]
         if self.role == self.Role.TOOL:
-            self.content, original = cut_tool_result(self.content)
+            self.content, original = cut_tool_result(self.content, self.tool_result_limit or TOOL_RESULT_MAX_CHARS)
             self.original_chars = original if original is not None else self.original_chars
         spoken = len(self.content) + sum(len(call["name"]) + len(call["arguments"]) for call in self.tool_calls)
         self.token_estimate = estimate_tokens(spoken)
@@ -186,12 +205,27 @@ class Message(models.Model):
 class Attachment(models.Model):
     """A file that came with a message; its name is a label and never reaches the file system."""
 
-    message = models.ForeignKey(Message, on_delete=models.CASCADE, related_name="attachments")
+    class Kind(models.TextChoices):
+        FILE = "file"
+        OUTPUT = "output"  # the whole of a tool's output, where the message holds a part
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attachments")
+    message = models.ForeignKey(
+        Message, on_delete=models.CASCADE, related_name="attachments", null=True, blank=True, help_text="Null: uploaded, not yet sent."
+    )
+    kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.FILE)
     name = models.CharField(max_length=255)
     media_type = models.CharField(max_length=100)
     size = models.PositiveIntegerField(help_text="Bytes.")
     data = models.BinaryField()
     text = models.TextField(blank=True, help_text="What a model that cannot open the file is given.")
+    token_estimate = models.PositiveIntegerField(default=0, help_text="Estimated tokens of the text, or of the image.")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        indexes = [models.Index(fields=["created_at"], condition=Q(message=None), name="attachments_not_sent")]
 
     def __str__(self) -> str:
         return self.name
@@ -211,6 +245,12 @@ class ContextRevision(models.Model):
     summary = models.TextField(null=True, blank=True)
     boundary_seq = models.PositiveIntegerField(null=True, blank=True)
     boundary_timestamp = models.DateTimeField(null=True, blank=True)
+    kept_seqs = models.JSONField(default=list, help_text="Messages before the boundary that are sent all the same.")
+    background = models.TextField(blank=True, help_text="Reference text that is sent with the summary: structured state, memory, a marker.")
+    placement = models.JSONField(
+        default=dict, help_text="Where the summary stands: {place, prefix, nudge, after_seq}; empty: in the system text."
+    )
+    stale = models.BooleanField(default=False, help_text="It covers a message that was edited, superseded or deleted since.")
     source = models.CharField(max_length=16, choices=Source.choices)
     restores = models.PositiveIntegerField(null=True, blank=True, help_text="The version a rewind went back to.")
     run = models.CharField(max_length=64, blank=True, help_text="The compaction run that made it.")
@@ -265,3 +305,50 @@ class SessionEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.seq} {self.name}"
+
+
+class Webhook(models.Model):
+    """An address of the owner's that is told of finished turns and compactions (Standard Webhooks)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks")
+    url = models.URLField(max_length=2000)
+    secret = models.TextField(help_text="Encrypted; signs what is sent.")
+    events = models.JSONField(default=list, help_text="Names of the events it wants; empty: all.")
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["created_at", "id"]
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class WebhookDelivery(models.Model):
+    """One thing to tell one address, kept until it was told or given up. The row is the outbox."""
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        DELIVERED = "delivered"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
+    event = models.CharField(max_length=32)
+    payload = models.JSONField()
+    status = models.CharField(max_length=16, choices=Status.choices, default=Status.PENDING)
+    attempts = models.PositiveIntegerField(default=0)
+    next_attempt_at = models.DateTimeField(default=timezone.now)
+    response_status = models.PositiveIntegerField(null=True, blank=True)
+    error = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    delivered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        verbose_name_plural = "webhook deliveries"
+        indexes = [models.Index(fields=["next_attempt_at"], condition=Q(status="pending"), name="deliveries_due")]
+
+    def __str__(self) -> str:
+        return f"{self.event} {self.status}"

@@ -40,6 +40,7 @@ class CompactionRun(models.Model):
     policy_snapshot = models.JSONField(default=dict)
     instructions = models.TextField(blank=True)
     up_to_seq = models.PositiveIntegerField(null=True, blank=True)
+    only_stages = models.JSONField(default=list, help_text="The stages asked for; empty: all of the policy's.")
 
     lease_until = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveIntegerField(default=0, help_text="Claims so far; the current one's number is the fencing token.")
@@ -62,6 +63,10 @@ class CompactionRun(models.Model):
     output_tokens = models.PositiveIntegerField(default=0)
     cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
     edits = models.JSONField(default=list)
+    targets = models.JSONField(
+        default=list, help_text="[{seq, role, tool, method, chars_before, chars_after}], one for each message changed."
+    )
+    state_after = models.JSONField(default=dict, help_text="Structured state and memory, as they were from here on.")
     error = models.TextField(blank=True)
     reason = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -134,6 +139,30 @@ class SessionState(models.Model):
     def waiting(self) -> bool:
         """A failure makes the next automatic run wait."""
         return self.not_before is not None and self.not_before > timezone.now()
+
+
+class WorkingState(models.Model):
+    """What a conversation is about, in lists: the structured state and the memory block that summaries keep up to date."""
+
+    session = models.OneToOneField(settings.COMPACTION["SESSION_MODEL"], on_delete=models.CASCADE, related_name="+", primary_key=True)
+    state = models.JSONField(default=dict, help_text="Lists of sentences by section: decisions, constraints, tasks …")
+    memory = models.JSONField(default=list, help_text="Entries not yet folded into the memory's summary, oldest first.")
+    memory_summary = models.TextField(blank=True)
+
+    def __str__(self) -> str:
+        return str(self.session_id)
+
+
+class ModelRatio(models.Model):
+    """What a language model's counts have taught: how many real tokens an estimated one stands for, and its true window."""
+
+    model = models.CharField(max_length=255, unique=True, help_text="provider/name")
+    ratio = models.FloatField(default=1)
+    samples = models.PositiveIntegerField(default=0)
+    window = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens, as an overflow error told; null: none did.")
+
+    def __str__(self) -> str:
+        return self.model
 
 
 def state_of(session_id: Any) -> SessionState:

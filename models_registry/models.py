@@ -83,6 +83,9 @@ class AiModel(models.Model):
     name = models.CharField(max_length=128)
     context_window_size = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens; empty when unknown.")
     max_output_tokens = models.PositiveIntegerField(null=True, blank=True)
+    output_reserve = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Tokens of the window that its answer takes; 0: output is separate; empty when unknown."
+    )
     input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens.")
     output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens.")
     supports_tools = models.BooleanField(default=False)

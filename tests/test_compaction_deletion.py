@@ -9,7 +9,6 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import DatabaseError, IntegrityError, connection, transaction
-from django.db.migrations.executor import MigrationExecutor
 from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
@@ -107,22 +106,6 @@ def test_the_database_itself_holds_runs_and_states_to_their_sessions(session: Se
         SessionState.objects.create(session_id=uuid4())
     with pytest.raises(IntegrityError), transaction.atomic():
         CompactionRun.objects.create(session_id=uuid4(), trigger="manual", policy="oneclaw")
-
-
-def test_the_migration_keeps_what_has_a_session_and_drops_what_has_none(session: Session) -> None:
-    executor = MigrationExecutor(connection)
-    newest = executor.loader.graph.leaf_nodes("compaction")
-    before = [("compaction", "0002_state_learned_from_refusals")]
-    executor.migrate(before)
-    try:
-        old = executor.loader.project_state(before).apps
-        for session_id in (session.pk, uuid4()):
-            old.get_model("compaction", "CompactionRun").objects.create(session_id=session_id, trigger="manual", policy="oneclaw")
-            old.get_model("compaction", "SessionState").objects.create(session_id=session_id, failures=3)
-    finally:
-        MigrationExecutor(connection).migrate(newest)
-    assert CompactionRun.objects.get().session_id == session.pk
-    assert SessionState.objects.get().failures == 3
 
 
 def test_a_session_is_deleted_while_events_are_written_to_it(session: Session, api: APIClient) -> None:

@@ -11,6 +11,6 @@ def seed(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("models_registry", "0003_accept_any_host_as_a_base_url")]
+    dependencies = [("models_registry", "0001_initial")]
 
     operations = [migrations.RunPython(seed, migrations.RunPython.noop)]
