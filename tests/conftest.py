@@ -1,5 +1,6 @@
 """What every test may ask for: a scripted provider, a user, a language model reached over loopback, a session."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,13 +8,25 @@ from dataclasses import dataclass
 import pytest
 import uvicorn
 from django.contrib.auth.models import User
+from hypothesis import HealthCheck, settings
 from knox.models import AuthToken
+from playwright.sync_api import expect
 from rest_framework.test import APIClient
 
 from chatcore.generator import generator
 from chatcore.models import Session
 from models_registry.models import AiModel, Provider
 from tests.scripted import ScriptedModel
+
+# How long a page may take on a busy machine, in milliseconds: what is right is there at once, only what is wrong waits for this.
+EXPECT_TIMEOUT = 15_000
+NAVIGATION_TIMEOUT = 30_000
+expect.set_options(timeout=EXPECT_TIMEOUT)
+
+# The same examples every time, however slow the machine is; CHATCORE_HYPOTHESIS=random looks for new ones.
+settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("random", deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("CHATCORE_HYPOTHESIS", "same"))
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The chat in a real browser, against the real server and a scripted model."""
 
+import os
 import re
 import shutil
 import threading
@@ -16,10 +17,10 @@ from chatcore.models import Message, Session, Turn
 from compaction import engine
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.conftest import Live
+from tests.conftest import NAVIGATION_TIMEOUT, Live
 from tests.scripted import Reply, ScriptedModel, call
 
-CHROMIUM = shutil.which("chromium")  # None: the one that playwright installed
+CHROMIUM = os.environ.get("CHATCORE_BROWSER") or shutil.which("chromium")  # None: the one that playwright installed
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
 )
@@ -55,6 +56,7 @@ def page(browser: Browser, live: Live, user: User) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1280, "height": 860}, base_url=live.url)
     context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live.url}])
     context.grant_permissions(["clipboard-read", "clipboard-write"])
+    context.set_default_navigation_timeout(NAVIGATION_TIMEOUT)
     opened = context.new_page()
     wrong: list[str] = []
     opened.on("pageerror", lambda error: wrong.append(str(error)))
@@ -69,6 +71,20 @@ def send(page: Page, words: str) -> None:
     page.get_by_label("Your message").press("Enter")
 
 
+class Held(list[str]):
+    """Chunks of an answer, the last of which is not said before `go_on` is set."""
+
+    def __init__(self, *chunks: str) -> None:
+        super().__init__(chunks)
+        self.go_on = threading.Event()
+
+    def __iter__(self) -> Iterator[str]:
+        for number in range(len(self)):
+            if number == len(self) - 1:
+                self.go_on.wait(60)
+            yield self[number]
+
+
 def fill(session: Session, *words: str) -> None:
     """Store a finished exchange of these words, user and model in turn."""
     turn = Turn.objects.create(session=session, status="completed", lease_until=session.created_at)
@@ -79,12 +95,14 @@ def fill(session: Session, *words: str) -> None:
 
 
 def test_a_first_message_opens_a_chat_and_its_answer_streams(page: Page, model: AiModel, scripted: ScriptedModel) -> None:
-    scripted.script(Reply(chunks=["Hel", "lo, **wor", "ld**"], chunk_delay=0.3))
+    said = Held("Hel", "lo, **wor", "ld**")
+    scripted.script(Reply(chunks=said))
     page.goto("/new/")
     send(page, "Are you\nthere?")
     expect(page.locator(".user .words")).to_have_text("Are you\nthere?")
     expect(page.locator(".answer")).to_have_attribute("data-status", "streaming")
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    said.go_on.set()
     expect(page.locator(".answer .prose strong")).to_have_text("world")
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
@@ -93,13 +111,16 @@ def test_a_first_message_opens_a_chat_and_its_answer_streams(page: Page, model: 
 
 
 def test_a_reload_in_the_middle_misses_nothing_and_doubles_nothing(page: Page, session: Session, scripted: ScriptedModel) -> None:
-    words = [f"word{number} " for number in range(40)]
+    words = Held(*(f"word{number} " for number in range(40)))
     scripted.script(Reply(chunks=words, chunk_delay=0.05, reasoning="Counting 😀."))
     page.goto(f"/c/{session.pk}/")
     send(page, "Count")
     expect(page.locator(".answer .prose")).to_contain_text("word5")
     page.reload()
-    expect(page.locator(".answer")).to_have_attribute("data-status", "complete", timeout=15_000)
+    expect(page.locator(".answer .prose")).to_contain_text("word5")
+    expect(page.locator(".answer")).to_have_attribute("data-status", "streaming")
+    words.go_on.set()
+    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page.locator(".answer .prose")).to_have_text("".join(words).strip())
     expect(page.locator(".reasoning .words")).to_have_text("Counting 😀.")
     expect(page.locator(".message")).to_have_count(2)
@@ -118,7 +139,7 @@ def test_two_tabs_show_the_same(page: Page, session: Session, scripted: Scripted
 
 
 def test_escape_stops_and_what_was_said_is_kept(page: Page, session: Session, scripted: ScriptedModel) -> None:
-    scripted.script(Reply(chunks=["Once upon ", "a time "] + ["and "] * 200, chunk_delay=0.05))
+    scripted.script(Reply(chunks=["Once upon ", "a time "], cut_after=2, hang=True))
     page.goto(f"/c/{session.pk}/")
     send(page, "A story")
     expect(page.locator(".answer .prose")).to_contain_text("a time")
@@ -195,7 +216,13 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(page: Page,
         fill(session, f"Question {number} " + "about everything " * 120, f"Answer {number}")
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).to_have_text(re.compile(r"^[\d.]+k / 8\.19k · \d+ %$"))
-    scripted.script(Reply(text=SUMMARY, delay=1.5))
+    seen = threading.Event()
+
+    def when_seen(_: dict[str, Any]) -> Reply:
+        seen.wait(15)
+        return Reply(text=SUMMARY)
+
+    scripted.script(when_seen)
     page.locator(".meter-button").click()
     page.get_by_role("button", name="Optimize now").click()
     expect(page.locator("#context")).to_be_hidden()
@@ -203,6 +230,7 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(page: Page,
     engine_thread = in_background(engine.execute_run, run.pk)
     expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
     expect(page.get_by_label("Your message")).to_be_enabled()
+    seen.set()
     card = page.locator(".card")
     expect(card).to_contain_text("The model sees a summary of what is above")
     engine_thread.join()
@@ -219,7 +247,7 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(page: Page,
 
 
 def wait_for_run(page: Page) -> CompactionRun:
-    for _ in range(50):
+    for _ in range(150):
         if run := CompactionRun.objects.first():
             return run
         page.wait_for_timeout(100)
@@ -241,6 +269,7 @@ def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Sessi
     page.goto(f"/c/{session.pk}/")
     opener = page.locator(".card summary")
     opener.click()
+    expect(page.locator(".card-summary")).to_be_visible()
     page.wait_for_timeout(300)
     expect(opener).to_be_in_viewport(ratio=1)
     with page.expect_response("**/compactions?*"):
@@ -276,7 +305,7 @@ def test_earlier_messages_arrive_above_and_the_page_stays_where_it_was(page: Pag
     before = oldest.bounding_box()
     button.click()
     expect(page.locator(".message")).to_have_count(100)
-    page.wait_for_timeout(200)
+    page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
     after = oldest.bounding_box()
     assert before
     assert after
@@ -304,6 +333,19 @@ def test_a_chat_is_renamed_and_deleted_from_the_list(page: Page, session: Sessio
     assert not Session.objects.exists()
 
 
+def test_a_key_is_heard_though_a_dialog_just_closed_still_has_the_focus(page: Page, session: Session) -> None:
+    fill(session, "One", "Two")
+    page.goto(f"/c/{session.pk}/")
+    page.evaluate("""() => {
+        const help = document.getElementById("help");
+        help.showModal();
+        const inside = document.activeElement;
+        help.close();
+        inside.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true, cancelable: true }));
+    }""")
+    expect(page.get_by_label("Your message")).to_be_focused()
+
+
 def test_the_keyboard_reaches_composer_help_and_a_new_chat(page: Page, session: Session) -> None:
     fill(session, "One", "Two")
     page.goto(f"/c/{session.pk}/")
@@ -312,12 +354,74 @@ def test_the_keyboard_reaches_composer_help_and_a_new_chat(page: Page, session: 
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     expect(page.get_by_label("Your message")).to_be_focused()
+    expect(page.get_by_role("dialog", name="Help")).to_be_hidden()
     page.keyboard.type("a")
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("b")
     expect(page.get_by_label("Your message")).to_have_value("a\nb")
     page.keyboard.press("Control+Shift+O")
     expect(page).to_have_url(re.compile(r"/new/$"))
+
+
+def test_a_message_sent_before_the_script_has_come_is_not_lost(page: Page, session: Session) -> None:
+    page.route("**/chat.js", lambda route: route.abort())
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_label("Your message").fill("Too early")
+    page.get_by_role("button", name="Send").click()
+    page.wait_for_timeout(500)
+    expect(page.get_by_label("Your message")).to_have_value("Too early")
+    expect(page).to_have_url(re.compile(r"/$"))
+
+
+def test_nothing_in_the_list_vanishes_under_a_hand_when_it_is_refreshed(page: Page, session: Session, user: User) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old name")
+    other = Session.objects.create(owner=user, title="Another")
+    page.goto(f"/c/{session.pk}/")
+    actions = page.get_by_role("button", name="Actions for Another")
+    actions.click()
+    expect(page.get_by_role("button", name="Rename")).to_be_visible()
+    refreshed(page, session, "First name")
+    page.get_by_role("button", name="Rename").click()
+    title = page.get_by_label("Title of the chat")
+    title.fill("Half")
+    refreshed(page, session, "Second name")
+    expect(title).to_be_focused()
+    page.keyboard.type(" typed")
+    expect(title).to_have_value("Half typed")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("link", name="Another")).to_be_visible()
+    expect(page.get_by_role("link", name="Second name")).to_be_visible()
+    other.refresh_from_db()
+    assert other.title == "Another"
+    page.get_by_label("Search chats").fill("noth")
+    expect(page.get_by_role("link", name="Second name")).to_have_count(0)
+    Session.objects.filter(pk=other.pk).update(title="And another")
+    refreshed(page, session, "Something")
+    expect(page.get_by_role("link", name="And another")).to_be_visible()
+    expect(page.get_by_role("link", name="Something")).to_have_count(0)
+
+
+def refreshed(page: Page, session: Session, title: str) -> None:
+    """The chat is given another title elsewhere, and the page has asked for its list again."""
+    Session.objects.filter(pk=session.pk).update(title=title)
+    with page.expect_response("**/chats/*"):
+        events.append(session.pk, ("session.updated", {"fields": ["title"]}))
+
+
+def test_escape_in_a_title_leaves_the_answer_alone(page: Page, session: Session, scripted: ScriptedModel) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old name")
+    said = Held("Once upon ", "a time ", "it was told.")
+    scripted.script(Reply(chunks=said))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "A story")
+    expect(page.locator(".answer .prose")).to_contain_text("a time")
+    page.get_by_role("button", name="Actions for Old name").click()
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("Title of the chat").press("Escape")
+    expect(page.get_by_role("link", name="Old name")).to_be_visible()
+    said.go_on.set()
+    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+    expect(page.locator(".answer .prose")).to_have_text("Once upon a time it was told.")
 
 
 def test_a_phone_has_a_drawer_and_no_sideways_scroll(page: Page, session: Session) -> None:

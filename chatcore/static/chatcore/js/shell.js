@@ -4,6 +4,7 @@ import { say } from "./words.js";
 
 const GAP = 6; // pixels between a menu and its button
 const MARGIN = 8; // and between it and the window's edge
+const COPIED_MS = 3000;
 
 document.addEventListener("toggle", (event) => {
   if (!event.target.matches?.("[data-places]")) return;
@@ -51,7 +52,7 @@ async function copy(button, text) {
   setTimeout(() => {
     delete button.dataset.copied;
     if (!button.querySelector("svg")) button.textContent = say("copy");
-  }, 1500);
+  }, COPIED_MS);
 }
 
 document.addEventListener("htmx:afterSwap", (event) => {
@@ -63,17 +64,44 @@ document.addEventListener("htmx:afterRequest", (event) => {
 });
 document.addEventListener("htmx:afterSettle", () => document.querySelector("input[data-select]")?.focus());
 
+// A fresh list of chats waits while a menu in it is open, a title is edited or a row is fetched: nothing vanishes under a person's hand.
+const chats = document.getElementById("chats");
+const inUse = () => chats.querySelector(":popover-open, .editing, .htmx-request");
+let late = false;
+
+function catchUp() {
+  if (!late || inUse()) return;
+  late = false;
+  chats.dispatchEvent(new Event("refresh"));
+}
+
+chats.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.requestConfig.elt !== chats || !inUse()) return;
+  event.detail.shouldSwap = false;
+  late = true;
+});
+chats.addEventListener("htmx:afterRequest", catchUp);
+chats.addEventListener("toggle", catchUp, true);
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey && event.shiftKey && event.code === "KeyO") {
     event.preventDefault();
     document.querySelector("[data-shortcut=new]").click();
   }
-  if (event.key === "Escape") event.target.closest("input[data-select]")?.dispatchEvent(new Event("leave"));
-  if (event.key === "Escape" && !document.querySelector("dialog[open], :popover-open")) document.querySelector("chat-stream")?.stop();
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  if (event.key === "Escape") escape(event);
+  // Asked of the page, not of the key's target: a dialog just closed keeps the focus until the next frame.
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.target.closest("input, textarea, select")) return;
   if (event.key === "/") focusComposer(event);
   if (event.key === "?") document.getElementById("help").showModal();
 });
+
+// What is innermost is left: the title being edited, a dialog or menu (the browser closes these), the answer being written.
+function escape(event) {
+  const title = event.target.closest("input[data-select]");
+  if (title) title.dispatchEvent(new Event("leave"));
+  else if (!event.isComposing && !document.querySelector("dialog[open], :popover-open")) document.querySelector("chat-stream")?.stop();
+}
 
 function focusComposer(event) {
   const field = document.querySelector(".composer textarea");
