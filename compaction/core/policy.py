@@ -3,114 +3,55 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any
 
-from compaction.core.knobs import Group, PolicyError, flag, knob, one_of, positive, ratio, some_of, whole, words
+from compaction.core import groups
+from compaction.core.knobs import Group, PolicyError, some_of
 
 __all__ = ["Policy", "PolicyError"]
 
-PHASES = ("after_response", "before_request", "on_model_change", "on_overflow", "manual")
-STAGES = ("summarize",)
-
-
-def _window_or_disable(value: Any) -> str | None:
-    complaint = None if value == "disable" else whole(1)(value)
-    return complaint and f'must be "disable" or a number of tokens above zero, not {value!r}'
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Window(Group):
-    """The model's context window, in tokens; `unknown` is what to take where the model does not say."""
-
-    prefix: ClassVar[str] = "window"
-    unknown: int | Literal["disable"] = knob(_window_or_disable)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Trigger(Group):
-    """When to act: at which share of the window (`strict`: above it, equal is not over), and at which moments."""
-
-    prefix: ClassVar[str] = "trigger"
-    threshold: float = knob(ratio)
-    strict: bool = knob(flag)
-    phases: tuple[str, ...] = knob(some_of(*PHASES))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate(Group):
-    """How to count what no provider has counted; `calibration` says whether the last call's real count corrects it."""
-
-    prefix: ClassVar[str] = "estimate"
-    chars_per_token: float = knob(positive)
-    calibration: Literal["last_usage", "none"] = knob(one_of("last_usage", "none"))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Protect(Group):
-    """The newest messages that stay as they are: whole ones, within this share of the window."""
-
-    prefix: ClassVar[str] = "protect"
-    ratio: float = knob(ratio)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Summary(Group):
-    """What the summarizer is asked for, and how many more calls a failed one gets."""
-
-    prefix: ClassVar[str] = "summary"
-    max_tokens: int = knob(whole(1))
-    min_words: int = knob(whole(1))
-    max_words: int = knob(whole(1))
-    retries: int = knob(whole(0))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fallback(Group):
-    """After a failure the oldest messages are dropped from the request only, and the user is told so."""
-
-    prefix: ClassVar[str] = "fallback"
-    notice: str = knob(words)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Overflow(Group):
-    """After the provider refused a request for its length: the share of the window to come down to."""
-
-    prefix: ClassVar[str] = "overflow"
-    recovery_ratio: float = knob(ratio)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Flow(Group):
-    """How long a worker holds a run, in seconds, and how often a run may be claimed."""
-
-    prefix: ClassVar[str] = "flow"
-    lease_seconds: int = knob(whole(1))
-    attempts: int = knob(whole(1))
+STAGES = ("strip_images", "prune_tool_outputs", "dedupe_file_reads", "excerpt", "summarize", "slide_window")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
     """All groups together, and the stages in the order they run."""
 
-    window: Window
-    trigger: Trigger
-    estimate: Estimate
-    protect: Protect
+    window: groups.Window
+    budget: groups.Basis
+    trigger: groups.Trigger
+    estimate: groups.Estimate
+    protect: groups.Protect
     stages: tuple[str, ...]
-    summary: Summary
-    fallback: Fallback
-    overflow: Overflow
-    flow: Flow
+    strip: groups.Strip
+    prune: groups.Prune
+    dedupe: groups.Dedupe
+    excerpt: groups.Excerpt
+    slide: groups.Slide
+    summary: groups.Summary
+    state: groups.State
+    memory: groups.Memory
+    inject: groups.Inject
+    target: groups.Target
+    tool_result: groups.ToolResult
+    files: groups.Files
+    fallback: groups.Fallback
+    overflow: groups.Overflow
+    flow: groups.Flow
 
     def __post_init__(self) -> None:
         complaint = some_of(*STAGES)(self.stages) or (None if self.stages else "must name at least one stage")
         if complaint:
             raise PolicyError("stages", complaint)
-        if self.protect.ratio >= self.trigger.threshold:
-            raise PolicyError("protect.ratio", f"must be below trigger.threshold ({self.trigger.threshold}), not {self.protect.ratio}")
+        threshold = self.trigger.threshold
+        if self.protect.kind == "token_ratio" and self.protect.ratio >= threshold:
+            raise PolicyError("protect.ratio", f"must be below trigger.threshold ({threshold}), not {self.protect.ratio}")
+        if self.target.ratio is not None and self.target.ratio >= threshold:
+            raise PolicyError("target.ratio", f"must be below trigger.threshold ({threshold}), not {self.target.ratio}")
         if self.summary.min_words > self.summary.max_words:
             raise PolicyError("summary.min_words", f"must not be above summary.max_words ({self.summary.max_words})")
+        if self.memory.fold > self.memory.entries:
+            raise PolicyError("memory.fold", f"must not be above memory.entries ({self.memory.entries})")
 
     @classmethod
     def parse(cls, overrides: Mapping[str, Any], base: "Policy") -> "Policy":

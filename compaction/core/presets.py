@@ -1,18 +1,216 @@
-"""The policies that come with the house; a preset is data and has no code of its own."""
+"""The policies that come with the house; a preset is data and has no code of its own. `oneclaw` is whole, the others say what differs."""
 
-from compaction.core.policy import Estimate, Fallback, Flow, Overflow, Policy, Protect, Summary, Trigger, Window
+from typing import Any
+
+from compaction.core import groups
+from compaction.core.policy import Policy
 
 ONECLAW = Policy(
-    window=Window(unknown="disable"),
-    trigger=Trigger(threshold=0.85, strict=True, phases=("after_response", "on_model_change", "on_overflow", "manual")),
-    estimate=Estimate(chars_per_token=4, calibration="last_usage"),
-    protect=Protect(ratio=0.25),
+    window=groups.Window(unknown="disable"),
+    budget=groups.Basis(basis="window", output_reserve=0, safety_margin=0, floor_ratio=0.5),
+    trigger=groups.Trigger(threshold=0.85, clamp=False, strict=True, phases=("after_response", "on_model_change", "on_overflow", "manual")),
+    estimate=groups.Estimate(
+        method="characters",
+        chars_per_token=4,
+        code_chars_per_token=None,
+        rounding="floor_min1",
+        per_message=0,
+        per_message_chars=0,
+        per_conversation=0,
+        image_tokens=1_024,
+        family_multiplier={},
+        safety_multiplier=1,
+        count_system=True,
+        count_tools=True,
+        calibration="last_usage",
+    ),
+    protect=groups.Protect(kind="token_ratio", ratio=0.25, count=0, minimum=0, first=0, tools=(), errors=False, min_chars=0),
     stages=("summarize",),
-    summary=Summary(max_tokens=2_048, min_words=200, max_words=500, retries=1),
-    fallback=Fallback(notice="Conversation history has been automatically trimmed"),
-    overflow=Overflow(recovery_ratio=0.70),
-    flow=Flow(lease_seconds=300, attempts=3),
+    strip=groups.Strip(placeholder="[Screenshot analyzed — image omitted from context]"),
+    prune=groups.Prune(
+        protect_tokens=40_000,
+        minimum_savings=20_000,
+        strict=False,
+        crossing_item="keep",
+        skip_user_turns=0,
+        protected_tools=(),
+        placeholder="[Tool result cleared]",
+    ),
+    dedupe=groups.Dedupe(
+        tools=("read_file", "readFile", "read", "view_file", "cat"),
+        minimum_ratio=0.3,
+        placeholder="[File {path} - refer to latest read below]",
+    ),
+    excerpt=groups.Excerpt(
+        head_ratio=0.15,
+        head_cap=6_000,
+        tail_ratio=0.08,
+        tail_cap=3_000,
+        expected_ratio=0.25,
+        marker="[TRUNCATED — {total:,} chars original, {omitted:,} chars omitted, showing first {head:,} + last {tail:,} chars]",
+    ),
+    slide=groups.Slide(fraction=0.5, marker="[Earlier conversation history was truncated to fit within context limits]"),
+    summary=groups.Summary(
+        model="same",
+        template="facts",
+        max_tokens=2_048,
+        min_words=200,
+        max_words=500,
+        retries=1,
+        backoff=(),
+        timeout=240,
+        source="shown",
+        merging="sequential",
+        chunk_chars=None,
+        rollup_tokens=None,
+        tools="all",
+        tool_names=(),
+        tool_prefixes=(),
+        state_delta=False,
+    ),
+    state=groups.State(decisions=8, constraints=6, tasks=10, questions=5, risks=5, artifacts=10, contributions=6),
+    memory=groups.Memory(entries=0, fold=0),
+    inject=groups.Inject(place="system_prefix", heading="", nudge="", failure_nudge=""),
+    target=groups.Target(ratio=None, otherwise="tail"),
+    tool_result=groups.ToolResult(
+        limit=30_000,
+        unit="chars",
+        lines=None,
+        keep="head",
+        marker="\n\n[... content truncated, showing first {kept} characters of {total} total ...]",
+        spill=False,
+    ),
+    files=groups.Files(budget_ratio=0.6, fast_path_bytes=102_400, preview_bytes=5_242_880, preview_chars=2_000),
+    fallback=groups.Fallback(kind="drop_oldest", notify=True, notice="Conversation history has been automatically trimmed"),
+    overflow=groups.Overflow(recovery_ratio=0.70),
+    flow=groups.Flow(while_compacting="proceed", lease_seconds=300, workers=2, attempts=3, runtime_hint=False),
 )
 """FEAT-011, Auto Compact & Tool Result Truncation."""
 
-PRESETS: dict[str, Policy] = {"oneclaw": ONECLAW}
+_NEUROLINK: dict[str, Any] = {
+    "window": {"unknown": 128_000},
+    "budget": {"basis": "input", "output_reserve": {"ratio": 0.35, "max": 64_000}, "floor_ratio": 0.1},
+    "trigger": {"threshold": 0.80, "strict": False, "phases": ["before_request", "on_overflow", "manual"]},
+    "estimate": {
+        "code_chars_per_token": 3,
+        "rounding": "ceil",
+        "per_message": 4,
+        "per_conversation": 24,
+        "family_multiplier": {"anthropic": 1.23, "bedrock": 1.23, "google-ai": 1.18, "vertex": 1.18, "mistral": 1.26},
+        "safety_multiplier": 1.15,
+        "calibration": "none",
+    },
+    "protect": {"kind": "count_ratio", "ratio": 0.3, "minimum": 4, "first": 2},
+    "stages": ["prune_tool_outputs", "dedupe_file_reads", "summarize", "slide_window"],
+    "prune": {"protected_tools": ["skill"]},
+    "summary": {"template": "nine_sections", "max_tokens": 4_096, "min_words": 200, "max_words": 1_200, "retries": 0},
+    "inject": {"place": "first_system"},
+    "target": {"otherwise": "fits"},
+    "tool_result": {
+        "limit": 51_200,
+        "unit": "bytes",
+        "lines": 2_000,
+        "keep": "tail",
+        "marker": "\n\n[Output truncated from {total} bytes to {kept} bytes]",
+    },
+    "fallback": {"kind": "slide_window"},
+}
+
+_LOTA: dict[str, Any] = {
+    "window": {"unknown": 200_000},
+    "budget": {"output_reserve": 32_000, "safety_margin": 8_000},
+    "trigger": {"threshold": 0.70, "clamp": True, "strict": False, "phases": ["after_response", "manual"]},
+    "estimate": {"chars_per_token": 3, "count_system": False, "count_tools": False, "calibration": "none"},
+    "protect": {"kind": "count", "count": 6},
+    "summary": {
+        "template": "workstream",
+        "max_tokens": 4_096,
+        "max_words": 1_500,
+        "backoff": [3],
+        "chunk_chars": 120_000,
+        "rollup_tokens": 80_000,
+        "tools": "listed",
+        "tool_names": ["userQuestions", "proceedInOnboarding"],
+        "tool_prefixes": ["linear"],
+        "state_delta": True,
+    },
+    "memory": {"entries": 15, "fold": 10},
+    "inject": {"place": "first_system", "heading": "Compacted context summary:"},
+    "flow": {"while_compacting": "wait", "attempts": 2},
+}
+
+_WOLFFISH: dict[str, Any] = {
+    "window": {"unknown": 8_000},
+    "budget": {"basis": "input", "output_reserve": "model", "floor_ratio": 0.5},
+    "trigger": {"threshold": 0.75, "phases": ["before_request", "on_overflow", "manual"]},
+    "estimate": {"chars_per_token": 1.5, "rounding": "ceil", "per_message_chars": 30, "calibration": "max"},
+    "protect": {"kind": "per_role", "count": 3, "first": 1, "errors": True, "min_chars": 500},
+    "stages": ["strip_images", "excerpt", "summarize"],
+    "summary": {
+        "template": "task_state",
+        "retries": 5,
+        "backoff": [1, 2, 4, 8, 16],
+        "source": "originals",
+        "merging": "parts",
+    },
+    "inject": {
+        "place": "last_user",
+        "heading": "[Compaction Summary]",
+        "nudge": (
+            "[Status: The context was compacted. The messages above hold shortened versions of older content, and this summary holds the "
+            "state of the whole conversation. Continue where you left off. Do NOT give a final answer until ALL steps are complete. "
+            "Do NOT do completed work again.]"
+        ),
+        "failure_nudge": (
+            "[Compaction Notice: The context was compacted by shortening older messages to their beginning and end. A summary of the "
+            "conversation could not be written. Read the shortened content with care to see what is done and what remains. Continue where "
+            "you left off. Do NOT give a final answer until ALL steps are complete.]"
+        ),
+    },
+    "target": {"ratio": 0.50},
+    "fallback": {"kind": "notice"},
+    "flow": {"runtime_hint": True},
+}
+
+_BASEAGENT: dict[str, Any] = {
+    "window": {"unknown": 200_000},
+    "budget": {"basis": "input", "output_reserve": 32_000},
+    "trigger": {"threshold": 0.85, "phases": ["before_request", "manual"]},
+    "estimate": {"rounding": "floor", "per_message": 4, "image_tokens": 1_000, "calibration": "none"},
+    "protect": {"kind": "user_turns", "count": 2},
+    "stages": ["prune_tool_outputs", "summarize"],
+    "prune": {
+        "strict": True,
+        "crossing_item": "prune",
+        "skip_user_turns": 2,
+        "placeholder": "[Old tool result content cleared]",
+    },
+    "summary": {"template": "handoff", "max_tokens": 4_096, "max_words": 1_500, "retries": 0},
+    "inject": {
+        "place": "first_user",
+        "heading": (
+            "Another language model began this work and left the summary below of what it did and thought. The state of the tools it used "
+            "is still there. Build on that work and do not repeat it."
+        ),
+    },
+    "target": {"otherwise": "fits"},
+    "tool_result": {"limit": 2_500, "unit": "tokens", "keep": "middle_out", "marker": "\n\n[...truncated...]\n\n"},
+}
+
+
+def _preset(*overrides: dict[str, Any]) -> Policy:
+    policy = ONECLAW
+    for each in overrides:
+        policy = Policy.parse(each, policy)
+    return policy
+
+
+PRESETS: dict[str, Policy] = {
+    "oneclaw": ONECLAW,
+    "neurolink": _preset(_NEUROLINK),
+    "lota": _preset(_LOTA),
+    "wolffish": _preset(_WOLFFISH),
+    "baseagent": _preset(_BASEAGENT),
+    "baseagent-long": _preset(_BASEAGENT, {"trigger": {"threshold": 0.70}, "prune": {"protect_tokens": 30_000}}),
+    "baseagent-complex": _preset(_BASEAGENT, {"trigger": {"threshold": 0.90}, "prune": {"protect_tokens": 60_000}}),
+}

@@ -14,7 +14,10 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One message. `tokens` is its count under the policy in use; 0 means not counted yet: the core estimates it from the text."""
+    """One message. `tokens` is its count under the policy in use; 0 means not counted yet: the core estimates it from the text.
+
+    `images` are those sent with it. `original` is the stored text, where `content` is another form of it that an earlier edit gave.
+    """
 
     seq: int
     role: str
@@ -25,6 +28,8 @@ class Entry:
     tool_name: str = ""
     is_error: bool = False
     pinned: bool = False
+    images: int = 0
+    original: str | None = None
 
     @property
     def characters(self) -> int:
@@ -37,12 +42,14 @@ class Transcript:
     """What the next request would send: `entries` in order of `seq`, from the boundary on.
 
     `overhead_tokens` is what every request sends besides: system prompt, tool definitions. `version` names the state it was read at.
+    `family` is the model's, which some estimates depend on.
     """
 
     entries: tuple[Entry, ...] = ()
     summary: str | None = None
     overhead_tokens: int = 0
     version: int = 0
+    family: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
