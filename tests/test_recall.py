@@ -3,15 +3,19 @@
 import json
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from chatcore import context, recall, tools
+from chatcore.api.pages import Cursor
 from chatcore.models import Message, Session
 from chatcore.providers.base import ToolCall
+from chatcore.search_index import TABLE, SearchIndex
 
 pytestmark = pytest.mark.django_db
 
@@ -88,9 +92,9 @@ def test_a_user_finds_in_all_own_sessions_and_in_no_one_elses(chat: Session, use
 
 
 def test_the_newest_come_first_and_no_more_than_the_limit(chat: Session) -> None:
-    say(chat, *["word"] * 80)
-    assert found(chat.pk, "word", limit=3) == [80, 79, 78]
-    assert len(found(chat.pk, "word", limit=1000)) == recall.MAX_HITS
+    say(chat, *["word"] * 120)
+    assert found(chat.pk, "word", limit=3) == [120, 119, 118]
+    assert len(found(chat.pk, "word", limit=1000)) == recall.MAX_HITS + 1
     assert found(chat.pk, "word", limit=0) == []
     assert found(chat.pk, "word", limit=-1) == []
 
@@ -130,3 +134,58 @@ def test_the_tool_does_not_find_its_own_former_results(chat: Session) -> None:
     say(chat, "The word is plover.")
     say(chat, ask(chat.pk, query="plover").content, role="tool", tool_name="search_history", tool_call_id="1")
     assert found(chat.pk, "plover") == [1]
+
+
+def test_the_message_that_says_it_most_comes_before_newer_ones(chat: Session) -> None:
+    say(chat, "Plover, plover, plover.", "A plover was seen once, " + "far away over the water, " * 20)
+    assert found(chat.pk, "plover") == [1, 2]
+
+
+def test_superseded_messages_are_not_found(chat: Session) -> None:
+    say(chat, "The old password is swordfish.", "The new one is trout.")
+    chat.messages.filter(seq=1).update(branch=uuid4())
+    assert found(chat.pk, "is") == [2]
+    assert found(chat.pk, "swordfish") == []
+
+
+def test_a_changed_or_deleted_text_leaves_the_index(chat: Session) -> None:
+    say(chat, "swordfish", "trout")
+    chat.messages.filter(seq=1).update(content="halibut")
+    chat.messages.filter(seq=2).delete()
+    assert [found(chat.pk, word) for word in ("swordfish", "halibut", "trout")] == [[], [1], []]
+
+
+def test_the_index_is_used_for_every_longer_word(chat: Session) -> None:
+    """On SQLite by the virtual table; on PostgreSQL the planner may take the trigram index, shown by leaving it nothing else."""
+    say(chat, *[f"noise {number}" for number in range(300)], "the needle")
+    rows = recall._ranked(Message.objects.all(), ["needle"])
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; SET LOCAL enable_sort = off")
+        rows = Message.objects.filter(content__icontains="needle").order_by()
+    assert TABLE in rows.explain()
+
+
+def test_messages_that_were_there_before_the_index_are_in_it(chat: Session) -> None:
+    say(chat, "An old plover.")
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    editor = connection.SchemaEditorClass(connection)
+    SearchIndex().database_backwards("chatcore", editor, None, None)
+    SearchIndex().database_forwards("chatcore", editor, None, None)
+    say(chat, "A new plover.")
+    assert found(chat.pk, "plover") == [2, 1]
+
+
+def test_pages_of_hits_do_not_shift_under_new_messages(api: APIClient, user: User) -> None:
+    chat = Session.objects.create(owner=user)
+    say(chat, *["a plover"] * 5)
+    first = api.get(f"/api/v1/sessions/{chat.pk}/search", {"q": "plover", "limit": "2"}).json()
+    say(chat, "a plover")
+    second = api.get(first["next"]).json()
+    third = api.get(second["next"]).json()
+    assert [[hit["seq"] for hit in page["results"]] for page in (first, second, third)] == [[5, 4], [3, 2], [1]]
+    assert third["next"] is None
+    assert api.get(third["previous"]).json()["results"] == second["results"]
+    assert api.get(f"/api/v1/search?q=plover&cursor={Cursor(['x']).encode()}").status_code == 400

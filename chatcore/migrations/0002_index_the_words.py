@@ -1,0 +1,9 @@
+from django.db import migrations
+
+from chatcore.search_index import SearchIndex
+
+
+class Migration(migrations.Migration):
+    dependencies = [("chatcore", "0001_initial")]
+
+    operations = [SearchIndex()]
