@@ -15,7 +15,7 @@ from compaction.core.stages import STAGES
 def test_oneclaw_is_what_the_seed_says() -> None:
     assert PRESETS["oneclaw"] is ONECLAW
     said = ONECLAW.as_dict()
-    assert said["window"] == {"unknown": "disable"}
+    assert said["window"] == {"unknown": "disable", "by_family": {}}
     assert said["trigger"] == {
         "threshold": 0.85,
         "clamp": False,

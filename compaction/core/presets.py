@@ -6,7 +6,7 @@ from compaction.core import groups
 from compaction.core.policy import Policy
 
 ONECLAW = Policy(
-    window=groups.Window(unknown="disable"),
+    window=groups.Window(unknown="disable", by_family={}),
     budget=groups.Basis(basis="window", output_reserve=0, safety_margin=0, floor_ratio=0.5),
     trigger=groups.Trigger(threshold=0.85, clamp=False, strict=True, phases=("after_response", "on_model_change", "on_overflow", "manual")),
     estimate=groups.Estimate(
@@ -88,7 +88,10 @@ ONECLAW = Policy(
 """FEAT-011, Auto Compact & Tool Result Truncation."""
 
 _NEUROLINK: dict[str, Any] = {
-    "window": {"unknown": 128_000},
+    "window": {
+        "unknown": 128_000,
+        "by_family": {"anthropic": 200_000, "bedrock": 200_000, "google-ai": 1_048_576, "vertex": 1_048_576, "huggingface": 32_000},
+    },
     "budget": {"basis": "input", "output_reserve": {"ratio": 0.35, "max": 64_000}, "floor_ratio": 0.1},
     "trigger": {"threshold": 0.80, "strict": False, "phases": ["before_request", "on_overflow", "manual"]},
     "estimate": {

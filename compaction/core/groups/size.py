@@ -28,12 +28,18 @@ def _multipliers(value: Any) -> str | None:
     return None if right else f"must give each family a number above zero, not {value!r}"
 
 
+def _windows(value: Any) -> str | None:
+    right = isinstance(value, Mapping) and all(isinstance(name, str) and whole(1)(each) is None for name, each in value.items())
+    return None if right else f"must give each family a number of tokens above zero, not {value!r}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Window(Group):
-    """The model's context window, in tokens; `unknown` is what to take where the model does not say."""
+    """The model's context window, in tokens; `unknown` is what to take where the model does not say, `by_family` by the model's family."""
 
     prefix: ClassVar[str] = "window"
     unknown: int | Literal["disable"] = knob(_window_or_disable)
+    by_family: Mapping[str, int] = knob(_windows)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
