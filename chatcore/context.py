@@ -4,15 +4,29 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
-from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
 from django.utils.module_loading import import_string
 
 from chatcore.models import ContextEdit, ContextRevision, Message, Session
 from chatcore.providers.base import ChatMessage, Request, Tool, ToolCall
 from chatcore.providers.errors import ContextOverflow
+from chatcore.revisions import Edit, StaleContext, install, reset, rewind, reword, uncover
+
+__all__ = [
+    "ContextRevision",
+    "Edit",
+    "Fit",
+    "Guard",
+    "StaleContext",
+    "build_request",
+    "guard",
+    "install",
+    "reset",
+    "rewind",
+    "reword",
+    "uncover",
+]
 
 ENVELOPE = (
     "<conversation_summary>\n"
@@ -22,10 +36,6 @@ ENVELOPE = (
     "</conversation_summary>"
 )
 _DELIMITER = re.compile(r"<(\s*/?\s*conversation_summary)", re.IGNORECASE)
-
-
-class StaleContext(Exception):
-    """The context changed since the version this change was built on; nothing was installed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +57,6 @@ class Guard(Protocol):
     def after_overflow(self, session: Session, error: ContextOverflow) -> bool:
         """Make room after the provider refused a request for its length; True: build it anew and send it once more."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Edit:
-    """A message to be shown to the model in another form."""
-
-    message_seq: int
-    kind: str
-    replacement: str = ""
 
 
 def guard() -> Guard | None:
@@ -123,100 +124,6 @@ def live_messages(session: Session) -> tuple[ChatMessage, ...]:
     )
     shown = [_shown(row, edits.get(row[0])) for row in rows]
     return _paired([message for message in shown if message])
-
-
-def install(
-    session_id: UUID,
-    *,
-    base_version: int,
-    summary: str | None,
-    boundary_seq: int | None,
-    edits: Sequence[Edit] = (),
-    source: str,
-    run: str = "",
-) -> ContextRevision:
-    """Install what the model sees from now on, if the context still is `base_version`. Raises StaleContext if it is not.
-
-    Messages are not touched. Edits in force before the boundary stay in force; `edits` are added to them.
-    """
-    with transaction.atomic():
-        session = _locked(session_id, base_version)
-        revision = _record(session, summary=summary, boundary_seq=boundary_seq, source=source, run=run)
-        _apply_edits(session, revision.version, edits)
-        return revision
-
-
-def rewind(session_id: UUID, *, to_version: int) -> ContextRevision:
-    """Go back to what the model saw under an earlier version; 0 is the whole history. Raises ContextRevision.DoesNotExist."""
-    with transaction.atomic():
-        session = _locked(session_id, None)
-        old = session.revisions.get(version=to_version) if to_version else ContextRevision()
-        revision = _record(
-            session,
-            summary=old.summary,
-            boundary_seq=old.boundary_seq,
-            source=ContextRevision.Source.REWIND,
-            restores=to_version,
-        )
-        _restore_edits(session, to_version, revision.version)
-        return revision
-
-
-def reset(session_id: UUID) -> ContextRevision:
-    """Forget the summary: the full history is sent again."""
-    with transaction.atomic():
-        session = _locked(session_id, None)
-        revision = _record(session, summary=None, boundary_seq=None, source=ContextRevision.Source.RESET)
-        session.context_edits.filter(until_version=None).update(until_version=revision.version)
-        return revision
-
-
-def _locked(session_id: UUID, base_version: int | None) -> Session:
-    session = Session.objects.select_for_update().get(pk=session_id)
-    if base_version is not None and session.context_version != base_version:
-        raise StaleContext(f"The context is at version {session.context_version}, not {base_version}.")
-    return session
-
-
-def _record(session: Session, *, summary: str | None, boundary_seq: int | None, source: str, **extra: Any) -> ContextRevision:
-    boundary = session.messages.filter(seq=boundary_seq).values_list("created_at", flat=True).first() if boundary_seq else None
-    session.context_version += 1
-    session.compacted_summary = summary
-    session.compact_boundary_seq = boundary_seq
-    session.compact_boundary_timestamp = boundary
-    session.save(update_fields=["context_version", "compacted_summary", "compact_boundary_seq", "compact_boundary_timestamp"])
-    return session.revisions.create(
-        version=session.context_version,
-        summary=summary,
-        boundary_seq=boundary_seq,
-        boundary_timestamp=boundary,
-        source=source,
-        **extra,
-    )
-
-
-def _apply_edits(session: Session, version: int, edits: Sequence[Edit]) -> None:
-    ids = dict(session.messages.filter(seq__in=[edit.message_seq for edit in edits]).values_list("seq", "id"))
-    session.context_edits.filter(until_version=None, message_id__in=ids.values()).update(until_version=version)
-    ContextEdit.objects.bulk_create(
-        ContextEdit(
-            session=session,
-            message_id=ids[edit.message_seq],
-            kind=edit.kind,
-            replacement=edit.replacement,
-            from_version=version,
-        )
-        for edit in edits
-    )
-
-
-def _restore_edits(session: Session, to_version: int, version: int) -> None:
-    then = session.context_edits.filter(from_version__lte=to_version).exclude(until_version__lte=to_version)
-    again = [
-        ContextEdit(session=session, message_id=e.message_id, kind=e.kind, replacement=e.replacement, from_version=version) for e in then
-    ]
-    session.context_edits.filter(until_version=None).update(until_version=version)
-    ContextEdit.objects.bulk_create(again)
 
 
 def _shown(row: tuple[Any, ...], edit: tuple[str, str] | None) -> ChatMessage | None:

@@ -14,7 +14,7 @@ from chatcore import context, events, tools
 from chatcore.api.problems import Problem
 from chatcore.api.serializers import PreviewSerializer, SessionSerializer, SummarySerializer
 from chatcore.api.sessions import owned
-from chatcore.models import ContextRevision, Session
+from chatcore.models import Session
 
 
 class Preview(APIView):
@@ -67,13 +67,7 @@ class Summary(GenericAPIView[Session]):
 def _edit(session: Session, summary: str) -> None:
     try:
         with transaction.atomic():
-            context.install(
-                session.pk,
-                base_version=session.context_version,
-                summary=summary,
-                boundary_seq=session.compact_boundary_seq,
-                source=ContextRevision.Source.EDIT,
-            )
+            context.reword(session.pk, base_version=session.context_version, summary=summary)
             events.append(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
     except context.StaleContext as stale:
         raise Problem(409, "context_changed", str(stale)) from None
