@@ -84,6 +84,15 @@ class Turn(models.Model):
     first_event_seq = models.PositiveBigIntegerField(default=0)
     notices = models.JSONField(default=list)
     tools = models.JSONField(default=list, help_text="Tools that the client runs itself: [{name, description, parameters}].")
+    question = models.ForeignKey(
+        "Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", help_text="The user's message it answers."
+    )
+    replaces = models.ForeignKey(
+        "Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", help_text="The answer of which it gives another."
+    )
+    model = models.ForeignKey(
+        "models_registry.AiModel", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", help_text="Null: the session's."
+    )
     error = models.JSONField(null=True, blank=True)
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -162,6 +171,9 @@ class Message(models.Model):
     branch = models.UUIDField(
         null=True, blank=True, editable=False, help_text="Superseded messages carry what they were superseded by together; null: current."
     )
+    branch_after = models.PositiveIntegerField(
+        null=True, blank=True, editable=False, help_text="The seq of the message that the branch follows, 0 for none; null: current."
+    )
     replaces = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="replacements", help_text="Of which this is another version."
     )
@@ -178,7 +190,11 @@ class Message(models.Model):
     class Meta:
         ordering = ["session", "seq"]
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="one_message_a_seq")]
-        indexes = [models.Index(fields=["session", "seq"], condition=Q(pinned=True), name="pinned_messages")]
+        indexes = [
+            models.Index(fields=["session", "seq"], condition=Q(pinned=True), name="pinned_messages"),
+            models.Index(fields=["session"], condition=Q(replaces__isnull=False), name="messages_with_versions"),
+            models.Index(fields=["session", "branch"], condition=Q(branch__isnull=False), name="superseded_messages"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"

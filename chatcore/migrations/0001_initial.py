@@ -70,6 +70,7 @@ class Migration(migrations.Migration):
                 ('original_chars', models.PositiveIntegerField(blank=True, help_text='Characters before the cut; null when not cut.', null=True)),
                 ('tool_result_limit', models.PositiveIntegerField(blank=True, editable=False, help_text='Characters a tool result may have; null: the default.', null=True)),
                 ('branch', models.UUIDField(blank=True, editable=False, help_text='Superseded messages carry what they were superseded by together; null: current.', null=True)),
+                ('branch_after', models.PositiveIntegerField(blank=True, editable=False, help_text='The seq of the message that the branch follows, 0 for none; null: current.', null=True)),
                 ('context_version', models.PositiveIntegerField(blank=True, help_text='The context its request was built on; null when the request was trimmed.', null=True)),
                 ('provider_data', models.JSONField(blank=True, default=dict, editable=False, help_text='Kept for the protocol: thinking signatures and the like.')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
@@ -163,6 +164,9 @@ class Migration(migrations.Migration):
                 ('error', models.JSONField(blank=True, null=True)),
                 ('started_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
+                ('model', models.ForeignKey(blank=True, help_text="Null: the session's.", null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='models_registry.aimodel')),
+                ('question', models.ForeignKey(blank=True, help_text="The user's message it answers.", null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='chatcore.message')),
+                ('replaces', models.ForeignKey(blank=True, help_text='The answer of which it gives another.', null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='chatcore.message')),
                 ('session', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='turns', to='chatcore.session')),
             ],
         ),
@@ -249,6 +253,14 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='message',
             index=models.Index(condition=models.Q(('pinned', True)), fields=['session', 'seq'], name='pinned_messages'),
+        ),
+        migrations.AddIndex(
+            model_name='message',
+            index=models.Index(condition=models.Q(('replaces__isnull', False)), fields=['session'], name='messages_with_versions'),
+        ),
+        migrations.AddIndex(
+            model_name='message',
+            index=models.Index(condition=models.Q(('branch__isnull', False)), fields=['session', 'branch'], name='superseded_messages'),
         ),
         migrations.AddConstraint(
             model_name='message',
