@@ -29,6 +29,12 @@ settings.register_profile("random", deadline=None, derandomize=False, suppress_h
 settings.load_profile(os.environ.get("CHATCORE_HYPOTHESIS", "same"))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A test that passed only when it ran again is nothing to be quiet about."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.write_sep("!", f"FAILED AND RAN AGAIN: {report.nodeid}", red=True, bold=True)
+
+
 @pytest.fixture
 def scripted() -> Iterator[ScriptedModel]:
     """A running scripted provider; queue its replies with `scripted.script(...)`."""

@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.model, pytest.mark.browser]
 
 WINDOW = 2048
 ANSWER_TOKENS = 48
+AT_LENGTH = "First tell me the history of baking, century by century, in at least two thousand words."  # so that there is time to stop it
 PATIENCE = 120_000  # milliseconds for one answer or one summary of the small model on a busy machine
 SHOTS = ROOT / "test-results"
 VIEWPORTS = {"wide": (1280, 860), "phone": (360, 780)}
@@ -46,7 +47,7 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
     # The first answer streams, and the meter moves.
     with page.expect_navigation():
         page.get_by_role("link", name="New chat").first.click()
-    send(page, STORY[0])
+    send(page, f"{STORY[0]} {AT_LENGTH}")
     assert grows(page)
     shoot(page, "1-streaming")
     keep_answers_short(page)
@@ -74,7 +75,7 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
     expect(card).to_contain_text("The model sees a summary of what is above")
     expect(card.locator("+ .message")).to_have_attribute("data-seq", str(stored(page)["compact_boundary_seq"]))
     expect(page.locator(".message")).to_have_count(2 + 2 * count)
-    until(lambda: meter(page) < full, 10)
+    until(lambda: meter(page) < full, 60)
     card.locator("summary").click()
     expect(card.locator(".card-summary")).to_be_visible()
     assert letters(card.locator(".card-summary").inner_text())[:40] in letters(stored(page)["compacted_summary"])

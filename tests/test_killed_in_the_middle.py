@@ -36,14 +36,14 @@ def served(tmp_path: Path, scripted: ScriptedModel) -> Iterator[Served]:
 def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_was(served: Served, scripted: ScriptedModel) -> None:
     scripted.script(Reply(chunks=[f"word{n} " for n in range(400)], chunk_delay=0.05))
     token = served.command("create_token", "admin").split()[-1]
-    with httpx2.Client(base_url=f"{served.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=30) as api:
+    with httpx2.Client(base_url=f"{served.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=60) as api:
         session = api.post("/sessions", json={}).json()["id"]
         api.post(f"/sessions/{session}/messages", json={"content": "Count."}, headers={"Prefer": "respond-async"}).raise_for_status()
         shown = list(read(api, session, after=0, enough=lambda events: len(spoken(events)) > 100))
 
         os.kill(web_of(served), signal.SIGKILL)
         killed = time.monotonic()
-        until(lambda: answers(served), 30)
+        until(lambda: answers(served), 60)
         rest = list(read(api, session, after=shown[-1]["id"], enough=lambda events: events[-1]["event"] == "turn.failed"))
         assert time.monotonic() - killed < WITHIN
 
