@@ -1,6 +1,6 @@
 """The REST face of compaction: runs, what the context holds, and the policies. It sees only what is the asker's."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from compaction import backends, engine, policies, usage
+from compaction.core.policy import STAGES, PolicyError
 from compaction.models import OPEN, CompactionRun
 from compaction.situation import NoSuchSession
 
@@ -29,6 +30,13 @@ class NotRewindable(APIException):
     default_code = "not_rewindable"
 
 
+class RunIsOpen(APIException):
+    """Another run is open, and asked for otherwise."""
+
+    status_code = 409
+    default_code = "compaction_running"
+
+
 class RunSerializer(serializers.ModelSerializer[CompactionRun]):
     """One compaction: the job, and afterwards its record. Tokens are of the context; `cost` is in the currency of the prices."""
 
@@ -36,6 +44,8 @@ class RunSerializer(serializers.ModelSerializer[CompactionRun]):
     session = serializers.UUIDField(source="session_id")
     stages_used = serializers.ListField(child=serializers.CharField())
     edits = serializers.ListField(child=serializers.DictField())
+    targets = serializers.ListField(child=serializers.DictField(), help_text="Each message changed: seq, role, tool, method, sizes.")
+    state_after = serializers.DictField(help_text="Structured state and memory from here on.")
     tokens_saved = serializers.IntegerField(allow_null=True)
     duration_ms = serializers.IntegerField(allow_null=True)
     cost = serializers.FloatField(allow_null=True)
@@ -71,6 +81,8 @@ class RunSerializer(serializers.ModelSerializer[CompactionRun]):
             "finished_at",
             "duration_ms",
             "edits",
+            "targets",
+            "state_after",
         )
         read_only_fields = fields
 
@@ -82,12 +94,15 @@ class CompactSerializer(serializers.Serializer[Any]):
     policy = serializers.CharField(min_length=1, max_length=64, required=False, help_text="Instead of the session's.")
     instructions = serializers.CharField(max_length=4000, allow_blank=True, required=False, help_text="What the summary should dwell on.")
     up_to_seq = serializers.IntegerField(min_value=1, max_value=LARGEST_SEQ, required=False, help_text="The last message to compact.")
+    stages = serializers.ListField(
+        child=serializers.ChoiceField(STAGES), min_length=1, required=False, help_text="Only these of the policy's stages."
+    )
     wait = serializers.BooleanField(required=False, help_text="Answer when the run has finished.")
     dry_run = serializers.BooleanField(required=False, help_text="Only say what a run would do.")
 
     def to_internal_value(self, data: Any) -> Any:
         """Refuse what would be coerced."""
-        kinds = {"policy": str, "instructions": str, "up_to_seq": int, "wait": bool, "dry_run": bool}
+        kinds = {"policy": str, "instructions": str, "up_to_seq": int, "stages": list, "wait": bool, "dry_run": bool}
         if isinstance(data, Mapping):
             wrong = {
                 name: ["Not a valid value."] if name in kinds else ["There is no such field."]
@@ -127,19 +142,38 @@ class Compact(_View):
 
     serializer_class = CompactSerializer
 
-    @extend_schema(operation_id="compact_session", responses={200: RunSerializer, 202: RunSerializer})
+    @extend_schema(
+        operation_id="compact_session",
+        responses={
+            200: RunSerializer,
+            202: RunSerializer,
+            409: OpenApiResponse(description="A run that was asked for otherwise is open; `detail` names it."),
+        },
+    )
     def post(self, request: Request, session_id: UUID) -> Response:
-        """Ask for a run, or wait for it, or only see what it would do. Too little to compact is a skipped run that says why."""
+        """Ask for a run, or wait for it, or only see what it would do. Too little to compact is a skipped run that says why.
+
+        A run that is open already stands for this one, unless this one has wishes of its own: with `wait` it then comes after that.
+        """
         _mine(request, session_id)
         fields = self.get_serializer(data=request.data)
         fields.is_valid(raise_exception=True)
         asked = dict(fields.validated_data)
         wait, dry_run = asked.pop("wait", False), asked.pop("dry_run", False)
         if dry_run:
-            return Response(RunSerializer(engine.preview(session_id, **asked)).data | {"id": None})
+            return Response(RunSerializer(_asked(engine.preview, session_id, **asked)).data | {"id": None})
         ask = engine.compact_now if wait else engine.request_run
-        run = ask(session_id, trigger=CompactionRun.Trigger.MANUAL, **asked)
+        run = _asked(ask, session_id, trigger=CompactionRun.Trigger.MANUAL, **asked)
         return Response(RunSerializer(run).data, status=202 if run.status in OPEN else 200)
+
+
+def _asked(ask: Callable[..., CompactionRun], *args: Any, **wishes: Any) -> CompactionRun:
+    try:
+        return ask(*args, **wishes)
+    except engine.RunIsOpen as error:
+        raise RunIsOpen(str(error)) from None
+    except PolicyError as error:
+        raise serializers.ValidationError({error.field: [error.message]}) from None
 
 
 class Runs(_View):

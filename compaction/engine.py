@@ -2,18 +2,34 @@
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Unpack
 from uuid import UUID
 
-from django.db import DatabaseError, IntegrityError, close_old_connections, transaction
+from django.db import DatabaseError, close_old_connections, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from compaction import backends, endings, leases, passes, policies, situation
-from compaction.models import OPEN, CompactionRun, open_run_of
+from compaction import backends, leases, passes
+from compaction.asking import RunIsOpen, Wishes, asked_for, standing
+from compaction.models import OPEN, CompactionRun
 from compaction.situation import NoSuchSession
 from compaction.summarizer import imagined
+
+__all__ = [
+    "NoSuchSession",
+    "NotRewindable",
+    "RunIsOpen",
+    "Wishes",
+    "awaited",
+    "compact_now",
+    "execute_run",
+    "preview",
+    "request_run",
+    "rewind",
+    "sweep",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -27,33 +43,40 @@ class NotRewindable(Exception):
     """The run changed nothing, or what it changed has been undone."""
 
 
-def request_run(
-    session_id: UUID, *, trigger: str, policy: str | None = None, instructions: str = "", up_to_seq: int | None = None
-) -> CompactionRun:
-    """Ask for a run and tell the queue of it on commit. The session's open run, if it has one: two triggers make one run.
+def request_run(session_id: UUID, *, trigger: str, **wishes: Unpack[Wishes]) -> CompactionRun:
+    """Ask for a run and tell the queue of it on commit. The session's open run, if it can stand for it: two triggers make one run.
 
-    Raises UnknownPolicy and PolicyError for a policy that cannot be used, NoSuchSession.
+    `wishes`: policy, overrides, instructions, up_to_seq, stages. Raises RunIsOpen where the open run was asked for otherwise,
+    UnknownPolicy and PolicyError for a policy that cannot be used, NoSuchSession.
     """
-    run, created = _asked_for(session_id, trigger=trigger, policy=policy, instructions=instructions, up_to_seq=up_to_seq)
+    run, created = asked_for(session_id, trigger=trigger, wishes=wishes)
     if created:
         transaction.on_commit(lambda: _enqueue(run.pk), robust=True)
     return run
 
 
-def compact_now(
-    session_id: UUID, *, trigger: str, policy: str | None = None, instructions: str = "", up_to_seq: int | None = None
-) -> CompactionRun:
+def compact_now(session_id: UUID, *, trigger: str, **wishes: Unpack[Wishes]) -> CompactionRun:
     """Ask for a run and execute it here; where another worker holds the session's run, wait for it, 60 seconds at most.
 
-    The run as it then is. Raises what `request_run` raises; a failing summary is no exception but a status.
+    An open run that was asked for otherwise comes first, then this one. The run as it then is. Raises what `request_run` raises,
+    RunIsOpen only after those 60 seconds; a failing summary is no exception but a status.
     """
-    run, _ = _asked_for(session_id, trigger=trigger, policy=policy, instructions=instructions, up_to_seq=up_to_seq)
-    return execute_run(run.pk) or _awaited(run)
+    while True:
+        try:
+            run, _ = asked_for(session_id, trigger=trigger, wishes=wishes)
+        except RunIsOpen as other:
+            if not execute_run(other.run.pk) and awaited(other.run, seconds=WAIT_SECONDS).status in OPEN:
+                raise
+        else:
+            return execute_run(run.pk) or awaited(run, seconds=WAIT_SECONDS)
 
 
-def execute_run(run_id: Any) -> CompactionRun | None:
-    """Claim a run and bring it to its end. None when it is not to be had, or was lost to another worker."""
-    run = leases.claim(run_id)
+def execute_run(run_id: Any, *, in_turn: bool = False) -> CompactionRun | None:
+    """Claim a run and bring it to its end. None when it is not to be had, or was lost to another worker.
+
+    `in_turn`: only while fewer runs of its policy are worked on than flow.workers allows; it stays queued otherwise.
+    """
+    run = leases.claim(run_id, in_turn=in_turn)
     if run is None:
         return None
     try:
@@ -65,23 +88,46 @@ def execute_run(run_id: Any) -> CompactionRun | None:
         else:
             logger.info("compaction run %s was deleted with its session", run.pk)
         return None
+    finally:
+        _wake_next(run)
     return CompactionRun.objects.filter(pk=run.pk).first()
 
 
-def preview(session_id: UUID, *, policy: str | None = None, instructions: str = "", up_to_seq: int | None = None) -> CompactionRun:
+def awaited(run: CompactionRun, *, seconds: float, wanted: Callable[[], bool] = lambda: True) -> CompactionRun:
+    """Wait until another worker has ended a run, so many seconds at most and as long as it is `wanted`; the run as it then is.
+
+    No connection is held meanwhile. Raises NoSuchSession when run and session are gone.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        now = CompactionRun.objects.filter(pk=run.pk).first()
+        if now is None:
+            raise NoSuchSession(str(run.session_id))
+        if now.status not in OPEN or time.monotonic() >= deadline or not wanted():
+            return now
+        close_old_connections()  # a pooled one is others' meanwhile
+        time.sleep(POLL_SECONDS)
+
+
+def preview(session_id: UUID, **wishes: Unpack[Wishes]) -> CompactionRun:
     """What a run by hand would do, without calling a model or storing anything; an unsaved run. The summary's size is a guess."""
-    chosen = (policy, policies.named(policy)) if policy else None
-    now = situation.of(session_id, policy=chosen)
-    if now is None:
-        raise NoSuchSession(str(session_id))
+    now = standing(session_id, wishes)
     run = CompactionRun(
-        session_id=session_id, trigger=Trigger.MANUAL, policy=now.policy_name, instructions=instructions, up_to_seq=up_to_seq
+        session_id=session_id,
+        trigger=Trigger.MANUAL,
+        policy=now.policy_name,
+        instructions=wishes.get("instructions", ""),
+        up_to_seq=wishes.get("up_to_seq"),
+        only_stages=list(wishes.get("stages", ())),
     )
+    run.boundary_before = now.subject.boundary_seq
+    if refusal := passes.refusal(run, now):
+        run.status, run.reason = CompactionRun.Status.SKIPPED, refusal
+        return run
     outcome = passes.propose(run, now, imagined)[1]
     run.status, run.reason, run.stages_used = outcome.status, outcome.reason, list(outcome.stages_used)
     run.tokens_before, run.tokens_after = outcome.tokens_before, outcome.tokens_after
-    run.messages_compacted = outcome.messages_compacted
-    run.boundary_before, run.boundary_after = now.subject.boundary_seq, outcome.boundary_seq
+    run.messages_compacted, run.boundary_after = outcome.messages_compacted, outcome.boundary_seq
     return run
 
 
@@ -112,56 +158,11 @@ def sweep() -> int:
     return sum(_enqueue(run_id) for run_id in lost)
 
 
-def _asked_for(
-    session_id: UUID, *, trigger: str, policy: str | None, instructions: str, up_to_seq: int | None
-) -> tuple[CompactionRun, bool]:
-    if trigger == Trigger.MANUAL:
-        endings.forgive(session_id)
-    chosen = (policy, policies.named(policy)) if policy else None
-    existing = open_run_of(session_id)
-    if existing:
-        return existing, False
-    now = situation.of(session_id, policy=chosen)
-    if now is None:
-        raise NoSuchSession(str(session_id))
-    run = CompactionRun(
-        session_id=session_id,
-        trigger=trigger,
-        policy=now.policy_name,
-        policy_snapshot=now.policy.as_dict(),
-        instructions=instructions,
-        up_to_seq=up_to_seq,
-        model=now.subject.summary_model,
-    )
-    return _inserted(run)
-
-
-def _inserted(run: CompactionRun) -> tuple[CompactionRun, bool]:
-    """The row, or the open one that was there first."""
-    while True:
-        try:
-            with transaction.atomic():
-                run.save(force_insert=True)
-            return run, True
-        except IntegrityError:
-            existing = open_run_of(run.session_id)
-            if existing:
-                return existing, False
-            if backends.get().subject(run.session_id) is None:
-                raise NoSuchSession(str(run.session_id)) from None
-            # The open run ended between the two: ours may be inserted now.
-
-
-def _awaited(run: CompactionRun) -> CompactionRun:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while True:
-        now = CompactionRun.objects.filter(pk=run.pk).first()
-        if now is None:
-            raise NoSuchSession(str(run.session_id))
-        if now.status not in OPEN or time.monotonic() >= deadline:
-            return now
-        close_old_connections()  # a pooled one is others' meanwhile
-        time.sleep(POLL_SECONDS)
+def _wake_next(run: CompactionRun) -> None:
+    """A place is free: tell the queue of the run of the same policy that has waited longest. Hearing twice is harmless."""
+    waiting = CompactionRun.objects.filter(policy=run.policy, status=CompactionRun.Status.QUEUED).order_by("created_at")
+    if next_id := waiting.values_list("pk", flat=True).first():
+        _enqueue(next_id)
 
 
 def _enqueue(run_id: Any) -> bool:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -27,23 +27,38 @@ class Lost(Exception):
     """Another worker has claimed the run, or it was ended: nothing more may be written."""
 
 
-def claim(run_id: Any) -> CompactionRun | None:
-    """Take a queued run, or one whose lease ended. None when it is not there to take; at most one caller gets it."""
+def claim(run_id: Any, *, in_turn: bool = False) -> CompactionRun | None:
+    """Take a queued run, or one whose lease ended. None when it is not there to take; at most one caller gets it.
+
+    `in_turn`: nor when as many runs of its policy are being worked on as the policy allows.
+    """
     run = _claimable().filter(pk=run_id).first()
     if run is None:
         return None
-    now = timezone.now()
-    taken = (
-        _claimable()
-        .filter(pk=run_id, attempts=run.attempts)
-        .update(
-            status=CompactionRun.Status.RUNNING,
-            attempts=F("attempts") + 1,
-            started_at=Coalesce("started_at", now),
-            lease_until=now + timedelta(seconds=_flow(run).lease_seconds),
+    with transaction.atomic():
+        if in_turn and not _a_place_is_free(run):
+            return None
+        now = timezone.now()
+        taken = (
+            _claimable()
+            .filter(pk=run_id, attempts=run.attempts)
+            .update(
+                status=CompactionRun.Status.RUNNING,
+                attempts=F("attempts") + 1,
+                started_at=Coalesce("started_at", now),
+                lease_until=now + timedelta(seconds=_flow(run).lease_seconds),
+            )
         )
-    )
-    return CompactionRun.objects.get(pk=run_id) if taken else None
+    return CompactionRun.objects.filter(pk=run_id).first() if taken else None
+
+
+def _a_place_is_free(run: CompactionRun) -> bool:
+    """Counted while nobody else can claim a run of this policy: the transaction locks all (SQLite) or that name (PostgreSQL)."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"compaction policy {run.policy}"])
+    running = CompactionRun.objects.filter(policy=run.policy, status=CompactionRun.Status.RUNNING, lease_until__gte=timezone.now())
+    return running.exclude(pk=run.pk).count() < _flow(run).workers
 
 
 def exhausted(run: CompactionRun) -> bool:

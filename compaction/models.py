@@ -31,6 +31,8 @@ class CompactionRun(models.Model):
         FELL_BACK = "fell_back"
         REWOUND = "rewound"
 
+    FORCED = (Trigger.MANUAL, Trigger.ON_OVERFLOW)
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     # Nothing outlives its session: summaries are what was said in it.
     session = models.ForeignKey(settings.COMPACTION["SESSION_MODEL"], on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -83,6 +85,11 @@ class CompactionRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.trigger} {self.status} {self.id}"
+
+    @property
+    def forced(self) -> bool:
+        """Whether it compacts whatever the context's size: asked for by hand, or after a refusal."""
+        return self.trigger in self.FORCED
 
     @property
     def tokens_saved(self) -> int | None:

@@ -1,6 +1,7 @@
 """One claimed run, worked through: load, propose, install; and whatever happens, an ending."""
 
 import logging
+from dataclasses import replace
 
 from django.db import DatabaseError
 
@@ -8,7 +9,7 @@ from compaction import backends, endings, leases, policies, situation
 from compaction.backends.base import Stale
 from compaction.core import pipeline
 from compaction.core.budget import Budget
-from compaction.core.policy import PolicyError
+from compaction.core.policy import Policy, PolicyError
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.situation import Situation
@@ -17,7 +18,6 @@ from compaction.summarizer import Summarizer
 logger = logging.getLogger(__name__)
 
 Trigger = CompactionRun.Trigger
-FORCED = (Trigger.MANUAL, Trigger.ON_OVERFLOW)
 LOADS = 2  # a context that changed under a run is loaded once more
 
 
@@ -48,15 +48,28 @@ def propose(run: CompactionRun, now: Situation, summarize: pipeline.Summarize | 
     measured = situation.full_measure(now, transcript, backend.last_usage(now.subject))
     outcome = pipeline.run(
         transcript,
-        now.policy,
+        _asked_for(run, now.policy),
         _budget(run, now),
         measured,
         summarize or Summarizer(run, now, measured.scale),
         instructions=run.instructions,
         up_to_seq=run.up_to_seq,
-        force=run.trigger in FORCED,
+        force=run.forced,
     )
     return transcript, outcome
+
+
+def refusal(run: CompactionRun, now: Situation | None) -> str:
+    """Why a run that was asked for should not happen, or no longer; empty when nothing speaks against it."""
+    if now is None:  # a session that is gone has no run to install
+        return ""
+    if run.trigger == Trigger.MANUAL:
+        return "" if Trigger.MANUAL in now.policy.trigger.phases else f"The policy {now.policy_name} allows no runs by hand."
+    if not now.subject.automatic:
+        return "Automatic compaction is off for this session."
+    if run.trigger == Trigger.AFTER_RESPONSE and now.subject.held:
+        return "The context was rewound; it is compacted again when it outgrows the window, or by hand."
+    return ""
 
 
 def _conclude(run: CompactionRun) -> None:
@@ -66,14 +79,14 @@ def _conclude(run: CompactionRun) -> None:
         return endings.failed(run, str(error), None)
     for _ in range(LOADS):
         now = situation.of(run.session_id, policy=policy)
-        if now is None or (refusal := _refusal(run, now)):
-            return endings.skipped(run, "The session is gone." if now is None else refusal)
+        if now is None or (objection := refusal(run, now)):
+            return endings.skipped(run, "The session is gone." if now is None else objection)
         transcript, outcome = propose(run, now)
         if outcome.status == "failed":
             return endings.failed(run, outcome.reason, now, tokens=outcome.tokens_before)
         if outcome.status == "skipped":
             return endings.skipped(run, outcome.reason, tokens=outcome.tokens_before)
-        if changed_mind := _refusal(run, situation.of(run.session_id, policy=policy)):
+        if changed_mind := refusal(run, situation.of(run.session_id, policy=policy)):
             return endings.skipped(run, changed_mind, tokens=outcome.tokens_before)
         try:
             return endings.applied(run, now, transcript, outcome)
@@ -82,15 +95,9 @@ def _conclude(run: CompactionRun) -> None:
     endings.skipped(run, "The context changed while the summary was written, and so it did the second time.")
 
 
-def _refusal(run: CompactionRun, now: Situation | None) -> str:
-    """Why an automatic run that was asked for no longer should happen."""
-    if now is None or run.trigger == Trigger.MANUAL:  # a session that is gone has no run to install
-        return ""
-    if not now.subject.automatic:
-        return "Automatic compaction is off for this session."
-    if run.trigger == Trigger.AFTER_RESPONSE and now.subject.held:
-        return "The context was rewound; it is compacted again when it outgrows the window, or by hand."
-    return ""
+def _asked_for(run: CompactionRun, policy: Policy) -> Policy:
+    """The policy with only the stages that the run was asked for; all of them where it names none."""
+    return replace(policy, stages=tuple(name for name in policy.stages if name in run.only_stages)) if run.only_stages else policy
 
 
 def _budget(run: CompactionRun, now: Situation) -> Budget | None:

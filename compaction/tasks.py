@@ -37,11 +37,11 @@ def tell_again() -> None:
 
 
 def execute(run_id: str) -> str:
-    """Execute one run; returns its status. A run that is done, taken or unknown is no error: messages may come twice."""
+    """Execute one run; returns its status. A run that is done, taken, unknown or not yet in turn is no error: it is told of again."""
     from compaction import engine
 
     try:
-        run = engine.execute_run(run_id)
+        run = engine.execute_run(run_id, in_turn=True)
     except Exception:
         logger.exception("compaction run %s crashed", run_id)
         raise  # django-q2 keeps it among its failed tasks; the run is claimed again when its lease ends

@@ -69,7 +69,7 @@ def test_a_run_shows_exactly_the_fields_of_the_contract(applied: dict[str, objec
     names = (
         "id session trigger policy status stages_used tokens_before tokens_after tokens_saved messages_compacted boundary_before "
         "boundary_after summary_before summary_after model provider_calls attempts input_tokens output_tokens cost error reason "
-        "instructions created_at started_at finished_at duration_ms edits"
+        "instructions created_at started_at finished_at duration_ms edits targets state_after"
     )
     assert set(applied) == set(names.split())
 

@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 
 from chatcore import context, events
 from chatcore.models import Session
-from compaction import engine
+from compaction import asking, engine
 from compaction.models import CompactionRun, SessionState
 from tests.compaction_scenes import SUMMARY, compacted, fill, summarize_or_chat
 from tests.scripted import Reply, ScriptedModel
@@ -98,7 +98,7 @@ def test_whoever_waits_for_a_run_learns_that_its_session_was_deleted(session: Se
 
 def test_asking_for_a_run_of_a_session_that_was_just_deleted_ends(session: Session) -> None:
     with pytest.raises(engine.NoSuchSession):
-        engine._inserted(CompactionRun(session_id=uuid4(), trigger="manual", policy="oneclaw"))
+        asking._inserted(CompactionRun(session_id=uuid4(), trigger="manual", policy="oneclaw"))
 
 
 def test_the_database_itself_holds_runs_and_states_to_their_sessions(session: Session) -> None:

@@ -18,22 +18,31 @@ class Command(BaseCommand):
         parser.add_argument("session", type=UUID, metavar="ID")
         parser.add_argument("--policy", help="Instead of the session's own.")
         parser.add_argument("--instructions", default="", help="What the summary should give special attention to.")
+        parser.add_argument("--stages", type=_names, default=(), metavar="A,B", help="Only these of the policy's stages.")
+        parser.add_argument("--up-to", type=int, metavar="SEQ", help="The last message to compact.")
         parser.add_argument("--dry-run", action="store_true", help="Only say what each stage would do; no model is called.")
 
-    def handle(self, *args: Any, session: UUID, policy: str | None, instructions: str, dry_run: bool, **options: Any) -> None:
+    def handle(self, *args: Any, session: UUID, dry_run: bool, **options: Any) -> None:
         """Run, and print what came of it."""
+        wishes: engine.Wishes = {
+            "policy": options["policy"],
+            "instructions": options["instructions"],
+            "stages": options["stages"],
+            "up_to_seq": options["up_to"],
+        }
         try:
-            if dry_run:
-                run = engine.preview(session, policy=policy, instructions=instructions)
-            else:
-                run = engine.compact_now(session, trigger="manual", policy=policy, instructions=instructions)
+            run = engine.preview(session, **wishes) if dry_run else engine.compact_now(session, trigger="manual", **wishes)
         except engine.NoSuchSession:
             raise CommandError(f"There is no session {session}.") from None
-        except (policies.UnknownPolicy, PolicyError) as error:
+        except (policies.UnknownPolicy, PolicyError, engine.RunIsOpen) as error:
             raise CommandError(str(error)) from None
         self.stdout.write("\n".join(_told(run, dry_run=dry_run)))
         if run.status in (CompactionRun.Status.FAILED, CompactionRun.Status.FELL_BACK):
             raise CommandError(f"The run failed: {run.reason}")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _told(run: CompactionRun, *, dry_run: bool) -> list[str]:
