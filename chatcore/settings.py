@@ -207,6 +207,8 @@ CHATCORE = {
     "CONTEXT_GUARD": "compaction.guard.ContextGuard",
     # Gives the compaction policies that a session may name. None: any name.
     "POLICIES": "compaction.policies.available",
+    # Says how much of a tool's output is stored; see chatcore/tool_output.py. None: its first 30,000 characters.
+    "TOOL_OUTPUT": "compaction.tool_output.cut",
     "KEY_ENCRYPTION_KEYS": _read(env.list, "CHATCORE_KEY_ENCRYPTION_KEYS", [])
     or [_kept_secret("key-encryption-key", lambda: Fernet.generate_key().decode())],
     "TURNS_PER_MINUTE": _read(env.int, "CHATCORE_TURNS_PER_MINUTE", 60),

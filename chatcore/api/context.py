@@ -24,8 +24,7 @@ class Preview(APIView):
     def get(self, request: Request, session_id: UUID) -> Response:
         """Exactly what the next request would send."""
         session = owned(request, session_id)
-        offered = tools.definitions(session.tools) if session.model and session.model.supports_tools else []
-        sent = context.build_request(session, tools=offered)
+        sent = context.build_request(session, tools=tools.offered_to(session))
         fields = {
             "model": sent.model,
             "context_version": session.context_version,

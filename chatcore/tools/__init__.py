@@ -5,13 +5,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
+from chatcore.models import Session
 from chatcore.providers.base import Tool, ToolCall
-from chatcore.tools import arguments, calculate, current_time, fetch_url, search_history
+from chatcore.tools import arguments, calculate, current_time, fetch_url, read_tool_output, search_history
 from chatcore.tools.base import BuiltInTool, ToolError
 
 log = logging.getLogger(__name__)
 
-BUILT_IN: dict[str, BuiltInTool] = {tool.name: tool for tool in (current_time.TOOL, calculate.TOOL, fetch_url.TOOL, search_history.TOOL)}
+_CHOSEN = (current_time.TOOL, calculate.TOOL, fetch_url.TOOL, search_history.TOOL)
+BUILT_IN: dict[str, BuiltInTool] = {tool.name: tool for tool in (*_CHOSEN, read_tool_output.TOOL)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +24,20 @@ class ToolOutcome:
     is_error: bool = False
 
 
-def definitions(names: Collection[str] | None = None) -> list[Tool]:
-    """The tools of these names, all when None, always in the same order; names that are not built in are passed over."""
-    return [tool.definition() for tool in BUILT_IN.values() if names is None or tool.name in names]
+def definitions(names: Collection[str] | None = None, *, outputs_kept: bool = False) -> list[Tool]:
+    """The tools of these names, all when None, always in the same order; names that are not built in are passed over.
+
+    The one that reads kept outputs is there when there are any, whatever the names: the outputs themselves point to it.
+    """
+    chosen = [tool.definition() for tool in _CHOSEN if names is None or tool.name in names]
+    return [*chosen, read_tool_output.TOOL.definition()] if outputs_kept else chosen
+
+
+def offered_to(session: Session) -> list[Tool]:
+    """What the session's model is told of before its next request; nothing if it cannot call tools."""
+    if session.model is None or not session.model.supports_tools:
+        return []
+    return definitions(session.tools, outputs_kept=read_tool_output.is_of_use(session.pk))
 
 
 def run(call: ToolCall, *, session_id: UUID) -> ToolOutcome:
