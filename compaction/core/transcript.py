@@ -41,8 +41,11 @@ class Entry:
 class Transcript:
     """What the next request would send: `entries` in order of `seq`, from the boundary on.
 
-    `overhead_tokens` is what every request sends besides: system prompt, tool definitions. `version` names the state it was read at.
-    `family` is the model's, which some estimates depend on.
+    `boundary_seq` names the oldest message that is not there only because it is kept for ever (pinned, or first); None: nothing is older.
+    `summarized_up_to` is the newest message the summary tells of, where it tells of messages that are still sent. `marker` is the text that
+    tells of messages left out. `system` and `tools` are the texts that every request sends besides, which a policy may or may not count;
+    `overhead_tokens` is what it costs besides that is counted already. `version` names the state it was read at. `family` is the model's,
+    which some estimates depend on.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -50,6 +53,11 @@ class Transcript:
     overhead_tokens: int = 0
     version: int = 0
     family: str = ""
+    system: str = ""
+    tools: str = ""
+    boundary_seq: int | None = None
+    summarized_up_to: int | None = None
+    marker: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
