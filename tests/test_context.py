@@ -1,8 +1,11 @@
 """What the next request sends, and changing that without changing a message."""
 
-import pytest
+from uuid import uuid4
 
-from chatcore import context
+import pytest
+from django.db import connection
+
+from chatcore import context, live
 from chatcore.context import Edit, StaleContext
 from chatcore.models import Message, Session
 
@@ -103,5 +106,87 @@ def test_a_model_may_use_the_id_of_a_call_again(session: Session) -> None:
 def test_building_a_request_reads_the_tail_only(session: Session, django_assert_num_queries: object) -> None:
     say(session, *[("user", f"m{i}") for i in range(50)])
     context.install(session.pk, base_version=0, summary="s", boundary_seq=49, source="compaction")
-    with django_assert_num_queries(3):  # type: ignore[operator]
+    with django_assert_num_queries(4):  # type: ignore[operator]
         assert sent(session) == ["m48", "m49"]
+
+
+def test_pinned_and_kept_messages_before_the_boundary_are_sent_in_their_place(session: Session) -> None:
+    say(session, *[("user", f"m{i}") for i in range(1, 11)])
+    session.messages.filter(seq__in=[4, 9]).update(pinned=True)
+    context.install(session.pk, base_version=0, summary="s", boundary_seq=8, kept_seqs=[1, 2], source="compaction")
+    assert sent(session) == ["m1", "m2", "m4", "m8", "m9", "m10"]
+
+
+def test_superseded_messages_are_not_sent_even_when_they_are_pinned_or_kept(session: Session) -> None:
+    say(session, *[("user", f"m{i}") for i in range(1, 7)], pinned=True)
+    session.messages.filter(seq__in=[2, 3, 6]).update(branch=uuid4())
+    context.install(session.pk, base_version=0, summary="s", boundary_seq=5, kept_seqs=[3, 4], source="compaction")
+    assert sent(session) == ["m1", "m4", "m5"]
+
+
+def test_a_message_shown_in_another_form_takes_its_size_from_that_form_and_sends_nothing_hidden_of_the_old_one(session: Session) -> None:
+    say(session, ("user", "go"))
+    say(session, ("assistant", "x" * 4000), provider_data={"anthropic": {"model": "m", "thinking": [{}]}})
+    edit = Edit(message_seq=2, kind="excerpted", replacement="x" * 40)
+    context.install(session.pk, base_version=0, summary=None, boundary_seq=None, edits=[edit], source="compaction")
+    shown = context.build_request(session).messages[1]
+    assert (shown.content, shown.token_estimate, shown.provider_data) == ("x" * 40, 10, {})
+    assert session.messages.get(seq=2).content == "x" * 4000
+
+
+@pytest.mark.parametrize("pinned", [2, 3, 4])
+def test_a_pinned_call_or_result_brings_the_rest_of_its_group(pinned: int, session: Session) -> None:
+    calls = [{"id": "call_0", "name": "f", "arguments": "{}"}, {"id": "call_1", "name": "f", "arguments": "{}"}]
+    for turn in ("a", "b"):
+        say(session, ("user", "go"))
+        say(session, ("assistant", f"calling {turn}"), tool_calls=calls)
+        say(session, ("tool", f"{turn}0"), tool_call_id="call_0")
+        say(session, ("tool", f"{turn}1"), tool_call_id="call_1")
+    say(session, ("user", "and now?"))
+    session.messages.filter(seq=pinned).update(pinned=True)
+    context.install(session.pk, base_version=0, summary="s", boundary_seq=9, source="compaction")
+    assert sent(session) == ["calling a", "a0", "a1", "and now?"]
+
+
+def test_a_kept_result_whose_call_is_gone_is_given_one(session: Session) -> None:
+    say(session, ("user", "go"), ("assistant", "no call"))
+    say(session, ("tool", "of something"), tool_call_id="zzz", tool_name="look", pinned=True)
+    say(session, ("user", "and?"))
+    context.install(session.pk, base_version=0, summary="s", boundary_seq=4, source="compaction")
+    call, result, asked = context.build_request(session).messages
+    assert (call.role, call.content) == ("assistant", "[Tool call for look - conversation was compacted]")
+    assert [(each.id, each.name, each.arguments) for each in call.tool_calls] == [("zzz", "look", "{}")]
+    assert (result.content, asked.content) == ("of something", "and?")
+
+
+def test_a_kept_call_whose_result_is_gone_says_that_it_was_compacted(session: Session) -> None:
+    say(session, ("user", "go"))
+    say(session, ("assistant", ""), tool_calls=[{"id": "a", "name": "f", "arguments": "{}"}], pinned=True)
+    say(session, ("user", "and?"))
+    context.install(session.pk, base_version=0, summary="s", boundary_seq=3, source="compaction")
+    assert sent(session) == ["", "[Tool result unavailable - conversation was compacted]", "and?"]
+
+
+def test_a_hidden_result_is_told_as_compacted_too(session: Session) -> None:
+    say(session, ("user", "go"))
+    say(session, ("assistant", ""), tool_calls=[{"id": "a", "name": "f", "arguments": "{}"}])
+    say(session, ("tool", "secret"), tool_call_id="a")
+    hidden = Edit(message_seq=3, kind="hidden")
+    context.install(session.pk, base_version=0, summary=None, boundary_seq=None, edits=[hidden], source="compaction")
+    assert sent(session) == ["go", "", "[Tool result unavailable - conversation was compacted]"]
+
+
+def test_what_came_between_a_call_and_its_result_is_sent_after_them(session: Session) -> None:
+    say(session, ("user", "go"))
+    say(session, ("assistant", ""), tool_calls=[{"id": "a", "name": "f", "arguments": "{}"}])
+    say(session, ("user", "hurry"))
+    say(session, ("tool", "done"), tool_call_id="a")
+    assert sent(session) == ["go", "", "done", "hurry"]
+
+
+def test_the_messages_are_found_by_their_indexes_alone(session: Session) -> None:
+    plan = live.sent(session.pk, 9000, [1, 2]).explain()
+    if connection.vendor == "sqlite":  # PostgreSQL plans by the sizes of tables, and these are empty
+        assert "session_id=? AND seq>?" in plan
+        assert "pinned_messages" in plan
+        assert "(session_id=?)\n" not in plan.replace("pinned_messages (session_id=?)", "")

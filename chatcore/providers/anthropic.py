@@ -39,8 +39,8 @@ def _arguments(connection: Connection, request: Request, create: Any) -> dict[st
         "max_tokens": request.max_tokens or request.params.get("max_tokens") or DEFAULT_MAX_TOKENS,
         "stream": True,
     }
-    if request.system.strip():
-        arguments["system"] = request.system
+    if system := anthropic_wire.system(request):
+        arguments["system"] = system
     if request.tools:
         arguments["tools"] = anthropic_wire.tools(request)
     return arguments

@@ -19,6 +19,13 @@ _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_cr
 _UNSAID = {"role": "user", "content": [{"type": "text", "text": "(Earlier messages are not shown.)"}]}
 
 
+def system(request: Request) -> str | list[dict[str, Any]]:
+    """The system text; in blocks where there are two. Empty when there is none, since the protocol refuses empty text."""
+    if not request.preface.strip():
+        return request.system if request.system.strip() else ""
+    return [{"type": "text", "text": text} for text in (request.system, request.preface) if text.strip()]
+
+
 def messages(request: Request) -> list[dict[str, Any]]:
     """The messages with alternating roles, the user's first, as the protocol wants them; those that say nothing are left out."""
     merged: list[dict[str, Any]] = []
@@ -138,7 +145,10 @@ def _blocks(message: ChatMessage, model: str) -> list[dict[str, Any]]:
 
 def _result(message: ChatMessage) -> dict[str, Any]:
     result: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(message.tool_call_id)}
-    if message.content.strip():
+    text = [{"type": "text", "text": message.content}] if message.content.strip() else []
+    if message.images:
+        result["content"] = [*text, *(_image(image.media_type, image.data) for image in message.images)]
+    elif text:
         result["content"] = message.content
     return result | ({"is_error": True} if message.is_error else {})
 

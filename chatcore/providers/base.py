@@ -43,8 +43,20 @@ class Image:
 
 
 @dataclass(frozen=True, kw_only=True)
+class File:
+    """A text file as its message's content holds it, between fences (chatcore/files/shown.py). `size`: bytes of the whole file."""
+
+    name: str
+    size: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChatMessage:
-    """One message of a request. `seq` is the stored message's, None for what is not stored."""
+    """One message of a request. `seq` is the stored message's, None for what is not stored.
+
+    `aside`: words of the user's role that are not the user's; joined with a message of the user's beside them where roles must alternate.
+    """
 
     role: Literal["user", "assistant", "tool"]
     content: str = ""
@@ -53,17 +65,20 @@ class ChatMessage:
     tool_name: str = ""
     is_error: bool = False
     images: tuple[Image, ...] = ()
+    files: tuple[File, ...] = ()
     provider_data: dict[str, Any] = field(default_factory=dict)
     seq: int | None = None
     token_estimate: int = 0
+    aside: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Everything one call of a language model sends."""
+    """Everything one call of a language model sends. `preface` is a second system text, of its own, after the first."""
 
     model: str
     system: str = ""
+    preface: str = ""
     messages: Sequence[ChatMessage] = ()
     tools: Sequence[Tool] = ()
     max_tokens: int | None = None

@@ -2,7 +2,8 @@
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -16,14 +17,15 @@ _REASONS: dict[str, Literal["stop", "length", "tool_calls", "refusal"]] = {
     "function_call": "tool_calls",
     "content_filter": "refusal",
 }
+_OF_TOOLS = "(Images of the tool results above.)"
 
 
 def messages(request: Request) -> list[dict[str, Any]]:
-    """The system prompt and the messages; those that say nothing are left out."""
-    system = [{"role": "system", "content": request.system}] if request.system else []
-    asked = max((i for i, m in enumerate(request.messages) if m.role == "user"), default=-1)
-    said = [(i, m) for i, m in enumerate(request.messages) if m.content or m.tool_calls or m.images or m.role == "tool"]
-    return system + [_message(m, request.model, in_turn=i > asked) for i, m in said]
+    """The system texts and the messages; those that say nothing are left out."""
+    system = [{"role": "system", "content": text} for text in (request.system, request.preface) if text.strip()]
+    said = _joined(_with_images_apart([m for m in request.messages if m.content or m.tool_calls or m.images or m.role == "tool"]))
+    asked = max((i for i, m in enumerate(said) if m.role == "user" and not m.aside), default=-1)
+    return system + [_message(m, request.model, in_turn=i > asked) for i, m in enumerate(said)]
 
 
 def tools(request: Request) -> list[dict[str, Any]]:
@@ -133,6 +135,34 @@ class _Call:
         if not self.name:
             raise ProviderUnavailable("The provider sent a tool call without a name.")
         return ToolCall(id=self.id, name=self.name, arguments=mended(self.arguments) or "{}")
+
+
+def _with_images_apart(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """The protocol's tool results hold text alone: their images follow them in a message of the user's role."""
+    apart: list[ChatMessage] = []
+    images: tuple[Image, ...] = ()
+    for message in [*messages, None]:
+        if images and (message is None or message.role != "tool"):
+            apart.append(ChatMessage(role="user", content=_OF_TOOLS, images=images, aside=True))
+            images = ()
+        if message is not None:
+            images += message.images if message.role == "tool" else ()
+            apart.append(message)
+    return apart
+
+
+def _joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """The messages, with each aside in one with a message of the user's beside it: some servers' templates refuse two in a row."""
+    joined: list[ChatMessage] = []
+    for message in messages:
+        last = joined[-1] if joined else None
+        if last and last.role == message.role == "user" and (last.aside or message.aside):
+            content = "\n\n".join(text for text in (last.content, message.content) if text)
+            aside = last.aside and message.aside
+            joined[-1] = replace(last, content=content, images=(*last.images, *message.images), aside=aside)
+        else:
+            joined.append(message)
+    return joined
 
 
 def _message(message: ChatMessage, model: str, *, in_turn: bool) -> dict[str, Any]:
