@@ -12,8 +12,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
-from chatcore import context
-from chatcore.models import Attachment, ContextRevision, Message, Session, Turn
+from chatcore import context, webhooks
+from chatcore.models import Attachment, ContextRevision, Message, Session, Turn, Webhook, WebhookDelivery
 
 EXCERPT_CHARS = 120
 
@@ -180,6 +180,31 @@ class RevisionAdmin(ReadOnlyAdmin):
     @admin.display(description="Summary")
     def words(self, revision: ContextRevision) -> SafeString:
         return _as_written(revision.summary or "")
+
+
+@admin.register(Webhook)
+class WebhookAdmin(admin.ModelAdmin):
+    list_display = ("url", "owner", "is_active", "created_at")
+    list_filter = ("is_active",)
+    list_select_related = ("owner",)
+    fields = ("url", "owner", "events", "is_active", "created_at")
+    readonly_fields = ("owner", "created_at")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Made over the API, which shows the secret once."""
+        return False
+
+
+@admin.register(WebhookDelivery)
+class WebhookDeliveryAdmin(ReadOnlyAdmin):
+    list_display = ("event", "webhook", "status", "attempts", "response_status", "error", "created_at", "delivered_at")
+    list_filter = ("status", "event", "created_at")
+    list_select_related = ("webhook",)
+    actions = ("send_again",)
+
+    @admin.action(description="Send again", permissions=["view"])
+    def send_again(self, request: HttpRequest, deliveries: QuerySet[WebhookDelivery]) -> None:
+        self.message_user(request, f"{webhooks.retry(deliveries)} will be sent again.")
 
 
 def _excerpt(text: str) -> SafeString:

@@ -47,7 +47,7 @@ async def _measured(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any]
 
 
 async def _live(receive: Any, send: Any) -> None:
-    from chatcore import events, providers, turns
+    from chatcore import events, providers, turns, webhooks
     from chatcore.generator import generator
     from chatcore.threads import in_thread
 
@@ -57,6 +57,8 @@ async def _live(receive: Any, send: Any) -> None:
             turns.start_recovering()
             threading.Thread(target=providers.warm_up, name="warm-up", daemon=True).start()
             generator.every(PRUNE_SECONDS, lambda: in_thread(events.prune))
+            generator.every(PRUNE_SECONDS, lambda: in_thread(webhooks.prune))
+            generator.every(webhooks.POLL_SECONDS, webhooks.deliver_due)
             await send({"type": "lifespan.startup.complete"})
         else:
             await in_thread(generator.stop)

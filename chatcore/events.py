@@ -16,7 +16,8 @@ from django.db import close_old_connections, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from chatcore.models import Message, Session, SessionEvent
+from chatcore import webhooks
+from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.threads import in_thread
 
 HEARTBEAT_SECONDS = 15.0
@@ -60,6 +61,7 @@ def append(session_id: UUID, *events: tuple[str, dict[str, Any]]) -> int:
             SessionEvent(session_id=session_id, seq=seq, name=name, message=_delta_of(name, data), data=data, at=now)
             for seq, (name, data) in enumerate(events, start=last - len(events) + 1)
         )
+        webhooks.note(session_id, [(seq, *event) for seq, event in enumerate(events, start=last - len(events) + 1)])
         transaction.on_commit(lambda: wake_ups.wake(session_id))
     return last
 
@@ -93,15 +95,21 @@ async def tail(session_id: UUID, after: int) -> AsyncIterator[Event | None]:
 
 
 async def stream(session_id: UUID, after: int, *, turn: UUID | None = None) -> AsyncIterator[bytes]:
-    """The tail on the wire; with `turn`, up to the event that ends it."""
+    """The tail on the wire; with `turn`, up to the event that ends it, or to where it waits for its client."""
     yield b": open\n\n"
     async for event in tail(session_id, after):
         if event is None:
             yield b": heartbeat\n\n"
             continue
         yield event.wire()
-        if turn and event.name in ENDS_A_TURN and event.data.get("turn") == str(turn):
+        if turn and event.data.get("turn") == str(turn) and await _is_last(event, turn):
             return
+
+
+async def _is_last(event: Event, turn: UUID) -> bool:
+    if event.name == "turn.waiting":  # a turn that was resumed since is followed further
+        return await in_thread(Turn.objects.filter(pk=turn, status=Turn.Status.WAITING).exists)
+    return event.name in ENDS_A_TURN
 
 
 ENDS_A_TURN = frozenset({"turn.completed", "turn.failed", "turn.cancelled"})

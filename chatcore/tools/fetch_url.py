@@ -1,12 +1,11 @@
 """The tool that reads a public web page, going only where the address guard lets it."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from chatcore.tools import address_guard, page_text
+from chatcore import outbound
+from chatcore.tools import page_text
 from chatcore.tools.base import BuiltInTool, ToolError
 
 if TYPE_CHECKING:
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
 MAX_BYTES = 2 * 1024 * 1024
 MAX_REDIRECTS = 5
 DEADLINE_SECONDS = 10.0  # for everything: names, redirects, headers and body
-CONNECT_SECONDS = 3.0
-ADDRESSES_TRIED = 3
 
 # Compressed answers are refused, for a small one may unfold to gigabytes.
 _HEADERS = {"User-Agent": "Chatcore/0.1 (fetch_url)", "Accept": "text/html,text/*;q=0.9,*/*;q=0.1", "Accept-Encoding": "identity"}
@@ -40,41 +37,11 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
 async def _fetch(url: "httpx2.URL") -> str:
     async with asyncio.timeout(DEADLINE_SECONDS):
         for _ in range(MAX_REDIRECTS + 1):
-            async with _answer(url) as response:
+            async with outbound.answer(url, headers=_HEADERS, step_seconds=DEADLINE_SECONDS) as response:
                 if not response.has_redirect_location:
                     return await _page(url, response)
                 url = url.join(response.headers["Location"])
     raise ToolError(f"More than {MAX_REDIRECTS} redirects.")
-
-
-@asynccontextmanager
-async def _answer(url: "httpx2.URL") -> AsyncIterator["httpx2.Response"]:
-    """One request, to a checked address, over a connection and with cookies of its own."""
-    import httpx2
-
-    addresses = await address_guard.addresses_of(url)
-    transport = httpx2.AsyncHTTPTransport()  # given, so that no proxy of the environment resolves the name once more
-    timeout = httpx2.Timeout(DEADLINE_SECONDS, connect=CONNECT_SECONDS)
-    async with httpx2.AsyncClient(transport=transport, timeout=timeout, trust_env=False) as client:
-        response = await _sent(client, url, addresses[:ADDRESSES_TRIED])
-        try:
-            yield response
-        finally:
-            await response.aclose()
-
-
-async def _sent(client: "httpx2.AsyncClient", url: "httpx2.URL", addresses: list[str]) -> "httpx2.Response":
-    import httpx2
-
-    headers = {**_HEADERS, "Host": url.netloc.decode("ascii")}
-    extensions = {"sni_hostname": url.raw_host.decode("ascii")}  # the certificate must be the name's, not the address's
-    for address in addresses:
-        request = client.build_request("GET", url.copy_with(host=address), headers=headers, extensions=extensions)
-        try:
-            return await client.send(request, stream=True)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout):
-            continue
-    raise ToolError(f"{url.host} cannot be reached.")
 
 
 async def _page(url: "httpx2.URL", response: "httpx2.Response") -> str:

@@ -1,0 +1,133 @@
+"""Webhooks: the addresses that are told of finished turns and compactions, and what they were told."""
+
+from typing import Any
+from uuid import UUID
+
+import httpx2
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatcore import webhooks
+from chatcore.api.fields import Flag, Strict, Text
+from chatcore.api.problems import Invalid
+from chatcore.models import Webhook, WebhookDelivery
+from models_registry import keys
+
+MOST = 20  # addresses a user may have
+
+
+class Address(Text):
+    """Where to post to."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """An http or https address with a host and without credentials; whether it may be reached is seen when it is."""
+        text = super().to_internal_value(data)
+        try:
+            url = httpx2.URL(text)
+        except (httpx2.InvalidURL, UnicodeError):
+            url = httpx2.URL("")
+        if url.scheme not in ("http", "https") or not url.host or url.userinfo:
+            raise serializers.ValidationError("An http or https address without credentials.")
+        return text
+
+
+class WebhookSerializer(Strict, serializers.ModelSerializer[Webhook]):
+    """An address; its secret is shown once, when it is made."""
+
+    url = Address(max_length=2000)
+    events = serializers.ListField(child=serializers.ChoiceField(choices=webhooks.EVENTS), required=False, max_length=len(webhooks.EVENTS))
+    is_active = Flag(required=False)
+
+    class Meta:
+        model = Webhook
+        fields = ("id", "url", "events", "is_active", "created_at")
+        read_only_fields = ("id", "created_at")
+
+
+class CreatedWebhookSerializer(WebhookSerializer):
+    """The same with the secret that signs."""
+
+    secret = serializers.CharField(read_only=True)
+
+    class Meta(WebhookSerializer.Meta):
+        fields = (*WebhookSerializer.Meta.fields, "secret")
+
+
+class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
+    """One thing that an address was told, or is to be told."""
+
+    class Meta:
+        model = WebhookDelivery
+        fields = ("id", "event", "status", "attempts", "response_status", "error", "payload", "created_at", "delivered_at")
+        read_only_fields = fields
+
+
+class Webhooks(GenericAPIView[Webhook]):
+    """The asker's addresses."""
+
+    serializer_class = WebhookSerializer
+
+    def get_queryset(self) -> QuerySet[Webhook]:
+        """The newest first."""
+        return Webhook.objects.filter(owner_id=self.request.user.pk).order_by("-created_at", "-id")
+
+    @extend_schema(operation_id="list_webhooks", responses=WebhookSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """A page of addresses."""
+        return self.get_paginated_response(self.get_serializer(self.paginate_queryset(self.get_queryset()), many=True).data)
+
+    @extend_schema(operation_id="create_webhook", responses={201: CreatedWebhookSerializer})
+    def post(self, request: Request) -> Response:
+        """Add an address. The secret is in this answer and never again."""
+        fields = self.get_serializer(data=request.data)
+        fields.is_valid(raise_exception=True)
+        if self.get_queryset().count() >= MOST:
+            raise Invalid("url", f"There are {MOST} addresses already, which is the most.")
+        secret = webhooks.new_secret()
+        hook = fields.save(owner=request.user, secret=keys.encrypt(secret))
+        return Response({**self.get_serializer(hook).data, "secret": secret}, status=201)
+
+
+class OneWebhook(GenericAPIView[Webhook]):
+    """One address."""
+
+    serializer_class = WebhookSerializer
+
+    @extend_schema(operation_id="read_webhook")
+    def get(self, request: Request, webhook_id: UUID) -> Response:
+        """The address as it is."""
+        return Response(self.get_serializer(_owned(request, webhook_id)).data)
+
+    @extend_schema(operation_id="change_webhook")
+    def patch(self, request: Request, webhook_id: UUID) -> Response:
+        """Change the given fields only."""
+        fields = self.get_serializer(_owned(request, webhook_id), data=request.data, partial=True)
+        fields.is_valid(raise_exception=True)
+        return Response(self.get_serializer(fields.save()).data)
+
+    @extend_schema(operation_id="delete_webhook", responses={204: None})
+    def delete(self, request: Request, webhook_id: UUID) -> Response:
+        """Tell it no more, and forget what it was told."""
+        _owned(request, webhook_id).delete()
+        return Response(status=204)
+
+
+class Deliveries(GenericAPIView[WebhookDelivery]):
+    """What an address was told."""
+
+    serializer_class = DeliverySerializer
+
+    @extend_schema(operation_id="list_webhook_deliveries", responses=DeliverySerializer(many=True))
+    def get(self, request: Request, webhook_id: UUID) -> Response:
+        """A page of deliveries, the newest first."""
+        rows = WebhookDelivery.objects.filter(webhook=_owned(request, webhook_id)).order_by("-created_at", "-id")
+        return self.get_paginated_response(self.get_serializer(self.paginate_queryset(rows), many=True).data)
+
+
+def _owned(request: Request, webhook_id: UUID) -> Webhook:
+    return get_object_or_404(Webhook, pk=webhook_id, owner_id=request.user.pk)
