@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -100,6 +101,9 @@ def live(transactional_db: None) -> Iterator[Live]:
     socket = config.bind_socket()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, name="live-server")
     thread.start()
+    while not server.started:  # before, it is bound but refuses
+        assert thread.is_alive(), "the server could not start"
+        time.sleep(0.01)
     try:
         yield Live(url=f"http://127.0.0.1:{socket.getsockname()[1]}")
     finally:
