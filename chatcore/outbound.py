@@ -20,7 +20,8 @@ async def answer(
 ) -> AsyncIterator["httpx2.Response"]:
     """One request to a checked address; its response, not read yet and not followed anywhere.
 
-    `step_seconds` is the longest wait for any of its steps. Raises AddressRefused, ToolError when no address can be reached, and httpx2's own errors.
+    `step_seconds` is the longest wait for any of its steps. Raises AddressRefused, ToolError when no address can be reached, and
+    httpx2's own errors.
     """
     import httpx2
 
