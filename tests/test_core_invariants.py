@@ -40,7 +40,9 @@ def test_a_good_outcome_breaks_none() -> None:
         ({"kept": (ENTRIES[4], ENTRIES[3])}, "not all kept"),
         ({"kept": (ENTRIES[3], replace(ENTRIES[4], content="changed"))}, "not the originals: [5]"),
         ({"kept": (ENTRIES[3], replace(ENTRIES[4], tokens=6))}, "not the originals: [5]"),
-        ({"edits": (Edit(seq=5, kind="pruned"),)}, "protected tail are edited: [5]"),
+        ({"edits": (Edit(seq=5, kind="pruned"),), "untouched": frozenset({5})}, "Protected messages are edited: [5]"),
+        ({"edits": (Edit(seq=5, kind="pruned"),)}, "not the originals: [5]"),
+        ({"edits": (Edit(seq=1, kind="pruned"),)}, "not of one kept message each: [1]"),
         ({"tokens_after": 25}, "not smaller: 25 tokens before, 25 after"),
     ],
 )

@@ -5,6 +5,20 @@ from typing import Literal
 
 from compaction.core.transcript import Edit, Entry
 
+Method = Literal["images_stripped", "pruned", "deduplicated", "excerpted", "summarized", "left_out"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """What became of one message, in characters; what a summary covers, or what was left out, has none after."""
+
+    seq: int
+    role: str
+    tool: str
+    method: Method
+    chars_before: int
+    chars_after: int
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
@@ -12,18 +26,25 @@ class Outcome:
 
     Unless `status` is applied, everything is as it was: the old summary, `boundary_seq` None (not moved), equal token numbers.
     `kept` are the entries still sent, `kept_verbatim` the seqs of those among them that are older than the boundary: pinned, or first.
-    `marker` is a text that tells the model of messages left out.
+    `marker` is a text that tells the model of messages left out. `summary_failed` says why no summary was written although other stages
+    made room. `summarized_up_to`: the newest message the summary tells of, where it tells of messages that are still sent.
+    `messages_compacted` counts the messages that were changed or went; `targets` are these, of more than 200 the largest.
+    `untouched` are the seqs that no stage was to change.
     """
 
     status: Literal["applied", "skipped", "failed"]
     reason: str = ""
     summary: str | None = None
+    summary_failed: str = ""
+    summarized_up_to: int | None = None
     boundary_seq: int | None = None
     edits: tuple[Edit, ...] = ()
     kept: tuple[Entry, ...] = ()
     kept_verbatim: tuple[int, ...] = ()
+    untouched: frozenset[int] = frozenset()
     marker: str = ""
     stages_used: tuple[str, ...] = ()
+    targets: tuple[Target, ...] = ()
     messages_compacted: int = 0
     tokens_before: int = 0
     tokens_after: int = 0

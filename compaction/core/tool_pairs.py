@@ -52,4 +52,9 @@ def safe_cuts(entries: Sequence[Entry]) -> list[int]:
 
 def groups(entries: Sequence[Entry]) -> list[Sequence[Entry]]:
     """The entries in the smallest pieces that may be parted."""
-    return [entries[start:end] for start, end in pairwise([*safe_cuts(entries), len(entries)])] if entries else []
+    return pieces(entries, safe_cuts(entries))
+
+
+def pieces(entries: Sequence[Entry], cuts: Sequence[int]) -> list[Sequence[Entry]]:
+    """The entries, parted at all of these places."""
+    return [entries[start:end] for start, end in pairwise([*cuts, len(entries)])] if cuts else []

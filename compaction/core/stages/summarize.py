@@ -1,38 +1,34 @@
-"""Replace what is older than the protected tail by one summary, which takes in the one before."""
+"""Replace what is older than the protected tail by one summary, which takes in the one before; or put it beside what was cut short."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from compaction.core.boundary import choose
-from compaction.core.estimate import summary_tokens, tokens_of
+from compaction.core.estimate import estimated, summary_tokens, weigh
 from compaction.core.policy import Policy
+from compaction.core.protection import Split, splits
 from compaction.core.stages.base import Draft, SummaryFailed, SummaryTask, Work
-from compaction.core.tool_pairs import groups
 from compaction.core.transcript import Entry
 
 
 def summarize(draft: Draft, work: Work) -> Draft:
-    """One call of the summarizer, or none when nothing is older than the tail. Raises SummaryFailed."""
-    before = draft.transcript
-    boundary = _boundary(draft, work)
-    if boundary is None:
-        return draft
-    older = tuple(entry for entry in before.entries if entry.seq < boundary)
-    pinned = _pinned(older)
-    compacted = tuple(entry.seq for entry in older if entry.seq not in pinned)
-    if not compacted:
-        return draft
-    task = SummaryTask(previous=before.summary, entries=older, instructions=work.instructions, max_tokens=work.budget.summary)
-    text = work.summarize(task).strip()
-    complaint = objection(text, task, work.policy)
-    if complaint:
-        raise SummaryFailed(complaint)
-    kept = tuple(entry for entry in before.entries if entry.seq in pinned or entry.seq >= boundary)
-    return replace(
-        draft,
-        transcript=replace(before, entries=kept, summary=text),
-        compacted=(*draft.compacted, *compacted),
-        kept_verbatim=(*draft.kept_verbatim, *sorted(pinned)),
-    )
+    """One call of the summarizer, or none when nothing is older than the tail. Raises SummaryFailed.
+
+    Where the policy summarizes originals and messages were cut to excerpts, these stay and the summary of what they were is added
+    (Wolffish, Steps 2 to 5): it tells of the whole conversation, the tail too, because it says what is done and what remains. Only when
+    the excerpts leave the context over its target does the boundary move, and then the summary stands for what is older.
+    """
+    if owed(draft, work.policy) and work.fits(draft.transcript) and _pays(draft, work):
+        return _beside(draft, work)
+    for split in splits(draft.transcript, work.limits):
+        gone = tuple(entry.seq for entry in draft.transcript.entries if entry.seq < split.boundary and entry.seq not in split.kept)
+        if gone:
+            return _instead(draft, work, split, gone)
+    return draft
+
+
+def owed(draft: Draft, policy: Policy) -> bool:
+    """Whether this pass cut messages whose whole text the policy wants summarized."""
+    return policy.summary.source == "originals" and any(edit.kind == "excerpted" for edit in draft.edits)
 
 
 def objection(text: str, task: SummaryTask, policy: Policy) -> str | None:
@@ -40,32 +36,56 @@ def objection(text: str, task: SummaryTask, policy: Policy) -> str | None:
     if not text.strip():
         return "The summary is empty."
     source = summary_tokens(task.previous, policy) + sum(entry.tokens for entry in task.entries)
-    size = tokens_of(len(text.strip()), policy)
+    size = summary_tokens(text.strip(), policy)
     return f"The summary ({size} tokens) is not smaller than what it replaces ({source} tokens)." if size >= source else None
 
 
-def _boundary(draft: Draft, work: Work) -> int | None:
-    """The policy's tail; in a cramped context a shorter one, at last the newest message: over the threshold there is work to do."""
-    budget, scale, entries = work.budget, work.measure.scale, draft.transcript.entries
-    room = max(0, budget.threshold - int(scale * draft.transcript.overhead_tokens))
-    shorter = min(budget.protected, max(room - budget.summary, room // 2))
-    turn = _open_turn(entries, scale)
-    whole = turn if turn + budget.summary <= room else 0
-    tails = [max(shorter, whole), shorter, 0] if work.cramped else [max(budget.protected, whole)]
-    chosen = (choose(entries, protected=tail, scale=scale, up_to_seq=work.up_to_seq) for tail in tails)
-    return next((boundary for boundary in chosen if boundary is not None), None)
+def _pays(draft: Draft, work: Work) -> bool:
+    """Whether a summary of full length beside the excerpts leaves the context smaller than it was."""
+    before = estimated(replace(draft.transcript, summary=None), work.policy)
+    return work.size(before + work.budget.summary) < work.measure.tokens
 
 
-def _open_turn(entries: tuple[Entry, ...], scale: float) -> int:
-    """Real tokens of a turn whose tools have just answered: the model goes on with it, and needs the question. 0 when none is open."""
-    total = 0
-    for entry in reversed(entries if entries and entries[-1].role == "tool" else ()):
-        total += entry.tokens
-        if entry.role == "user":
-            return int(total * scale) + 1
-    return 0
+def _beside(draft: Draft, work: Work) -> Draft:
+    entries = draft.transcript.entries
+    text = _asked(draft, work, entries)
+    return replace(draft, transcript=replace(draft.transcript, summary=text, summarized_up_to=entries[-1].seq))
 
 
-def _pinned(entries: tuple[Entry, ...]) -> frozenset[int]:
-    """The seqs that stay verbatim: pinned messages, each with the calls or results it pairs with."""
-    return frozenset(entry.seq for group in groups(entries) if any(each.pinned for each in group) for entry in group)
+def _instead(draft: Draft, work: Work, split: Split, gone: tuple[int, ...]) -> Draft:
+    before = draft.transcript
+    text = _asked(draft, work, (entry for entry in before.entries if entry.seq < split.boundary))
+    told = before.summarized_up_to or 0
+    after = replace(
+        before,
+        entries=tuple(entry for entry in before.entries if entry.seq >= split.boundary or entry.seq in split.kept),
+        summary=text,
+        boundary_seq=split.boundary,
+        summarized_up_to=told if told >= split.boundary else None,
+    )
+    return replace(draft, transcript=after, compacted=(*draft.compacted, *gone))
+
+
+def _asked(draft: Draft, work: Work, entries: Iterable[Entry]) -> str:
+    """A summary of messages and of the one before; that one, where it tells of them all. Raises SummaryFailed."""
+    previous = draft.transcript.summary
+    told = (draft.transcript.summarized_up_to or 0) if previous else 0
+    untold = tuple(entry for entry in entries if entry.seq > told)
+    if previous and not untold:
+        return previous
+    task = SummaryTask(
+        previous=previous, entries=_sources(draft, work, untold), instructions=work.instructions, max_tokens=work.budget.summary
+    )
+    text = work.summarize(task).strip()
+    complaint = objection(text, task, work.policy)
+    if complaint:
+        raise SummaryFailed(complaint)
+    return text
+
+
+def _sources(draft: Draft, work: Work, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The messages as the summarizer is given them: as they are shown, or as they were before any edit."""
+    if work.policy.summary.source == "shown":
+        return entries
+    whole = tuple(entry if entry.original is None else replace(entry, content=entry.original, tokens=0) for entry in entries)
+    return weigh(replace(draft.transcript, entries=whole), work.policy).entries
