@@ -1,147 +1,134 @@
-"""Writes the summary of a pass: in as many calls as the summarizer's own window asks for, each retried once, each answer checked."""
+"""Writes the summary of a pass: in as many calls as it takes, merged as the policy says, and rolled up where it is too long."""
 
+import logging
 from collections import deque
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Iterable
+from dataclasses import replace
 
-from django.db.models import DecimalField, F, Value
-from django.db.models.functions import Coalesce
-
-from compaction import backends, endings, summary_checks, summary_prompt
-from compaction.backends.base import STORED_CHARS_PER_TOKEN, Answer, CallFailed, Prompt
+from compaction import endings, memory, state_delta, summary_prompt, summary_source, working_state
+from compaction.backends.base import STORED_CHARS_PER_TOKEN
+from compaction.core.estimate import summary_tokens
 from compaction.core.pipeline import SummaryFailed, SummaryTask
 from compaction.core.stages.summarize import objection
+from compaction.core.state import SECTIONS, merge, numbered
 from compaction.models import CompactionRun
 from compaction.situation import Situation
+from compaction.summary_calls import DELTA_TOKENS, Calls, Job, Written
+from compaction.summary_prompt import Asked
+from compaction.summary_templates import MEMORY, ROLLUP, TEMPLATES
 
-TEMPERATURE = 0.1
-WINDOW_SHARE = 4  # the answer may take a quarter of the window
-MARGIN = 0.10  # of the window, for what an estimate gets wrong
-WORDS_A_TOKEN = 0.55  # a cautious share, so that a summary of the asked length ends before its token limit
-FEWEST_WORDS = 20
-SMALLEST_PIECE = 200  # characters; a window in which no more fits cannot summarize anything
+logger = logging.getLogger(__name__)
 
-
-@dataclass
-class _Chunk:
-    """What one call summarizes: the summary so far, and lines of the transcript. `replaced`: characters of the chunks before."""
-
-    previous: str | None
-    lines: str
-    replaced: int
-
-    @property
-    def characters(self) -> int:
-        return len(self.previous or "") + len(self.lines)
+NOTHING_TOLD = "The earlier messages held nothing but tool calls and results that are left out of summaries."
+STATE_SHARE = 4  # the state that a call is shown may take a quarter of its room
+MEMORY_TOKENS = 1_024
+MEMORY_WORDS = 300
 
 
 class Summarizer:
-    """Summarizes for one run, as `pipeline.run` asks. `scale`: how many real tokens an estimated one stands for."""
+    """Summarizes for one run, as `pipeline.run` asks; what becomes of state and memory is left with the run. `scale`: as `Calls` says."""
 
     def __init__(self, run: CompactionRun, situation: Situation, scale: float) -> None:
-        self.run, self.policy, self.scale = run, situation.policy, scale
-        self.temperature: float | None = TEMPERATURE
-        subject, window = situation.subject, situation.budget.window if situation.budget else 0
-        self.window = window if subject.summary_model == subject.model else (subject.summary_window or window)
+        self.run, self.policy = run, situation.policy
+        self.calls = Calls(run, situation, scale)
+        self.template = TEMPLATES[self.policy.summary.template]
+        self.working = working_state.read(run.session_id)
+        run.state_after = {}
 
     def __call__(self, task: SummaryTask) -> str:
-        """Chunk after chunk, each merged into the summary so far. Raises SummaryFailed, and Lost when another worker took over."""
-        endings.started(self.run, messages=len(task.entries), force=self.run.trigger == CompactionRun.Trigger.MANUAL)
-        max_tokens = max(1, min(task.max_tokens, self.window // WINDOW_SHARE))
-        rest = deque(summary_prompt.rendered(entry) for entry in task.entries)
-        summary, whole = task.previous, sum(map(len, rest))
-        while rest:
-            summary = self._merged(task, summary, rest, max_tokens, replaced=whole - sum(map(len, rest)))
-        return summary or ""
-
-    def _merged(self, task: SummaryTask, previous: str | None, rest: deque[str], max_tokens: int, *, replaced: int) -> str:
-        """One chunk off the rest, with its retries. A call refused for its length is retried with a shorter chunk."""
-        failure = SummaryFailed("No call was made.")
-        for _ in range(1 + self.policy.summary.retries):
-            chunk = _Chunk(previous, take(rest, self._room(previous, task.instructions, max_tokens)), replaced)
-            try:
-                return self._written(task, chunk, max_tokens, last=not rest)
-            except SummaryFailed as error:
-                failure = error
-                rest.appendleft(chunk.lines)
-        raise failure
-
-    def _written(self, task: SummaryTask, chunk: _Chunk, max_tokens: int, *, last: bool) -> str:
-        try:
-            answer = backends.get().ask(self.run.session_id, self._prompt(task, chunk, max_tokens))
-        except CallFailed as error:
-            account(self.run, None)
-            self._learn(error, chunk)
-            raise SummaryFailed(str(error)) from None
-        account(self.run, answer)
-        summary = summary_checks.usable(answer)
-        if len(summary) >= chunk.replaced + chunk.characters:
-            raise SummaryFailed("The summary is not smaller than what it replaces.")
-        if last and (complaint := objection(summary, task, self.policy)):
-            raise SummaryFailed(complaint)
+        """The new summary, the one before merged in. Raises SummaryFailed, and Lost when another worker took over."""
+        lines = summary_source.told(task.entries, self.policy.summary, numbered=self.template.numbered)
+        if not lines:
+            return task.previous or NOTHING_TOLD
+        endings.started(self.run, messages=len(task.entries), force=self.run.forced)
+        self.calls.weigh(task.entries, lines)
+        summary = self._rolled_up(self._merged(self._job(task), task, deque(lines)), task)
+        self.working = memory.folded(self.working, self.policy.memory, self._blended)
+        working_state.propose(self.run, self.working)
         return summary
 
-    def _prompt(self, task: SummaryTask, chunk: _Chunk, max_tokens: int) -> Prompt:
+    def _job(self, task: SummaryTask) -> Job:
         wanted = self.policy.summary
-        source_words = chunk.characters // STORED_CHARS_PER_TOKEN * WORDS_A_TOKEN / 2
-        max_words = max(FEWEST_WORDS, int(min(wanted.max_words, max_tokens * WORDS_A_TOKEN, source_words)))
-        words = summary_prompt.text(
-            previous=chunk.previous,
-            lines=chunk.lines,
-            min_words=min(wanted.min_words, max_words // 2),
-            max_words=max_words,
-            focus=task.instructions,
+        asked = Asked(template=self.template, focus=task.instructions)
+        job = Job(
+            asked=asked,
+            max_tokens=self.calls.most_tokens(task.max_tokens),
+            min_words=wanted.min_words,
+            max_words=wanted.max_words,
+            objection=lambda summary: objection(summary, task, self.policy),
         )
-        return Prompt(system=summary_prompt.SYSTEM, text=words, max_tokens=max_tokens, temperature=self.temperature)
+        return self._with_state(job) if wanted.state_delta else job
 
-    def _room(self, previous: str | None, focus: str, max_tokens: int) -> int:
-        """Characters of transcript that fit beside everything else. Raises SummaryFailed when next to nothing does."""
-        tokens = (self.window * (1 - MARGIN) - max_tokens) / self.scale
-        around = len(summary_prompt.SYSTEM) + len(summary_prompt.text(previous=previous, lines="", min_words=0, max_words=0, focus=focus))
-        room = int(tokens * STORED_CHARS_PER_TOKEN) - around
-        if room < SMALLEST_PIECE:
-            raise SummaryFailed("The model's window is too small to summarize in.")
-        return room
+    def _with_state(self, job: Job) -> Job:
+        """The same, asking for a delta of the state too; without one where the window has no room for it."""
+        state = numbered(self.working, self.policy.state)
+        if len(state) > self.calls.room(job, None) / STATE_SHARE:
+            logger.warning("the state of session %s is too long for the summarizer's window", self.run.session_id)
+            return job
+        sections = tuple(name for name in SECTIONS if getattr(self.policy.state, name))
+        asked = replace(job.asked, state=state, sections=sections, memory=bool(self.policy.memory.entries))
+        return replace(job, asked=asked, max_tokens=self.calls.most_tokens(job.max_tokens + DELTA_TOKENS))
 
-    def _learn(self, error: CallFailed, chunk: _Chunk) -> None:
-        """What the retry does otherwise: no temperature where the model takes none; and shorter, by the provider's numbers or by half."""
-        if error.temperature:
-            self.temperature = None
-        if error.too_long:
-            estimate = max(1, (len(summary_prompt.SYSTEM) + chunk.characters) // STORED_CHARS_PER_TOKEN)
-            self.scale = max(error.tokens / estimate if error.tokens else self.scale * 2, self.scale)
-            self.window = min(error.window or self.window, self.window)
+    def _merged(self, job: Job, task: SummaryTask, rest: deque[str]) -> str:
+        previous = task.previous
+        if previous and len(previous) > self.calls.room(job, None) / 2:  # it leaves no room to merge it: it is told like the rest
+            rest.appendleft(summary_prompt.EARLIER.format(summary=previous))
+            previous = None
+        return self._in_parts(job, previous, rest) if self.policy.summary.merging == "parts" else self._in_sequence(job, previous, rest)
+
+    def _in_sequence(self, job: Job, previous: str | None, rest: deque[str]) -> str:
+        """Chunk after chunk, each merged into the summary so far."""
+        summary, whole = previous, _characters(rest)
+        while rest:
+            written = self.calls.next(job, summary, rest, replaced=whole - _characters(rest))
+            job, summary = self._learned(job, written), written.summary
+        return summary or ""
+
+    def _in_parts(self, job: Job, previous: str | None, rest: deque[str]) -> str:
+        """What fits one call is one call. Else each part is summarized by itself, and the summaries are merged, in the same way."""
+        if _characters(rest) <= self.calls.room(job, previous):
+            return self._in_sequence(job, previous, rest)
+        parts: list[str] = []
+        while rest:
+            written = self.calls.next(replace(job, objection=lambda _: None), None, rest)
+            job = self._learned(job, written)
+            parts.append(summary_prompt.PART.format(number=len(parts) + 1, summary=written.summary))
+        merging = replace(job, asked=replace(job.asked, parts=True, state=None))
+        if len(parts) == 1:  # nothing more is gained by taking it apart again
+            return self._in_sequence(merging, previous, deque(parts))
+        return self._in_parts(merging, previous, deque(parts))
+
+    def _learned(self, job: Job, written: Written) -> Job:
+        """Merge the delta of a call, and show the next one what came of it."""
+        if job.asked.state is None or written.block is None:
+            return job
+        delta = state_delta.parsed(written.block, self.working)
+        self.working = merge(self.working, delta, self.policy.state, memory=bool(self.policy.memory.entries))
+        return replace(job, asked=replace(job.asked, state=numbered(self.working, self.policy.state)))
+
+    def _rolled_up(self, summary: str, task: SummaryTask) -> str:
+        """A summary above the limit, itself summarized. One that cannot be stays as it is until the next run."""
+        limit = self.policy.summary.rollup_tokens
+        if limit is None or summary_tokens(summary, self.policy) <= limit:
+            return summary
+        wanted = self.policy.summary
+        most = self.calls.most_tokens(min(task.max_tokens, limit))
+        job = Job(asked=Asked(template=ROLLUP), max_tokens=most, min_words=wanted.min_words, max_words=wanted.max_words)
+        try:
+            return self._in_sequence(job, None, deque([summary]))
+        except SummaryFailed as failure:
+            logger.warning("the summary of session %s was not rolled up: %s", self.run.session_id, failure.reason)
+            return summary
+
+    def _blended(self, previous: str, entries: Iterable[str]) -> str:
+        """Entries of the memory block as one text, with the one before. Raises SummaryFailed."""
+        most = self.calls.most_tokens(MEMORY_TOKENS)
+        job = Job(asked=Asked(template=MEMORY), max_tokens=most, min_words=1, max_words=MEMORY_WORDS, grows=True)
+        return self._in_sequence(job, previous or None, deque(entries))
 
 
-def take(rest: deque[str], room: int) -> str:
-    """The next messages that fit `room` characters together, at least half of it: where they end before, a part of the next."""
-    taken: list[str] = []
-    left = room
-    while rest and left > 0:
-        piece = rest.popleft()
-        if len(piece) > left:
-            if left < room / 2:
-                rest.appendleft(piece)
-                break
-            rest.appendleft(piece[left:])
-            piece = piece[:left]
-        taken.append(piece)
-        left -= len(piece) + 2
-    return "\n\n".join(taken)
-
-
-def account(run: CompactionRun, answer: Answer | None) -> None:
-    """Add a call to the run, at once and whoever holds it: what was spent stays spent (None: a call without an answer)."""
-    spent = CompactionRun.objects.filter(pk=run.pk)
-    spent.update(provider_calls=F("provider_calls") + 1)
-    if answer is None:
-        return
-    spent.update(
-        model=answer.model, input_tokens=F("input_tokens") + answer.input_tokens, output_tokens=F("output_tokens") + answer.output_tokens
-    )
-    if answer.input_price is not None and answer.output_price is not None:
-        price = (answer.input_tokens * answer.input_price + answer.output_tokens * answer.output_price) / Decimal(1_000_000)
-        spent.update(cost=Coalesce("cost", Value(Decimal(0)), output_field=DecimalField()) + price)
+def _characters(lines: Iterable[str]) -> int:
+    return sum(len(line) + 2 for line in lines)
 
 
 def imagined(task: SummaryTask) -> str:

@@ -3,40 +3,64 @@
 import re
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 
 from compaction.backends.base import Answer
 from compaction.core.pipeline import SummaryFailed
+from compaction.summary_wrapping import unwrapped, without_thoughts
+
+__all__ = ["loops", "usable", "without_thoughts"]
 
 LOOP_CHARS = 400  # shorter texts do not repeat themselves enough to tell
 LOOP_RATIO = 0.12  # prose compresses to a third or more of its size; a loop to a few hundredths
 LOOP_LINES = 4
+LOOP_WORDS = 24
+LOOP_SHARE = 0.2
 REFUSAL_CHARS = 400
+ECHO_CHARS = 50  # shorter sentences of an instruction may stand in a summary by chance
+ECHO_SHARE = 0.2
+COPY_CHARS = 200
+COPY_SHARE = 0.9
+LETTERS_SHARE = 0.2
+WORD_CHARS = 200  # longer ones are data, not words
 
-_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.IGNORECASE | re.DOTALL)
-_END_OF_THOUGHT = re.compile(r"\A.*</(think|thinking|reasoning)>", re.IGNORECASE | re.DOTALL)
-_FENCE = re.compile(r"</?\s*transcript\s*>", re.IGNORECASE)
 _SPEAKER = re.compile(r"^\s*[\[*#]*\s*(user|assistant|human|ai)\b\s*[\]*]*\s*(:|\]|$)", re.IGNORECASE | re.MULTILINE)
 _REFUSAL = re.compile(
     r"\A\W*(i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|i can(no|['’])t|i am (unable|not able)|i['’]m (unable|not able)|as an ai\b)",
     re.IGNORECASE,
 )
+_ASKS_BACK = re.compile(
+    r"\A\W*(please (provide|share|paste|send|give)|(could|can|would) you (please )?(provide|share|paste|tell)|"
+    r"what would you like|how (can|may) i (help|assist)|(there is|i (do not|don['’]t) see|i see) no (transcript|conversation))",
+    re.IGNORECASE,
+)
+_NO_ANSWER = re.compile(
+    r"\A\W*(ok(ay)?|sure|done|yes|no|understood|got it|certainly|of course|will do|noted|hello|hi|null|undefined|nan|none|n/a|summary|"
+    r"to ?do|tbd|(here|below) is (the|a|your) (\w+ )?summary)\W*\Z",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"[\[<{(][^\n\]>})]{0,80}(insert|your|placeholder|to be (added|filled|written)|goes here|fill in)[^\n\]>})]{0,80}[\]>})]|lorem ipsum.*|"
+    r"\b(none|n/a|tbd|todo|nil|nothing|unknown|not applicable|not available)\b|\.\.\.|…",
+    re.IGNORECASE,
+)
+_PAGE = re.compile(r"\A\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
+_HEADING = re.compile(r"^\s*(#{1,6}\s.*|[*_]{2}[^*_\n]+[*_]{2}:?|[^:\n]{1,60}:)\s*$", re.MULTILINE)
 
 
-def usable(answer: Answer) -> str:
-    """The summary in an answer, without the model's thoughts. Raises SummaryFailed with what is wrong."""
-    summary = _FENCE.sub("", without_thoughts(answer.text)).strip()
-    complaint = _complaint(answer, summary)
-    if complaint:
+def usable(answer: Answer, *, asked: str = "", told: str = "", headings: Iterable[str] = ()) -> str:
+    """The summary in an answer, out of its wrapping. Raises SummaryFailed with what is wrong.
+
+    `asked`: the instruction, which an answer may only repeat; `told`: the transcript, which it may only copy; `headings`: the template's.
+    """
+    summary = unwrapped(answer.text)
+    complaint = _about_the_call(answer, summary) or _instead_of_words(summary, headings) or _instead_of_a_summary(summary)
+    if complaint := complaint or _copied(summary, asked, told):
         raise SummaryFailed(complaint)
     return summary
 
 
-def without_thoughts(words: str) -> str:
-    """The text without reasoning blocks, closed or not, and without the end of one whose beginning the template swallowed."""
-    return _END_OF_THOUGHT.sub("", _THOUGHT.sub("", words)).strip()
-
-
-def _complaint(answer: Answer, summary: str) -> str | None:
+def _about_the_call(answer: Answer, summary: str) -> str | None:
     if answer.finish == "tool_calls":
         return "The model called a tool instead of writing a summary."
     if answer.finish == "refusal":
@@ -45,17 +69,65 @@ def _complaint(answer: Answer, summary: str) -> str | None:
         return "The summary was cut off at its length limit."
     if not summary:
         return "The model only reasoned and wrote no summary." if answer.text.strip() else "The summary is empty."
-    if len(summary) < REFUSAL_CHARS and _REFUSAL.match(summary):
+    return None
+
+
+def _instead_of_words(summary: str, headings: Iterable[str]) -> str | None:
+    if _PAGE.match(summary):
+        return "The model answered with a web page."
+    if summary[0] in "{[" and summary[-1] in "}]" and '"' in summary:
+        return "The model answered with data instead of words."
+    if _NO_ANSWER.match(summary) or not _said(summary, headings):
+        return "The summary holds only headings and placeholders."
+    solid = [char for char in summary if not char.isspace()]
+    if sum(map(str.isalnum, solid)) < LETTERS_SHARE * len(solid) or summary.count("\ufffd") > LETTERS_SHARE * len(solid):
+        return "The summary holds hardly any words."
+    longest = max((len(word) for word in summary.split() if word.isascii()), default=0)
+    return "The summary is data, not words." if longest > max(WORD_CHARS, len(summary) // 2) else None
+
+
+def _said(summary: str, headings: Iterable[str]) -> bool:
+    """Whether anything is left without headings and what stands in for content."""
+    rest = _HEADING.sub("", summary)
+    for heading in headings:
+        rest = re.sub(rf"^\W*(\d+\.)?\W*{re.escape(heading)}\b[^\n:]{{0,40}}(:|$)", "", rest, flags=re.IGNORECASE | re.MULTILINE)
+    return bool(re.search(r"\w", re.sub(r"^\s*\d+[.)]", "", _PLACEHOLDER.sub("", rest), flags=re.MULTILINE).replace("_", "")))
+
+
+def _instead_of_a_summary(summary: str) -> str | None:
+    short = len(summary) < REFUSAL_CHARS
+    if short and _REFUSAL.match(summary):
         return "The model refused to write a summary."
+    if short and _ASKS_BACK.match(summary):
+        return "The model asked back instead of writing a summary."
     if len(_SPEAKER.findall(summary)) >= 2 or _SPEAKER.match(summary):
         return "The model continued the conversation instead of summarizing it."
     return "The model repeats itself." if loops(summary) else None
+
+
+def _copied(summary: str, asked: str, told: str) -> str | None:
+    flat = _flat(summary)
+    sentences = {sentence for raw in re.split(r"(?<=[.:])\s|\n", asked) if len(sentence := _flat(raw)) >= ECHO_CHARS}
+    if sum(len(sentence) for sentence in sentences if sentence in flat) > ECHO_SHARE * len(flat):
+        return "The model repeated its instruction instead of following it."
+    if told and len(flat) >= COPY_CHARS:
+        lines = [line for raw in summary.splitlines() if (line := raw.strip())]
+        if sum(len(line) for line in lines if len(line) >= ECHO_CHARS and line in told) > COPY_SHARE * sum(map(len, lines)):
+            return "The model copied the conversation instead of summarizing it."
+    return None
+
+
+def _flat(words: str) -> str:
+    return " ".join(words.split()).casefold()
 
 
 def loops(words: str) -> bool:
     """Whether a text says the same again and again."""
     lines = Counter(line for raw in words.splitlines() if len(line := raw.strip()) > 20)
     if max(lines.values(), default=0) >= LOOP_LINES:
+        return True
+    said = words.split()
+    if len(said) >= LOOP_WORDS and len(set(said)) < min(LOOP_WORDS, LOOP_SHARE * len(said)):
         return True
     encoded = words.encode()
     return len(words) >= LOOP_CHARS and len(zlib.compress(encoded)) < LOOP_RATIO * len(encoded)

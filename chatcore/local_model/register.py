@@ -14,6 +14,7 @@ TIMEOUT_SECONDS = 600  # a full window on two busy cores takes minutes to read
 # since a chat about code has to copy. Measured: without them the 0.5B model ends no summary of 1,400 tokens, with them most.
 OPTIONS = {
     "body": {"repeat_penalty": 1.1},
+    "summary_seconds": TIMEOUT_SECONDS,
     "summary_body": {"dry_multiplier": 0.8, "dry_allowed_length": 8, "dry_penalty_last_n": 8192},
 }
 

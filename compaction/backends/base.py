@@ -62,6 +62,17 @@ class Prompt:
     text: str
     max_tokens: int
     temperature: float | None  # None: the model's own
+    model: str = ""  # the writer's name; empty: the session's own
+    timeout: float = 240.0  # seconds, for the whole call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """The language model that writes a session's summaries. `model` is empty where there is none; tokens, None unknown."""
+
+    model: str
+    window: int | None = None
+    max_output: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +139,15 @@ class Backend(Protocol):
         """Go back to an earlier version; the new version."""
         ...
 
+    def writer(self, session_id: UUID, wanted: str) -> Writer:
+        """Who writes the summaries: the model that the session's own names for it, else the one `wanted` (`same`: none), else the own.
+
+        One that is unknown or not active is passed over, with a warning.
+        """
+        ...
+
     def ask(self, session_id: UUID, prompt: Prompt) -> Answer:
-        """One call, exactly one request on the wire, of the session's summary model. Raises CallFailed. Outside any transaction."""
+        """One call, exactly one request on the wire, of the model that the prompt names. Raises CallFailed. Outside any transaction."""
         ...
 
     def announce(self, session_id: UUID, *events: tuple[str, dict[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,14 +17,14 @@ from chatcore.connections import connection_to
 from chatcore.models import ContextRevision, Message, Session
 from chatcore.providers.base import ChatMessage, Connection, Finished, Request, TextDelta, Tool
 from chatcore.providers.errors import ContextBudgetExceeded, ContextOverflow, ProviderError, ProviderRejected
-from compaction.backends.base import STORED_CHARS_PER_TOKEN, Answer, CallFailed, Draft, Prompt, Stale, Subject
+from compaction.backends.base import STORED_CHARS_PER_TOKEN, Answer, CallFailed, Draft, Prompt, Stale, Subject, Writer
 from compaction.core.estimate import LastUsage
 from compaction.core.pipeline import Outcome
 from compaction.core.transcript import Call, Entry, Transcript
 from models_registry.models import AiModel
 
-# Of one summary call, whatever trickles in. A provider that is given longer to begin its answer is given as long for all of it.
-DEADLINE_SECONDS = 240.0
+logger = logging.getLogger(__name__)
+
 _BACK = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
 _MODEL = ("name", "provider__name", "context_window_size")
 _SUBJECT = (
@@ -128,12 +129,18 @@ class ChatcoreBackend:
         """As context does it."""
         return context.rewind(session_id, to_version=to_version).version
 
+    def writer(self, session_id: UUID, wanted: str) -> Writer:
+        """Same model, provider and key as the conversation's, unless its model or the policy names another."""
+        own = _own(session_id)
+        model = (_named_writer(own, wanted) or own) if own else None
+        return Writer(model=str(model), window=model.context_window_size, max_output=model.max_output_tokens) if model else Writer(model="")
+
     def ask(self, session_id: UUID, prompt: Prompt) -> Answer:
-        """Same model, provider and key as the conversation's, unless the model names another for summaries."""
-        model = _summarizer(Session.objects.select_related("model__provider", "model__summary_model__provider").get(pk=session_id).model)
+        """A provider's option `summary_seconds` gives it longer than the policy does: a slow machine reads a full window in minutes."""
+        model = (AiModel.objects.usable().named(prompt.model) if prompt.model else None) or _own(session_id)
         if model is None:
             raise CallFailed("The session has no language model.")
-        deadline = max(DEADLINE_SECONDS, model.provider.timeout_seconds)
+        deadline = max(prompt.timeout, model.provider.options.get("summary_seconds", 0))
         request = Request(
             model=model.name,
             system=prompt.system,
@@ -151,7 +158,7 @@ class ChatcoreBackend:
         except ProviderError as error:
             raise CallFailed(error.detail) from None
         except TimeoutError:
-            raise CallFailed(f"The summary was not finished within {deadline:.0f} seconds.") from None
+            raise CallFailed(f"The summary was not finished within {deadline:g} seconds.") from None
         return _answer(model, prompt, text, finished)
 
     def announce(self, session_id: UUID, *events_: tuple[str, dict[str, Any]]) -> None:
@@ -226,8 +233,19 @@ def _answer(model: AiModel, prompt: Prompt, text: str, finished: Finished) -> An
     )
 
 
-def _summarizer(model: AiModel | None) -> AiModel | None:
-    return (model.summary_model or model) if model else None
+def _own(session_id: UUID) -> AiModel | None:
+    return Session.objects.select_related("model__provider", "model__summary_model__provider").get(pk=session_id).model
+
+
+def _named_writer(own: AiModel, wanted: str) -> AiModel | None:
+    """The model that the registry names for summaries of this one, else the policy's; None: neither, or none that can be used."""
+    chosen = own.summary_model
+    if chosen is not None and chosen.is_active and chosen.provider.is_active:
+        return chosen
+    found = AiModel.objects.named(wanted) if wanted != "same" else None
+    if chosen is not None or (found is None and wanted != "same"):
+        logger.warning("%s cannot write summaries for %s: it is unknown or not active", chosen or wanted, own)
+    return found
 
 
 def _went_back(session_id: UUID, version: int) -> bool:
