@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
-from chatcore import pairing
+from chatcore import files, pairing
 from chatcore.models import Attachment, ContextEdit, Message, Session
 from chatcore.providers.base import ChatMessage, ToolCall
 from chatcore.tokens import estimate_tokens
@@ -96,7 +96,10 @@ def read(session: Session, now: InForce) -> list[Shown]:
     """The messages in order. What is sent from before the boundary brings the rest of its calls and results with it."""
     rows = _early_pairs(session, now, list(sent(session.pk, now.boundary_seq, now.kept_seqs).values(*_COLUMNS)))
     edits = _edits(session, now, rows)
-    return [_shown(row, edits.get(row["id"])) for row in rows]
+    unedited = [row["id"] for row in rows if row["id"] not in edits]
+    sees = session.model is not None and session.model.supports_images
+    attached = files.attached(session.pk, unedited, sees=sees) if now.files else {}
+    return [_shown(row, edits.get(row["id"]), attached.get(row["id"])) for row in rows]
 
 
 def paired(shown: Sequence[Shown], boundary_seq: int | None) -> list[ChatMessage]:
@@ -158,8 +161,8 @@ def _edits(session: Session, now: InForce, rows: Sequence[Mapping[str, Any]]) ->
     return {pk: (kind, replacement) for pk, kind, replacement in edits.values_list("message_id", "kind", "replacement")}
 
 
-def _shown(row: Mapping[str, Any], edit: tuple[str, str] | None) -> Shown:
-    """A row in its form. What another form hides goes with it: images, and what the protocol wants back for the whole answer only."""
+def _shown(row: Mapping[str, Any], edit: tuple[str, str] | None, attached: files.Attached | None) -> Shown:
+    """A row in its form. What another form hides goes with it: files, and what the protocol wants back for the whole answer only."""
     calls = tuple(ToolCall(**call) for call in row["tool_calls"])
     message = ChatMessage(
         seq=row["seq"],
@@ -173,7 +176,7 @@ def _shown(row: Mapping[str, Any], edit: tuple[str, str] | None) -> Shown:
         token_estimate=row["token_estimate"],
     )
     if edit is None:
-        return Shown(message=message, pk=row["id"], pinned=row["pinned"])
+        return Shown(message=attached.joined(message) if attached else message, pk=row["id"], pinned=row["pinned"])
     kind, replacement = edit
     tokens = estimate_tokens(len(replacement) + sum(len(call.name) + len(call.arguments) for call in calls))
     return Shown(

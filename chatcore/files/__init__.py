@@ -1,0 +1,18 @@
+"""Files that come with messages: taken in, bound to what the user says, shown to the model, forgotten when never sent."""
+
+from chatcore.files.intake import MAX_BYTES, MAX_FILES, NotTaken, TooManyWaiting, Unavailable, bind, prune, store
+from chatcore.files.shown import Attached, attached, reworded
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_FILES",
+    "Attached",
+    "NotTaken",
+    "TooManyWaiting",
+    "Unavailable",
+    "attached",
+    "bind",
+    "prune",
+    "reworded",
+    "store",
+]

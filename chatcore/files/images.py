@@ -1,0 +1,144 @@
+"""Which bytes are an image, and how large: the whole structure is walked, nothing is unpacked."""
+
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MAX_SIDE = 8_000  # pixels; what both protocols take
+PIXELS_PER_TOKEN = 750
+MAX_TOKENS = 1_600  # larger images are made smaller by whoever looks at them
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image that is whole."""
+
+    media_type: str
+    width: int
+    height: int
+
+    @property
+    def tokens(self) -> int:
+        """About what looking at it takes."""
+        return min(MAX_TOKENS, max(1, self.width * self.height // PIXELS_PER_TOKEN))
+
+
+class BrokenImage(Exception):
+    """Bytes that begin like an image and are none, or one too large; the text says which."""
+
+
+def read(data: bytes) -> Picture | None:
+    """The image that these bytes are; None when they do not begin like one. Raises BrokenImage."""
+    for begins, media_type, size in _FORMATS:
+        if begins(data):
+            try:
+                width, height = size(data)
+            except (struct.error, IndexError, ValueError):
+                raise BrokenImage(f"This {media_type} is broken or not whole.") from None
+            if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
+                raise BrokenImage(f"The image is {width} by {height} pixels; each side may have {MAX_SIDE:,}.")
+            return Picture(media_type, width, height)
+    return None
+
+
+def _png(data: bytes) -> tuple[int, int]:
+    place, size, seen = 8, (0, 0), set()
+    while place < len(data):
+        length, kind = struct.unpack_from(">I4s", data, place)
+        body = data[place + 4 : place + 8 + length]
+        if zlib.crc32(body) != struct.unpack_from(">I", data, place + 8 + length)[0]:
+            raise ValueError("checksum")
+        if place == 8 and (kind != b"IHDR" or length != 13):
+            raise ValueError("header")
+        if kind == b"IHDR":
+            size = struct.unpack_from(">II", body, 4)
+        seen.add(kind)
+        if kind == b"IEND":
+            break
+        place += 12 + length
+    if not {b"IHDR", b"IDAT", b"IEND"} <= seen:
+        raise ValueError("not whole")
+    return size
+
+
+_SIZES_IN_JPEG = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_ALONE_IN_JPEG = frozenset((0x01, *range(0xD0, 0xD9)))
+
+
+def _jpeg(data: bytes) -> tuple[int, int]:
+    place, size = 2, (0, 0)
+    while True:
+        while data[place] == 0xFF and data[place + 1] == 0xFF:
+            place += 1  # fill
+        if data[place] != 0xFF:
+            raise ValueError("marker")
+        marker, place = data[place + 1], place + 2
+        if marker in _ALONE_IN_JPEG:
+            continue
+        (length,) = struct.unpack_from(">H", data, place)
+        if marker in _SIZES_IN_JPEG:
+            height, width = struct.unpack_from(">HH", data, place + 3)
+            size = (width, height)
+        if length < 2 or marker == 0xD9:
+            raise ValueError("segment")
+        place += length
+        if marker == 0xDA:  # then come the pixels, up to the end marker
+            if data.rfind(b"\xff\xd9") < place:
+                raise ValueError("not whole")
+            return size
+
+
+def _gif(data: bytes) -> tuple[int, int]:
+    width, height, flags = struct.unpack_from("<HHB", data, 6)
+    place, frames = 13 + _colors(flags), 0
+    while data[place] != 0x3B:
+        if data[place] == 0x2C:
+            left, top, across, down, flags = struct.unpack_from("<HHHHB", data, place + 1)
+            if left + across > width or top + down > height:
+                raise ValueError("frame")
+            place, frames = place + 11 + _colors(flags), frames + 1
+        elif data[place] == 0x21:
+            place += 2
+        else:
+            raise ValueError("block")
+        while data[place]:
+            place += 1 + data[place]
+        place += 1
+    if not frames:
+        raise ValueError("empty")
+    return width, height
+
+
+def _colors(flags: int) -> int:
+    """Bytes of a color table."""
+    return 3 << ((flags & 7) + 1) if flags & 0x80 else 0
+
+
+def _webp(data: bytes) -> tuple[int, int]:
+    (length,) = struct.unpack_from("<I", data, 4)
+    if length + 8 > len(data) + 1:
+        raise ValueError("not whole")
+    kind, size = struct.unpack_from("<4sI", data, 12)
+    if kind != b"VP8X" and 20 + size > len(data):
+        raise ValueError("not whole")
+    if kind == b"VP8X":
+        flags = data[24:30]
+        if not (b"VP8 " in data[30:] or b"VP8L" in data[30:]) or len(flags) < 6:
+            raise ValueError("empty")
+        return 1 + int.from_bytes(flags[:3], "little"), 1 + int.from_bytes(flags[3:], "little")
+    if kind == b"VP8L" and data[20] == 0x2F:
+        bits = int.from_bytes(data[21:25], "little")
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    if kind == b"VP8 " and data[23:26] == b"\x9d\x01\x2a":
+        width, height = struct.unpack_from("<HH", data, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    raise ValueError("chunk")
+
+
+_FORMATS: tuple[tuple[Callable[[bytes], bool], str, Callable[[bytes], tuple[int, int]]], ...] = (
+    (lambda data: data.startswith(b"\x89PNG\r\n\x1a\n"), "image/png", _png),
+    (lambda data: data.startswith(b"\xff\xd8\xff"), "image/jpeg", _jpeg),
+    (lambda data: data.startswith((b"GIF87a", b"GIF89a")), "image/gif", _gif),
+    (lambda data: data[:4] == b"RIFF" and data[8:12] == b"WEBP", "image/webp", _webp),
+)

@@ -1,0 +1,59 @@
+"""The child process that reads one PDF: bytes in, text out page by page, under limits of time and memory.
+
+Run as a file. It exits 2 when the PDF cannot be read, 3 when it is locked.
+"""
+
+import io
+import logging
+import resource
+import sys
+from typing import Any
+
+MAX_PAGES = 1_000
+MAX_CHARS = 10_000_000
+CPU_SECONDS = 20
+MEMORY_BYTES = 1 << 30
+
+
+def main() -> int:
+    """Write each page's text as soon as it is read; what was written stands, whatever the next page does."""
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    logging.disable(logging.CRITICAL)
+    import pypdf
+
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(sys.stdin.buffer.read()))
+        if reader.is_encrypted and not reader.decrypt(""):
+            return 3
+        count = len(reader.pages)
+    except pypdf.errors.DependencyError:  # a cipher that needs more than is installed
+        return 3
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, it is not our PDF
+        return 2
+    _write_pages(reader, count)
+    return 0
+
+
+def _write_pages(reader: Any, count: int) -> None:
+    written = 0
+    for number in range(count):
+        if number == MAX_PAGES or written > MAX_CHARS:
+            _write(f"[Only the first {number:,} of {count:,} pages were read.]")
+            return
+        try:
+            text = reader.pages[number].extract_text()
+        except Exception:  # noqa: BLE001 - one broken page
+            text = ""
+        written += len(text)
+        _write(f"{text.strip()}\n\n")
+
+
+def _write(text: str) -> None:
+    sys.stdout.buffer.write(text.encode(errors="ignore"))
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
