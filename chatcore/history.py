@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from chatcore import context, events, turns
@@ -48,7 +48,8 @@ def import_messages(session: Session, messages: Any) -> list[Message]:
     rows = read_messages(messages, known_calls=lambda: _calls_of(session))
     with transaction.atomic():
         locked = Session.objects.select_for_update().get(pk=session.pk)
-        running = locked.turns.filter(status=Turn.Status.RUNNING, lease_until__gt=timezone.now()).first()
+        answering = Q(status=Turn.Status.RUNNING, lease_until__gt=timezone.now()) | Q(status=Turn.Status.WAITING)
+        running = locked.turns.filter(answering).first()
         if running:
             raise StillAnswering(running.pk)
         return _append(locked, rows)

@@ -74,6 +74,8 @@ class Turn(models.Model):
         CANCELLED = "cancelled"
         INTERRUPTED = "interrupted"
 
+    OPEN = (Status.RUNNING, Status.WAITING)  # nothing else is said to the session meanwhile
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")
     status = models.CharField(max_length=16, choices=Status.choices, default=Status.RUNNING)

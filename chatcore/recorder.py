@@ -4,33 +4,19 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Iterator
-from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
 
 from chatcore import events
+from chatcore.leases import TurnLost, hold
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Finished, ReasoningDelta, TextDelta
 from chatcore.threads import in_thread
 from chatcore.truncation import clean_text
 
 FLUSH_SECONDS = 0.12
-LEASE = timedelta(seconds=30)
-
-
-class TurnLost(Exception):
-    """Another process has taken this turn for dead and closed it; what it stored stands."""
-
-
-def hold(turn_id: UUID) -> None:
-    """Renew the lease, inside the transaction that writes for the turn. Raises TurnLost when it is no longer ours."""
-    still_ours = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)
-    if not still_ours.update(lease_until=timezone.now() + LEASE):
-        raise TurnLost(str(turn_id))
 
 
 def next_message(session_id: Any, turn: Turn | None, **fields: Any) -> Message:
@@ -122,11 +108,9 @@ class Recorder:
     def _opened(self) -> Message:
         """The message, which exists from its first word on."""
         if self.message is None:
-            self.message = next_message(
-                self.turn.session_id, self.turn, role=Message.Role.ASSISTANT, status=Message.Status.STREAMING, model=self.model
-            )
-            created = {"message": self.message.pk, "role": "assistant", "message_seq": self.message.seq, "turn": str(self.turn.pk)}
-            events.append(self.turn.session_id, ("message.created", created))
+            opened = {"role": Message.Role.ASSISTANT, "status": Message.Status.STREAMING, "model": self.model}
+            self.message = next_message(self.turn.session_id, self.turn, **opened, replaces_id=self.turn.replaces_id)
+            events.append(self.turn.session_id, ("message.created", created(self.message)))
         return self.message
 
     def complete(self, finished: Finished) -> Message:
@@ -135,6 +119,8 @@ class Recorder:
             raise TurnLost(str(self.turn.pk))
         message = self._opened()
         message.tool_calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in finished.tool_calls]
+        if message.tool_calls:
+            message.replaces = None  # the answer that follows the results does
         message.provider_data = finished.provider_data
         message.context_version = self.context_version
         if finished.usage:
@@ -159,6 +145,12 @@ class Recorder:
         message.save()
         events.append(self.turn.session_id, ("message.completed", completed(message)))
         return message
+
+
+def created(message: Message) -> dict[str, Any]:
+    """The data of `message.created`."""
+    data = {"message": message.pk, "role": str(message.role), "message_seq": message.seq, "turn": str(message.turn_id)}
+    return data | ({"replaces": message.replaces_id} if message.replaces_id else {})
 
 
 def completed(message: Message) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Page:
 
 def page(session: Session, *, before: int | None = None) -> Page:
     """The newest messages, or those before `before`: one indexed range whatever the length of the chat."""
-    rows = session.messages.exclude(role=Message.Role.SYSTEM).select_related("turn").order_by("-seq")
+    rows = session.messages.current().exclude(role=Message.Role.SYSTEM).select_related("turn").order_by("-seq")
     if before is not None:
         rows = rows.filter(seq__lt=before)
     newest = list(rows[: PAGE_SIZE + 1])

@@ -64,7 +64,7 @@ def new_chat(request: HttpRequest) -> HttpResponse:
 def chat(request: HttpRequest, pk: UUID) -> HttpResponse:
     """A chat with its newest messages; the page then follows the events after `follow`."""
     session = _own(request, pk)
-    running = session.turns.filter(status=Turn.Status.RUNNING).first()
+    running = session.turns.filter(status__in=Turn.OPEN).first()
     context = {
         "session": session,
         "running": running,

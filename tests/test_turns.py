@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from chatcore import events, turns
+from chatcore import answering, events, turns
 from chatcore.generator import generator
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import ToolCall
@@ -197,7 +197,7 @@ def test_a_model_that_only_calls_tools_is_stopped_after_ten_rounds(session: Sess
     turn = turns.wait(turns.start(session, content="loop").pk, 20)
     assert turn.error is not None
     assert turn.error["type"] == "tool_rounds_exceeded"
-    assert len(scripted.requests) == turns.MAX_TOOL_ROUNDS
+    assert len(scripted.requests) == answering.MAX_TOOL_ROUNDS
 
 
 def test_it_announces_the_response_once_when_it_is_committed(session: Session, scripted: ScriptedModel) -> None:

@@ -11,11 +11,12 @@ import pytest
 from django.db import OperationalError, connections
 from django.utils import timezone
 
-from chatcore import events, recorder, turns
+from chatcore import answering, events, recorder, turns
 from chatcore.generator import generator
+from chatcore.leases import TurnLost
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import Finished, TextDelta
-from chatcore.recorder import Recorder, TurnLost
+from chatcore.recorder import Recorder
 from chatcore.threads import in_thread
 from tests.scripted import Reply, ScriptedModel
 
@@ -105,16 +106,16 @@ def test_words_that_could_not_be_written_leave_no_gap_in_the_numbers(
 
 
 def test_a_lease_outlives_a_database_that_was_away(turn: Turn, monkeypatch: pytest.MonkeyPatch) -> None:
-    held, failures = turns.hold, [OperationalError("away")]
+    held, failures = answering.hold, [OperationalError("away")]
 
     def hold(turn_id: Any) -> None:
         if failures:
             raise failures.pop()
         held(turn_id)
 
-    monkeypatch.setattr(turns, "hold", hold)
-    monkeypatch.setattr(turns, "WATCH_SECONDS", 0.05)
-    monkeypatch.setattr(turns, "LEASE", timedelta(seconds=0.2))
+    monkeypatch.setattr(answering, "hold", hold)
+    monkeypatch.setattr(answering, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(answering, "LEASE", timedelta(seconds=0.2))
     before = turn.lease_until
     asyncio.run(_watched(turn, 0.6))
     turn.refresh_from_db()
@@ -123,8 +124,8 @@ def test_a_lease_outlives_a_database_that_was_away(turn: Turn, monkeypatch: pyte
 
 
 def test_a_process_that_lost_its_turn_stops_talking_to_the_provider(turn: Turn, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "WATCH_SECONDS", 0.05)
-    monkeypatch.setattr(turns, "LEASE", timedelta(seconds=0.2))
+    monkeypatch.setattr(answering, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(answering, "LEASE", timedelta(seconds=0.2))
     Turn.objects.update(status=Turn.Status.INTERRUPTED)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(_watched(turn, 5))
@@ -188,6 +189,6 @@ def _spoken(turn: Turn, text: str) -> Recorder:
 
 
 async def _watched(turn: Turn, seconds: float) -> None:
-    watch = asyncio.create_task(turns._keep_lease(turn.pk, asyncio.current_task()))
+    watch = asyncio.create_task(answering._keep_lease(turn.pk, asyncio.current_task()))
     await asyncio.sleep(seconds)
     watch.cancel()

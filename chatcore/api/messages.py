@@ -10,9 +10,10 @@ from rest_framework.response import Response
 
 from chatcore import history
 from chatcore.api import limits
+from chatcore.api.answers import shown
 from chatcore.api.problems import Invalid, Problem, TooLarge
 from chatcore.api.serializers import ImportedSerializer, ImportSerializer, MessageSerializer
-from chatcore.api.sessions import owned
+from chatcore.api.sessions import flag, owned
 from chatcore.api.turns import MESSAGE_SCHEMA, post_message
 from chatcore.api.wire import ImportBody
 from chatcore.models import Message
@@ -21,13 +22,16 @@ ORDERS = {"asc": "seq", "desc": "-seq"}
 
 
 class Messages(GenericAPIView[Message]):
-    """A session's messages, the compacted ones too."""
+    """A session's messages, the compacted ones too, without what was superseded."""
 
     serializer_class = MessageSerializer
 
     @extend_schema(
         operation_id="list_messages",
-        parameters=[OpenApiParameter("order", str, enum=sorted(ORDERS), default="asc")],
+        parameters=[
+            OpenApiParameter("order", str, enum=sorted(ORDERS), default="asc"),
+            OpenApiParameter("superseded", bool, default=False, description="Show also what edits and other answers superseded."),
+        ],
         responses=MessageSerializer(many=True),
     )
     def get(self, request: Request, session_id: UUID) -> Response:
@@ -37,9 +41,10 @@ class Messages(GenericAPIView[Message]):
         if order not in ORDERS:
             raise Invalid("order", "Either asc or desc.")
         rows = Message.objects.filter(session=session).prefetch_related("attachments").order_by(ORDERS[order])
+        if not flag("superseded", request.query_params.get("superseded", "false")):
+            rows = rows.current()
         page = self.paginate_queryset(rows)
-        shown = MessageSerializer(page, many=True, context={"boundary": session.compact_boundary_seq})
-        return self.get_paginated_response(shown.data)
+        return self.get_paginated_response(MessageSerializer(page, many=True, context=shown(session)).data)
 
     @MESSAGE_SCHEMA
     def post(self, request: Request, session_id: UUID) -> Response | StreamingHttpResponse:

@@ -9,7 +9,8 @@ from rest_framework import serializers
 
 from chatcore import tools
 from chatcore.api import limits
-from chatcore.api.fields import Flag, Integer, Object, Strict, Text
+from chatcore.api.fields import Flag, Integer, Strict, Text
+from chatcore.api.params import Params
 from chatcore.models import Attachment, Message, Session
 from models_registry.models import AiModel
 
@@ -32,18 +33,6 @@ class ModelName(serializers.Field):
     def to_representation(self, value: AiModel) -> str:
         """As `provider/name`, which is never ambiguous."""
         return str(value)
-
-
-class Params(Object):
-    """What is sent to the provider beside the messages."""
-
-    def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """`max_tokens` is ours to understand; the rest is the provider's."""
-        params = super().to_internal_value(data)
-        limit = params.get("max_tokens")
-        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-            raise serializers.ValidationError({"max_tokens": ["A whole number above zero."]})
-        return params
 
 
 class SessionSerializer(Strict, serializers.ModelSerializer[Session]):
@@ -123,10 +112,13 @@ class AttachmentSerializer(serializers.ModelSerializer[Attachment]):
 
 
 class MessageSerializer(serializers.ModelSerializer[Message]):
-    """A stored message. Needs the session's boundary in the context, as `boundary`."""
+    """A stored message. Needs the session's boundary in the context, as `boundary`, and what `versions.places` gives, as `versions`."""
 
     tool_calls = ToolCallSerializer(many=True)
     attachments = AttachmentSerializer(many=True)
+    replaces = serializers.IntegerField(source="replaces_id", allow_null=True, help_text="The message of which it is another version.")
+    versions = serializers.SerializerMethodField()
+    superseded = serializers.SerializerMethodField()
     compacted = serializers.SerializerMethodField()
 
     class Meta:
@@ -151,29 +143,37 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
             "token_count_cache_write",
             "token_estimate",
             "original_chars",
+            "replaces",
+            "versions",
+            "superseded",
             "compacted",
             "created_at",
         )
         read_only_fields = fields
+
+    def get_versions(self, message: Message) -> list[int]:
+        """The ids of all versions at its place, oldest first, its own among them; empty when there is no other."""
+        found: list[int] = self.context.get("versions", {}).get(message.pk, [])
+        return found
+
+    def get_superseded(self, message: Message) -> bool:
+        """Whether an edit or another answer took its place; it is kept, and not sent."""
+        return message.branch is not None
 
     def get_compacted(self, message: Message) -> bool:
         """Whether the summary stands for it."""
         return message.seq < (self.context.get("boundary") or 0)
 
 
-class NewMessageSerializer(Strict):
-    """What a user says."""
-
-    content = Text(max_bytes=limits.MESSAGE_BYTES)
-    stream = Flag(required=False, help_text="Answer with the turn's events.")
-
-
 class AnswerSerializer(serializers.Serializer[Any]):
-    """A turn that has ended."""
+    """A turn that has ended, or waits for the results of tools that the client runs."""
 
-    user_message = MessageSerializer()
+    turn = serializers.UUIDField()
+    status = serializers.ChoiceField(["completed", "waiting", "cancelled"])
+    user_message = MessageSerializer(allow_null=True, help_text="The message that was answered; null when it was deleted since.")
     assistant_message = MessageSerializer(allow_null=True, help_text="Null when the turn was cancelled before a word was said.")
     tool_messages = MessageSerializer(many=True, help_text="The results of the tools that were called, in order.")
+    requires_action = ToolCallSerializer(many=True, help_text="The calls whose results the client has to bring; empty when none waits.")
     notices = serializers.ListField(child=serializers.CharField())
 
 
@@ -182,7 +182,7 @@ class StartedTurnSerializer(serializers.Serializer[Any]):
 
     turn = serializers.UUIDField()
     session = serializers.UUIDField()
-    user_message = serializers.IntegerField()
+    user_message = serializers.IntegerField(allow_null=True)
     events = serializers.CharField()
 
 

@@ -41,7 +41,7 @@ class Sessions(GenericAPIView[Session]):
             sessions = sessions.filter(title__icontains=words)
         for name in ("archived", "pinned"):
             if name in query:
-                sessions = sessions.filter(**{name: _flag(name, query[name])})
+                sessions = sessions.filter(**{name: flag(name, query[name])})
         return sessions
 
     @extend_schema(
@@ -102,7 +102,8 @@ def change(session: Session, fields: dict[str, Any]) -> None:
     events.append(session.pk, ("session.updated", {"fields": sorted(fields)}))
 
 
-def _flag(name: str, given: str) -> bool:
+def flag(name: str, given: str) -> bool:
+    """A query parameter that is true or false. Raises the 400 problem that names it."""
     if given.lower() not in FLAGS:
         raise Invalid(name, "Either true or false.")
     return FLAGS[given.lower()]

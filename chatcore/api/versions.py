@@ -1,0 +1,89 @@
+"""Versions: an answer given anew, a message edited, an earlier version brought back."""
+
+from django.http import StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chatcore import turns, versions
+from chatcore.api import limits
+from chatcore.api.answers import NEW_TURN, PARAMETERS, keyed, refusals, respond, shown
+from chatcore.api.problems import Invalid
+from chatcore.api.said import EditedMessageSerializer, RegenerateSerializer
+from chatcore.api.serializers import MessageSerializer
+from chatcore.models import Message, Session
+
+Role = Message.Role
+
+
+def owned_message(request: Request, message_id: int) -> Message:
+    """The message, if its session is the asker's; a 404 problem otherwise."""
+    mine = Message.objects.filter(session__in=Session.objects.owned_by(request.user)).select_related("session__model__provider")
+    return get_object_or_404(mine, pk=message_id)
+
+
+class Regenerate(APIView):
+    """Another answer."""
+
+    @extend_schema(operation_id="regenerate_message", request=RegenerateSerializer, parameters=PARAMETERS, responses=NEW_TURN)
+    def post(self, request: Request, message_id: int) -> Response | StreamingHttpResponse:
+        """Answer the same user's message anew; what followed it is superseded: kept, and not sent. `model` is for this answer only."""
+        message = owned_message(request, message_id)
+        fields = RegenerateSerializer(data=request.data)
+        fields.is_valid(raise_exception=True)
+        _refuse_roles(message, Role.ASSISTANT, Role.USER)
+        asked = fields.validated_data
+        key = keyed(request, f"regenerate {message_id}", asked)
+        limits.count_turn(request)
+        with refusals():
+            turn = turns.regenerate(message, model=asked.get("model"), **key)
+        return respond(request, turn, stream=asked.get("stream", False))
+
+
+class OneMessage(APIView):
+    """One message."""
+
+    @extend_schema(
+        operation_id="edit_message",
+        request=EditedMessageSerializer,
+        parameters=PARAMETERS,
+        responses={(200, "application/json"): MessageSerializer} | NEW_TURN,
+    )
+    def patch(self, request: Request, message_id: int) -> Response | StreamingHttpResponse:
+        """Put another message in its place; it and what followed is superseded. A user's is answered anew; an answer (200) is not."""
+        message = owned_message(request, message_id)
+        fields = EditedMessageSerializer(data=request.data)
+        fields.is_valid(raise_exception=True)
+        _refuse_roles(message, Role.ASSISTANT, Role.USER)
+        said = fields.validated_data
+        if message.role == Role.ASSISTANT:
+            with refusals():
+                return _shown(versions.reword(message, said["content"]))
+        key = keyed(request, f"edit {message_id}", said)
+        limits.count_turn(request)
+        with refusals():
+            turn = turns.start(message.session, content=said["content"], replaces=message, **key)
+        return respond(request, turn, stream=said.get("stream", False))
+
+
+class Restore(APIView):
+    """An earlier version."""
+
+    @extend_schema(operation_id="restore_message", request=None, responses={200: MessageSerializer, 409: NEW_TURN[409]})
+    def post(self, request: Request, message_id: int) -> Response:
+        """Bring back the version that the message belongs to; the present one is superseded. A current one stays as it is."""
+        message = owned_message(request, message_id)
+        with refusals():
+            return _shown(versions.restore(message))
+
+
+def _refuse_roles(message: Message, *taken: str) -> None:
+    if message.role not in taken:
+        raise Invalid("role", f"Not of a message of role {message.role}.")
+
+
+def _shown(message: Message) -> Response:
+    message.session.refresh_from_db(fields=["compact_boundary_seq"])
+    return Response(MessageSerializer(message, context=shown(message.session)).data)
