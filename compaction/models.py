@@ -167,6 +167,9 @@ class ModelRatio(models.Model):
     ratio = models.FloatField(default=1)
     samples = models.PositiveIntegerField(default=0)
     window = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens, as an overflow error told; null: none did.")
+    registered = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The window that the registry told then; another one there now makes ours void."
+    )
 
     def __str__(self) -> str:
         return self.model

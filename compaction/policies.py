@@ -45,6 +45,28 @@ def choose(*names: str) -> tuple[str, Policy]:
     return DEFAULT, PRESETS[DEFAULT]
 
 
+def with_threshold(policy: Policy, threshold: float | None) -> Policy:
+    """The policy with a session's own threshold; as it is where there is none, or where it cannot be."""
+    if threshold is None:
+        return policy
+    try:
+        return Policy.parse({"trigger": {"threshold": threshold}}, policy)
+    except PolicyError as error:
+        logger.warning("a session's threshold was passed over: %s", error)
+        return policy
+
+
+def validate_override(threshold: float, *names: str) -> None:
+    """Refuse a session's own threshold that the policy it would have (the first of these names that is set) cannot take.
+
+    What CHATCORE["VALIDATE_OVERRIDE"] names. Raises ValidationError, naming the field.
+    """
+    try:
+        Policy.parse({"trigger": {"threshold": threshold}}, choose(*names)[1])
+    except PolicyError as error:
+        raise ValidationError({"compact_threshold": str(error)}) from None
+
+
 def available() -> dict[str, Policy]:
     """Every policy by its name, presets first; stored ones that are no longer valid are left out."""
     found = dict(PRESETS)

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from compaction import backends, situation
 from compaction.core.budget import Budget
-from compaction.core.estimate import summary_tokens
 from compaction.models import CompactionRun
 from compaction.situation import NoSuchSession, Situation
 
@@ -43,10 +42,10 @@ def _against_the_window(budget: Budget | None, tokens: int) -> dict[str, Any]:
         unknown = ("available_input_tokens", "context_window", "threshold_tokens", "usage_ratio", "level")
         return {"should_compact": False, **dict.fromkeys(unknown)}
     return {
-        "available_input_tokens": budget.window,
+        "available_input_tokens": budget.input,
         "context_window": budget.window,
         "threshold_tokens": budget.threshold,
-        "usage_ratio": round(tokens / budget.window, 4),
+        "usage_ratio": round(tokens / max(1, budget.input), 4),
         "should_compact": budget.over(tokens),
         "level": _level(budget, tokens),
     }
@@ -60,13 +59,10 @@ def _level(budget: Budget, tokens: int) -> str:
 
 def _breakdown(now: Situation, tokens: int) -> dict[str, int]:
     """The parts are estimates; the history is what remains of the measured whole, so that they add up to it where they can."""
-    subject, policy = now.subject, now.policy
     parts = {
-        "system_prompt": situation.spoken(subject.system_chars, policy),
-        "summary": summary_tokens(subject.summary, policy),
-        "current_prompt": situation.recount(backends.get().newest_prompt(subject), policy),
-        "tool_definitions": situation.spoken(subject.tool_chars, policy),
-        "file_attachments": 0,
+        **situation.fixed_parts(now),
+        "current_prompt": situation.recount(now, backends.get().newest_prompt(now.subject)),
+        "file_attachments": situation.attached(now),
     }
     return {name: parts.get(name, max(0, tokens - sum(parts.values()))) for name in PARTS}
 

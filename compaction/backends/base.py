@@ -1,6 +1,6 @@
 """What a host must offer to be compacted, in words that are no host's own. A new host is one file beside this one."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from uuid import UUID
@@ -41,6 +41,10 @@ class Subject:
     model_policy: str
     model: str
     window: int | None
+    family: str
+    output_reserve: int | None  # of the model's window, in tokens; None unknown
+    max_tokens: int | None  # that the session asks of an answer
+    compact_threshold: float | None  # of the session's own
     summary_model: str
     summary_window: int | None
     automatic: bool
@@ -48,8 +52,12 @@ class Subject:
     held: bool  # the user went back to an earlier context, and nothing was installed since
     summary: str | None
     boundary_seq: int | None
+    kept_seqs: tuple[int, ...]  # older than the boundary, and sent all the same; pinned ones are not among them
+    beside_chars: int  # of what is said with the summary, or in its place
     system_chars: int
     tool_chars: int
+    attached_tokens: int  # of texts attached to live messages, at STORED_CHARS_PER_TOKEN
+    attached_images: int
     message_count: int
     last_seq: int
 
@@ -111,8 +119,8 @@ class Backend(Protocol):
         """What the provider counted in the last call of this model on this very context."""
         ...
 
-    def weight(self, subject: Subject, *, after_seq: int = 0) -> int:
-        """Estimated tokens of the live messages after a seq, at STORED_CHARS_PER_TOKEN: one aggregate, no message is loaded."""
+    def weight(self, subject: Subject, *, after_seq: int = 0, before_seq: int | None = None) -> int:
+        """Estimated tokens of the live messages after and before a seq, at STORED_CHARS_PER_TOKEN: one aggregate, no message is loaded."""
         ...
 
     def live_count(self, subject: Subject) -> int:
@@ -131,12 +139,29 @@ class Backend(Protocol):
         """What the next request would send, read together with its version."""
         ...
 
-    def install(self, session_id: UUID, transcript: Transcript, outcome: Outcome, *, run: str) -> int:
-        """Install an outcome over the transcript it was made from; the new version. Raises Stale. Joins the open transaction."""
+    def install(
+        self,
+        session_id: UUID,
+        transcript: Transcript,
+        outcome: Outcome,
+        *,
+        run: str,
+        background: str = "",
+        placement: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Install an outcome over the transcript it was made from; the new version. Raises Stale. Joins the open transaction.
+
+        `background`: text for the model's reference, sent with the summary. `placement`: {place, heading, nudge, marker, after_seq}, where
+        all that stands and what is said around it.
+        """
         ...
 
     def rewind(self, session_id: UUID, *, to_version: int) -> int:
         """Go back to an earlier version; the new version."""
+        ...
+
+    def remind(self, session_id: UUID, background: str) -> None:
+        """Send this reference text with the summary from now on: a new version, unless it is what is sent. Joins the open transaction."""
         ...
 
     def writer(self, session_id: UUID, wanted: str) -> Writer:
@@ -166,12 +191,32 @@ class Backend(Protocol):
         """The next request, built anew from storage; with the tools of `request`, or the session's."""
         ...
 
-    def read(self, request: Any, usage: LastUsage | None) -> Draft:
-        """A built request as the core reads it."""
+    def read(self, request: Any, usage: LastUsage | None, *, family: str = "") -> Draft:
+        """A built request as the core reads it, for a model of that family."""
         ...
 
     def keep(self, request: Any, places: Collection[int]) -> Any:
         """The same request with only the messages at these places (from 1)."""
+        ...
+
+    def with_system(self, request: Any, text: str) -> Any:
+        """The same request with a paragraph more at the end of its system text."""
+        ...
+
+    def tool_rounds(self, subject: Subject) -> tuple[int, int]:
+        """How often the model has called tools since the user last spoke, and how many calls these were."""
+        ...
+
+    def answering(self, subject: Subject) -> bool:
+        """Whether an answer is being generated that nobody has canceled."""
+        ...
+
+    def files_of(self, request: Any) -> list[tuple[int, str]]:
+        """The text files in a built request, in order: how many bytes each had, and its text."""
+        ...
+
+    def with_files(self, request: Any, texts: Sequence[str]) -> Any:
+        """The same request with other texts in its files, one for each."""
         ...
 
     def fit(self, request: Any, *, version: int | None, notices: tuple[str, ...] = ()) -> Any:

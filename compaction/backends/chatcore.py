@@ -3,18 +3,18 @@
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from django.db import close_old_connections
-from django.db.models import QuerySet, Sum
-from django.db.models.functions import Length
+from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce, Length
 
-from chatcore import context, events, providers, signals, tools, turns
+from chatcore import context, events, files, live, providers, signals, summary_block, tools, turns
 from chatcore.connections import connection_to
-from chatcore.models import ContextRevision, Message, Session
+from chatcore.models import Attachment, ContextEdit, ContextRevision, Message, Session, Turn
 from chatcore.providers.base import ChatMessage, Connection, Finished, Request, TextDelta, Tool
 from chatcore.providers.errors import ContextBudgetExceeded, ContextOverflow, ProviderError, ProviderRejected
 from compaction.backends.base import STORED_CHARS_PER_TOKEN, Answer, CallFailed, Draft, Prompt, Stale, Subject, Writer
@@ -28,9 +28,10 @@ logger = logging.getLogger(__name__)
 _BACK = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
 _MODEL = ("name", "provider__name", "context_window_size")
 _SUBJECT = (
-    *("policy", "auto_compact", "tools", "message_count", "last_seq", "system_chars"),
+    *("policy", "auto_compact", "compact_threshold", "params", "tools", "message_count", "last_seq"),
+    *("system_chars", "attached_tokens", "attached_images"),
     *("context_version", "compacted_summary", "compact_boundary_seq"),
-    *("model__policy", "model__supports_tools", "model__summary_model"),
+    *("model__policy", "model__supports_tools", "model__summary_model", "model__output_reserve", "model__provider__family"),
     *(f"model__{name}" for name in _MODEL),
     *(f"model__summary_model__{name}" for name in _MODEL),
 )
@@ -45,10 +46,11 @@ class ChatcoreBackend:
 
     def subject(self, session_id: UUID) -> Subject | None:
         """One query for the session and its models; one more for the newest revision, if there is any."""
-        row = Session.objects.filter(pk=session_id).annotate(system_chars=Length("system_prompt")).order_by().values(*_SUBJECT).first()
+        row = Session.objects.filter(pk=session_id).annotate(**_measured()).order_by().values(*_SUBJECT).first()
         if row is None:
             return None
         offered = tools.definitions(row["tools"]) if row["model__supports_tools"] else ()
+        newest = _newest_revision(session_id, row["context_version"])
         own = _model_of(row, "model__")
         summarizer = _model_of(row, "model__summary_model__") if row["model__summary_model"] else own
         return Subject(
@@ -57,15 +59,23 @@ class ChatcoreBackend:
             model_policy=row["model__policy"] or "",
             model=own[0],
             window=own[1],
+            family=row["model__provider__family"] or "",
+            output_reserve=row["model__output_reserve"],
+            max_tokens=row["params"].get("max_tokens"),
+            compact_threshold=row["compact_threshold"],
             summary_model=summarizer[0],
             summary_window=summarizer[1],
             automatic=row["auto_compact"],
             version=row["context_version"],
-            held=bool(row["context_version"]) and _went_back(session_id, row["context_version"]),
+            held=newest.get("source") in _BACK,
             summary=row["compacted_summary"],
             boundary_seq=row["compact_boundary_seq"],
+            kept_seqs=tuple(newest.get("kept_seqs", ())),
+            beside_chars=_beside(row["compacted_summary"], newest.get("background", ""), newest.get("placement", {})),
             system_chars=row["system_chars"],
-            tool_chars=_tool_chars(offered),
+            tool_chars=len(_told(offered)),
+            attached_tokens=row["attached_tokens"] or 0,
+            attached_images=row["attached_images"] or 0,
             message_count=row["message_count"],
             last_seq=row["last_seq"],
         )
@@ -74,17 +84,23 @@ class ChatcoreBackend:
         """The newest answer whose request was this context, whole, sent to this model."""
         counted = self._live(subject).filter(context_version=subject.version, model=subject.model, token_count_input__gt=0)
         row = counted.order_by("-seq").values_list("seq", "token_count_input", "token_count_output").first()
-        return LastUsage(tokens=(row[1] or 0) + (row[2] or 0), after_seq=row[0]) if row else None
+        return LastUsage(tokens=(row[1] or 0) + (row[2] or 0), input=row[1] or 0, after_seq=row[0]) if row else None
 
-    def weight(self, subject: Subject, *, after_seq: int = 0) -> int:
-        """One aggregate over an indexed range; none right after an answer, which is then the newest message."""
+    def weight(self, subject: Subject, *, after_seq: int = 0, before_seq: int | None = None) -> int:
+        """One aggregate over indexed ranges, one for the edits in force; none right after an answer, which is then the newest message."""
         if after_seq >= subject.last_seq > 0:
             return 0
-        return self._sent(subject).filter(seq__gt=after_seq).aggregate(tokens=Sum("token_estimate"))["tokens"] or 0
+        counted = self._sent(subject).filter(seq__gt=after_seq, **({"seq__lt": before_seq} if before_seq else {}))
+        stored = counted.aggregate(tokens=Sum("token_estimate"))["tokens"] or 0
+        if not subject.version:
+            return stored
+        edits = ContextEdit.objects.filter(session=subject.session_id, until_version=None, message__in=counted.order_by().values("pk"))
+        cut = edits.aggregate(tokens=Sum("message__token_estimate"), chars=Sum(Length("replacement")))
+        return max(0, stored - (cut["tokens"] or 0) + _tokens(cut["chars"] or 0))
 
     def live_count(self, subject: Subject) -> int:
         """Counted in the index alone; all of them are counted already."""
-        return self._live(subject).count() if subject.boundary_seq else subject.message_count
+        return self._sent(subject).count() if subject.boundary_seq else subject.message_count
 
     def newest_prompt(self, subject: Subject) -> int:
         """The newest user message's stored estimate."""
@@ -97,20 +113,37 @@ class ChatcoreBackend:
         return answers.order_by("-seq").values_list("model", flat=True).first() or ""
 
     def load(self, subject: Subject) -> Transcript:
-        """What `context.build_request` would send."""
+        """What `context.build_request` would send of what is stored; what it says in place of what is missing is no message."""
         session = Session.objects.select_related("model__provider").get(pk=subject.session_id)
-        pinned = set(self._live(subject).filter(pinned=True).values_list("seq", flat=True))
-        stored = [message for message in context.live_messages(session) if message.seq is not None]
+        now = live.in_force(session)
+        shown = live.read(session, now)
+        sent = {message.seq for message in live.paired(shown, now.boundary_seq)}
         return Transcript(
-            entries=tuple(_entry(message, message.seq or 0, pinned=message.seq in pinned) for message in stored),
-            summary=session.compacted_summary,
-            overhead_tokens=_tokens(len(session.system_prompt)) + _tokens(_tool_chars(_offered(session))),
-            version=session.context_version,
+            entries=tuple(_entry(e.message, e.seq, pinned=e.pinned, original=e.original) for e in shown if e.seq in sent),
+            summary=now.summary,
+            overhead_tokens=_tokens(_beside(now.summary, now.background, now.placement)),
+            system=session.system_prompt,
+            tools=_told(_offered(session)),
+            family=_family(session),
+            version=now.version,
+            boundary_seq=now.boundary_seq,
+            summarized_up_to=now.placement.get("summarized_up_to"),
+            marker=now.placement.get("marker", ""),
         )
 
-    def install(self, session_id: UUID, transcript: Transcript, outcome: Outcome, *, run: str) -> int:
+    def install(
+        self,
+        session_id: UUID,
+        transcript: Transcript,
+        outcome: Outcome,
+        *,
+        run: str,
+        background: str = "",
+        placement: Mapping[str, Any] | None = None,
+    ) -> int:
         """Compare-and-swap on the transcript's version."""
         edits = [context.Edit(message_seq=edit.seq, kind=edit.kind, replacement=edit.replacement) for edit in outcome.edits]
+        words = {"marker": outcome.marker, **(placement or {}), "summarized_up_to": outcome.summarized_up_to}
         try:
             revision = context.install(
                 session_id,
@@ -118,6 +151,9 @@ class ChatcoreBackend:
                 summary=outcome.summary,
                 boundary_seq=outcome.boundary_seq,
                 edits=edits,
+                kept_seqs=outcome.kept_verbatim,
+                background=background,
+                placement={name: value for name, value in words.items() if value},
                 source=ContextRevision.Source.COMPACTION,
                 run=run,
             )
@@ -128,6 +164,12 @@ class ChatcoreBackend:
     def rewind(self, session_id: UUID, *, to_version: int) -> int:
         """As context does it."""
         return context.rewind(session_id, to_version=to_version).version
+
+    def remind(self, session_id: UUID, background: str) -> None:
+        """All else of the newest revision stays."""
+        sent = ContextRevision.objects.filter(session=session_id).order_by("-version").values_list("background", flat=True).first()
+        if background != (sent or ""):
+            context.reword(session_id, background=background)
 
     def writer(self, session_id: UUID, wanted: str) -> Writer:
         """Same model, provider and key as the conversation's, unless its model or the policy names another."""
@@ -177,19 +219,51 @@ class ChatcoreBackend:
         """Refreshes `session.context_version`, as `context.build_request` says."""
         return context.build_request(session, tools=_offered(session) if request is None else request.tools)
 
-    def read(self, request: Request, usage: LastUsage | None) -> Draft:
-        """The summary stands in the system text of a built request, so it is overhead here."""
-        entries = tuple(_entry(message, place) for place, message in enumerate(request.messages, start=1))
-        overhead = _tokens(len(request.system)) + _tokens(_tool_chars(request.tools))
-        transcript = Transcript(entries=entries, overhead_tokens=overhead)
+    def read(self, request: Request, usage: LastUsage | None, *, family: str = "") -> Draft:
+        """A summary in the system text counts with that; one that stands apart is the transcript's, in whatever role it is sent."""
+        spoken = [(place, message) for place, message in enumerate(request.messages, start=1) if not message.aside]
+        apart = [text for text in (request.preface, *(message.content for message in request.messages if message.aside)) if text]
+        transcript = Transcript(
+            entries=tuple(_entry(message, place) for place, message in spoken),
+            summary="\n\n".join(apart) or None,
+            system=request.system,
+            tools=_told(request.tools),
+            family=family,
+        )
         if usage is not None:
-            known = [place for place, message in enumerate(request.messages, start=1) if (message.seq or 0) > usage.after_seq]
-            usage = replace(usage, after_seq=min(known, default=len(entries) + 1) - 1)
+            known = [place for place, message in spoken if (message.seq or 0) > usage.after_seq]
+            usage = replace(usage, after_seq=min(known, default=len(request.messages) + 1) - 1)
         return Draft(transcript=transcript, usage=usage)
 
     def keep(self, request: Request, places: Collection[int]) -> Request:
-        """Only the messages change."""
-        return replace(request, messages=tuple(message for place, message in enumerate(request.messages, start=1) if place in places))
+        """Only the messages change; what stands for older ones stays."""
+        kept = (message for place, message in enumerate(request.messages, start=1) if message.aside or place in places)
+        return replace(request, messages=tuple(kept))
+
+    def with_system(self, request: Request, text: str) -> Request:
+        """Not the preface: that may be cached for longer."""
+        return replace(request, system="\n\n".join(part for part in (request.system, text) if part))
+
+    def tool_rounds(self, subject: Subject) -> tuple[int, int]:
+        """Two indexed queries; what was compacted meanwhile counts too."""
+        said = Message.objects.filter(session_id=subject.session_id).current().order_by("-seq")
+        asked = said.filter(role=Message.Role.USER).values_list("seq", flat=True).first() or 0
+        rounds = said.filter(seq__gt=asked, role=Message.Role.ASSISTANT).values_list("tool_calls", flat=True)
+        made = [len(calls) for calls in rounds if calls]
+        return len(made), sum(made)
+
+    def answering(self, subject: Subject) -> bool:
+        """One query."""
+        running = Turn.objects.filter(session_id=subject.session_id, status=Turn.Status.RUNNING)
+        return running.filter(cancel_requested=False).exists()
+
+    def files_of(self, request: Request) -> list[tuple[int, str]]:
+        """Files are a part of their messages."""
+        return [(file.size, file.text) for message in request.messages for file in message.files]
+
+    def with_files(self, request: Request, texts: Sequence[str]) -> Request:
+        """As chatcore fences them."""
+        return files.reworded(request, texts)
 
     def fit(self, request: Request, *, version: int | None, notices: tuple[str, ...] = ()) -> context.Fit:
         """`version` None: the request holds less than the context."""
@@ -200,11 +274,10 @@ class ChatcoreBackend:
         return ContextBudgetExceeded(detail, tokens=tokens, window=window)
 
     def _live(self, subject: Subject) -> QuerySet[Message]:
-        return Message.objects.filter(session_id=subject.session_id, seq__gte=subject.boundary_seq or 0)
+        return Message.objects.filter(session_id=subject.session_id, seq__gte=subject.boundary_seq or 0).current()
 
     def _sent(self, subject: Subject) -> QuerySet[Message]:
-        unsent = [Message.Status.STREAMING, Message.Status.FAILED]
-        return self._live(subject).exclude(status__in=unsent).exclude(role=Message.Role.SYSTEM)
+        return live.sent(subject.session_id, subject.boundary_seq, subject.kept_seqs)
 
 
 async def _collect(connection: Connection, request: Request, deadline: float) -> tuple[str, Finished]:
@@ -248,9 +321,16 @@ def _named_writer(own: AiModel, wanted: str) -> AiModel | None:
     return found
 
 
-def _went_back(session_id: UUID, version: int) -> bool:
-    newest = ContextRevision.objects.filter(session=session_id, version=version).order_by()
-    return newest.filter(source__in=_BACK).exists()
+def _newest_revision(session_id: UUID, version: int) -> dict[str, Any]:
+    if not version:
+        return {}
+    found = ContextRevision.objects.filter(session=session_id, version=version).order_by()
+    return dict(found.values("source", "kept_seqs", "background", "placement").first() or {})
+
+
+def _beside(summary: str | None, background: str, placement: Mapping[str, Any]) -> int:
+    """Characters of what is said with the summary: the envelope, what else stands in it, the words around it."""
+    return len(summary_block.block(summary, background, placement)) - len(summary or "")
 
 
 def _model_of(row: dict[str, Any], prefix: str) -> tuple[str, int | None]:
@@ -260,18 +340,35 @@ def _model_of(row: dict[str, Any], prefix: str) -> tuple[str, int | None]:
 
 
 def _offered(session: Session) -> Sequence[Tool]:
-    return tools.definitions(session.tools) if session.model and session.model.supports_tools else ()
+    return tools.offered_to(session)
 
 
-def _tool_chars(offered: Sequence[Tool]) -> int:
-    return sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.parameters)) for tool in offered)
+def _told(offered: Sequence[Tool]) -> str:
+    """What a model is told of the tools."""
+    return "".join(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in offered)
+
+
+def _family(session: Session) -> str:
+    return session.model.provider.family if session.model else ""
+
+
+def _measured() -> dict[str, Any]:
+    """Sizes that the session's row is read with, so that nothing more is asked for them: files of live messages, by text and by image."""
+    files = Attachment.objects.filter(session=OuterRef("pk"), kind=Attachment.Kind.FILE, message__branch=None)
+    live = files.filter(message__seq__gte=Coalesce(OuterRef("compact_boundary_seq"), 0)).order_by().values("session")
+    texts, images = live.exclude(media_type__startswith="image/"), live.filter(media_type__startswith="image/")
+    return {
+        "system_chars": Length("system_prompt"),
+        "attached_tokens": Subquery(texts.annotate(sum=Sum("token_estimate")).values("sum")),
+        "attached_images": Subquery(images.annotate(count=Count("pk")).values("count")),
+    }
 
 
 def _tokens(characters: int) -> int:
     return max(1, characters // STORED_CHARS_PER_TOKEN) if characters else 0
 
 
-def _entry(message: ChatMessage, seq: int, *, pinned: bool = False) -> Entry:
+def _entry(message: ChatMessage, seq: int, *, pinned: bool = False, original: str | None = None) -> Entry:
     return Entry(
         seq=seq,
         role=message.role,
@@ -282,4 +379,6 @@ def _entry(message: ChatMessage, seq: int, *, pinned: bool = False) -> Entry:
         tool_name=message.tool_name,
         is_error=message.is_error,
         pinned=pinned,
+        images=len(message.images),
+        original=original,
     )

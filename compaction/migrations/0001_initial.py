@@ -38,6 +38,7 @@ class Migration(migrations.Migration):
                 ('ratio', models.FloatField(default=1)),
                 ('samples', models.PositiveIntegerField(default=0)),
                 ('window', models.PositiveIntegerField(blank=True, help_text='Tokens, as an overflow error told; null: none did.', null=True)),
+                ('registered', models.PositiveIntegerField(blank=True, help_text='The window that the registry told then; another one there now makes ours void.', null=True)),
             ],
         ),
         migrations.CreateModel(
