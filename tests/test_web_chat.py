@@ -108,6 +108,8 @@ def test_a_first_message_opens_a_chat_and_its_answer_streams(page: Page, model: 
     expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
     expect(page.locator(".chat-row [aria-current=page]")).to_have_text("Are you there?")
     expect(page.get_by_label("Your message")).to_have_value("")
+    page.goto("/new/")
+    expect(page.get_by_label("Your message")).to_have_value("")
 
 
 def test_a_reload_in_the_middle_misses_nothing_and_doubles_nothing(page: Page, session: Session, scripted: ScriptedModel) -> None:

@@ -57,10 +57,12 @@ export class Composer {
     const content = this.field.value;
     if (!content.trim() || !this.stopButton.hidden || this.sendButton.dataset.state === "sending") return;
     this.sendButton.dataset.state = "sending";
+    const draftOf = this.chat.session; // sending the first message gives the chat its session
     this.#key ??= crypto.randomUUID?.() ?? String(Math.random()).slice(2); // randomUUID needs https or localhost
     try {
       await this.chat.send(content, this.#key);
       if (this.field.value === content) this.field.value = "";
+      this.#keep("", draftOf);
       this.#typed();
     } catch (problem) {
       snackbar(say("notSent", { why: problem.message }));
@@ -79,10 +81,10 @@ export class Composer {
   }
 
   // A draft outlives a reload, not the tab.
-  #keep(text) {
+  #keep(text, session = this.chat.session) {
     try {
-      if (text) sessionStorage.setItem(`draft:${this.chat.session}`, text);
-      else sessionStorage.removeItem(`draft:${this.chat.session}`);
+      if (text) sessionStorage.setItem(`draft:${session}`, text);
+      else sessionStorage.removeItem(`draft:${session}`);
     } catch {
       // Storage is forbidden or full; the draft lives in the field alone.
     }
