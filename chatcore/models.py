@@ -236,10 +236,11 @@ class Attachment(models.Model):
     name = models.CharField(max_length=255)
     media_type = models.CharField(max_length=100)
     size = models.PositiveIntegerField(help_text="Bytes.")
-    data = models.BinaryField()
-    text = models.TextField(blank=True, help_text="What a model that cannot open the file is given.")
     token_estimate = models.PositiveIntegerField(default=0, help_text="Estimated tokens of the text, or of the image.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # Last: SQLite reads a row up to the columns asked for.
+    data = models.BinaryField()
+    text = models.TextField(blank=True, help_text="What a model that cannot open the file is given.")
 
     class Meta:
         ordering = ["created_at", "id"]

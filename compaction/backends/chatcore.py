@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import close_old_connections
-from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import OuterRef, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, Length
 
 from chatcore import context, events, files, live, providers, signals, summary_block, tools, turns
@@ -360,7 +360,7 @@ def _measured() -> dict[str, Any]:
     return {
         "system_chars": Length("system_prompt"),
         "attached_tokens": Subquery(texts.annotate(sum=Sum("token_estimate")).values("sum")),
-        "attached_images": Subquery(images.annotate(count=Count("pk")).values("count")),
+        "attached_images": Subquery(images.annotate(sum=Sum(Value(1))).values("sum")),
     }
 
 
