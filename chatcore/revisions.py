@@ -59,11 +59,14 @@ def install(
         return revision
 
 
-def reword(session_id: UUID, *, base_version: int, summary: str) -> ContextRevision:
-    """Put other words in place of the summary; where it stands and what goes with it stays. Raises StaleContext."""
+def reword(
+    session_id: UUID, *, base_version: int | None = None, summary: str | None = None, background: str | None = None
+) -> ContextRevision:
+    """Put other words in place of the summary, or of what goes with it; where they stand and all else stays. Raises StaleContext."""
+    words = {name: text for name, text in (("summary", summary), ("background", background)) if text is not None}
     with transaction.atomic():
         session = _locked(session_id, base_version)
-        return _record(session, _shown(session, session.context_version) | {"summary": summary}, source=ContextRevision.Source.EDIT)
+        return _record(session, _shown(session, session.context_version) | words, source=ContextRevision.Source.EDIT)
 
 
 def rewind(session_id: UUID, *, to_version: int) -> ContextRevision:
@@ -97,7 +100,7 @@ def uncover(session: Session, seqs: Collection[int]) -> int | None:
     if not seqs:
         return None
     session.refresh_from_db(fields=["compacted_summary", "compact_boundary_seq", "context_version"])
-    touched = Q(boundary_seq__gt=min(seqs))
+    touched = Q(boundary_seq__gt=min(seqs)) | Q(placement__summarized_up_to__gte=min(seqs))
     ranges = session.context_edits.filter(message__seq__in=seqs).values_list("from_version", "until_version").distinct()
     for since, until in ranges:
         touched |= Q(version__gte=since, version__lt=until) if until else Q(version__gte=since)

@@ -1,6 +1,8 @@
 """Where the summary stands in a request, and what stands around it."""
 
 
+from typing import Any
+
 import pytest
 
 from chatcore import context
