@@ -9,12 +9,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import close_old_connections
-from django.db.models import OuterRef, QuerySet, Subquery, Sum, Value
-from django.db.models.functions import Coalesce, Length
+from django.db.models import QuerySet, Sum
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Length
 
 from chatcore import context, events, files, live, providers, signals, summary_block, tools, turns
 from chatcore.connections import connection_to
-from chatcore.models import Attachment, ContextEdit, ContextRevision, Message, Session, Turn
+from chatcore.models import ContextEdit, ContextRevision, Message, Session, Turn
 from chatcore.providers.base import ChatMessage, Connection, Finished, Request, TextDelta, Tool
 from chatcore.providers.errors import ContextBudgetExceeded, ContextOverflow, ProviderError, ProviderRejected
 from compaction.backends.base import STORED_CHARS_PER_TOKEN, Answer, CallFailed, Draft, Prompt, Stale, Subject, Writer
@@ -34,6 +35,12 @@ _SUBJECT = (
     *("model__policy", "model__supports_tools", "model__summary_model", "model__output_reserve", "model__provider__family"),
     *(f"model__{name}" for name in _MODEL),
     *(f"model__summary_model__{name}" for name in _MODEL),
+)
+# As text: the two take the ORM longer to write than the database to answer, and the check after each response waits for it.
+_ATTACHED = (
+    "SELECT SUM({what}) FROM chatcore_attachment file JOIN chatcore_message message ON message.id = file.message_id "
+    "WHERE file.session_id = chatcore_session.id AND file.kind = 'file' AND file.media_type {which} 'image/%%' "
+    "AND message.branch IS NULL AND message.seq >= COALESCE(chatcore_session.compact_boundary_seq, 0)"
 )
 
 
@@ -354,13 +361,10 @@ def _family(session: Session) -> str:
 
 def _measured() -> dict[str, Any]:
     """Sizes that the session's row is read with, so that nothing more is asked for them: files of live messages, by text and by image."""
-    files = Attachment.objects.filter(session=OuterRef("pk"), kind=Attachment.Kind.FILE, message__branch=None)
-    live = files.filter(message__seq__gte=Coalesce(OuterRef("compact_boundary_seq"), 0)).order_by().values("session")
-    texts, images = live.exclude(media_type__startswith="image/"), live.filter(media_type__startswith="image/")
     return {
         "system_chars": Length("system_prompt"),
-        "attached_tokens": Subquery(texts.annotate(sum=Sum("token_estimate")).values("sum")),
-        "attached_images": Subquery(images.annotate(sum=Sum(Value(1))).values("sum")),
+        "attached_tokens": RawSQL(_ATTACHED.format(what="file.token_estimate", which="NOT LIKE"), ()),  # noqa: S611
+        "attached_images": RawSQL(_ATTACHED.format(what="1", which="LIKE"), ()),  # noqa: S611
     }
 
 
