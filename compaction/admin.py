@@ -10,9 +10,10 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from compaction import engine
+from compaction import engine, working_state
 from compaction.core.policy import PolicyError
-from compaction.models import CompactionPolicy, CompactionRun, SessionState
+from compaction.core.state import rendered
+from compaction.models import CompactionPolicy, CompactionRun, SessionState, WorkingState
 from compaction.policies import UnknownPolicy
 
 
@@ -28,7 +29,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
     actions = ("retry", "rewind_to_before", "compact_now")
     fieldsets = (
         (None, {"fields": ("id", "session_link", "trigger", "policy", "status", "reason", "instructions")}),
-        ("What it did", {"fields": ("summaries", "stages_used", "messages_compacted", "tokens", "boundary", "edits")}),
+        ("What it did", {"fields": ("summaries", "stages_used", "messages_compacted", "tokens", "boundary", "edits", "state_after")}),
         ("Timeline", {"fields": ("timeline",)}),
         ("What it took", {"fields": ("model", "provider_calls", "attempts", "input_tokens", "output_tokens", "cost", "error")}),
         ("Policy as it was", {"fields": ("policy_snapshot",), "classes": ("collapse",)}),
@@ -46,7 +47,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
         """Without the long texts where a list is shown."""
         rows = super().get_queryset(request)
         is_list = request.resolver_match is not None and (request.resolver_match.url_name or "").endswith("_changelist")
-        return rows.defer("summary_before", "summary_after", "policy_snapshot", "edits") if is_list else rows
+        return rows.defer("summary_before", "summary_after", "policy_snapshot", "edits", "targets", "state_after") if is_list else rows
 
     @admin.display(description="session")
     def session_link(self, run: CompactionRun) -> SafeString:
@@ -136,3 +137,32 @@ class SessionStateAdmin(admin.ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Runs write these."""
         return False
+
+
+@admin.register(WorkingState)
+class WorkingStateAdmin(admin.ModelAdmin):
+    """What is kept beside a session's summary: read here, changed by runs and by the session's owner."""
+
+    list_display = ("session_id", "runs")
+    search_fields = ("=session__id",)
+    fields = ("session_id", "runs", "kept")
+    readonly_fields = fields
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Runs write these."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: WorkingState | None = None) -> bool:
+        """Over REST, by its owner."""
+        return False
+
+    @admin.display(description="runs")
+    def runs(self, row: WorkingState) -> SafeString:
+        """The session's compactions, each with the state as it left it."""
+        address = reverse("admin:compaction_compactionrun_changelist")
+        return format_html('<a href="{}?session__id__exact={}">of this session</a>', address, row.session_id)
+
+    @admin.display(description="state and memory")
+    def kept(self, row: WorkingState) -> SafeString:
+        """As the model is shown it."""
+        return format_html('<div style="white-space:pre-wrap">{}</div>', rendered(working_state.restored(row.__dict__)))

@@ -120,7 +120,8 @@ class CompactSerializer(serializers.Serializer[Any]):
         return name
 
 
-def _mine(request: Request, session_id: UUID) -> UUID:
+def mine(request: Request, session_id: UUID) -> UUID:
+    """The session's id, if the asker owns it; else it is 404."""
     if not backends.get().session_ids(request.user).filter(pk=session_id).exists():
         raise Http404
     return session_id
@@ -130,14 +131,15 @@ def _my_runs(request: Request) -> QuerySet[CompactionRun]:
     return CompactionRun.objects.filter(session_id__in=backends.get().session_ids(request.user)).order_by("-created_at", "-id")
 
 
-class _View(GenericAPIView[CompactionRun]):
+class SessionView(GenericAPIView[Any]):
     """A session that was deleted while it was asked about is as one that never was."""
 
     def handle_exception(self, exc: Exception) -> Response:
+        """As a 404."""
         return super().handle_exception(Http404() if isinstance(exc, NoSuchSession) else exc)
 
 
-class Compact(_View):
+class Compact(SessionView):
     """Making room by hand."""
 
     serializer_class = CompactSerializer
@@ -155,7 +157,7 @@ class Compact(_View):
 
         A run that is open already stands for this one, unless this one has wishes of its own: with `wait` it then comes after that.
         """
-        _mine(request, session_id)
+        mine(request, session_id)
         fields = self.get_serializer(data=request.data)
         fields.is_valid(raise_exception=True)
         asked = dict(fields.validated_data)
@@ -176,7 +178,7 @@ def _asked(ask: Callable[..., CompactionRun], *args: Any, **wishes: Any) -> Comp
         raise serializers.ValidationError({error.field: [error.message]}) from None
 
 
-class Runs(_View):
+class Runs(SessionView):
     """A session's runs, the newest first."""
 
     serializer_class = RunSerializer
@@ -184,11 +186,11 @@ class Runs(_View):
     @extend_schema(operation_id="list_compactions", responses=RunSerializer(many=True))
     def get(self, request: Request, session_id: UUID) -> Response:
         """A page of runs."""
-        runs = _my_runs(request).filter(session_id=_mine(request, session_id))
+        runs = _my_runs(request).filter(session_id=mine(request, session_id))
         return self.get_paginated_response(self.get_serializer(self.paginate_queryset(runs), many=True).data)
 
 
-class OneRun(_View):
+class OneRun(SessionView):
     """One run."""
 
     serializer_class = RunSerializer
@@ -199,7 +201,7 @@ class OneRun(_View):
         return Response(self.get_serializer(get_object_or_404(_my_runs(request), pk=run_id)).data)
 
 
-class Rewind(_View):
+class Rewind(SessionView):
     """Taking a run back."""
 
     serializer_class = RunSerializer
@@ -264,13 +266,13 @@ class PoliciesSerializer(serializers.Serializer[Any]):
     previous = serializers.CharField(allow_null=True)
 
 
-class Context(_View):
+class Context(SessionView):
     """How full the window is."""
 
     @extend_schema(operation_id="read_context", responses=ContextSerializer)
     def get(self, request: Request, session_id: UUID) -> Response:
         """Tokens of the next request against the window; nulls where the window is unknown."""
-        return Response(usage.usage(_mine(request, session_id)))
+        return Response(usage.usage(mine(request, session_id)))
 
 
 class Policies(APIView):

@@ -1,9 +1,12 @@
 """A session's structured state and memory: read, stored with what is installed, shown beside the summary, and brought back by a rewind."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
+from compaction import backends, situation
 from compaction.core.budget import Budget
 from compaction.core.state import SECTIONS, Working, fitted
 from compaction.models import CompactionRun, WorkingState
@@ -67,6 +70,19 @@ def take_back(run: CompactionRun) -> None:
     """The state as it was before a run, in the transaction of its rewind."""
     if "before" in run.state_after:
         write(run.session_id, restored(run.state_after["before"]))
+
+
+def change(session_id: UUID, edit: Callable[[Working], Working]) -> Working:
+    """Store what `edit` makes of the state; the next request shows it. Raises NoSuchSession and what `edit` raises, changing nothing."""
+    now = situation.of(session_id)
+    if now is None:
+        raise situation.NoSuchSession(str(session_id))
+    with transaction.atomic():
+        backends.get().announce(session_id, ("session.updated", {"fields": ["state"]}))  # first: it holds the session's row
+        working = edit(read(session_id))
+        write(session_id, working)
+        backends.get().remind(session_id, background(working, now.budget))
+    return working
 
 
 def background(working: Working, budget: Budget | None) -> str:

@@ -24,6 +24,8 @@ CONTRACT = {
     "/compactions/{run_id}": "get",
     "/compactions/{run_id}/rewind": "post",
     "/sessions/{session_id}/summary": "patch delete",
+    "/sessions/{session_id}/state": "get patch",
+    "/sessions/{session_id}/memory": "post",
     "/sessions/{session_id}/search": "get",
     "/messages/{message_id}": "patch",
     "/messages/{message_id}/regenerate": "post",

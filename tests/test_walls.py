@@ -18,7 +18,7 @@ WALLS = [
     ("compaction", ["chatcore", "models_registry"], ["compaction/backends/chatcore.py"]),
     ("", ["openai", "anthropic"], ["chatcore/providers/"]),
     ("", ["django_q"], ["compaction/tasks.py", "compaction/cluster.py", "compaction/management/commands/worker.py"]),
-    ("", ["rest_framework", "drf_spectacular"], ["chatcore/api/", "compaction/api.py", "compaction/api_urls.py"]),
+    ("", ["rest_framework", "drf_spectacular"], ["chatcore/api/", "compaction/api"]),
     ("", ["django.db.models.signals"], []),
 ]
 
