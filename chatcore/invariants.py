@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from django.db.models import Max
+from django.db.models import Max, Min
 from django.utils import timezone
 
+from chatcore import client_tools
 from chatcore.models import Message, Session, Turn
 from chatcore.truncation import cut_tool_result
 
@@ -16,16 +17,18 @@ def violations(session: Session) -> Iterator[str]:
     """Sentences on everything that does not hold; none when all does."""
     yield from _counting(session)
     yield from _context(session)
+    yield from _branches(session)
     yield from _turns(session)
     yield from _tool_results(session)
 
 
 def _counting(session: Session) -> Iterator[str]:
-    seqs = list(session.messages.order_by("seq").values_list("seq", flat=True))
-    if seqs and seqs[-1] > session.last_seq:
-        yield f"message {seqs[-1]} lies beyond last_seq {session.last_seq}"
-    if len(seqs) != session.message_count:
-        yield f"message_count says {session.message_count}, there are {len(seqs)}"
+    last = session.messages.aggregate(last=Max("seq"))["last"] or 0
+    if last > session.last_seq:
+        yield f"message {last} lies beyond last_seq {session.last_seq}"
+    current = session.messages.current().count()
+    if current != session.message_count:
+        yield f"message_count says {session.message_count}, there are {current}"
     newest = session.events.aggregate(newest=Max("seq"))["newest"] or 0
     if newest > session.last_event_seq:
         yield f"event {newest} lies beyond last_event_seq {session.last_event_seq}"
@@ -37,6 +40,8 @@ def _context(session: Session) -> Iterator[str]:
         yield f"context_version is {session.context_version}, the newest revision {revision.version if revision else 0}"
     elif revision and (revision.summary, revision.boundary_seq) != (session.compacted_summary, session.compact_boundary_seq):
         yield f"the context differs from its revision {revision.version}"
+    elif revision and revision.stale:
+        yield f"the context in force, {revision.version}, speaks of messages that were changed since"
     if session.compact_boundary_seq is not None:
         first = session.messages.filter(seq=session.compact_boundary_seq).first()
         if first is None:
@@ -45,7 +50,28 @@ def _context(session: Session) -> Iterator[str]:
             yield f"the boundary {session.compact_boundary_seq} parts a tool result from its call"
 
 
+def _branches(session: Session) -> Iterator[str]:
+    """What was superseded together follows one earlier message; what is current follows from `seq` alone."""
+    superseded = session.messages.exclude(branch=None).order_by()
+    branches = superseded.values("branch").annotate(first=Min("seq"), after=Min("branch_after"), until=Max("branch_after"))
+    for branch in branches:
+        if branch["after"] is None or branch["after"] != branch["until"]:
+            yield f"the branch of message {branch['first']} follows no one message"
+        elif branch["after"] >= branch["first"]:
+            yield f"the branch of message {branch['first']} follows a later one, {branch['after']}"
+    current = session.messages.current()
+    for seq in current.exclude(branch_after=None).values_list("seq", flat=True):
+        yield f"message {seq} is current and has a place in a branch"
+    for seq in current.filter(replaces__isnull=False, replaces__branch=None).values_list("seq", flat=True):
+        yield f"message {seq} and the one it replaces are both current"
+
+
 def _turns(session: Session) -> Iterator[str]:
+    if session.turns.filter(status__in=Turn.OPEN).count() > 1:
+        yield "more than one turn is running or waiting"
+    for turn in session.turns.filter(status=Turn.Status.WAITING):
+        if not client_tools.pending(turn):
+            yield f"turn {turn.pk} waits for nothing"
     late = session.turns.filter(status=Turn.Status.RUNNING, lease_until__lt=timezone.now() - GRACE)
     yield from (f"turn {turn.pk} is running without a process" for turn in late)
     orphans = session.messages.filter(status=Message.Status.STREAMING).exclude(turn__status=Turn.Status.RUNNING)

@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
 import time_machine
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.db import connections
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
+from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.scripted import Reply, ScriptedModel
 
@@ -40,6 +43,20 @@ def test_more_turns_a_minute_than_allowed_are_429_until_the_minute_is_over(
         Session.objects.update(owner=User.objects.get(username="alice"))
         clock.shift(41)
         assert api.post(messages, {"content": "Hi"}).status_code == 201
+
+
+def test_turns_begun_at_once_are_all_counted(api: APIClient, messages: str, user: User, model: AiModel, settings: object) -> None:
+    settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 4}  # type: ignore[attr-defined]
+    others = [Session.objects.create(owner=user, model=model).pk for _ in range(8)]
+
+    def begin(session: object) -> int:
+        try:
+            return int(api.post(f"/api/v1/sessions/{session}/messages", {"content": "Hi"}).status_code)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(begin, others)) == [201] * 4 + [429] * 4
 
 
 def test_sixty_turns_a_minute_are_allowed_by_default(settings: object) -> None:

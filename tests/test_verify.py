@@ -1,14 +1,18 @@
 """`chatcore verify` finds what should never be."""
 
 from io import StringIO
+from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from chatcore import context
-from chatcore.models import Message, Session
+from chatcore.models import Message, Session, Turn
 
 pytestmark = pytest.mark.django_db
+BRANCH = UUID(int=1)
 
 
 def verify(*sessions: Session) -> tuple[int, str]:
@@ -54,6 +58,36 @@ def test_damage_is_named_and_ends_with_1(session: Session, damage: dict[str, obj
     code, said = verify()
     assert code == 1
     assert sentence in said
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        ({"branch": BRANCH}, "the branch of message 2 follows no one message"),
+        ({"branch": BRANCH, "branch_after": 2}, "the branch of message 2 follows a later one, 2"),
+        ({"branch_after": 1}, "message 2 is current and has a place in a branch"),
+        ({"replaces": 1}, "message 2 and the one it replaces are both current"),
+    ],
+)
+def test_a_version_in_disorder_is_found(session: Session, damage: dict[str, Any], sentence: str) -> None:
+    first = filled(session).messages.get(seq=1)
+    damage = {name: first if name == "replaces" else value for name, value in damage.items()}
+    session.messages.filter(seq=2).update(**damage)
+    assert sentence in verify(session)[1]
+
+
+def test_a_context_that_speaks_of_changed_messages_is_found(session: Session) -> None:
+    context.install(filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction")
+    session.revisions.update(stale=True)
+    assert "the context in force, 1, speaks of messages that were changed since" in verify(session)[1]
+
+
+def test_a_turn_that_waits_for_nothing_is_found(session: Session) -> None:
+    for _ in range(2):
+        Turn.objects.create(session=session, status=Turn.Status.WAITING, lease_until=timezone.now())
+    said = verify(session)[1]
+    assert "waits for nothing" in said
+    assert "more than one turn is running or waiting" in said
 
 
 def test_a_message_streaming_in_no_turn_is_found(session: Session) -> None:

@@ -3,6 +3,8 @@
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import transaction
 from rest_framework.throttling import UserRateThrottle
 
 from chatcore.api.problems import Problem
@@ -27,6 +29,9 @@ class TurnRate(UserRateThrottle):
 def count_turn(request: Any) -> None:
     """Note that the user starts a turn now. Raises the 429 problem, with the seconds to wait, when there were too many."""
     rate = TurnRate()
-    if not rate.allow_request(request, None):  # type: ignore[arg-type]
+    with transaction.atomic():  # one after the other for each user: the cache itself would lose counts to one another
+        get_user_model().objects.select_for_update(no_key=True).get(pk=request.user.pk)
+        allowed = rate.allow_request(request, None)  # type: ignore[arg-type]
+    if not allowed:
         detail = f"No more than {settings.CHATCORE['TURNS_PER_MINUTE']} turns a minute."
         raise Problem(429, "too_many_turns", detail, retry_after=rate.wait() or 1)
