@@ -91,9 +91,9 @@ def _read(turn_id: UUID) -> Turn:
 async def _converse(turn: Turn) -> None:
     """Ask until there is an answer that calls no tools, or until calls wait for the client."""
     session = turn.session
-    offered = client_tools.offered(session, turn) if session.model and session.model.supports_tools else []
+    able = bool(session.model and session.model.supports_tools)
     for round_ in range(await in_thread(client_tools.rounds, turn), MAX_TOOL_ROUNDS):
-        answer = await _answer(turn, offered)
+        answer = await _answer(turn, await in_thread(client_tools.offered, session, turn) if able else [])
         if not answer.tool_calls:
             return
         theirs = await _run_tools(turn, answer)

@@ -47,7 +47,7 @@ async def _measured(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any]
 
 
 async def _live(receive: Any, send: Any) -> None:
-    from chatcore import events, providers, turns, webhooks
+    from chatcore import events, files, providers, turns, webhooks
     from chatcore.generator import generator
     from chatcore.threads import in_thread
 
@@ -58,6 +58,7 @@ async def _live(receive: Any, send: Any) -> None:
             threading.Thread(target=providers.warm_up, name="warm-up", daemon=True).start()
             generator.every(PRUNE_SECONDS, lambda: in_thread(events.prune))
             generator.every(PRUNE_SECONDS, lambda: in_thread(webhooks.prune))
+            generator.every(PRUNE_SECONDS, lambda: in_thread(files.prune))
             generator.every(webhooks.POLL_SECONDS, webhooks.deliver_due)
             await send({"type": "lifespan.startup.complete"})
         else:

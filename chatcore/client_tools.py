@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chatcore import events, tools
+from chatcore import events, tool_output, tools
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Tool, ToolCall
 from chatcore.recorder import created, next_message
@@ -47,7 +47,7 @@ def check(session: Session, given: Sequence[Mapping[str, Any]]) -> list[dict[str
         raise ToolsRefused("tools", "The language model calls no tools.")
     if len(given) > MAX_TOOLS:
         raise ToolsRefused("tools", f"At most {MAX_TOOLS} tools.")
-    taken = {tool.name for tool in tools.definitions(session.tools)}
+    taken = {tool.name for tool in tools.definitions(session.tools, outputs_kept=True)}
     kept = []
     for index, tool in enumerate(given):
         name, parameters = tool["name"], {"type": "object", "properties": {}} | dict(tool.get("parameters") or {})
@@ -64,7 +64,7 @@ def check(session: Session, given: Sequence[Mapping[str, Any]]) -> list[dict[str
 
 def offered(session: Session, turn: Turn) -> list[Tool]:
     """What the model is told of in this turn: the built-in tools of the session, then the client's."""
-    built_in = tools.definitions(session.tools)
+    built_in = tools.offered_to(session)
     taken = {tool.name for tool in built_in}
     return built_in + [Tool(**tool) for tool in turn.tools if tool["name"] not in taken]
 
@@ -118,8 +118,10 @@ def taken(turn: Turn, results: Collection[Result]) -> bool:
 
 def store_result(turn: Turn, call: ToolCall, content: str, *, is_error: bool) -> Message:
     """Store what a call came to and say so, inside a transaction that holds the turn."""
-    said = {"role": Message.Role.TOOL, "content": content, "is_error": is_error}
+    output = tool_output.of(turn.session, call.name, content)
+    said = {"role": Message.Role.TOOL, "is_error": is_error, **output.fields}
     message = next_message(turn.session_id, turn, **said, tool_call_id=call.id, tool_name=call.name)
+    output.keep(message)
     done = {"message": message.pk, "id": call.id, "name": call.name, "is_error": is_error}
     events.append(turn.session_id, ("message.created", created(message)), ("tool_call.completed", done))
     return message
@@ -135,6 +137,5 @@ def _results(turn: Turn, asking: Message) -> dict[str, Message]:
 
 
 def _same(stored: Message, given: Result) -> bool:
-    again = Message(role=Message.Role.TOOL, content=given.content)
-    again.prepare_to_store()
-    return (stored.content, stored.is_error) == (again.content, given.is_error)
+    again = tool_output.of(stored.session, stored.tool_name, given.content)
+    return (stored.content, stored.is_error) == (again.shown(stored.seq), given.is_error)

@@ -34,12 +34,20 @@ class Output:
     fields: dict[str, Any]
     whole: str | None = None
 
+    def shown(self, seq: int) -> str:
+        """What the message of this number comes to hold."""
+        content: str = self.fields["content"]
+        if self.whole is None:
+            return content
+        kept, total = len(_beginning(self.whole)), len(self.whole)
+        note = KEPT if kept == total else PARTLY_KEPT
+        return content + note.format(tool=read_tool_output.TOOL.name, seq=seq, kept=kept, total=total)
+
     def keep(self, message: Message) -> None:
         """Store the whole beside the stored message, and tell the model in the message how to read it."""
         if self.whole is None:
             return
         text = _beginning(self.whole)
-        note = KEPT if len(text) == len(self.whole) else PARTLY_KEPT
         Attachment.objects.create(
             session_id=message.session_id,
             message=message,
@@ -51,7 +59,7 @@ class Output:
             text=text,
             token_estimate=estimate_tokens(len(text)),
         )
-        message.content += note.format(tool=read_tool_output.TOOL.name, seq=message.seq, kept=len(text), total=len(self.whole))
+        message.content = self.shown(message.seq)
         message.tool_result_limit = _limit(message.content)
         message.save(update_fields=["content", "tool_result_limit", "token_estimate"])
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import close_old_connections, transaction
 from django.utils import timezone
 
-from chatcore import client_tools, endings, events, versions
+from chatcore import client_tools, endings, events, files, versions
 from chatcore.answering import generate
 from chatcore.endings import recover, start_recovering
 from chatcore.generator import generator
@@ -51,6 +51,7 @@ def start(
     session: Session,
     *,
     content: str,
+    attachments: Sequence[UUID] = (),
     tools: Sequence[Mapping[str, Any]] = (),
     replaces: Message | None = None,
     idempotency_key: str | None = None,
@@ -58,9 +59,10 @@ def start(
 ) -> Turn:
     """Commit the user's message and start answering it, detached from the caller.
 
-    `tools` are offered beside the built-in ones and run by the client. With `replaces`, it is another version of that user's message,
-    which is superseded with all that followed. The same idempotency key gives the turn it gave before. Raises TurnRunning,
-    IdempotencyConflict, NoModel, versions.Superseded, client_tools.ToolsRefused; then nothing is stored.
+    `attachments` were uploaded to the session before. `tools` are offered beside the built-in ones and run by the client. With
+    `replaces`, it is another version of that user's message, which is superseded with all that followed; its files come along. The same
+    idempotency key gives the turn it gave before. Raises TurnRunning, IdempotencyConflict, NoModel, versions.Superseded,
+    client_tools.ToolsRefused, files.Unavailable; then nothing is stored.
     """
     recover(session.pk)  # before the session is locked: whoever writes for a turn locks that first
     with transaction.atomic():
@@ -75,6 +77,9 @@ def start(
             versions.supersede(now, since=versions.current(now, replaces))
         turn = _new_turn(now, idempotency_key=idempotency_key, payload_hash=payload_hash, tools=offered)
         turn.question = next_message(now.pk, turn, role=Message.Role.USER, content=content, replaces=replaces)
+        files.bind(turn.question, attachments)
+        if replaces:
+            files.carry_over(replaces, turn.question)
         touched: dict[str, Any] = {"updated_at": timezone.now()}
         if not now.title:
             touched["title"] = _title(turn.question.content)

@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore import client_tools, turns, versions
+from chatcore import client_tools, files, turns, versions
 from chatcore.api import streams
 from chatcore.api.problems import Invalid, Problem
 from chatcore.api.serializers import AnswerSerializer, StartedTurnSerializer
@@ -88,6 +88,8 @@ def refusals() -> Iterator[None]:
         raise Problem(409, "superseded", str(superseded)) from None
     except versions.NothingToAnswer as nothing:
         raise Problem(409, "nothing_to_answer", str(nothing)) from None
+    except files.Unavailable as missing:
+        raise Invalid(f"attachments[{missing.position}]", str(missing)) from None
     except (client_tools.ToolsRefused, client_tools.ResultRefused) as wrong:
         raise Invalid(wrong.field, wrong.detail) from None
 

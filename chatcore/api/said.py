@@ -5,8 +5,9 @@ from typing import Any
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
-from chatcore import client_tools
+from chatcore import client_tools, files
 from chatcore.api import limits
+from chatcore.api.attachments import AttachedField
 from chatcore.api.fields import Flag, Object, Strict, Text
 from chatcore.api.serializers import ModelName
 
@@ -25,6 +26,7 @@ class NewMessageSerializer(Strict):
     """What a user says."""
 
     content = Text(max_bytes=limits.MESSAGE_BYTES)
+    attachments = serializers.ListField(child=AttachedField(), required=False, max_length=files.MAX_FILES)
     tools = serializers.ListField(child=ToolDefinitionSerializer(), required=False, max_length=client_tools.MAX_TOOLS)
     stream = Flag(required=False, help_text=STREAM)
 

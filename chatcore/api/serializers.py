@@ -107,7 +107,7 @@ class AttachmentSerializer(serializers.ModelSerializer[Attachment]):
 
     class Meta:
         model = Attachment
-        fields = ("id", "name", "media_type", "size")
+        fields = ("id", "name", "media_type", "size", "kind")
         read_only_fields = fields
 
 

@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 from chatcore import client_tools, turns
 from chatcore.api import limits
 from chatcore.api.answers import NEW_TURN, PARAMETERS, PREFER, RESPONSES, keyed, refusals, respond
+from chatcore.api.attachments import taken_in
 from chatcore.api.said import NewMessageSerializer, ToolResultsSerializer
 from chatcore.api.serializers import CancelledSerializer
 from chatcore.api.sessions import owned
@@ -26,8 +27,9 @@ def post_message(request: Request, session_id: UUID) -> Response | StreamingHttp
     said = fields.validated_data
     key = keyed(request, "send", said)
     limits.count_turn(request)
+    attached = taken_in(session, said.get("attachments", ()))
     with refusals():
-        turn = turns.start(session, content=said["content"], tools=said.get("tools", ()), **key)
+        turn = turns.start(session, content=said["content"], attachments=attached, tools=said.get("tools", ()), **key)
     return respond(request, turn, stream=said.get("stream", False))
 
 

@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 
-from chatcore.api import context, messages, registry, search, sessions, streams, tokens, turns, versions, webhooks
+from chatcore.api import attachments, context, messages, registry, search, sessions, streams, tokens, turns, versions, webhooks
 from chatcore.api.nowhere import NothingHere
 
 ROUTES = {
@@ -12,11 +12,13 @@ ROUTES = {
     "v1/sessions/<uuid:session_id>/messages": messages.Messages,
     "v1/sessions/<uuid:session_id>/messages/import": messages.Import,
     "v1/sessions/<uuid:session_id>/tool_results": turns.ToolResults,
+    "v1/sessions/<uuid:session_id>/attachments": attachments.Attachments,
     "v1/sessions/<uuid:session_id>/cancel": turns.Cancel,
     "v1/sessions/<uuid:session_id>/events": streams.Events,
     "v1/sessions/<uuid:session_id>/context/preview": context.Preview,
     "v1/sessions/<uuid:session_id>/summary": context.Summary,
     "v1/sessions/<uuid:session_id>/search": search.SearchSession,
+    "v1/attachments/<uuid:attachment_id>": attachments.OneAttachment,
     "v1/messages/<int:message_id>": versions.OneMessage,
     "v1/messages/<int:message_id>/regenerate": versions.Regenerate,
     "v1/messages/<int:message_id>/restore": versions.Restore,

@@ -1,6 +1,6 @@
 """Files that come with messages: taken in, bound to what the user says, shown to the model, forgotten when never sent."""
 
-from chatcore.files.intake import MAX_BYTES, MAX_FILES, NotTaken, TooManyWaiting, Unavailable, bind, prune, store
+from chatcore.files.intake import MAX_BYTES, MAX_FILES, NotTaken, TooManyWaiting, Unavailable, bind, carry_over, prune, store
 from chatcore.files.shown import Attached, attached, reworded
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Unavailable",
     "attached",
     "bind",
+    "carry_over",
     "prune",
     "reworded",
     "store",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.utils import timezone
@@ -60,6 +60,13 @@ def bind(message: Message, attachments: Sequence[UUID]) -> None:
         free = Attachment.objects.filter(pk=attachment, session=message.session_id, message=None, kind=Attachment.Kind.FILE)
         if not free.update(message=message, created_at=timezone.now()):  # in the order they were given
             raise Unavailable(position)
+
+
+def carry_over(before: Message, message: Message) -> None:
+    """Give a message the files of the one of which it is another version; both keep theirs."""
+    for attachment in before.attachments.filter(kind=Attachment.Kind.FILE):
+        attachment.pk, attachment.message, attachment.created_at = uuid4(), message, timezone.now()
+        attachment.save(force_insert=True)
 
 
 def prune() -> int:

@@ -1,0 +1,201 @@
+"""Files of a session: sent up before a message names them, or inside it; fetched; taken back."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import IO, Any
+from uuid import UUID
+
+from django.core.files.base import ContentFile
+from django.core.files.uploadhandler import FileUploadHandler
+from django.http import HttpResponse
+from django.http.multipartparser import MultiPartParser, MultiPartParserError
+from django.shortcuts import get_object_or_404
+from django.utils.http import content_disposition_header
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from rest_framework import exceptions, serializers
+from rest_framework.parsers import BaseParser, DataAndFiles
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chatcore import files
+from chatcore.api import limits
+from chatcore.api.fields import Strict, Text
+from chatcore.api.problems import Invalid, Problem, TooLarge
+from chatcore.api.serializers import AttachmentSerializer
+from chatcore.api.sessions import owned
+from chatcore.models import Attachment, Session
+
+OVERHEAD = 64 * limits.KB  # what a form adds to its file
+# A file is never a page of ours, whatever a browser takes it for.
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cache-Control": "private, no-store",
+}
+TOO_LARGE = f"A file has at most {files.MAX_BYTES // (limits.KB * limits.KB)} MB."
+
+
+class _Held(FileUploadHandler):
+    """Keeps a file in memory, up to the limit: neither it nor its name reaches the disk from here."""
+
+    def new_file(self, *args: Any, **kwargs: Any) -> None:
+        super().new_file(*args, **kwargs)
+        self.data = bytearray()
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        self.data += raw_data
+        if len(self.data) > files.MAX_BYTES:
+            raise TooLarge(TOO_LARGE)
+
+    def file_complete(self, file_size: int) -> Any:
+        return ContentFile(bytes(self.data), name=self.file_name)
+
+
+class FormBody(BaseParser):
+    """A multipart form, for the one address that takes files."""
+
+    media_type = "multipart/form-data"
+
+    def parse(self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None) -> DataAndFiles:
+        """Raises 413 before the body is read when it says how long it is, or as soon as a file is too long."""
+        request = parser_context["request"]
+        if int(request.META.get("CONTENT_LENGTH") or 0) > files.MAX_BYTES + OVERHEAD:
+            raise TooLarge(TOO_LARGE)
+        try:
+            body: Any = stream
+            return DataAndFiles(*MultiPartParser(request.META | {"CONTENT_TYPE": media_type}, body, [_Held(request)], "utf-8").parse())
+        except MultiPartParserError as error:
+            raise exceptions.ParseError(f"The form cannot be read: {error}") from None
+
+
+class UploadSerializer(serializers.Serializer[Any]):
+    """One file. Its bytes say what it is: a text, a PDF file, or an image (PNG, JPEG, GIF, WebP)."""
+
+    file = serializers.FileField()
+
+
+class InlineFileSerializer(Strict):
+    """A file inside a message; its bytes say what it is, whatever `media_type` says."""
+
+    name = Text(max_length=255)
+    media_type = Text(max_length=100, required=False)
+    data = Text(help_text="In base64.")  # type: ignore[assignment]  # the framework keeps fields apart from its own attributes
+
+    def validate_data(self, data: str) -> bytes:
+        """The bytes."""
+        try:
+            return base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            raise serializers.ValidationError("This is not base64.") from None
+
+
+_INLINE = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": 255},
+        "media_type": {"type": "string", "minLength": 1, "maxLength": 100},
+        "data": {"type": "string", "minLength": 1, "contentEncoding": "base64"},
+    },
+    "required": ["name", "data"],
+    "additionalProperties": False,
+}
+
+
+@extend_schema_field({"oneOf": [{"type": "string", "format": "uuid"}, _INLINE]})
+class AttachedField(serializers.Field):
+    """The id of a file that was sent up before, or a file."""
+
+    default_error_messages = {"invalid": "The id of a file, or an object with name and data."}
+
+    def to_internal_value(self, data: Any) -> Any:
+        """A UUID, or what InlineFileSerializer makes of an object."""
+        if isinstance(data, dict):
+            inline = InlineFileSerializer(data=data)
+            inline.is_valid(raise_exception=True)
+            return inline.validated_data
+        if not isinstance(data, str):
+            self.fail("invalid")
+        try:
+            return UUID(data)
+        except ValueError:
+            self.fail("invalid")
+
+
+class Attachments(APIView):
+    """A session's files that were not sent yet."""
+
+    parser_classes = (FormBody,)
+
+    @extend_schema(
+        operation_id="upload_attachment",
+        request={"multipart/form-data": UploadSerializer},
+        responses={201: AttachmentSerializer, 409: OpenApiResponse(description="Too many files wait to be sent.")},
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Send a file up, to be named in a message within a day."""
+        session = owned(request, session_id)
+        name, data = _one_file(request)
+        stored = _stored(session, "file", name, data)
+        headers = {"Location": f"{request.path.partition('/v1/')[0]}/v1/attachments/{stored.pk}"}
+        return Response(AttachmentSerializer(stored).data, status=201, headers=headers)
+
+
+class OneAttachment(APIView):
+    """One file."""
+
+    @extend_schema(operation_id="download_attachment", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    def get(self, request: Request, attachment_id: UUID) -> HttpResponse:
+        """The bytes, as a download."""
+        found = _mine(request, attachment_id)
+        disposition = content_disposition_header(True, found.name) or "attachment"
+        data = bytes(found.data) or found.text.encode()
+        return HttpResponse(data, content_type=found.media_type, headers=HEADERS | {"Content-Disposition": disposition})
+
+    @extend_schema(
+        operation_id="delete_attachment",
+        responses={204: None, 409: OpenApiResponse(description="It was sent, and is a part of its message.")},
+    )
+    def delete(self, request: Request, attachment_id: UUID) -> Response:
+        """Take back a file that was not sent."""
+        found = _mine(request, attachment_id)
+        if not Attachment.objects.filter(pk=found.pk, message=None).delete()[0]:
+            raise Problem(409, "attachment_sent", "The file was sent; it goes with its message.")
+        return Response(status=204)
+
+
+def taken_in(session: Session, given: Sequence[Any]) -> list[UUID]:
+    """The ids of what a message names or brings, in its order; what it brings is stored. Raises 413, and 400 that names the file."""
+    sizes = [len(item["data"]) for item in given if isinstance(item, dict)]
+    if any(size > files.MAX_BYTES for size in sizes):
+        raise TooLarge(TOO_LARGE)
+    return [
+        _stored(session, f"attachments[{place}].data", item["name"], item["data"], waits=False).pk if isinstance(item, dict) else item
+        for place, item in enumerate(given)
+    ]
+
+
+def _one_file(request: Request) -> tuple[str, bytes]:
+    body = request.data
+    for name in body:
+        if name not in ("file", "csrfmiddlewaretoken"):
+            raise Invalid(name, "There is no such field.")
+    found = request.FILES.getlist("file")
+    if len(found) != 1:
+        raise Invalid("file", "Exactly one file.")
+    return found[0].name or "", found[0].read()
+
+
+def _stored(session: Session, field: str, name: str, data: bytes, *, waits: bool = True) -> Attachment:
+    try:
+        return files.store(session, name=name, data=data, waits=waits)
+    except files.NotTaken as wrong:
+        raise Invalid(field, str(wrong)) from None
+    except files.TooManyWaiting as many:
+        raise Problem(409, "too_many_files_wait", str(many)) from None
+
+
+def _mine(request: Request, attachment_id: UUID) -> Attachment:
+    return get_object_or_404(Attachment, pk=attachment_id, session__in=Session.objects.owned_by(request.user))
