@@ -33,6 +33,55 @@ async def test_it_sends_alternating_roles_with_tool_results_in_the_users_message
     assert (sent["system"], sent["tools"][0]["input_schema"]) == ("Be brief.", {"type": "object"})
 
 
+async def test_a_second_system_text_is_a_second_block(scripted: ScriptedModel) -> None:
+    await listen(connection_to(scripted, "anthropic"), saying(system="Be brief.", preface="They met."))
+    await listen(connection_to(scripted, "anthropic"), saying(system=" ", preface="They met."))
+    assert scripted.requests[0].json["system"] == [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "They met."}]
+    assert scripted.requests[1].json["system"] == [{"type": "text", "text": "They met."}]
+
+
+async def test_what_is_said_aside_stands_in_a_message_of_the_users(scripted: ScriptedModel) -> None:
+    aside = ChatMessage(role="user", content="Before: they met.", aside=True)
+    answer = ChatMessage(role="assistant", content="Yes.", tool_calls=(call("look", {}, id="a"),))
+    result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
+    await listen(connection_to(scripted, "anthropic"), saying(aside, answer, result, aside, ChatMessage(role="user", content="Go on.")))
+    sent = scripted.requests[0].json["messages"]
+    assert [(message["role"], [block["type"] for block in message["content"]]) for message in sent] == [
+        ("user", ["text"]),
+        ("assistant", ["text", "tool_use"]),
+        ("user", ["tool_result", "text", "text"]),
+    ]
+
+
+async def test_images_and_those_of_tool_results_are_sent_as_base64(scripted: ScriptedModel) -> None:
+    picture = Image(media_type="image/png", data=b"png")
+    request = saying(
+        ChatMessage(role="user", images=(picture,)),
+        ChatMessage(role="assistant", tool_calls=(call("look", {}, id="a"),)),
+        ChatMessage(role="tool", content="A cat.", tool_call_id="a", images=(picture,)),
+    )
+    await listen(connection_to(scripted, "anthropic"), request)
+    sent = scripted.requests[0].json["messages"]
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "cG5n"}}
+    assert sent[0]["content"] == [image]
+    assert sent[2]["content"][0]["content"] == [{"type": "text", "text": "A cat."}, image]
+
+
+async def test_ids_that_a_model_used_again_are_told_apart(scripted: ScriptedModel) -> None:
+    history: list[ChatMessage] = []
+    for result in ("one", "two"):
+        history += [
+            ChatMessage(role="user", content="Look."),
+            ChatMessage(role="assistant", tool_calls=(call("look", {}, id="call:0"),)),
+            ChatMessage(role="tool", content=result, tool_call_id="call:0"),
+        ]
+    await listen(connection_to(scripted, "anthropic"), saying(*history))
+    blocks = [block for message in scripted.requests[0].json["messages"] for block in message["content"]]
+    asked = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    answered = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+    assert asked == answered == ["call_0", "call_0_2"]
+
+
 async def test_it_never_sends_an_empty_message(scripted: ScriptedModel) -> None:
     silent = [ChatMessage(role="user", content="  \n"), ChatMessage(role="assistant"), ChatMessage(role="user", content="Hi")]
     await listen(connection_to(scripted, "anthropic"), saying(*silent, system=" "))

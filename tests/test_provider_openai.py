@@ -38,6 +38,42 @@ async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) 
     assert sent["stream_options"] == {"include_usage": True}
 
 
+async def test_a_second_system_text_is_a_second_system_message(scripted: ScriptedModel) -> None:
+    await listen(connection_to(scripted, "openai"), saying(system="Be brief.", preface="They met."))
+    await listen(connection_to(scripted, "openai"), saying(system=" ", preface="They met."))
+    both, alone = ([m["content"] for m in request.json["messages"] if m["role"] == "system"] for request in scripted.requests)
+    assert (both, alone) == (["Be brief.", "They met."], ["They met."])
+
+
+async def test_what_is_said_aside_joins_the_users_words_beside_it(scripted: ScriptedModel) -> None:
+    aside, picture = ChatMessage(role="user", content="Before: they met.", aside=True), Image(media_type="image/png", data=b"png")
+    user = ChatMessage(role="user", content="Go on.", images=(picture,))
+    answer = ChatMessage(role="assistant", content="Yes.")
+    await listen(connection_to(scripted, "openai"), saying(aside, user, user, answer, aside, answer))
+    sent = scripted.requests[0].json["messages"]
+    assert [message["role"] for message in sent] == ["user", "user", "assistant", "user", "assistant"]
+    assert sent[0]["content"][0] == {"type": "text", "text": "Before: they met.\n\nGo on."}
+    assert sent[0]["content"][1]["type"] == "image_url"
+    assert sent[1]["content"][0]["text"] == "Go on."
+    assert sent[3]["content"] == "Before: they met."
+
+
+async def test_images_of_tool_results_follow_them_since_these_hold_text_alone(scripted: ScriptedModel) -> None:
+    picture = Image(media_type="image/png", data=b"png")
+    request = saying(
+        ChatMessage(role="user", content="Look."),
+        ChatMessage(role="assistant", tool_calls=(call("look", {}, id="a"), call("look", {}, id="b"))),
+        ChatMessage(role="tool", content="A cat.", tool_call_id="a", images=(picture,)),
+        ChatMessage(role="tool", content="A dog.", tool_call_id="b", images=(picture,)),
+        ChatMessage(role="assistant", content="A cat and a dog."),
+    )
+    await listen(connection_to(scripted, "openai"), request)
+    sent = scripted.requests[0].json["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool", "tool", "user", "assistant"]
+    assert [message["content"] for message in sent[2:4]] == ["A cat.", "A dog."]
+    assert [part["type"] for part in sent[4]["content"]] == ["text", "image_url", "image_url"]
+
+
 async def test_broken_arguments_go_back_as_an_object_so_that_no_template_fails_on_them(scripted: ScriptedModel) -> None:
     calls = (call("look", '{"at": "it"}', id="a"), call("look", "{broken", id="b"), call("look", r'{"at": "\ud83d"}', id="c"))
     await listen(connection_to(scripted, "openai"), saying(ChatMessage(role="assistant", tool_calls=calls)))

@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, Literal
 
 from chatcore.providers.base import ChatMessage, Finished, Part, ReasoningDelta, Request, TextDelta, ToolCall, Usage
@@ -29,8 +30,9 @@ def system(request: Request) -> str | list[dict[str, Any]]:
 def messages(request: Request) -> list[dict[str, Any]]:
     """The messages with alternating roles, the user's first, as the protocol wants them; those that say nothing are left out."""
     merged: list[dict[str, Any]] = []
+    ids = _Ids()
     for message in request.messages:
-        role, blocks = "assistant" if message.role == "assistant" else "user", _blocks(message, request.model)
+        role, blocks = "assistant" if message.role == "assistant" else "user", _blocks(message, request.model, ids)
         if blocks and merged and merged[-1]["role"] == role:
             merged[-1]["content"] += blocks
         elif blocks:
@@ -131,20 +133,42 @@ def _call(block: dict[str, Any]) -> ToolCall:
     return ToolCall(id=block["id"], name=block["name"], arguments=mended(block["arguments"]) or "{}")
 
 
-def _blocks(message: ChatMessage, model: str) -> list[dict[str, Any]]:
+class _Ids:
+    """The ids of calls as the protocol takes them: without characters that another provider's may have, and each once in a request."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def of_call(self, call_id: str) -> str:
+        """A new id, which the results of this name have from now on."""
+        plain = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
+        free = (f"{plain}_{number}" if number > 1 else plain for number in count(1))
+        self._given[call_id] = given = next(name for name in free if name not in self._taken)
+        self._taken.add(given)
+        return given
+
+    def of_result(self, call_id: str) -> str:
+        """The id of the newest call of this name."""
+        return self._given.get(call_id) or self.of_call(call_id)
+
+
+def _blocks(message: ChatMessage, model: str, ids: _Ids) -> list[dict[str, Any]]:
     """A message as content blocks; empty when it says nothing, since the protocol refuses empty text."""
     if message.role == "tool":
-        return [_result(message)]
+        return [_result(message, ids)]
     blocks = [_image(image.media_type, image.data) for image in message.images]
     if message.content.strip():
         blocks.append({"type": "text", "text": message.content})
-    blocks += [{"type": "tool_use", "id": _id(call.id), "name": call.name, "input": call.as_object()} for call in message.tool_calls]
+    blocks += [
+        {"type": "tool_use", "id": ids.of_call(call.id), "name": call.name, "input": call.as_object()} for call in message.tool_calls
+    ]
     kept = message.provider_data.get("anthropic", {})
     return [*kept["thinking"], *blocks] if blocks and kept.get("model") == model else blocks
 
 
-def _result(message: ChatMessage) -> dict[str, Any]:
-    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": _id(message.tool_call_id)}
+def _result(message: ChatMessage, ids: _Ids) -> dict[str, Any]:
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of_result(message.tool_call_id)}
     text = [{"type": "text", "text": message.content}] if message.content.strip() else []
     if message.images:
         result["content"] = [*text, *(_image(image.media_type, image.data) for image in message.images)]
@@ -155,8 +179,3 @@ def _result(message: ChatMessage) -> dict[str, Any]:
 
 def _image(media_type: str, data: bytes) -> dict[str, Any]:
     return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode()}}
-
-
-def _id(call_id: str) -> str:
-    """Ids that another provider gave may have characters that this protocol refuses."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
