@@ -1,8 +1,10 @@
 """The fallback: a request made to fit by leaving out its oldest messages, while what is stored stays as it is."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 
-from compaction.core.tool_pairs import groups
+from compaction.core.sliding import slide_to
+from compaction.core.tool_pairs import groups, safe_cuts
 from compaction.core.transcript import Entry
 
 
@@ -26,3 +28,35 @@ def drop_oldest(entries: Sequence[Entry], *, limit_tokens: int, overhead: int = 
             dropped.add(index)
             total -= sum(entry.tokens for entry in piece) * scale
     return tuple(entry for index, piece in enumerate(pieces) if index not in dropped for entry in piece)
+
+
+def slide(
+    entries: Sequence[Entry], *, limit_tokens: int, first: int, fraction: float, overhead: int = 0, scale: float = 1.0
+) -> tuple[Entry, ...]:
+    """The entries without a share of the oldest after the `first` ones, time and again until the rest fits (NeuroLink, Stage 4).
+
+    Calls go with their results; pinned messages, the newest user message and the newest message stay. Numbers are `drop_oldest`'s. What
+    does not fit comes back as small as it gets, and the caller decides.
+    """
+    cuts, stays, total = safe_cuts(entries), _staying(entries, first), sum(entry.tokens for entry in entries)
+    less = list(accumulate((0 if entry.seq in stays else entry.tokens for entry in entries), initial=0))
+    place = slide_to(
+        cuts,
+        start=next((index for index, entry in enumerate(entries) if entry.seq not in stays), len(entries)),
+        stop=cuts[-1] if cuts else 0,
+        length=len(entries),
+        fraction=fraction,
+        fits=lambda place: (total - less[place]) * scale + overhead <= limit_tokens,
+    )
+    return tuple(entry for index, entry in enumerate(entries) if index >= place or entry.seq in stays)
+
+
+def _staying(entries: Sequence[Entry], first: int) -> frozenset[int]:
+    """The seqs of the first messages, of pinned ones and of the newest user message, pairs whole."""
+    found, seen = set[int](), 0
+    asked = max((entry.seq for entry in entries if entry.role == "user"), default=None)
+    for piece in groups(entries):
+        if seen < first or any(entry.pinned or entry.seq == asked for entry in piece):
+            found |= {entry.seq for entry in piece}
+        seen += len(piece)
+    return frozenset(found)

@@ -8,19 +8,28 @@ from compaction.core.estimate import estimated
 from compaction.core.protection import Split, splits
 from compaction.core.sliding import slide_to
 from compaction.core.stages.base import Draft, Work
-from compaction.core.tool_pairs import safe_cuts
+from compaction.core.tool_pairs import groups, safe_cuts
 from compaction.core.transcript import Entry
 
 
 def slide_window(draft: Draft, work: Work) -> Draft:
-    """Moves the boundary and edits nothing; the first messages and pinned ones stay (NeuroLink, Stage 4). Nothing where all fits."""
+    """Moves the boundary and edits nothing. Nothing where all fits; the first messages and pinned ones stay (NeuroLink, Stage 4).
+
+    The newest question stays too, for no summary tells of it.
+    """
     if work.fits(draft.transcript):
         return draft
+    question = _newest_question(draft.transcript.entries)
     for split in splits(draft.transcript, work.limits):
-        slid = _slid(draft, work, split)
+        slid = _slid(draft, work, replace(split, kept=split.kept | question))
         if slid is not draft:
             return slid
     return draft
+
+
+def _newest_question(entries: Sequence[Entry]) -> frozenset[int]:
+    asked = max((entry.seq for entry in entries if entry.role == "user"), default=None)
+    return frozenset(entry.seq for piece in groups(entries) if any(each.seq == asked for each in piece) for entry in piece)
 
 
 def _slid(draft: Draft, work: Work, split: Split) -> Draft:
