@@ -1,14 +1,16 @@
 """How a run ends, and how its start is told: each in one transaction that only the worker holding the run can commit."""
 
 import logging
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
-from compaction import backends, leases
+from compaction import backends, leases, working_state
 from compaction.core.pipeline import Outcome
+from compaction.core.policy import Policy
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun, SessionState, state_of
 from compaction.situation import Situation
@@ -22,39 +24,89 @@ ALMOST_NOTHING = 0.05  # of the threshold; a run that gains less was in vain
 Event = tuple[str, dict[str, Any]]
 
 
-def started(run: CompactionRun, *, messages: int, force: bool) -> None:
-    """Tell that a summary is being written: once a run, however often it is claimed. Raises Lost."""
+def started(run: CompactionRun, *, messages: int, force: bool, targets: int | None = None) -> None:
+    """Tell that context is being compacted: once a run, however often it is claimed, when a summary is begun, or else before the end
+    of a run that did its work without one. `targets`: how many messages are changed, where that is not `messages`. Raises Lost.
+    """
     if run.announced:
         return
+    told = {"run": str(run.pk), "messages_count": messages, "force": force, "targets": messages if targets is None else targets}
     with transaction.atomic():
-        _tell(run, ("compaction.started", {"run": str(run.pk), "messages_count": messages, "force": force}))
+        _tell(run, ("compaction.started", told))
         if not leases.mine(run).filter(announced=False).update(announced=True):
             raise leases.Lost
     run.announced = True
 
 
 def applied(run: CompactionRun, situation: Situation, transcript: Transcript, outcome: Outcome) -> None:
-    """Install the outcome and record it, both or neither. Raises Stale and Lost; then nothing has changed."""
-    with transaction.atomic():
-        version = backends.get().install(run.session_id, transcript, outcome, run=str(run.pk))
-        _close(
-            run,
-            CompactionRun.Status.APPLIED,
-            stages_used=list(outcome.stages_used),
-            tokens_before=outcome.tokens_before,
-            tokens_after=outcome.tokens_after,
-            messages_compacted=outcome.messages_compacted,
-            boundary_before=situation.subject.boundary_seq,
-            boundary_after=outcome.boundary_seq,
-            version_before=transcript.version,
-            version_after=version,
-            summary_before=transcript.summary,
-            summary_after=outcome.summary,
-            edits=[{"seq": edit.seq, "kind": edit.kind, "replacement": edit.replacement} for edit in outcome.edits],
-        )
-        _learn_success(run, situation, outcome)
-        _tell(run, ("compaction.applied", _applied_event(run)))
+    """Install the outcome and record it, all or nothing. Raises Stale and Lost; then nothing has changed.
+
+    Where other stages made room although no summary came, the run says why, and the next automatic one waits as after a failure.
+    """
+    announced = run.announced
+    try:
+        with transaction.atomic():
+            started(run, messages=outcome.messages_compacted, force=run.forced, targets=len(outcome.targets))
+            version = _installed(run, situation, transcript, outcome)
+            _close(
+                run,
+                CompactionRun.Status.APPLIED,
+                reason=outcome.summary_failed,
+                error=outcome.summary_failed,
+                boundary_before=situation.subject.boundary_seq,
+                version_before=transcript.version,
+                version_after=version,
+                summary_before=transcript.summary,
+                summary_after=outcome.summary,
+                state_after=run.state_after,
+                **_record(outcome),
+            )
+            _learn_success(run, situation, outcome)
+            _tell(run, *_applied_events(run, situation, outcome))
+    except BaseException:
+        run.announced = announced
+        raise
     logger.info("compaction run %s applied: %s to %s tokens", run.pk, outcome.tokens_before, outcome.tokens_after)
+
+
+def _installed(run: CompactionRun, situation: Situation, transcript: Transcript, outcome: Outcome) -> int:
+    """What the model sees from now on, and the structured state that goes with it."""
+    working = working_state.restored(run.state_after) if run.state_after else working_state.read(run.session_id)
+    version = backends.get().install(
+        run.session_id,
+        transcript,
+        outcome,
+        run=str(run.pk),
+        background=working_state.background(working, situation.budget),
+        placement=placement(situation.policy, transcript, outcome),
+    )
+    working_state.install(run)
+    return version
+
+
+def placement(policy: Policy, transcript: Transcript, outcome: Outcome) -> dict[str, Any]:
+    """Where the summary stands and between which words. The nudge goes with a summary; that of a failure says that none was written."""
+    nudge = policy.inject.nudge if outcome.summary else ""
+    words = {
+        "place": policy.inject.place,
+        "heading": policy.inject.heading,
+        "nudge": policy.inject.failure_nudge if outcome.summary_failed else nudge,
+        "marker": outcome.marker,
+        "after_seq": transcript.entries[-1].seq if transcript.entries else None,
+    }
+    return {name: value for name, value in words.items() if value}
+
+
+def _record(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "stages_used": list(outcome.stages_used),
+        "tokens_before": outcome.tokens_before,
+        "tokens_after": outcome.tokens_after,
+        "messages_compacted": outcome.messages_compacted,
+        "boundary_after": outcome.boundary_seq,
+        "edits": [asdict(edit) for edit in outcome.edits],
+        "targets": [asdict(target) for target in outcome.targets],
+    }
 
 
 def skipped(run: CompactionRun, reason: str, *, tokens: int | None = None) -> None:
@@ -69,9 +121,9 @@ def failed(run: CompactionRun, reason: str, situation: Situation | None, *, toke
 
     FEAT-011, Failure Handling Rules. The next automatic run waits, longer after each failure.
     """
-    trims = bool(situation and situation.budget and situation.subject.automatic and situation.budget.over(tokens or 0))
+    trims = situation is not None and _falls_back(situation, tokens or 0)
     events: list[Event] = [("compaction.failed", {"run": str(run.pk), "reason": reason})]
-    if trims and situation and not _told_while_it_ran(run):
+    if trims and situation and situation.policy.fallback.notify and not _told_while_it_ran(run):
         events.append(("context.trimmed", {"notice": situation.policy.fallback.notice, "run": str(run.pk)}))
     with transaction.atomic():
         _tell(run, *events)
@@ -81,6 +133,12 @@ def failed(run: CompactionRun, reason: str, situation: Situation | None, *, toke
     logger.warning("compaction run %s of session %s failed: %s", run.pk, run.session_id, reason)
 
 
+def _falls_back(situation: Situation, tokens: int) -> bool:
+    """Whether requests of so many tokens are trimmed from now on."""
+    over = situation.budget is not None and situation.budget.over(tokens)
+    return over and situation.subject.automatic and situation.policy.fallback.kind != "error"
+
+
 def _told_while_it_ran(run: CompactionRun) -> bool:
     """Whether a request that did not wait for this run was trimmed, and the user told of it: what fails now is no news."""
     state = state_of(run.session_id)
@@ -88,10 +146,11 @@ def _told_while_it_ran(run: CompactionRun) -> bool:
 
 
 def trimmed(situation: Situation) -> None:
-    """Tell the user, once until the next success, that requests are trimmed without a run having failed."""
-    session_id = situation.subject.session_id
+    """Tell the user, once until the next success, that requests are trimmed without a run having failed; unless the policy is silent."""
+    session_id, fallback = situation.subject.session_id, situation.policy.fallback
     with transaction.atomic():
-        backends.get().announce(session_id, ("context.trimmed", {"notice": situation.policy.fallback.notice}))
+        if fallback.notify:
+            backends.get().announce(session_id, ("context.trimmed", {"notice": fallback.notice}))
         SessionState.objects.update_or_create(session_id=session_id, defaults={"trimming": True})
 
 
@@ -113,25 +172,40 @@ def _tell(run: CompactionRun, *events: Event) -> None:
     backends.get().announce(run.session_id, *events)
 
 
-def _applied_event(run: CompactionRun) -> dict[str, Any]:
-    fields = ("tokens_saved", "messages_compacted", "tokens_before", "tokens_after", "duration_ms")
-    model = CompactionRun.objects.values_list("model", flat=True).get(pk=run.pk)
-    return {"run": str(run.pk), "model": model} | {name: getattr(run, name) for name in fields}
+def _applied_events(run: CompactionRun, situation: Situation, outcome: Outcome) -> list[Event]:
+    """What was done; and where no summary came of it, what the user is told after every fallback."""
+    fields = ("tokens_saved", "messages_compacted", "tokens_before", "tokens_after", "duration_ms", "stages_used", "reason")
+    model, cost = CompactionRun.objects.values_list("model", "cost").get(pk=run.pk)
+    told = {"run": str(run.pk), "model": model, "cost": None if cost is None else float(cost), "targets_count": len(run.targets)}
+    events: list[Event] = [("compaction.applied", told | {name: getattr(run, name) for name in fields})]
+    fallback = situation.policy.fallback
+    if outcome.summary_failed and fallback.notify:
+        events.append(("context.trimmed", {"notice": fallback.notice, "run": str(run.pk)}))
+    return events
 
 
 def _learn_success(run: CompactionRun, situation: Situation, outcome: Outcome) -> None:
-    threshold = situation.budget.threshold if situation.budget else 0
-    in_vain = outcome.tokens_before - outcome.tokens_after < ALMOST_NOTHING * threshold
+    budget = situation.budget
+    in_vain = outcome.tokens_before - outcome.tokens_after < ALMOST_NOTHING * (budget.threshold if budget else 0)
     state = state_of(run.session_id)
-    state.failures, state.not_before, state.trimming = 0, None, False
     state.fruitless = state.fruitless + 1 if in_vain and run.trigger != CompactionRun.Trigger.MANUAL else 0
+    state.trimming = bool(outcome.summary_failed) and _falls_back(situation, outcome.tokens_after)
+    if outcome.summary_failed:
+        _wait_longer(state)
+    else:
+        state.failures, state.not_before = 0, None
     state.save()
 
 
 def _learn_failure(run: CompactionRun, *, trims: bool) -> None:
     state = state_of(run.session_id)
+    state.trimming = state.trimming or trims
+    _wait_longer(state)
+    state.save()
+
+
+def _wait_longer(state: SessionState) -> None:
+    """Until the next automatic run; twice as long after each failure in a row."""
     wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** min(state.failures, 10))
     state.failures += 1
     state.not_before = timezone.now() + timedelta(seconds=wait)
-    state.trimming = state.trimming or trims
-    state.save()

@@ -11,7 +11,7 @@ from django.db import DatabaseError, close_old_connections, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from compaction import backends, leases, passes
+from compaction import backends, leases, passes, working_state
 from compaction.asking import RunIsOpen, Wishes, asked_for, standing
 from compaction.models import OPEN, CompactionRun
 from compaction.situation import NoSuchSession
@@ -143,6 +143,7 @@ def rewind(run: CompactionRun) -> CompactionRun:
             raise NotRewindable(f"The run is {CompactionRun.objects.get(pk=run.pk).status}; only an applied one can be undone.")
         version = backends.get().rewind(run.session_id, to_version=run.version_before)
         undone.filter(version_after__gt=run.version_before).update(status=CompactionRun.Status.REWOUND)
+        working_state.take_back(CompactionRun.objects.get(pk=run.pk))
         backends.get().announce(run.session_id, ("session.updated", {"context_version": version}))
     run.refresh_from_db()
     return run

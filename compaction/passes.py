@@ -1,7 +1,6 @@
 """One claimed run, worked through: load, propose, install; and whatever happens, an ending."""
 
 import logging
-from dataclasses import replace
 
 from django.db import DatabaseError
 
@@ -9,7 +8,7 @@ from compaction import backends, endings, leases, policies, situation
 from compaction.backends.base import Stale
 from compaction.core import pipeline
 from compaction.core.budget import Budget
-from compaction.core.policy import Policy, PolicyError
+from compaction.core.policy import PolicyError
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.situation import Situation
@@ -48,12 +47,13 @@ def propose(run: CompactionRun, now: Situation, summarize: pipeline.Summarize | 
     measured = situation.full_measure(now, transcript, backend.last_usage(now.subject))
     outcome = pipeline.run(
         transcript,
-        _asked_for(run, now.policy),
+        now.policy,
         _budget(run, now),
         measured,
         summarize or Summarizer(run, now, measured.scale),
         instructions=run.instructions,
         up_to_seq=run.up_to_seq,
+        only_stages=run.only_stages,
         force=run.forced,
     )
     return transcript, outcome
@@ -93,11 +93,6 @@ def _conclude(run: CompactionRun) -> None:
         except Stale:
             logger.info("the context of session %s changed under run %s", run.session_id, run.pk)
     endings.skipped(run, "The context changed while the summary was written, and so it did the second time.")
-
-
-def _asked_for(run: CompactionRun, policy: Policy) -> Policy:
-    """The policy with only the stages that the run was asked for; all of them where it names none."""
-    return replace(policy, stages=tuple(name for name in policy.stages if name in run.only_stages)) if run.only_stages else policy
 
 
 def _budget(run: CompactionRun, now: Situation) -> Budget | None:

@@ -4,7 +4,7 @@ import logging
 from typing import Any
 from uuid import UUID
 
-from compaction import backends, engine, situation
+from compaction import backends, engine, ratios, situation
 from compaction.decisions import Action, decided
 from compaction.models import CompactionRun, SessionState
 from compaction.situation import Situation
@@ -27,11 +27,22 @@ def measure_and_ask(sender: Any = None, *, session_id: UUID, **_: Any) -> None:
         told = of_situation(now)
         backends.get().announce(session_id, ("context.usage", told))
         action = _action(now, should_compact=told["should_compact"])
-        decided(now, trigger=CompactionRun.Trigger.AFTER_RESPONSE, tokens=told["estimated_input_tokens"], action=action)
+        tokens = told["estimated_input_tokens"]
+        figures = {"last_known" if told["source"] == "provider" else "estimate": tokens, "messages": told["live_message_count"]}
+        decided(now, trigger=CompactionRun.Trigger.AFTER_RESPONSE, tokens=tokens, action=action, **figures)
         if action == "compact":
             engine.request_run(session_id, trigger=CompactionRun.Trigger.AFTER_RESPONSE)
+        _learn(now)
     except Exception:
         logger.exception("the context of session %s was not measured", session_id)
+
+
+def _learn(now: Situation) -> None:
+    """The provider's count of this response's request teaches how its model counts."""
+    usage = backends.get().last_usage(now.subject)
+    if usage is not None and usage.after_seq >= now.subject.last_seq:
+        estimated = situation.plain_tokens(now, before_seq=usage.after_seq)
+        ratios.learn_response(now.subject.model, now.experience, real=usage.input, estimated=estimated)
 
 
 def _action(now: Situation, *, should_compact: bool) -> Action:

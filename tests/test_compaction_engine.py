@@ -98,7 +98,7 @@ def test_it_records_what_it_took(full: Session, model: AiModel, scripted: Script
 def test_it_tells_of_the_start_and_of_the_end(full: Session) -> None:
     run = engine.compact_now(full.pk, trigger="manual")
     assert event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
-    assert event_data(full, "compaction.started") == [{"run": str(run.pk), "messages_count": 10, "force": True}]
+    assert event_data(full, "compaction.started") == [{"run": str(run.pk), "messages_count": 10, "force": True, "targets": 10}]
     [applied] = event_data(full, "compaction.applied")
     assert applied["tokens_saved"] == run.tokens_saved
     assert applied["messages_compacted"] == 10
