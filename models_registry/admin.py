@@ -47,7 +47,7 @@ class ModelsInline(admin.TabularInline):
     """A provider's models at a glance."""
 
     model = AiModel
-    fields = ("name", "context_window_size", "max_output_tokens", "supports_tools", "supports_images", "is_active")
+    fields = ("name", "context_window_size", "max_output_tokens", "output_reserve", "supports_tools", "supports_images", "is_active")
     extra = 0
     show_change_link = True
 
@@ -98,6 +98,7 @@ class AiModelAdmin(admin.ModelAdmin):
         "provider",
         "context_window_size",
         "max_output_tokens",
+        "output_reserve",
         "input_price",
         "output_price",
         "supports_tools",
@@ -113,7 +114,7 @@ class AiModelAdmin(admin.ModelAdmin):
     actions = ("make_default",)
     fieldsets = (
         (None, {"fields": ("provider", "name", "is_active", "is_default")}),
-        ("Limits", {"fields": ("context_window_size", "max_output_tokens"), "description": "In tokens. Empty: unknown."}),
+        ("Limits", {"fields": ("context_window_size", "max_output_tokens", "output_reserve"), "description": "In tokens. Empty: unknown."}),
         ("Abilities", {"fields": ("supports_tools", "supports_images")}),
         ("Prices", {"fields": ("input_price", "output_price")}),
         ("Compaction", {"fields": ("policy", "summary_model")}),
@@ -128,6 +129,8 @@ class AiModelAdmin(admin.ModelAdmin):
         if known and obj.context_window_size is None and "context_window_size" in known.values:
             obj.context_window_size = known.values["context_window_size"]
             self.message_user(request, f"The catalog knows {known.name}: {obj.context_window_size:,} tokens.", messages.INFO)
+        if known and obj.output_reserve is None:
+            obj.output_reserve = known.values.get("output_reserve")
         super().save_model(request, obj, form, change)
 
     @admin.action(description="Make default for new sessions", permissions=["change"])

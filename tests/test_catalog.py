@@ -49,6 +49,78 @@ def test_other_windows_are_what_a_request_may_hold(synced: None) -> None:
     assert windows["claude-sonnet-4-5"] == 200_000
 
 
+@pytest.mark.parametrize(
+    ("name", "reserve"),
+    [
+        ("deepseek-v4-pro", 32_768),
+        ("claude-opus-4-6", 0),
+        ("claude-sonnet-4-6", 0),
+        ("x-ai/grok-4.3", 65_536),
+        ("gpt-5", 65_536),
+        ("gpt-4.1", 32_768),
+        ("moonshotai/kimi-k2-0905", 65_536),
+        ("qwen/qwen3.7-max", 65_536),
+        ("gpt-4o", None),
+    ],
+)
+def test_an_output_reserve_is_what_wolffish_gives_the_model(synced: None, name: str, reserve: int | None) -> None:
+    assert AiModel.objects.get(name=name).output_reserve == reserve
+
+
+NEUROLINK_WINDOWS = {
+    "claude-opus-4-20250514": 200_000,
+    "claude-sonnet-4-20250514": 200_000,
+    "claude-3-7-sonnet-20250219": 200_000,
+    "claude-3-5-sonnet-20241022": 200_000,
+    "claude-3-5-haiku-20241022": 200_000,
+    "claude-3-opus-20240229": 200_000,
+    "claude-3-sonnet-20240229": 200_000,
+    "claude-3-haiku-20240307": 200_000,
+    "gpt-4o": 128_000,
+    "gpt-4o-mini": 128_000,
+    "gpt-4-turbo": 128_000,
+    "gpt-4": 8_192,
+    "gpt-3.5-turbo": 16_385,
+    "o1": 200_000,
+    "o1-mini": 128_000,
+    "o1-pro": 200_000,
+    "o3": 200_000,
+    "o3-mini": 200_000,
+    "o4-mini": 200_000,
+    "gpt-4.1": 1_047_576,
+    "gpt-4.1-mini": 1_047_576,
+    "gpt-4.1-nano": 1_047_576,
+    "gemini-2.5-pro": 1_048_576,
+    "gemini-2.5-flash": 1_048_576,
+    "gemini-2.0-flash": 1_048_576,
+    "gemini-1.5-pro": 2_097_152,
+    "gemini-1.5-flash": 1_048_576,
+    "gemini-3-flash-preview": 1_048_576,
+    "gemini-3-pro-preview": 1_048_576,
+    "mistral-large-latest": 128_000,
+    "mistral-medium-latest": 32_000,
+    "mistral-small-latest": 128_000,
+    "codestral-latest": 256_000,
+}
+
+
+def test_neurolinks_windows_are_the_registry_s(synced: None) -> None:
+    """All that it names of providers that are here, but gpt-5: its vendor takes 272,000 tokens of input, not 1,047,576."""
+    windows = dict(AiModel.objects.filter(name__in=NEUROLINK_WINDOWS).values_list("name", "context_window_size"))
+    assert windows == NEUROLINK_WINDOWS
+
+
+def test_a_model_that_its_vendor_has_replaced_is_known_but_not_offered(synced: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    catalog.sync()
+    assert AiModel.objects.named("gpt-4") is None
+    AiModel.objects.filter(name="gpt-4").update(is_active=True)
+    catalog.sync()
+    found = AiModel.objects.named("gpt-4")
+    assert found is not None
+    assert found.context_window_size == 8_192
+
+
 def test_every_value_names_a_source_with_a_date() -> None:
     data = json.loads(Path(catalog.PATH).read_text())
     cells = [cell for row in data["models"] for field, cell in row.items() if field not in {"provider", "name"}]
@@ -76,7 +148,10 @@ def test_output_fits_into_the_window(synced: None) -> None:
         ("claude-opus-4-5-20251101", "claude-opus-4-5"),
         ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5"),
         ("qwen/qwen3-coder:free", "qwen/qwen3-coder"),
-        ("gpt-4", None),
+        ("gpt-4", "gpt-4"),
+        ("gpt-4-0613", "gpt-4"),
+        ("gpt-4-turbo-2024-04-09", "gpt-4-turbo"),
+        ("gpt-4-vision", None),
         ("gpt-4.5", None),
         ("gpt-5.9", None),
         ("gpt-4o2", None),
