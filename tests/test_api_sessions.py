@@ -28,6 +28,7 @@ def test_a_session_can_be_made_with_every_writable_field(api: APIClient, model: 
         "system_prompt": "Be brief.",
         "policy": "oneclaw",
         "auto_compact": False,
+        "compact_threshold": 0.7,
         "tools": ["calculate"],
         "params": {"temperature": 0.1, "max_tokens": 10},
         "pinned": True,
@@ -39,8 +40,8 @@ def test_a_session_can_be_made_with_every_writable_field(api: APIClient, model: 
 
 def test_a_session_shows_exactly_the_fields_of_the_contract(api: APIClient, session: Session) -> None:
     names = (
-        "id title model system_prompt policy auto_compact tools params pinned archived compacted_summary compact_boundary_seq "
-        "compact_boundary_timestamp context_version message_count created_at updated_at"
+        "id title model system_prompt policy auto_compact compact_threshold tools params pinned archived compacted_summary "
+        "compact_boundary_seq compact_boundary_timestamp context_version message_count created_at updated_at"
     )
     assert set(api.get(f"{SESSIONS}/{session.pk}").json()) == set(names.split())
 
@@ -139,3 +140,25 @@ def test_everything_of_another_user_is_404(session: Session, as_user: Callable[[
     ]
     assert [response.status_code for response in refused] == [404] * len(refused)
     assert stranger.get(SESSIONS).json()["results"] == []
+
+
+@pytest.mark.parametrize("value", ["0.7", True, 1.01, -0.1, 0.25, 0.1])
+def test_a_threshold_that_cannot_be_is_refused_by_its_name(api: APIClient, session: Session, value: object) -> None:
+    refused = api.patch(f"{SESSIONS}/{session.pk}", {"compact_threshold": value})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "compact_threshold")
+
+
+def test_a_threshold_is_measured_by_the_policy_that_comes_with_it(api: APIClient, session: Session) -> None:
+    address = f"{SESSIONS}/{session.pk}"
+    assert api.patch(address, {"compact_threshold": 0.2, "policy": "neurolink"}).status_code == 200
+    assert api.patch(address, {"title": "Still fine"}).status_code == 200
+    refused = api.patch(address, {"policy": "oneclaw"})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "compact_threshold")
+    assert api.patch(address, {"policy": "oneclaw", "compact_threshold": None}).status_code == 200
+
+
+def test_a_session_s_own_threshold_is_where_it_is_compacted(api: APIClient, session: Session) -> None:
+    address = f"{SESSIONS}/{session.pk}"
+    assert api.get(f"{address}/context").json()["threshold_tokens"] == 6_963
+    api.patch(address, {"compact_threshold": 0.5})
+    assert api.get(f"{address}/context").json()["threshold_tokens"] == 4_096

@@ -53,6 +53,19 @@ class Integer(serializers.IntegerField):
         return data
 
 
+class Share(serializers.FloatField):
+    """A share of something, 0 to 1."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"min_value": 0, "max_value": 1} | kwargs)
+
+    def to_internal_value(self, data: Any) -> float:
+        """Only a number."""
+        if not isinstance(data, int | float) or isinstance(data, bool):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class Object(serializers.DictField):
     """A JSON object, whatever is in it."""
 

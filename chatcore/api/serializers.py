@@ -9,9 +9,10 @@ from rest_framework import serializers
 
 from chatcore import tools
 from chatcore.api import limits
-from chatcore.api.fields import Flag, Integer, Strict, Text
+from chatcore.api.fields import Flag, Integer, Share, Strict, Text
 from chatcore.api.params import Params
 from chatcore.models import Attachment, Message, Session
+from chatcore.providers.base import Image
 from models_registry.models import AiModel
 
 
@@ -43,6 +44,7 @@ class SessionSerializer(Strict, serializers.ModelSerializer[Session]):
     system_prompt = Text(max_bytes=limits.MESSAGE_BYTES, allow_blank=True, required=False)
     policy = Text(max_length=64, allow_blank=True, required=False)
     auto_compact = Flag(required=False)
+    compact_threshold = Share(allow_null=True, required=False, help_text="In place of the policy's own trigger.threshold.")
     tools = serializers.ListField(child=Text(max_length=128), allow_null=True, required=False, max_length=64)
     params = Params(required=False)
     pinned = Flag(required=False)
@@ -57,6 +59,7 @@ class SessionSerializer(Strict, serializers.ModelSerializer[Session]):
             "system_prompt",
             "policy",
             "auto_compact",
+            "compact_threshold",
             "tools",
             "params",
             "pinned",
@@ -78,6 +81,17 @@ class SessionSerializer(Strict, serializers.ModelSerializer[Session]):
             "created_at",
             "updated_at",
         )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """A threshold of the session's own must be one that its policy can take; the settings say who knows."""
+
+        def becomes(name: str) -> Any:
+            return attrs[name] if name in attrs else getattr(self.instance, name, None)
+
+        threshold, check = becomes("compact_threshold"), settings.CHATCORE["VALIDATE_OVERRIDE"]
+        if check and threshold is not None and not attrs.keys().isdisjoint({"compact_threshold", "policy", "model"}):
+            import_string(check)(threshold, becomes("policy") or "", getattr(becomes("model"), "policy", ""))
+        return attrs
 
     def validate_policy(self, name: str) -> str:
         """Only a policy that whoever compacts knows; the settings say who that is."""
@@ -243,8 +257,19 @@ class ToolSerializer(serializers.Serializer[Any]):
     parameters = serializers.DictField()
 
 
+class SentImageSerializer(serializers.Serializer[Any]):
+    """An image that is sent, without its data."""
+
+    media_type = serializers.CharField()
+    size = serializers.SerializerMethodField()
+
+    def get_size(self, image: Image) -> int:
+        """Bytes."""
+        return len(image.data)
+
+
 class SentMessageSerializer(serializers.Serializer[Any]):
-    """A message as it is sent; `seq` is null for what is not stored."""
+    """A message as it is sent; `seq` is null for what is not stored, `aside` tells words of ours in the user's role."""
 
     seq = serializers.IntegerField(allow_null=True)
     role = serializers.CharField()
@@ -253,6 +278,8 @@ class SentMessageSerializer(serializers.Serializer[Any]):
     tool_call_id = serializers.CharField()
     tool_name = serializers.CharField()
     is_error = serializers.BooleanField()
+    aside = serializers.BooleanField()
+    images = SentImageSerializer(many=True)
 
 
 class PreviewSerializer(serializers.Serializer[Any]):
@@ -261,6 +288,7 @@ class PreviewSerializer(serializers.Serializer[Any]):
     model = serializers.CharField()
     context_version = serializers.IntegerField()
     system = serializers.CharField()
+    preface = serializers.CharField(help_text="A second system text, of its own.")
     messages = SentMessageSerializer(many=True)
     tools = ToolSerializer(many=True)
     max_tokens = serializers.IntegerField(allow_null=True)
