@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.db.models import Max, Min
 from django.utils import timezone
 
-from chatcore import client_tools
+from chatcore import client_tools, context_invariants
 from chatcore.models import Message, Session, Turn
 from chatcore.truncation import cut_tool_result
 
@@ -16,7 +16,7 @@ GRACE = timedelta(seconds=90)  # within which a dead process's turn is closed
 def violations(session: Session) -> Iterator[str]:
     """Sentences on everything that does not hold; none when all does."""
     yield from _counting(session)
-    yield from _context(session)
+    yield from context_invariants.violations(session)
     yield from _branches(session)
     yield from _turns(session)
     yield from _tool_results(session)
@@ -32,22 +32,6 @@ def _counting(session: Session) -> Iterator[str]:
     newest = session.events.aggregate(newest=Max("seq"))["newest"] or 0
     if newest > session.last_event_seq:
         yield f"event {newest} lies beyond last_event_seq {session.last_event_seq}"
-
-
-def _context(session: Session) -> Iterator[str]:
-    revision = session.revisions.order_by("-version").first()
-    if (revision.version if revision else 0) != session.context_version:
-        yield f"context_version is {session.context_version}, the newest revision {revision.version if revision else 0}"
-    elif revision and (revision.summary, revision.boundary_seq) != (session.compacted_summary, session.compact_boundary_seq):
-        yield f"the context differs from its revision {revision.version}"
-    elif revision and revision.stale:
-        yield f"the context in force, {revision.version}, speaks of messages that were changed since"
-    if session.compact_boundary_seq is not None:
-        first = session.messages.filter(seq=session.compact_boundary_seq).first()
-        if first is None:
-            yield f"there is no message at the boundary {session.compact_boundary_seq}"
-        elif first.role == Message.Role.TOOL:
-            yield f"the boundary {session.compact_boundary_seq} parts a tool result from its call"
 
 
 def _branches(session: Session) -> Iterator[str]:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from compaction import backends, situation
-from compaction.core.estimate import LastUsage, Measure, estimated, overhead, weigh
+from compaction import backends, files, situation
+from compaction.core.estimate import LastUsage, Measure, estimated, weigh
 from compaction.core.transcript import Transcript
 from compaction.situation import Situation
 
@@ -42,7 +42,7 @@ class Reading:
     @property
     def overhead(self) -> int:
         """Real tokens of what stands around the messages."""
-        return int(overhead(self.transcript, self.now.policy) * self.measure.scale)
+        return int(estimated(self.transcript, self.now.policy, ()) * self.measure.scale)
 
     @property
     def opens_a_turn(self) -> bool:
@@ -60,8 +60,8 @@ class Reading:
 
 
 def read(now: Situation, request: Any) -> Reading:
-    """Measure a built request, corrected by what the provider last counted."""
-    backend = backends.get()
+    """Measure a built request, its files cut to their share, corrected by what the provider last counted."""
+    backend, request = backends.get(), files.fitted(now, request)
     draft = backend.read(request, backend.last_usage(now.subject), family=now.subject.family)
     transcript = weigh(situation.recounted(draft.transcript, now.policy), now.policy)
     measured = situation.full_measure(now, transcript, draft.usage)

@@ -40,6 +40,27 @@ def test_the_preview_is_exactly_what_the_next_request_sends(api: APIClient, addr
     assert [m["seq"] for m in preview["messages"]] == [3, 4]
 
 
+def test_the_preview_tells_what_stands_apart_from_the_conversation(api: APIClient, address: str, talked: Session) -> None:
+    placement: dict[str, object] = {"place": "first_system", "heading": "Before:"}
+    context.install(talked.pk, base_version=1, summary="Likes tea.", boundary_seq=3, placement=placement, source="compaction")
+    preview = api.get(f"{address}/context/preview").json()
+    assert (preview["system"], preview["preface"]) == ("Be brief.", f"Before:\n\n{context.enveloped('Likes tea.')}")
+    placement = {"place": "last_user", "nudge": "Go on.", "after_seq": 4}
+    context.install(talked.pk, base_version=2, summary=None, boundary_seq=3, placement=placement, source="compaction")
+    messages = api.get(f"{address}/context/preview").json()["messages"]
+    assert [(m["seq"], m["aside"], m["images"]) for m in messages] == [(3, False, []), (4, False, []), (None, True, [])]
+
+
+def test_an_edited_summary_keeps_its_place_and_what_goes_with_it(api: APIClient, address: str, talked: Session) -> None:
+    placement = {"place": "first_system", "heading": "Before:"}
+    kept = {"kept_seqs": [1], "background": "TASKS: none", "placement": placement}
+    context.install(talked.pk, base_version=1, summary="Likes tea.", boundary_seq=3, source="compaction", **kept)  # type: ignore[arg-type]
+    assert api.patch(f"{address}/summary", {"summary": "Likes coffee."}).status_code == 200
+    preview = api.get(f"{address}/context/preview").json()
+    assert preview["preface"] == f"Before:\n\n{context.enveloped('Likes coffee.' + chr(10) * 2 + 'TASKS: none')}"
+    assert [m["seq"] for m in preview["messages"]] == [1, 3, 4]
+
+
 def test_an_edited_summary_is_what_is_sent(api: APIClient, address: str) -> None:
     edited = api.patch(f"{address}/summary", {"summary": "Likes coffee."})
     assert (edited.status_code, edited.json()["compacted_summary"], edited.json()["compact_boundary_seq"]) == (200, "Likes coffee.", 3)

@@ -82,6 +82,44 @@ def test_a_context_that_speaks_of_changed_messages_is_found(session: Session) ->
     assert "the context in force, 1, speaks of messages that were changed since" in verify(session)[1]
 
 
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        ({"kept_seqs": [7]}, "message 7 is kept before the boundary, and is not there"),
+        ({"kept_seqs": [2]}, "message 2 is kept before the boundary 2, and is not before it"),
+        ({"placement": {"place": "nowhere"}}, "the summary stands nowhere: {'place': 'nowhere'}"),
+        ({"placement": {"nudge": 5}}, "the nudge of the summary is no text"),
+        ({"placement": {"after_seq": 99}}, "the after_seq of the summary is no message: 99"),
+    ],
+)
+def test_what_is_kept_and_where_the_summary_stands_must_make_sense(session: Session, damage: dict[str, Any], sentence: str) -> None:
+    placement = {"place": "last_user", "heading": "Before:", "after_seq": 3}
+    context.install(
+        filled(session).pk, base_version=0, summary="s", boundary_seq=2, kept_seqs=[1], placement=placement, source="compaction"
+    )
+    session.messages.filter(seq=1).update(pinned=True)
+    assert verify(session)[0] == 0
+    session.revisions.update(**damage)
+    assert sentence in verify(session)[1]
+
+
+def test_a_boundary_at_a_superseded_message_is_found_unless_a_newer_version_follows(session: Session) -> None:
+    context.install(filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction")
+    session.messages.filter(seq=2).update(branch=BRANCH, branch_after=1)
+    session.messages.filter(seq=3).update(role="assistant")
+    assert "the boundary 2 is at a superseded message" in verify(session)[1]
+    session.messages.filter(seq=3).update(replaces=session.messages.get(seq=2))
+    assert "the boundary 2" not in verify(session)[1]
+
+
+def test_a_pinned_message_that_is_not_sent_is_found(session: Session) -> None:
+    filled(session).messages.filter(seq=3).update(pinned=True)
+    hidden = context.Edit(message_seq=3, kind="hidden")
+    assert verify(session)[0] == 0
+    context.install(session.pk, base_version=0, summary=None, boundary_seq=None, edits=[hidden], source="compaction")
+    assert verify(session)[0] == 0
+
+
 def test_a_turn_that_waits_for_nothing_is_found(session: Session) -> None:
     for _ in range(2):
         Turn.objects.create(session=session, status=Turn.Status.WAITING, lease_until=timezone.now())

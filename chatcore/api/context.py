@@ -29,6 +29,7 @@ class Preview(APIView):
             "model": sent.model,
             "context_version": session.context_version,
             "system": sent.system,
+            "preface": sent.preface,
             "messages": sent.messages,
             "tools": sent.tools,
             "max_tokens": sent.max_tokens,
