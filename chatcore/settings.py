@@ -207,6 +207,8 @@ CHATCORE = {
     "CONTEXT_GUARD": "compaction.guard.ContextGuard",
     # Gives the compaction policies that a session may name. None: any name.
     "POLICIES": "compaction.policies.available",
+    # Refuses a session's own threshold that its policies (by name, the first that is set) cannot take. None: any share.
+    "VALIDATE_OVERRIDE": "compaction.policies.validate_override",
     # Says how much of a tool's output is stored; see chatcore/tool_output.py. None: its first 30,000 characters.
     "TOOL_OUTPUT": "compaction.tool_output.cut",
     "KEY_ENCRYPTION_KEYS": _read(env.list, "CHATCORE_KEY_ENCRYPTION_KEYS", [])
