@@ -45,7 +45,7 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _PAGE = re.compile(r"\A\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
-_HEADING = re.compile(r"^\s*(#{1,6}\s.*|[*_]{2}[^*_\n]+[*_]{2}:?|[^:\n]{1,60}:)\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^\s*(#{1,6}\s.*|[*_]{2}[^*_\n]+[*_]{2}:?|[^:\n]{1,60}:)\s*$|^\W*[A-Z][A-Z &/]{2,40}:", re.MULTILINE)
 
 
 def usable(answer: Answer, *, asked: str = "", told: str = "", headings: Iterable[str] = ()) -> str:

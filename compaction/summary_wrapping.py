@@ -38,7 +38,7 @@ def _inner(words: str) -> str:
         return found[2]
     if found := _TAGGED.match(words):
         return found[2]
-    if words.startswith(("{", "[")):
+    if words.startswith(("{", "[", '"')):
         return _from_json(words)
     return _ANNOUNCED.sub("", words, count=1)
 
