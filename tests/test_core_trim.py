@@ -1,7 +1,9 @@
 """The fallback: a request without its oldest messages."""
 
+from dataclasses import replace
+
 from compaction.core.transcript import Call, Entry
-from compaction.core.trim import drop_oldest
+from compaction.core.trim import drop_oldest, slide
 
 
 def entry(seq: int, role: str, tokens: int = 10, *, calls: str = "", call_id: str = "") -> Entry:
@@ -64,3 +66,27 @@ def test_the_entries_are_the_ones_it_was_given() -> None:
 def test_trimming_twice_is_trimming_once() -> None:
     once = drop_oldest(talk(20), limit_tokens=95)
     assert drop_oldest(once, limit_tokens=95) == once
+
+
+# Sliding: NeuroLink's way, on the request only
+
+
+def test_the_first_pair_stays_and_half_of_the_rest_goes_until_it_fits() -> None:
+    assert seqs(slide(talk(10), limit_tokens=150, first=2, fraction=0.5)) == [1, 2, *range(11, 21)]
+    assert seqs(slide(talk(10), limit_tokens=90, first=2, fraction=0.5)) == [1, 2, *range(15, 21)]
+    assert seqs(slide(talk(10), limit_tokens=200, first=2, fraction=0.5)) == list(range(1, 21))
+
+
+def test_sliding_counts_overhead_and_scale_and_leaves_four_messages_alone() -> None:
+    assert len(slide(talk(10), limit_tokens=200, first=2, fraction=0.5, overhead=60)) == 12
+    assert len(slide(talk(10), limit_tokens=280, first=2, fraction=0.5, scale=2.0)) == 12
+    assert seqs(slide(talk(2), limit_tokens=1, first=2, fraction=0.5)) == [1, 2, 3, 4]
+    assert slide([], limit_tokens=1, first=2, fraction=0.5) == ()
+
+
+def test_sliding_keeps_pairs_pins_the_newest_question_and_the_newest_message() -> None:
+    rounds = [e for n, i in enumerate("abc") for e in (entry(4 + 2 * n, "assistant", calls=i), entry(5 + 2 * n, "tool", call_id=i))]
+    entries = [entry(1, "user"), entry(2, "assistant"), replace(entry(3, "user"), pinned=True), *rounds, entry(10, "user")]
+    entries += [entry(11, "assistant"), entry(12, "assistant")]
+    assert seqs(slide(entries, limit_tokens=1, first=1, fraction=0.9)) == [1, 3, 10, 12]
+    assert seqs(slide(entries, limit_tokens=100, first=1, fraction=0)) == [1, 3, *range(6, 13)]

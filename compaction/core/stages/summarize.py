@@ -15,15 +15,16 @@ def summarize(draft: Draft, work: Work) -> Draft:
 
     Where the policy summarizes originals and messages were cut to excerpts, these stay and the summary of what they were is added
     (Wolffish, Steps 2 to 5): it tells of the whole conversation, the tail too, because it says what is done and what remains. Only when
-    the excerpts leave the context over its target does the boundary move, and then the summary stands for what is older.
+    the excerpts leave the context over its target does the boundary move as well.
     """
-    if owed(draft, work.policy) and work.fits(draft.transcript) and _pays(draft, work):
+    beside = owed(draft, work.policy) and _pays(draft, work)
+    if beside and work.fits(draft.transcript):
         return _beside(draft, work)
     for split in splits(draft.transcript, work.limits):
         gone = tuple(entry.seq for entry in draft.transcript.entries if entry.seq < split.boundary and entry.seq not in split.kept)
         if gone:
             return _instead(draft, work, split, gone)
-    return draft
+    return _beside(draft, work) if beside else draft
 
 
 def owed(draft: Draft, policy: Policy) -> bool:
@@ -54,8 +55,9 @@ def _beside(draft: Draft, work: Work) -> Draft:
 
 def _instead(draft: Draft, work: Work, split: Split, gone: tuple[int, ...]) -> Draft:
     before = draft.transcript
-    text = _asked(draft, work, (entry for entry in before.entries if entry.seq < split.boundary))
-    told = before.summarized_up_to or 0
+    whole = owed(draft, work.policy)
+    text = _asked(draft, work, (entry for entry in before.entries if whole or entry.seq < split.boundary))
+    told = before.entries[-1].seq if whole else before.summarized_up_to or 0
     after = replace(
         before,
         entries=tuple(entry for entry in before.entries if entry.seq >= split.boundary or entry.seq in split.kept),
