@@ -51,7 +51,7 @@ def should_truncate(size: int, budget: int | None, knobs: Files) -> Shown:
 
 
 def fitted(files: Sequence[File], budget: int | None, knobs: Files) -> list[str]:
-    """The texts to send, together within the budget: in proportion to their sizes, the small ones whole while there is room for them.
+    """The texts to send, together within the budget: in proportion to their sizes, small ones and previews whole while there is room.
 
     NeuroLink, enforceAggregateFileBudget. What a text loses is said at its end. No budget (the window is unknown): previews only.
     """
@@ -59,7 +59,7 @@ def fitted(files: Sequence[File], budget: int | None, knobs: Files) -> list[str]
     if budget is None:
         granted = wanted
     else:
-        small = [want if file.size < knobs.fast_path_bytes else 0 for file, want in zip(files, wanted, strict=True)]
+        small = [0 if knobs.fast_path_bytes <= file.size <= knobs.preview_bytes else want for file, want in zip(files, wanted, strict=True)]
         small = small if sum(small) <= budget else [0] * len(files)
         granted = _shared(wanted, small, budget)
     return [_text(file, want, grant, knobs) for file, want, grant in zip(files, wanted, granted, strict=True)]
