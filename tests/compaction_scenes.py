@@ -101,5 +101,5 @@ def spoken(request: Any) -> list[str]:
     for message in request.json["messages"]:
         content = message["content"]
         if message["role"] not in ("system", "developer"):
-            texts.append(content if isinstance(content, str) else "".join(block.get("text", "") for block in content))
+            texts.append(content if isinstance(content, str) else "".join(block.get("text", "") for block in content or []))
     return texts
