@@ -51,7 +51,7 @@ def start(
     session: Session,
     *,
     content: str,
-    attachments: Sequence[UUID] = (),
+    attachments: Sequence[UUID] | None = None,
     tools: Sequence[Mapping[str, Any]] = (),
     replaces: Message | None = None,
     idempotency_key: str | None = None,
@@ -60,9 +60,9 @@ def start(
     """Commit the user's message and start answering it, detached from the caller.
 
     `attachments` were uploaded to the session before. `tools` are offered beside the built-in ones and run by the client. With
-    `replaces`, it is another version of that user's message, which is superseded with all that followed; its files come along. The same
-    idempotency key gives the turn it gave before. Raises TurnRunning, IdempotencyConflict, NoModel, versions.Superseded,
-    client_tools.ToolsRefused, files.Unavailable; then nothing is stored.
+    `replaces`, it is another version of that user's message, which is superseded with all that followed; its files come along, or those
+    of them that `attachments` names. The same idempotency key gives the turn it gave before. Raises TurnRunning, IdempotencyConflict,
+    NoModel, versions.Superseded, client_tools.ToolsRefused, files.Unavailable; then nothing is stored.
     """
     recover(session.pk)  # before the session is locked: whoever writes for a turn locks that first
     with transaction.atomic():
@@ -77,12 +77,12 @@ def start(
             versions.supersede(now, since=versions.current(now, replaces))
         turn = _new_turn(now, idempotency_key=idempotency_key, payload_hash=payload_hash, tools=offered)
         turn.question = next_message(now.pk, turn, role=Message.Role.USER, content=content, replaces=replaces)
-        files.bind(turn.question, attachments)
-        if replaces:
+        files.bind(turn.question, attachments or (), before=replaces)
+        if replaces and attachments is None:
             files.carry_over(replaces, turn.question)
         touched: dict[str, Any] = {"updated_at": timezone.now()}
         if not now.title:
-            touched["title"] = _title(turn.question.content)
+            touched["title"] = _title(turn.question)
         Session.objects.filter(pk=now.pk).update(**touched)
         _begin(turn, ("message.created", created(turn.question)))
     return turn
@@ -209,7 +209,7 @@ def _went_on_already(session: Session, results: Sequence[client_tools.Result]) -
     raise NothingWaits("No turn waits for results of tools.")
 
 
-def _title(words: str) -> str:
-    """The first words, whole ones if they fit."""
-    flat = " ".join(words.split())
+def _title(said: Message) -> str:
+    """The first words, whole ones if they fit; of a message without words, the names of its files."""
+    flat = " ".join((said.content.strip() or ", ".join(said.attachments.values_list("name", flat=True))).split())
     return shorten(flat, TITLE_CHARS, placeholder="…").lstrip("…") or flat[:TITLE_CHARS]

@@ -1,5 +1,7 @@
 """Messages over REST: the history in pages, and a turn that is waited for."""
 
+import base64
+import json
 from typing import Any
 
 import pytest
@@ -72,6 +74,8 @@ def test_a_provider_failure_is_a_problem_and_the_message_stays(
     [
         ({}, "content"),
         ({"content": ""}, "content"),
+        ({"content": " \t\n"}, "content"),
+        ({"attachments": []}, "content"),
         ({"content": 5}, "content"),
         ({"content": None}, "content"),
         ({"content": ["Hi"]}, "content"),
@@ -85,6 +89,15 @@ def test_a_wrong_body_is_refused_by_the_name_of_its_field(api: APIClient, messag
     assert refused.status_code == 400
     assert [error["field"] for error in refused.json()["errors"]] == [field]
     assert not Message.objects.exists()
+
+
+def test_a_file_may_be_all_that_is_said(api: APIClient, messages: str, session: Session, scripted: ScriptedModel) -> None:
+    note = {"name": "note.txt", "data": base64.b64encode(b"Buy tea.").decode()}
+    said = api.post(messages, {"content": "  ", "attachments": [note]}).json()["user_message"]
+    assert (said["content"], [file["name"] for file in said["attachments"]]) == ("", ["note.txt"])
+    assert "Buy tea." in json.dumps(scripted.requests[-1].json)
+    session.refresh_from_db()
+    assert session.title == "note.txt"
 
 
 def test_a_message_over_256_kb_is_413(api: APIClient, messages: str) -> None:

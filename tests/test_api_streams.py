@@ -14,7 +14,7 @@ from knox.models import AuthToken
 
 from chatcore.models import Message, Session, Turn
 from tests.conftest import Live
-from tests.scripted import Reply, ScriptedModel
+from tests.scripted import Reply, ScriptedModel, call
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SLOW = Reply(chunks=["One. ", "Two. ", "Three. ", "Four. ", "Five. ", "Six."], chunk_delay=0.25)
@@ -130,6 +130,22 @@ def test_a_turn_may_be_left_to_follow(client: httpx2.Client, address: str, scrip
         events = list(islice(events_of(response), 3))
     assert {event.get("turn", taken.json()["turn"]) for event in events} == {taken.json()["turn"]}
     assert follow(client, address, params={"after": 0})[-1]["event"] == "turn.completed"
+
+
+def test_a_stream_ends_where_the_turn_waits_and_another_takes_it_up(client: httpx2.Client, address: str, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=(call("weather", {}, id="w"),)), Reply(text="It rains."))
+    body = {"content": "Weather?", "tools": [{"name": "weather"}], "stream": True}
+    key = {"Idempotency-Key": "k1"}
+    with client.stream("POST", f"{address}/messages", json=body, headers=key) as response:
+        first = list(events_of(response))
+    assert (first[-1]["event"], [asked["id"] for asked in first[-1]["tool_calls"]]) == ("turn.waiting", ["w"])
+    results = {"results": [{"tool_call_id": "w", "content": "Rain"}], "stream": True}
+    with client.stream("POST", f"{address}/tool_results", json=results) as response:
+        rest = list(events_of(response))
+    assert [int(event["id"]) for event in (first[-1], rest[0])] == [int(rest[0]["id"]) - 1, int(rest[0]["id"])]
+    assert (said(rest), rest[-1]["event"]) == ("It rains.", "turn.completed")
+    with client.stream("POST", f"{address}/messages", json=body, headers=key) as response:
+        assert [event["id"] for event in events_of(response)] == [event["id"] for event in first + rest]
 
 
 def test_a_second_turn_while_one_runs_is_409_with_its_id(client: httpx2.Client, address: str, scripted: ScriptedModel) -> None:

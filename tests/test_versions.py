@@ -1,5 +1,6 @@
 """Versions of a conversation: answers given anew, messages edited, earlier versions brought back."""
 
+import base64
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -273,6 +274,25 @@ def test_a_wrong_edit_is_refused_by_the_name_of_its_field(
     first, _ = say(api, session, scripted, ("Tea?", "No."))
     refused = api.patch(f"/api/v1/messages/{first.pk}", body)
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, field)
+
+
+def test_an_edit_keeps_the_files_that_it_names_or_all(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
+    given = [{"name": f"{word}.txt", "data": base64.b64encode(word.encode()).decode()} for word in ("one", "two")]
+    said = api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "Read.", "attachments": given}).json()["user_message"]
+    all_of_them = edit(api, session.messages.get(pk=said["id"]), "Read both.").json()["user_message"]
+    assert [file["name"] for file in all_of_them["attachments"]] == ["one.txt", "two.txt"]
+    named = {"content": "Read two.", "attachments": [all_of_them["attachments"][1]["id"]]}
+    one = api.patch(f"/api/v1/messages/{all_of_them['id']}", named).json()["user_message"]
+    assert [file["name"] for file in one["attachments"]] == ["two.txt"]
+    none = api.patch(f"/api/v1/messages/{one['id']}", {"content": "Read nothing.", "attachments": []}).json()["user_message"]
+    assert none["attachments"] == []
+    assert "one.txt" not in json.dumps(scripted.requests[-1].json)
+
+
+def test_an_answer_has_no_files(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
+    _, answer = say(api, session, scripted, ("Tea?", "No."))
+    refused = api.patch(f"/api/v1/messages/{answer.pk}", {"content": "Yes.", "attachments": []})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "attachments")
 
 
 def test_the_same_key_gives_the_same_second_answer(api: APIClient, session: Session, scripted: ScriptedModel) -> None:

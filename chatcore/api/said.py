@@ -23,27 +23,28 @@ class ToolDefinitionSerializer(Strict):
 
 
 class NewMessageSerializer(Strict):
-    """What a user says."""
+    """What a user says, in words, in files or in both."""
 
-    content = Text(max_bytes=limits.MESSAGE_BYTES)
+    content = Text(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
     attachments = serializers.ListField(child=AttachedField(), required=False, max_length=files.MAX_FILES)
     tools = serializers.ListField(child=ToolDefinitionSerializer(), required=False, max_length=client_tools.MAX_TOOLS)
     stream = Flag(required=False, help_text=STREAM)
 
-    def validate_content(self, content: str) -> str:
-        """More than spaces."""
-        return _something(content)
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Something is said."""
+        return _something(attrs)
 
 
 class EditedMessageSerializer(Strict):
-    """Other words in place of a message's."""
+    """What stands in place of a message. Without `attachments` its files come along; with them, those that are named by their ids."""
 
-    content = Text(max_bytes=limits.MESSAGE_BYTES)
+    content = Text(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
+    attachments = serializers.ListField(child=AttachedField(), required=False, max_length=files.MAX_FILES)
     stream = Flag(required=False, help_text=STREAM)
 
-    def validate_content(self, content: str) -> str:
-        """More than spaces."""
-        return _something(content)
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Something is said."""
+        return _something(attrs)
 
 
 class RegenerateSerializer(Strict):
@@ -68,7 +69,10 @@ class ToolResultsSerializer(Strict):
     stream = Flag(required=False, help_text=STREAM)
 
 
-def _something(content: str) -> Any:
-    if not content.strip():
-        raise serializers.ValidationError("It says nothing.")
-    return content
+def _something(said: dict[str, Any]) -> dict[str, Any]:
+    """More than spaces, or at least a file."""
+    if not said.get("content", "").strip():
+        if not said.get("attachments"):
+            raise serializers.ValidationError({"content": ["It says nothing, and there is no file."]})
+        said["content"] = ""
+    return said

@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 from chatcore import turns, versions
 from chatcore.api import limits
 from chatcore.api.answers import NEW_TURN, PARAMETERS, keyed, refusals, respond, shown
+from chatcore.api.attachments import taken_in
 from chatcore.api.problems import Invalid
 from chatcore.api.said import EditedMessageSerializer, RegenerateSerializer
 from chatcore.api.serializers import MessageSerializer
@@ -59,12 +60,15 @@ class OneMessage(APIView):
         _refuse_roles(message, Role.ASSISTANT, Role.USER)
         said = fields.validated_data
         if message.role == Role.ASSISTANT:
+            if "attachments" in said:
+                raise Invalid("attachments", "Only what a user says has files.")
             with refusals():
                 return _shown(versions.reword(message, said["content"]))
         key = keyed(request, f"edit {message_id}", said)
         limits.count_turn(request)
+        attached = taken_in(message.session, said["attachments"]) if "attachments" in said else None
         with refusals():
-            turn = turns.start(message.session, content=said["content"], replaces=message, **key)
+            turn = turns.start(message.session, content=said["content"], attachments=attached, replaces=message, **key)
         return respond(request, turn, stream=said.get("stream", False))
 
 

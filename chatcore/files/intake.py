@@ -54,17 +54,24 @@ def store(session: Session, *, name: str, data: bytes, waits: bool = True) -> At
     )
 
 
-def bind(message: Message, attachments: Sequence[UUID]) -> None:
-    """Give a stored message its files, in the transaction that stores it. Raises Unavailable; then nothing may be committed."""
+def bind(message: Message, attachments: Sequence[UUID], *, before: Message | None = None) -> None:
+    """Give a stored message its files, in the transaction that stores it. Raises Unavailable; then nothing may be committed.
+
+    Those of `before`, of which it is another version, are copied.
+    """
     for position, attachment in enumerate(attachments):
+        if before and before.attachments.filter(pk=attachment, kind=Attachment.Kind.FILE).exists():
+            carry_over(before, message, only=attachment)
+            continue
         free = Attachment.objects.filter(pk=attachment, session=message.session_id, message=None, kind=Attachment.Kind.FILE)
         if not free.update(message=message, created_at=timezone.now()):  # in the order they were given
             raise Unavailable(position)
 
 
-def carry_over(before: Message, message: Message) -> None:
-    """Give a message the files of the one of which it is another version; both keep theirs."""
-    for attachment in before.attachments.filter(kind=Attachment.Kind.FILE):
+def carry_over(before: Message, message: Message, *, only: UUID | None = None) -> None:
+    """Give a message the files of the one of which it is another version, or one of them; both keep theirs."""
+    kept = before.attachments.filter(kind=Attachment.Kind.FILE)
+    for attachment in kept.filter(pk=only) if only else kept:
         attachment.pk, attachment.message, attachment.created_at = uuid4(), message, timezone.now()
         attachment.save(force_insert=True)
 
