@@ -1,10 +1,11 @@
 """One claimed run, worked through: load, propose, install; and whatever happens, an ending."""
 
 import logging
+from functools import partial
 
 from django.db import DatabaseError
 
-from compaction import backends, endings, leases, policies, situation
+from compaction import backends, endings, files, leases, policies, situation
 from compaction.backends.base import Stale
 from compaction.core import pipeline
 from compaction.core.budget import Budget
@@ -43,7 +44,7 @@ def work(run: CompactionRun) -> None:
 def propose(run: CompactionRun, now: Situation, summarize: pipeline.Summarize | None = None) -> tuple[Transcript, pipeline.Outcome]:
     """What the run's policy makes of the context as it is now; nothing is installed. Without `summarize` the session's model writes."""
     backend = backends.get()
-    transcript = situation.recounted(backend.load(now.subject), now.policy)
+    transcript = situation.recounted(backend.load(now.subject, fit=partial(files.fitted, now)), now.policy)
     measured = situation.full_measure(now, transcript, backend.last_usage(now.subject))
     outcome = pipeline.run(
         transcript,

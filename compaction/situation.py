@@ -8,6 +8,7 @@ from compaction.backends.base import STORED_CHARS_PER_TOKEN, Subject
 from compaction.core.budget import Budget, assumed, plan
 from compaction.core.counting import counter
 from compaction.core.estimate import LastUsage, Measure, calibrated, estimated, measure, tokens_of
+from compaction.core.files import file_token_budget
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Transcript
@@ -117,9 +118,12 @@ def fixed_parts(situation: Situation) -> dict[str, int]:
 
 
 def attached(situation: Situation) -> int:
-    """Estimated tokens of the files of live messages."""
-    subject = situation.subject
-    return recount(situation, subject.attached_tokens) + subject.attached_images * situation.policy.estimate.image_tokens
+    """Estimated tokens of the files of live messages, as far as they are sent: texts take no more than their share of the window."""
+    subject, budget, knobs = situation.subject, situation.budget, situation.policy.files
+    texts = recount(situation, subject.attached_tokens)
+    if texts and budget is not None:
+        texts = min(texts, file_token_budget(budget.window, fixed_tokens(situation), budget.window - budget.input, knobs.budget_ratio))
+    return texts + subject.attached_images * situation.policy.estimate.image_tokens
 
 
 def spoken(situation: Situation, characters: int) -> int:

@@ -15,6 +15,8 @@ CONTRACT = {
     "/sessions/{session_id}/messages": "get post",
     "/sessions/{session_id}/messages/import": "post",
     "/sessions/{session_id}/tool_results": "post",
+    "/sessions/{session_id}/attachments": "post",
+    "/attachments/{attachment_id}": "get delete",
     "/sessions/{session_id}/cancel": "post",
     "/sessions/{session_id}/events": "get",
     "/sessions/{session_id}/context": "get",
@@ -35,6 +37,9 @@ CONTRACT = {
     "/policies": "get",
     "/tokens": "get post delete",
     "/tokens/{token_id}": "delete",
+    "/webhooks": "get post",
+    "/webhooks/{webhook_id}": "get patch delete",
+    "/webhooks/{webhook_id}/deliveries": "get",
 }
 
 

@@ -135,8 +135,8 @@ class Backend(Protocol):
         """The model that gave the newest answer; empty before the first."""
         ...
 
-    def load(self, subject: Subject) -> Transcript:
-        """What the next request would send, read together with its version."""
+    def load(self, subject: Subject, *, fit: Callable[[Any], Any] | None = None) -> Transcript:
+        """What the next request would send, read together with its version. `fit`: what is done to a built request before it is sent."""
         ...
 
     def install(

@@ -119,11 +119,14 @@ class ChatcoreBackend:
         answers = Message.objects.filter(session_id=subject.session_id, role=Message.Role.ASSISTANT).exclude(model="")
         return answers.order_by("-seq").values_list("model", flat=True).first() or ""
 
-    def load(self, subject: Subject) -> Transcript:
+    def load(self, subject: Subject, *, fit: Callable[[Request], Request] | None = None) -> Transcript:
         """What `context.build_request` would send of what is stored; what it says in place of what is missing is no message."""
         session = Session.objects.select_related("model__provider").get(pk=subject.session_id)
         now = live.in_force(session)
         shown = live.read(session, now)
+        if fit is not None and now.files:
+            built = Request(model=subject.model, system=session.system_prompt, messages=[e.message for e in shown], tools=_offered(session))
+            shown = [replace(e, message=message) for e, message in zip(shown, fit(built).messages, strict=True)]
         sent = {message.seq for message in live.paired(shown, now.boundary_seq)}
         return Transcript(
             entries=tuple(_entry(e.message, e.seq, pinned=e.pinned, original=e.original) for e in shown if e.seq in sent),
@@ -148,7 +151,7 @@ class ChatcoreBackend:
         background: str = "",
         placement: Mapping[str, Any] | None = None,
     ) -> int:
-        """Compare-and-swap on the transcript's version."""
+        """Compare-and-swap on the transcript's version, and on its messages."""
         edits = [context.Edit(message_seq=edit.seq, kind=edit.kind, replacement=edit.replacement) for edit in outcome.edits]
         words = {"marker": outcome.marker, **(placement or {}), "summarized_up_to": outcome.summarized_up_to}
         try:
@@ -158,6 +161,7 @@ class ChatcoreBackend:
                 summary=outcome.summary,
                 boundary_seq=outcome.boundary_seq,
                 edits=edits,
+                read=[entry.seq for entry in transcript.entries],
                 kept_seqs=outcome.kept_verbatim,
                 background=background,
                 placement={name: value for name, value in words.items() if value},
