@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from compaction import backends, engine, fallbacks, ratios, situation
+from compaction import backends, engine, fallbacks, files, ratios, situation
 from compaction.core.estimate import estimated
 from compaction.core.transcript import Entry, Transcript
 from compaction.decisions import decided
@@ -30,7 +30,7 @@ class ContextGuard:
         """
         now = situation.of(session.pk)
         if now is None or now.automatic == "off":
-            return backends.get().fit(hinted(now, request) if now else request, version=session.context_version)
+            return backends.get().fit(hinted(now, files.fitted(now, request)) if now else request, version=session.context_version)
         reading = read(now, request)
         if wait_for_the_open_run(reading):
             reading = read_again(session, reading)
