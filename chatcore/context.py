@@ -1,6 +1,6 @@
 """What the next request sends: the system prompt, the summary in its place, and the live messages."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,6 +50,10 @@ class Guard(Protocol):
 
     def after_overflow(self, session: Session, error: ContextOverflow) -> bool:
         """Make room after the provider refused a request for its length; True: build it anew and send it once more."""
+        ...
+
+    def forget(self, session: Session, seqs: Collection[int]) -> None:
+        """These messages are being deleted, in the open transaction: forget what was written of them."""
         ...
 
 

@@ -8,15 +8,24 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from chatcore import context, events, turns
+from chatcore import context, events, formats, history_links, turns
 from chatcore.history_reading import NotImportable, TooLong, column_values, read_messages
 from chatcore.models import ContextEdit, ContextRevision, Message, Session, Turn
 from models_registry.models import AiModel
 
-__all__ = ["NotImportable", "StillAnswering", "TooLong", "delete_session", "export_session", "import_messages", "import_session"]
+__all__ = [
+    "NotImportable",
+    "StillAnswering",
+    "TooLong",
+    "delete_session",
+    "export_as",
+    "export_session",
+    "import_messages",
+    "import_session",
+]
 
 FORMAT = "chatcore-session-1"
-SETTINGS = ("title", "system_prompt", "policy", "auto_compact", "tools", "params", "pinned", "archived")
+SETTINGS = ("title", "system_prompt", "policy", "auto_compact", "compact_threshold", "tools", "params", "pinned", "archived")
 RECORD = (
     "reasoning",
     "status",
@@ -27,8 +36,10 @@ RECORD = (
     "token_count_cache_read",
     "token_count_cache_write",
     "original_chars",
+    "tool_result_limit",
     "provider_data",
 )
+LINKS = ("seq", "branch", "branch_after", "replaces", "attachments")  # what leads from one message to others, and to files
 BATCH = 500  # rows an INSERT
 
 
@@ -69,7 +80,9 @@ def delete_session(session_id: UUID) -> None:
 
 def export_session(session: Session) -> dict[str, Any]:
     """A session as JSON values: its settings, every message, and what the model sees of them."""
-    rows = session.messages.exclude(status=Message.Status.STREAMING).order_by("seq")
+    rows = (
+        session.messages.exclude(status=Message.Status.STREAMING).select_related("replaces").prefetch_related("attachments").order_by("seq")
+    )
     edits = session.context_edits.filter(until_version=None).order_by("message__seq")
     return {
         "format": FORMAT,
@@ -78,6 +91,7 @@ def export_session(session: Session) -> dict[str, Any]:
         "context": {
             "summary": session.compacted_summary,
             "boundary_seq": session.compact_boundary_seq,
+            **_beside(session),
             "edits": [
                 {"message_seq": seq, "kind": kind, "replacement": replacement}
                 for seq, kind, replacement in edits.values_list("message__seq", "kind", "replacement")
@@ -86,17 +100,28 @@ def export_session(session: Session) -> dict[str, Any]:
     }
 
 
+def export_as(session: Session, format: formats.Format) -> dict[str, Any]:
+    """`export_session`, or what is current of the session as OpenAI's or Anthropic's API takes it."""
+    if format == "chatcore":
+        return export_session(session)
+    rows = session.messages.current().exclude(status__in=(Message.Status.STREAMING, Message.Status.FAILED)).order_by("seq")
+    prompt = [{"role": "system", "content": session.system_prompt}] if session.system_prompt else []
+    messages = [*prompt, *(_exported(message) for message in rows.iterator(chunk_size=BATCH))]
+    return {"messages": formats.to_openai(messages)} if format == "openai" else formats.to_anthropic(messages)
+
+
 def import_session(owner: Any, exported: Any) -> Session:
     """A new session of `owner`'s from what `export_session` gave, with its summary. Raises NotImportable, which names the field."""
     if not isinstance(exported, Mapping) or exported.get("format") != FORMAT:
         raise NotImportable("format", f"The file is not a session as this program exports it ({FORMAT}).")
     settings, shown, messages = (_part(exported, name, kind) for name, kind in (("session", dict), ("context", dict), ("messages", list)))
-    rows = read_messages([_without_seq(item) for item in messages], also=RECORD)
+    rows = read_messages([_alone(item) for item in messages], also=RECORD)
     with transaction.atomic():
         known = column_values(Session, settings, SETTINGS, "session")
         session = Session.objects.create(owner=owner, model=_model(settings.get("model")), **known)
         _append(session, rows)
         seqs = {str(item.get("seq")): row.seq for item, row in zip(messages, rows, strict=True)}
+        history_links.restore(session, messages, rows, seqs)
         _show_as_before(session, shown, seqs)
     session.refresh_from_db()
     return session
@@ -121,7 +146,14 @@ def _calls_of(session: Session) -> set[str]:
 
 def _exported(message: Message) -> dict[str, Any]:
     spoken = ("seq", "role", "content", "tool_calls", "tool_call_id", "tool_name", "is_error", *RECORD)
-    return {name: getattr(message, name) for name in spoken} | {"created_at": message.created_at.isoformat()}
+    said = {name: getattr(message, name) for name in spoken} | {"created_at": message.created_at.isoformat()}
+    return said | history_links.of(message)
+
+
+def _beside(session: Session) -> dict[str, Any]:
+    """What stands beside the summary in the revision in force."""
+    revision = session.revisions.filter(version=session.context_version).first() or ContextRevision()
+    return {"kept_seqs": revision.kept_seqs, "background": revision.background, "placement": revision.placement}
 
 
 def _part(exported: Mapping[str, Any], name: str, kind: Callable[[], Any]) -> Any:
@@ -136,8 +168,8 @@ def _model(name: Any) -> AiModel | None:
     return (AiModel.objects.named(name) if isinstance(name, str) else None) or AiModel.objects.default()
 
 
-def _without_seq(item: Any) -> Any:
-    return {name: value for name, value in item.items() if name != "seq"} if isinstance(item, Mapping) else item
+def _alone(item: Any) -> Any:
+    return {name: value for name, value in item.items() if name not in LINKS} if isinstance(item, Mapping) else item
 
 
 def _show_as_before(session: Session, shown: Mapping[str, Any], seqs: Mapping[str, int]) -> None:
@@ -155,8 +187,20 @@ def _show_as_before(session: Session, shown: Mapping[str, Any], seqs: Mapping[st
         summary=summary,
         boundary_seq=None if boundary is None else seqs[str(boundary)],
         edits=[_edit(edit, f"context.edits[{index}]", seqs) for index, edit in enumerate(edits)],
+        **_said_beside(shown, seqs),
         source=ContextRevision.Source.EDIT,
     )
+
+
+def _said_beside(shown: Mapping[str, Any], seqs: Mapping[str, int]) -> dict[str, Any]:
+    """Kept messages, background and placement, in the new numbers."""
+    kept, placement = _part(shown, "kept_seqs", list), _part(shown, "placement", dict)
+    if not isinstance(background := shown.get("background", ""), str):
+        raise NotImportable("context.background", "A text.")
+    numbers = {name: seqs.get(str(seq)) for name, seq in placement.items() if name in ("after_seq", "summarized_up_to")}
+    texts = {name: text for name, text in placement.items() if name in ("place", "heading", "nudge", "marker") and isinstance(text, str)}
+    kept_seqs = [seqs[str(seq)] for seq in kept if str(seq) in seqs]
+    return {"kept_seqs": kept_seqs, "background": background, "placement": texts | {name: seq for name, seq in numbers.items() if seq}}
 
 
 def _edit(edit: Any, path: str, seqs: Mapping[str, int]) -> context.Edit:

@@ -1,11 +1,11 @@
 """Before a request, and after an overflow: make it fit. What CHATCORE["CONTEXT_GUARD"] names."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compaction import backends, engine, fallbacks, files, ratios, situation
+from compaction import backends, engine, fallbacks, files, forgetting, ratios, situation
 from compaction.core.estimate import estimated
 from compaction.core.transcript import Entry, Transcript
 from compaction.decisions import decided
@@ -42,6 +42,10 @@ class ContextGuard:
             reading = read_again(session, reading)
         hinting = replace(reading, request=hinted(reading.now, reading.request))
         return fallbacks.fitted(hinting, session.context_version)
+
+    def forget(self, session: Any, seqs: Collection[int]) -> None:
+        """Messages are being deleted, in the open transaction: nothing that was written of them stays; then measure anew."""
+        forgetting.forget(session.pk, seqs)
 
     def after_overflow(self, session: Any, error: Any) -> bool:
         """Make room after a provider's refusal, taking its numbers for true; True when the next request will be smaller."""

@@ -8,7 +8,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore import history
+from chatcore import formats, history
 from chatcore.api import limits
 from chatcore.api.answers import shown
 from chatcore.api.problems import Invalid, Problem, TooLarge
@@ -63,12 +63,14 @@ class Import(GenericAPIView[Message]):
         """Append messages, all or none, without calling a model."""
         session = owned(request, session_id)
         body = request.data
-        if not isinstance(body, dict) or set(body) != {"messages"}:
-            raise Invalid("messages", "The body is an object with `messages`, and nothing else.")
+        if not isinstance(body, dict) or not {"messages"} <= set(body) <= {"messages", "format"}:
+            raise Invalid("messages", "The body is an object with `messages`, perhaps `format`, and nothing else.")
+        if (written := body.get("format", "chatcore")) not in formats.FORMATS:
+            raise Invalid("format", f"One of {', '.join(formats.FORMATS)}.")
         if isinstance(body["messages"], list) and len(body["messages"]) > limits.IMPORT_MESSAGES:
             raise TooLarge(f"An import has at most {limits.IMPORT_MESSAGES:,} messages.")
         try:
-            stored = history.import_messages(session, body["messages"])
+            stored = history.import_messages(session, formats.to_own(body["messages"], written))
         except history.TooLong as long:
             raise TooLarge(str(long)) from None
         except history.NotImportable as wrong:

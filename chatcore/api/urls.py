@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 
-from chatcore.api import attachments, context, messages, registry, search, sessions, streams, tokens, turns, versions, webhooks
+from chatcore.api import attachments, context, history, messages, registry, search, sessions, streams, tokens, turns, versions, webhooks
 from chatcore.api.nowhere import NothingHere
 
 ROUTES = {
@@ -19,7 +19,11 @@ ROUTES = {
     "v1/sessions/<uuid:session_id>/summary": context.Summary,
     "v1/sessions/<uuid:session_id>/search": search.SearchSession,
     "v1/attachments/<uuid:attachment_id>": attachments.OneAttachment,
+    "v1/sessions/import": history.ImportSession,
+    "v1/sessions/<uuid:session_id>/export": history.Export,
     "v1/messages/<int:message_id>": versions.OneMessage,
+    "v1/messages/<int:message_id>/fork": history.Fork,
+    "v1/messages/<int:message_id>/pin": history.Pin,
     "v1/messages/<int:message_id>/regenerate": versions.Regenerate,
     "v1/messages/<int:message_id>/restore": versions.Restore,
     "v1/search": search.SearchAll,

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore import turns, versions
+from chatcore import deletion, turns, versions
 from chatcore.api import limits
 from chatcore.api.answers import NEW_TURN, PARAMETERS, keyed, refusals, respond, shown
 from chatcore.api.attachments import taken_in
@@ -70,6 +70,14 @@ class OneMessage(APIView):
         with refusals():
             turn = turns.start(message.session, content=said["content"], attachments=attached, replaces=message, **key)
         return respond(request, turn, stream=said.get("stream", False))
+
+    @extend_schema(operation_id="delete_message", request=None, responses={204: None, 409: NEW_TURN[409]})
+    def delete(self, request: Request, message_id: int) -> Response:
+        """Delete it, with the results of the tools it calls: out of the history, the search, the events and every summary."""
+        message = owned_message(request, message_id)
+        with refusals():
+            deletion.delete_message(message)
+        return Response(status=204)
 
 
 class Restore(APIView):

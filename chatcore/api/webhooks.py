@@ -55,7 +55,7 @@ class CreatedWebhookSerializer(WebhookSerializer):
     secret = serializers.CharField(read_only=True)
 
     class Meta(WebhookSerializer.Meta):
-        fields = (*WebhookSerializer.Meta.fields, "secret")
+        fields = (*WebhookSerializer.Meta.fields, "secret")  # type: ignore[assignment]
 
 
 class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):

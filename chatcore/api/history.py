@@ -1,0 +1,94 @@
+"""Histories as a whole: forks, pins, sessions out and in."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chatcore import forks, formats, history, pins
+from chatcore.api.answers import refusals
+from chatcore.api.fields import Flag, Strict
+from chatcore.api.problems import Invalid, TooLarge
+from chatcore.api.serializers import SessionSerializer
+from chatcore.api.sessions import owned
+from chatcore.api.versions import owned_message
+from chatcore.api.wire import ImportBody
+
+FORMAT = OpenApiParameter("format", str, enum=list(formats.FORMATS), default="chatcore")
+
+
+class PinSerializer(Strict):
+    """Pin, or take the pin out."""
+
+    pinned = Flag(default=True)
+
+
+class PinnedSerializer(serializers.Serializer[Any]):
+    """How it is now."""
+
+    id = serializers.IntegerField()
+    pinned = serializers.BooleanField()
+
+
+class Fork(APIView):
+    """A session that begins as this one did."""
+
+    @extend_schema(
+        operation_id="fork_message",
+        request=None,
+        responses={201: SessionSerializer, 409: OpenApiResponse(description="The message was superseded.")},
+    )
+    def post(self, request: Request, message_id: int) -> Response:
+        """Copy all up to this message into a new session, with the newest summary that the copied messages support."""
+        message = owned_message(request, message_id)
+        with refusals():
+            made = forks.fork(message)
+        return Response(SessionSerializer(owned(request, made.pk)).data, status=201, headers={"Location": f"/api/v1/sessions/{made.pk}"})
+
+
+class Pin(APIView):
+    """A message that is sent verbatim for ever."""
+
+    @extend_schema(operation_id="pin_message", request=PinSerializer, responses=PinnedSerializer)
+    def post(self, request: Request, message_id: int) -> Response:
+        """Pin it, or with `pinned: false` take the pin out."""
+        message = owned_message(request, message_id)
+        fields = PinSerializer(data=request.data)
+        fields.is_valid(raise_exception=True)
+        pins.pin(message, pinned=fields.validated_data["pinned"])
+        return Response(PinnedSerializer(message).data)
+
+
+class Export(APIView):
+    """A session out."""
+
+    @extend_schema(operation_id="export_session", parameters=[FORMAT], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """The whole session: ours with its settings, files and summary; OpenAI's and Anthropic's message lists with what is current."""
+        session = owned(request, session_id)
+        wanted = request.query_params.get("format", "chatcore")
+        if wanted not in formats.FORMATS:
+            raise Invalid("format", f"One of {', '.join(formats.FORMATS)}.")
+        return Response(history.export_as(session, wanted), headers={"Content-Disposition": f'attachment; filename="{session.pk}.json"'})
+
+
+class ImportSession(APIView):
+    """A session in."""
+
+    parser_classes = (ImportBody,)
+
+    @extend_schema(operation_id="import_session", request=OpenApiTypes.OBJECT, responses={201: SessionSerializer})
+    def post(self, request: Request) -> Response:
+        """A new session from what `export` gave, all or nothing."""
+        try:
+            made = history.import_session(request.user, request.data)
+        except history.TooLong as long:
+            raise TooLarge(str(long)) from None
+        except history.NotImportable as wrong:
+            raise Invalid(wrong.field, wrong.detail) from None
+        return Response(SessionSerializer(owned(request, made.pk)).data, status=201, headers={"Location": f"/api/v1/sessions/{made.pk}"})

@@ -1,0 +1,214 @@
+"""Deleting, forking and pinning messages, and histories in the forms of other systems, over REST."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from rest_framework.test import APIClient
+
+from chatcore import context, history, invariants, recall
+from chatcore.models import Message, Session, SessionEvent
+from compaction.models import CompactionRun, WorkingState
+from tests.scripted import Reply, ScriptedModel, call
+
+pytestmark = pytest.mark.django_db(transaction=True)  # turns are answered in another thread
+CALL = {"id": "c1", "name": "look", "arguments": '{"at": "the swordfish"}'}
+
+
+@pytest.fixture
+def talk(session: Session) -> Session:
+    """Six messages, of which the first two are summarized."""
+    said = [
+        {"role": "user", "content": "The swordfish is the password."},
+        {"role": "assistant", "content": "Noted."},
+        {"role": "user", "content": "Look it up."},
+        {"role": "assistant", "content": "", "tool_calls": [CALL]},
+        {"role": "tool", "content": "Found.", "tool_call_id": "c1", "tool_name": "look"},
+        {"role": "assistant", "content": "It is there."},
+    ]
+    history.import_messages(session, said)
+    session.refresh_from_db()
+    return session
+
+
+def summarize(session: Session, summary: str, boundary_seq: int, **fields: Any) -> None:
+    session.refresh_from_db()
+    version = session.context_version
+    context.install(session.pk, base_version=version, summary=summary, boundary_seq=boundary_seq, source="compaction", **fields)
+
+
+def message(session: Session, seq: int) -> Message:
+    return session.messages.get(seq=seq)
+
+
+def sent(session: Session) -> str:
+    session = Session.objects.select_related("model__provider").get(pk=session.pk)
+    request = context.build_request(session)
+    return "\n".join([request.system, request.preface, *(each.content for each in request.messages)])
+
+
+def spoken(session: Session) -> list[tuple[Any, ...]]:
+    return list(session.messages.order_by("seq").values_list("role", "content", "tool_calls", "tool_call_id"))
+
+
+def sound(session: Session) -> list[str]:
+    return list(invariants.violations(Session.objects.get(pk=session.pk)))
+
+
+def test_a_deleted_message_is_gone_from_everywhere(api: APIClient, talk: Session) -> None:
+    summarize(talk, "The password is swordfish.", 3)
+    run = CompactionRun.objects.create(
+        session=talk, trigger="manual", policy="oneclaw", status="applied", boundary_after=3, summary_after="The password is swordfish."
+    )
+    WorkingState.objects.create(session=talk, memory=["swordfish"])
+    pk = message(talk, 1).pk
+    SessionEvent.objects.create(session=talk, seq=9_000, name="message.delta", message=pk, data={"message": pk, "text": "swordfish"})
+    Session.objects.filter(pk=talk.pk).update(title="The swordfish is the password.", last_event_seq=9_000)
+    assert api.delete(f"/api/v1/messages/{message(talk, 1).pk}").status_code == 204
+    run.refresh_from_db()
+    talk.refresh_from_db()
+    rows = [*talk.revisions.values_list("summary", flat=True), run.summary_after, talk.title, talk.compacted_summary]
+    rows += [json.dumps(data) for data in talk.events.values_list("data", flat=True)]
+    rows += [json.dumps(WorkingState.objects.get().memory), sent(talk)]
+    assert "swordfish" not in "".join(row or "" for row in rows).replace(CALL["arguments"], "")
+    assert recall.search(talk.pk, "password") == []
+    assert talk.message_count == 5
+    assert sound(talk) == []
+
+
+def test_an_answer_is_deleted_with_the_results_of_its_calls(api: APIClient, talk: Session) -> None:
+    assert api.delete(f"/api/v1/messages/{message(talk, 4).pk}").status_code == 204
+    assert list(talk.messages.order_by("seq").values_list("seq", flat=True)) == [1, 2, 3, 6]
+    assert sound(talk) == []
+
+
+def test_the_boundary_moves_on_when_its_message_is_deleted(api: APIClient, talk: Session) -> None:
+    summarize(talk, "Small talk.", 3)
+    api.delete(f"/api/v1/messages/{message(talk, 3).pk}")
+    talk.refresh_from_db()
+    assert talk.compact_boundary_seq == 4
+    assert talk.compacted_summary == "Small talk."
+    assert sound(talk) == []
+
+
+def test_a_deletion_waits_for_no_one_and_interrupts_no_one(
+    api: APIClient, talk: Session, as_user: Callable[[User], APIClient], scripted: ScriptedModel
+) -> None:
+    other = as_user(User.objects.create_user("bob"))
+    for act in (other.delete, lambda url: other.post(f"{url}/fork"), lambda url: other.post(f"{url}/pin", {})):
+        assert act(f"/api/v1/messages/{message(talk, 1).pk}").status_code == 404
+    talk.turns.create(status="waiting", lease_until="2020-01-01T00:00Z")
+    answer = api.delete(f"/api/v1/messages/{message(talk, 1).pk}")
+    assert (answer.status_code, answer.json()["type"]) == (409, "turn_waiting")
+
+
+def test_a_fork_begins_as_the_conversation_was(api: APIClient, talk: Session) -> None:
+    summarize(talk, "Of a password.", 3)
+    before = list(talk.messages.order_by("seq").values("seq", "content", "created_at", "role"))
+    answer = api.post(f"/api/v1/messages/{message(talk, 4).pk}/fork")
+    assert answer.status_code == 201
+    made = Session.objects.get(pk=answer.json()["id"])
+    copies = list(made.messages.order_by("seq").values("seq", "content", "created_at", "role"))
+    assert copies == before[:5]
+    assert (made.message_count, made.last_seq, made.compacted_summary, made.compact_boundary_seq) == (5, 5, "Of a password.", 3)
+    assert sent(made) == sent(talk).removesuffix("\nIt is there.")
+    assert sound(made) == []
+    assert talk.messages.count() == 6
+
+
+def test_a_fork_takes_the_newest_summary_its_messages_support(api: APIClient, talk: Session) -> None:
+    summarize(talk, "One.", 2)
+    summarize(talk, "One to five.", 6)
+    made = Session.objects.get(pk=api.post(f"/api/v1/messages/{message(talk, 3).pk}/fork").json()["id"])
+    assert (made.compacted_summary, made.compact_boundary_seq) == ("One.", 2)
+    first = Session.objects.get(pk=api.post(f"/api/v1/messages/{message(talk, 1).pk}/fork").json()["id"])
+    assert (first.compacted_summary, first.context_version) == (None, 0)
+
+
+def test_a_fork_goes_on_by_itself(api: APIClient, talk: Session, scripted: ScriptedModel) -> None:
+    made = api.post(f"/api/v1/messages/{message(talk, 2).pk}/fork").json()["id"]
+    scripted.script(Reply(text="Here."))
+    assert api.post(f"/api/v1/sessions/{made}/messages", {"content": "And now?"}).status_code == 201
+    assert Session.objects.get(pk=made).message_count == 4
+    assert talk.messages.count() == 6
+
+
+def test_a_superseded_message_is_not_forked(api: APIClient, talk: Session, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="Another."))
+    api.post(f"/api/v1/messages/{message(talk, 2).pk}/regenerate", {})
+    answer = api.post(f"/api/v1/messages/{message(talk, 2).pk}/fork")
+    assert (answer.status_code, answer.json()["type"]) == (409, "superseded")
+
+
+def test_a_pin_is_sent_word_for_word_whatever_was_summarized(api: APIClient, talk: Session) -> None:
+    summarize(talk, "Small talk.", 6)
+    url = f"/api/v1/messages/{message(talk, 1).pk}/pin"
+    assert api.post(url, {}).json() == {"id": message(talk, 1).pk, "pinned": True}
+    assert "The swordfish is the password." in sent(talk)
+    assert api.post(url, {"pinned": False}).json()["pinned"] is False
+    assert "The swordfish is the password." not in sent(talk)
+    assert api.post(url, {"pinned": "yes"}).status_code == 400
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+def test_a_history_goes_out_and_comes_back_in_another_systems_form(api: APIClient, talk: Session, format: str) -> None:
+    out = api.get(f"/api/v1/sessions/{talk.pk}/export", {"format": format}).json()
+    copy = api.post("/api/v1/sessions", {}).json()["id"]
+    back = api.post(f"/api/v1/sessions/{copy}/messages/import", {"messages": out["messages"], "format": format})
+    assert back.status_code == 201, back.json()
+    made = Session.objects.get(pk=copy)
+    assert spoken(made) == spoken(talk)
+
+
+def test_the_other_forms_are_what_the_other_apis_take(api: APIClient, talk: Session) -> None:
+    Session.objects.filter(pk=talk.pk).update(system_prompt="Be brief.")
+    openai = api.get(f"/api/v1/sessions/{talk.pk}/export?format=openai").json()["messages"]
+    assert openai[0] == {"role": "system", "content": "Be brief."}
+    assert openai[4]["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": CALL["arguments"]}}]
+    anthropic = api.get(f"/api/v1/sessions/{talk.pk}/export?format=anthropic").json()
+    assert anthropic["system"] == "Be brief."
+    assert [each["role"] for each in anthropic["messages"]] == ["user", "assistant", "user", "assistant", "user", "assistant"]
+    assert anthropic["messages"][4]["content"] == [{"type": "tool_result", "tool_use_id": "c1", "content": "Found.", "is_error": False}]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"messages": [], "format": "xml"}, "format"),
+        ({"messages": [{"role": "user", "content": 5}], "format": "openai"}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "image"}]}], "format": "anthropic"}, "messages[0].content[0].type"),
+        ({"messages": [{"role": "user", "content": [{"image_url": {}}]}], "format": "openai"}, "messages[0].content[0]"),
+        ({"messages": [7], "format": "openai"}, "messages[0]"),
+        ({"messages": [{"role": "assistant", "tool_calls": 1}], "format": "openai"}, "messages[0].tool_calls"),
+    ],
+)
+def test_a_history_that_cannot_be_read_is_refused_by_its_place(api: APIClient, session: Session, body: dict[str, Any], field: str) -> None:
+    answer = api.post(f"/api/v1/sessions/{session.pk}/messages/import", body)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, field)
+    assert session.messages.count() == 0
+
+
+def test_a_whole_session_goes_out_and_in_with_versions_files_and_summary(api: APIClient, talk: Session, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="Another answer."))
+    api.post(f"/api/v1/messages/{message(talk, 6).pk}/regenerate", {})
+    summarize(talk, "Small talk.", 4, kept_seqs=[1], background="Known.", placement={"place": "first_user", "after_seq": 7})
+    out = api.get(f"/api/v1/sessions/{talk.pk}/export").json()
+    answer = api.post("/api/v1/sessions/import", out)
+    assert answer.status_code == 201, answer.json()
+    made = Session.objects.get(pk=answer.json()["id"])
+    assert sent(made) == sent(talk)
+    assert made.message_count == Session.objects.get(pk=talk.pk).message_count
+    assert made.messages.exclude(branch=None).count() == talk.messages.exclude(branch=None).count() > 0
+    assert sound(made) == []
+
+
+def test_the_tools_of_a_reply_are_forgotten_with_it(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=[call("calculate", {"expression": "4711+1"})]), Reply(text="4712"))
+    answer = api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "What is it?"}).json()
+    calling = session.messages.exclude(tool_calls=[]).get()
+    assert api.delete(f"/api/v1/messages/{calling.pk}").status_code == 204
+    assert not any("4711" in json.dumps(data) for data in session.events.values_list("data", flat=True))
+    assert answer["assistant_message"]["content"] == "4712"
+    assert sound(session) == []
