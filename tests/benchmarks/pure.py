@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 from chatcore.models import Message
 from compaction.core.budget import plan
 from compaction.core.estimate import measure
+from compaction.core.features import tokens_in
 from compaction.core.pipeline import run
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Call, Entry, Transcript
@@ -20,6 +22,9 @@ def rows() -> Iterator[Row]:
     """The save hook on a megabyte; the pipeline and the fallback on ten thousand messages."""
     for name, text in (("ASCII", "x" * MEGABYTE), ("Chinese", "字" * (MEGABYTE // 3))):
         yield Row(name=f"cut a tool result of 1 MB, {name}", value=median_ms(partial(_store, text), times=50), limit=10)
+    code = Path(__file__).read_text()
+    counted = median_ms(partial(tokens_in, (code * (MEGABYTE // len(code) + 1))[:MEGABYTE]), times=5)
+    yield Row(name="count a text of 1 MB by features", value=counted, limit=1_000)
     transcript, budget = _transcript(), plan(ONECLAW, 200_000)
     measured = measure(transcript, ONECLAW)
     whole = median_ms(lambda: run(transcript, ONECLAW, budget, measured, lambda task: "Brief."), times=9)
