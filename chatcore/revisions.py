@@ -33,6 +33,7 @@ def install(
     summary: str | None,
     boundary_seq: int | None,
     edits: Sequence[Edit] = (),
+    read: Collection[int] = (),
     kept_seqs: Collection[int] = (),
     background: str = "",
     placement: Mapping[str, Any] | None = None,
@@ -41,9 +42,10 @@ def install(
 ) -> ContextRevision:
     """Install what the model sees from now on, if the context still is `base_version`. Raises StaleContext if it is not.
 
-    Messages are not touched. Edits in force before the boundary stay in force; `edits` are added to them. `kept_seqs` are sent although
-    they are older than the boundary; `background` is reference text that goes with the summary; `placement` says where and between
-    which words (`summary_block.py`).
+    Messages are not touched. Edits in force before the boundary stay in force; `edits` are added to them. `read` are the messages
+    that the summary was made of: one that was superseded or deleted since makes it stale too. `kept_seqs` are sent although they are older
+    than the boundary; `background` is reference text that goes with the summary; `placement` says where and between which words
+    (`summary_block.py`).
     """
     shown = {
         "summary": summary,
@@ -54,6 +56,7 @@ def install(
     }
     with transaction.atomic():
         session = _locked(session_id, base_version)
+        _refuse_changed(session, read)
         revision = _record(session, shown, source=source, run=run)
         _apply_edits(session, revision.version, edits)
         return revision
@@ -115,6 +118,13 @@ def _locked(session_id: UUID, base_version: int | None) -> Session:
     if base_version is not None and session.context_version != base_version:
         raise StaleContext(f"The context is at version {session.context_version}, not {base_version}.")
     return session
+
+
+def _refuse_changed(session: Session, seqs: Collection[int]) -> None:
+    if seqs:
+        current = session.messages.current().filter(seq__range=(min(seqs), max(seqs)))
+        if not set(seqs) <= set(current.values_list("seq", flat=True)):
+            raise StaleContext("Messages that were read for it were superseded or deleted since.")
 
 
 def _sound(session: Session, version: int) -> int:

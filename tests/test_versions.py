@@ -10,8 +10,10 @@ from django.db import connections
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from chatcore import context, invariants, turns
+from chatcore import context, invariants, turns, versions
 from chatcore.models import Message, Session, SessionEvent, Turn
+from compaction import engine
+from tests.compaction_scenes import SUMMARY, fill
 from tests.scripted import Reply, ScriptedModel, call
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -141,8 +143,8 @@ def test_a_third_answer_belongs_to_the_same_place(api: APIClient, session: Sessi
     scripted.script(Reply(text="Two."), Reply(text="Three."))
     second = regenerate(api, first).json()["assistant_message"]["id"]
     third = regenerate(api, Message.objects.get(pk=second)).json()["assistant_message"]["id"]
-    versions = {row["id"]: row["versions"] for row in shown(api, session, "?superseded=true") if row["role"] == "assistant"}
-    assert versions == {version: [first.pk, second, third] for version in (first.pk, second, third)}
+    places = {row["id"]: row["versions"] for row in shown(api, session, "?superseded=true") if row["role"] == "assistant"}
+    assert places == {version: [first.pk, second, third] for version in (first.pk, second, third)}
 
 
 def test_a_restored_version_comes_back_with_what_followed_it(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
@@ -357,6 +359,25 @@ def test_a_restored_version_is_not_covered_by_the_summary_of_the_other(api: APIC
     say(api, session, scripted, ("delta?", "DELTA"))
     assert sent(scripted) == ["alpha?", "ALPHA", "delta?"]
     assert "AAA" not in json.dumps(scripted.requests[-1].json)
+
+
+def test_a_summary_that_was_being_written_of_what_is_superseded_is_not_installed(session: Session, scripted: ScriptedModel) -> None:
+    fill(session)
+    edited = []
+
+    def summarize(_: Any) -> Reply:
+        if not edited:
+            edited.append(versions.reword(session.messages.get(seq=4), "Let us begin anew."))
+            connections.close_all()
+        return Reply(text=SUMMARY)
+
+    scripted.default = summarize
+    run = engine.compact_now(session.pk, trigger="manual")
+    session.refresh_from_db()
+    assert edited
+    assert (run.status, session.compacted_summary, session.compact_boundary_seq) == ("skipped", None, None)
+    sent = context.build_request(session).messages
+    assert [message.seq for message in sent] == [1, 2, 3, edited[0].seq]
 
 
 def test_the_page_shows_what_is_current(client: Any, user: Any, api: APIClient, session: Session, scripted: ScriptedModel) -> None:
