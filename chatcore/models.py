@@ -265,9 +265,9 @@ class ContextRevision(models.Model):
     boundary_seq = models.PositiveIntegerField(null=True, blank=True)
     boundary_timestamp = models.DateTimeField(null=True, blank=True)
     kept_seqs = models.JSONField(default=list, help_text="Messages before the boundary that are sent all the same.")
-    background = models.TextField(blank=True, help_text="Reference text that is sent with the summary: structured state, memory, a marker.")
+    background = models.TextField(blank=True, help_text="Reference text that is sent with the summary: structured state, memory.")
     placement = models.JSONField(
-        default=dict, help_text="Where the summary stands: {place, prefix, nudge, after_seq}; empty: in the system text."
+        default=dict, help_text="Where the summary stands, and between which words (summary_block.py); empty: in the system text."
     )
     stale = models.BooleanField(default=False, help_text="It covers a message that was edited, superseded or deleted since.")
     source = models.CharField(max_length=16, choices=Source.choices)

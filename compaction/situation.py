@@ -112,7 +112,7 @@ def fixed_parts(situation: Situation) -> dict[str, int]:
     count = counter(policy, subject.family)
     return {
         "system_prompt": spoken(situation, subject.system_chars) if policy.estimate.count_system else 0,
-        "summary": count.text(subject.summary) if subject.summary else 0,
+        "summary": (count.text(subject.summary) if subject.summary else 0) + spoken(situation, subject.beside_chars),
         "tool_definitions": count.characters(subject.tool_chars, bare=True) if subject.tool_chars and policy.estimate.count_tools else 0,
     }
 
@@ -158,7 +158,7 @@ def counts_as_stored(policy: Policy) -> bool:
 def plain_tokens(situation: Situation, *, before_seq: int | None = None) -> int:
     """The size of the next request, or of one that ended before a message, at STORED_CHARS_PER_TOKEN, whatever the policy."""
     subject = situation.subject
-    fixed = (subject.system_chars + subject.tool_chars + len(subject.summary or "")) // STORED_CHARS_PER_TOKEN
+    fixed = (subject.system_chars + subject.tool_chars + len(subject.summary or "") + subject.beside_chars) // STORED_CHARS_PER_TOKEN
     return fixed + subject.attached_tokens + backends.get().weight(subject, before_seq=before_seq)
 
 
