@@ -1,6 +1,7 @@
-"""What needs no database: cutting a tool result, and compacting ten thousand messages."""
+"""What needs no database: cutting a tool result, and compacting ten thousand messages under each preset."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from compaction.core.budget import plan
 from compaction.core.estimate import measure
 from compaction.core.features import tokens_in
 from compaction.core.pipeline import run
-from compaction.core.presets import ONECLAW
+from compaction.core.policy import Policy
+from compaction.core.presets import PRESETS
 from compaction.core.transcript import Call, Entry, Transcript
 from compaction.core.trim import drop_oldest
 from tests.benchmarks.timing import Row, median_ms
@@ -25,16 +27,23 @@ def rows() -> Iterator[Row]:
     code = Path(__file__).read_text()
     counted = median_ms(partial(tokens_in, (code * (MEGABYTE // len(code) + 1))[:MEGABYTE]), times=5)
     yield Row(name="count a text of 1 MB by features", value=counted, limit=1_000)
-    transcript, budget = _transcript(), plan(ONECLAW, 200_000)
-    measured = measure(transcript, ONECLAW)
-    whole = median_ms(lambda: run(transcript, ONECLAW, budget, measured, lambda task: "Brief."), times=9)
-    yield Row(name=f"compact {CANDIDATES:,} messages", value=whole, limit=1_000, note="instant summarizer")
+    transcript = _transcript()
+    uncounted = replace(transcript, entries=tuple(replace(entry, tokens=0) for entry in transcript.entries))
+    for name, policy in PRESETS.items():
+        whole = median_ms(partial(_compacted, policy, uncounted), times=5, warm_up=1)
+        yield Row(name=f"compact {CANDIDATES:,} messages, {name}", value=whole, limit=1_000, note="counted first; instant summarizer")
     dropped = median_ms(lambda: drop_oldest(transcript.entries, limit_tokens=170_000), times=9)
     yield Row(name=f"trim {CANDIDATES:,} messages", value=dropped, limit=1_000)
 
 
 def _store(text: str) -> None:
     Message(role="tool", content=text).prepare_to_store()
+
+
+def _compacted(policy: Policy, transcript: Transcript) -> None:
+    """Counted and compacted in a window that takes half of it by the policy's own count, so that every stage has work."""
+    measured = measure(transcript, policy)
+    run(transcript, policy, plan(policy, measured.tokens // 2), measured, lambda task: "Brief.")
 
 
 def _transcript() -> Transcript:
