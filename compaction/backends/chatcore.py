@@ -30,7 +30,7 @@ _BACK = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
 _MODEL = ("name", "provider__name", "context_window_size")
 _SUBJECT = (
     *("policy", "auto_compact", "compact_threshold", "params", "tools", "message_count", "last_seq"),
-    *("system_chars", "attached_tokens", "attached_images"),
+    *("system_chars", "attached_tokens", "attached_images", "outputs_kept"),
     *("context_version", "compacted_summary", "compact_boundary_seq"),
     *("model__policy", "model__supports_tools", "model__summary_model", "model__output_reserve", "model__provider__family"),
     *(f"model__{name}" for name in _MODEL),
@@ -42,6 +42,7 @@ _ATTACHED = (
     "WHERE file.session_id = chatcore_session.id AND file.kind = 'file' AND file.media_type {which} 'image/%%' "
     "AND message.branch IS NULL AND message.seq >= COALESCE(chatcore_session.compact_boundary_seq, 0)"
 )
+_OUTPUTS_KEPT = "SELECT 1 FROM chatcore_attachment file WHERE file.session_id = chatcore_session.id AND file.kind = 'output' LIMIT 1"
 
 
 class ChatcoreBackend:
@@ -56,7 +57,7 @@ class ChatcoreBackend:
         row = Session.objects.filter(pk=session_id).annotate(**_measured()).order_by().values(*_SUBJECT).first()
         if row is None:
             return None
-        offered = tools.definitions(row["tools"]) if row["model__supports_tools"] else ()
+        offered = tools.definitions(row["tools"], outputs_kept=bool(row["outputs_kept"])) if row["model__supports_tools"] else ()
         newest = _newest_revision(session_id, row["context_version"])
         own = _model_of(row, "model__")
         summarizer = _model_of(row, "model__summary_model__") if row["model__summary_model"] else own
@@ -369,6 +370,7 @@ def _measured() -> dict[str, Any]:
         "system_chars": Length("system_prompt"),
         "attached_tokens": RawSQL(_ATTACHED.format(what="file.token_estimate", which="NOT LIKE"), ()),  # noqa: S611
         "attached_images": RawSQL(_ATTACHED.format(what="1", which="LIKE"), ()),  # noqa: S611
+        "outputs_kept": RawSQL(_OUTPUTS_KEPT, ()),  # noqa: S611
     }
 
 
