@@ -13,7 +13,8 @@ from rest_framework.test import APIClient
 from chatcore import context, invariants, turns, versions
 from chatcore.models import Message, Session, SessionEvent, Turn
 from compaction import engine
-from tests.compaction_scenes import SUMMARY, fill
+from models_registry.models import AiModel
+from tests.compaction_scenes import SUMMARY, chat_calls, fill, summarize_or_chat
 from tests.scripted import Reply, ScriptedModel, call
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -363,7 +364,7 @@ def test_a_restored_version_is_not_covered_by_the_summary_of_the_other(api: APIC
 
 def test_a_summary_that_was_being_written_of_what_is_superseded_is_not_installed(session: Session, scripted: ScriptedModel) -> None:
     fill(session)
-    edited = []
+    edited: list[Message] = []
 
     def summarize(_: Any) -> Reply:
         if not edited:
@@ -378,6 +379,22 @@ def test_a_summary_that_was_being_written_of_what_is_superseded_is_not_installed
     assert (run.status, session.compacted_summary, session.compact_boundary_seq) == ("skipped", None, None)
     sent = context.build_request(session).messages
     assert [message.seq for message in sent] == [1, 2, 3, edited[0].seq]
+
+
+def test_another_model_may_answer_once_and_its_window_counts(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
+    assert session.model
+    big = AiModel.objects.create(provider=session.model.provider, name="big", context_window_size=200_000, supports_tools=True)
+    Session.objects.update(model=big)
+    fill(session, messages=30)
+    scripted.default = summarize_or_chat(chat=Reply(text="Small, but mine."))
+    answer = regenerate(api, session.messages.get(seq=30), {"model": "test-model"}).json()["assistant_message"]
+    assert (answer["model"], answer["content"]) == ("scripted/test-model", "Small, but mine.")
+    assert api.get(f"/api/v1/sessions/{session.pk}").json()["model"] == "scripted/big"
+    asked = chat_calls(scripted)[-1].json
+    assert asked["model"] == "test-model"
+    assert len(json.dumps(asked["messages"])) < 8192 * 4
+    refused = regenerate(api, session.messages.get(pk=answer["id"]), {"model": "unknown"})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "model")
 
 
 def test_the_page_shows_what_is_current(client: Any, user: Any, api: APIClient, session: Session, scripted: ScriptedModel) -> None:

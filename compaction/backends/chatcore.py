@@ -30,18 +30,19 @@ _BACK = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
 _MODEL = ("name", "provider__name", "context_window_size")
 _SUBJECT = (
     *("policy", "auto_compact", "compact_threshold", "params", "tools", "message_count", "last_seq"),
-    *("system_chars", "attached_tokens", "attached_images", "outputs_kept"),
+    *("system_chars", "attached_tokens", "attached_images", "outputs_kept", "turn_model"),
     *("context_version", "compacted_summary", "compact_boundary_seq"),
     *("model__policy", "model__supports_tools", "model__summary_model", "model__output_reserve", "model__provider__family"),
     *(f"model__{name}" for name in _MODEL),
     *(f"model__summary_model__{name}" for name in _MODEL),
 )
-# As text: the two take the ORM longer to write than the database to answer, and the check after each response waits for it.
+# As text: they take the ORM longer to write than the database to answer, and the check after each response waits for it.
 _ATTACHED = (
     "SELECT SUM({what}) FROM chatcore_attachment file JOIN chatcore_message message ON message.id = file.message_id "
     "WHERE file.session_id = chatcore_session.id AND file.kind = 'file' AND file.media_type {which} 'image/%%' "
     "AND message.branch IS NULL AND message.seq >= COALESCE(chatcore_session.compact_boundary_seq, 0)"
 )
+_TURN_MODEL = "SELECT turn.model_id FROM chatcore_turn turn WHERE turn.session_id = chatcore_session.id AND turn.status = 'running'"
 _OUTPUTS_KEPT = "SELECT 1 FROM chatcore_attachment file WHERE file.session_id = chatcore_session.id AND file.kind = 'output' LIMIT 1"
 
 
@@ -53,10 +54,11 @@ class ChatcoreBackend:
         signals.response_completed.connect(receiver, dispatch_uid=uid)
 
     def subject(self, session_id: UUID) -> Subject | None:
-        """One query for the session and its models; one more for the newest revision, if there is any."""
+        """One query for the session and its models; one more each for the newest revision and the running turn's own model, if any."""
         row = Session.objects.filter(pk=session_id).annotate(**_measured()).order_by().values(*_SUBJECT).first()
         if row is None:
             return None
+        row |= _of_turn(row["turn_model"])
         offered = tools.definitions(row["tools"], outputs_kept=bool(row["outputs_kept"])) if row["model__supports_tools"] else ()
         newest = _newest_revision(session_id, row["context_version"])
         own = _model_of(row, "model__")
@@ -123,10 +125,10 @@ class ChatcoreBackend:
     def load(self, subject: Subject, *, fit: Callable[[Request], Request] | None = None) -> Transcript:
         """What `context.build_request` would send of what is stored; what it says in place of what is missing is no message."""
         session = Session.objects.select_related("model__provider").get(pk=subject.session_id)
-        now = live.in_force(session)
+        offered, now = tools.offered_to(session), live.in_force(session)
         shown = live.read(session, now)
         if fit is not None and now.files:
-            built = Request(model=subject.model, system=session.system_prompt, messages=[e.message for e in shown], tools=_offered(session))
+            built = Request(model=subject.model, system=session.system_prompt, messages=[e.message for e in shown], tools=offered)
             shown = [replace(e, message=message) for e, message in zip(shown, fit(built).messages, strict=True)]
         sent = {message.seq for message in live.paired(shown, now.boundary_seq)}
         return Transcript(
@@ -134,7 +136,7 @@ class ChatcoreBackend:
             summary=now.summary,
             overhead_tokens=_tokens(_beside(now.summary, now.background, now.placement)),
             system=session.system_prompt,
-            tools=_told(_offered(session)),
+            tools=_told(offered),
             family=_family(session),
             version=now.version,
             boundary_seq=now.boundary_seq,
@@ -229,7 +231,7 @@ class ChatcoreBackend:
 
     def rebuild(self, session: Session, request: Request | None = None) -> Request:
         """Refreshes `session.context_version`, as `context.build_request` says."""
-        return context.build_request(session, tools=_offered(session) if request is None else request.tools)
+        return context.build_request(session, tools=tools.offered_to(session) if request is None else request.tools)
 
     def read(self, request: Request, usage: LastUsage | None, *, family: str = "") -> Draft:
         """A summary in the system text counts with that; one that stands apart is the transcript's, in whatever role it is sent."""
@@ -351,8 +353,11 @@ def _model_of(row: dict[str, Any], prefix: str) -> tuple[str, int | None]:
     return (f"{provider}/{name}" if name else "", row[f"{prefix}context_window_size"])
 
 
-def _offered(session: Session) -> Sequence[Tool]:
-    return tools.offered_to(session)
+def _of_turn(model_id: int | None) -> dict[str, Any]:
+    """What the model that the running turn alone is answered by puts in place of the session's."""
+    names = [name.removeprefix("model__") for name in _SUBJECT if name.startswith("model__")]
+    row = AiModel.objects.filter(pk=model_id).values(*names).first() if model_id else None
+    return {f"model__{name}": value for name, value in (row or {}).items()}
 
 
 def _told(offered: Sequence[Tool]) -> str:
@@ -365,12 +370,13 @@ def _family(session: Session) -> str:
 
 
 def _measured() -> dict[str, Any]:
-    """Sizes that the session's row is read with, so that nothing more is asked for them: files of live messages, by text and by image."""
+    """What the session's row is read with, so that nothing more is asked for it: files of live messages, by text and by image …"""
     return {
         "system_chars": Length("system_prompt"),
         "attached_tokens": RawSQL(_ATTACHED.format(what="file.token_estimate", which="NOT LIKE"), ()),  # noqa: S611
         "attached_images": RawSQL(_ATTACHED.format(what="1", which="LIKE"), ()),  # noqa: S611
         "outputs_kept": RawSQL(_OUTPUTS_KEPT, ()),  # noqa: S611
+        "turn_model": RawSQL(_TURN_MODEL, ()),  # noqa: S611
     }
 
 
