@@ -13,7 +13,7 @@ from chatcore import context, files
 from chatcore.models import Attachment, ContextRevision, Session
 from compaction.core.files import File, Shown, file_token_budget, fitted, should_truncate
 from compaction.core.presets import PRESETS
-from compaction.models import CompactionRun
+from compaction.models import CompactionPolicy, CompactionRun
 from models_registry.models import AiModel, Provider
 from tests.pictures import png
 from tests.scripted import ScriptedModel
@@ -141,8 +141,6 @@ def test_with_compaction_switched_off_files_are_fitted_all_the_same(api: APIClie
 
 @answering
 def test_a_policy_says_how_much_room_files_have(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
-    from compaction.models import CompactionPolicy
-
     CompactionPolicy.objects.create(
         name="stingy",
         base="oneclaw",
@@ -206,3 +204,23 @@ def test_an_image_that_an_edit_strips_is_sent_no_more(session: Session, model: A
     shown = context.build_request(session).messages[0]
     assert (shown.content, shown.images, shown.files) == ("Look.\n[gone]", (), ())
     assert Attachment.objects.get().data
+
+
+@answering
+def test_compaction_strips_older_images_from_the_next_request(
+    api: APIClient, session: Session, model: AiModel, scripted: ScriptedModel
+) -> None:
+    """Wolffish, Step 1."""
+    AiModel.objects.filter(pk=model.pk).update(supports_images=True)
+    stripping = {"stages": ["strip_images"], "protect": {"kind": "count", "count": 2, "first": 0, "min_chars": 0}}
+    CompactionPolicy.objects.create(name="stripping", base="wolffish", overrides=stripping)
+    Session.objects.filter(pk=session.pk).update(policy="stripping")
+    for number in range(4):
+        assert say(api, session, (f"{number}.png", png(1_000, 1_000)), content=f"Image {number}.").status_code == 201
+    ran = api.post(f"/api/v1/sessions/{session.pk}/compact", {"wait": True})
+    assert (ran.status_code, ran.json()["status"]) == (200, "applied"), ran.json()
+    assert api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "And now?"}).status_code == 201
+    asked = [message["content"] for message in scripted.requests[-1].json["messages"] if message["role"] == "user"]
+    assert [isinstance(content, list) for content in asked] == [False, False, False, True, False]
+    assert asked[0] == "[Screenshot analyzed — image omitted from context]\nImage 0."
+    assert Attachment.objects.filter(size__gt=0).count() == 4
