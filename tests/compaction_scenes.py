@@ -91,8 +91,10 @@ def compacted(session: Session, scripted: ScriptedModel) -> CompactionRun:
 
 
 def system_text(request: Any) -> str:
-    body = request.json
-    return str(body.get("system") or "") + "".join(str(m["content"]) for m in body["messages"] if m["role"] in ("system", "developer"))
+    """All system texts of a request, in whichever protocol."""
+    apart = request.json.get("system") or ""
+    texts = [apart] if isinstance(apart, str) else [block["text"] for block in apart]
+    return "\n\n".join([*texts, *(str(m["content"]) for m in request.json["messages"] if m["role"] in ("system", "developer"))])
 
 
 def spoken(request: Any) -> list[str]:

@@ -1,6 +1,7 @@
 """Whole conversations for the seeds' conformance tests: tools that return much, both protocols, and what a request said."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from chatcore import tools
@@ -21,7 +22,7 @@ def living_under(session: Session, policy: str, scripted: ScriptedModel, protoco
     AiModel.objects.filter(pk=session.model_id).update(**model)
     if protocol == "anthropic":
         speak_anthropic(session, scripted)
-    Session.objects.filter(pk=session.pk).update(policy=policy, system_prompt="You are the soul of this machine. " * 20)
+    Session.objects.filter(pk=session.pk).update(policy=policy, system_prompt="You are the soul of this machine." * 20)
     session.refresh_from_db()
     return session
 
@@ -62,7 +63,8 @@ def results(request: Received) -> list[str]:
 
 def said(request: Received) -> str:
     """All the words of a request that are no tool result."""
-    return "\n".join([system_text(request), *spoken(request)])
+    no_results = [message for message in request.json["messages"] if message["role"] != "tool"]
+    return "\n".join([system_text(request), *spoken(replace(request, json={"messages": no_results}))])
 
 
 def last_words(request: Received) -> str:
