@@ -17,7 +17,8 @@ pytestmark = pytest.mark.django_db
 
 IDS = ("a", "b", "functions.look:0")
 KINDS = ("pruned", "excerpted", "images_stripped", "hidden")
-PLACES = (None, "system_prefix", "first_system", "first_user", "last_user")
+TEXTS = st.sampled_from(("", " ", "words"))
+PLACES = (None, "last_user", "system_prefix", "first_system", "first_user", "last_user")
 
 
 @dataclass(frozen=True)
@@ -33,22 +34,34 @@ class Scene:
     placement: dict[str, Any]
 
 
-def message(draw: st.DrawFn) -> dict[str, Any]:
-    role = draw(st.sampled_from(("user", "assistant", "assistant", "tool", "tool", "system")))
-    row: dict[str, Any] = {"role": role, "content": draw(st.sampled_from(("", " ", "words")))}
-    if role == "assistant":
-        row["tool_calls"] = [{"id": i, "name": "look", "arguments": "{}"} for i in draw(st.lists(st.sampled_from(IDS), unique=True))]
-    if role == "tool":
-        row |= {"tool_call_id": draw(st.sampled_from(IDS)), "tool_name": draw(st.sampled_from(("", "look")))}
+def marked(draw: st.DrawFn, row: dict[str, Any]) -> dict[str, Any]:
+    """The row, now and then pinned, superseded or not complete."""
     row["pinned"] = draw(st.integers(0, 4)) == 0
     row["branch"] = UUID(int=1) if draw(st.integers(0, 6)) == 0 else None
     row["status"] = draw(st.sampled_from(("complete", "complete", "complete", "interrupted", "failed", "streaming")))
     return row
 
 
+def result(draw: st.DrawFn, call_id: str) -> dict[str, Any]:
+    return {"role": "tool", "content": draw(TEXTS), "tool_call_id": call_id, "tool_name": draw(st.sampled_from(("", "look")))}
+
+
+def piece(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """A message of any kind, wherever it may stand; or calls with most of their results, in any order."""
+    role = draw(st.sampled_from(("user", "assistant", "tool", "system", "calls", "calls")))
+    if role == "tool":
+        return [result(draw, draw(st.sampled_from(IDS)))]
+    if role != "calls":
+        return [{"role": role, "content": draw(TEXTS)}]
+    ids = draw(st.lists(st.sampled_from(IDS), unique=True, min_size=1))
+    calls = [{"id": call_id, "name": "look", "arguments": "{}"} for call_id in ids]
+    answered = [call_id for call_id in draw(st.permutations(ids)) if draw(st.integers(0, 4))]
+    return [{"role": "assistant", "content": draw(TEXTS), "tool_calls": calls}, *(result(draw, call_id) for call_id in answered)]
+
+
 @st.composite
 def scenes(draw: st.DrawFn) -> Scene:
-    rows = [message(draw) for _ in range(draw(st.integers(1, 16)))]
+    rows = [marked(draw, row) for _ in range(draw(st.integers(1, 7))) for row in piece(draw)]
     seqs = st.integers(1, len(rows))
     boundary = draw(st.none() | seqs)
     edited = draw(st.lists(seqs, unique=True, max_size=4))
