@@ -127,7 +127,7 @@ def test_what_one_session_is_refused_for_the_next_one_knows(session: Session, sc
     assert other is not None
     assert other.budget is not None
     assert other.budget.window == 4_096
-    AiModel.objects.filter(pk=session.model_id).update(context_window_size=6_000)
+    AiModel.objects.filter(name="test-model").update(context_window_size=6_000)
     corrected = situation.of(other.subject.session_id)
     assert corrected is not None
     assert corrected.budget is not None
@@ -135,7 +135,7 @@ def test_what_one_session_is_refused_for_the_next_one_knows(session: Session, sc
 
 
 def test_an_unknown_window_may_be_told_where_the_policy_compacts_without_knowing_it(session: Session) -> None:
-    AiModel.objects.filter(pk=session.model_id).update(context_window_size=None)
+    AiModel.objects.filter(name="test-model").update(context_window_size=None)
     ratios.learn_refusal(MODEL, registered=None, window=16_000)
     Session.objects.filter(pk=session.pk).update(policy="neurolink")
     assumed = situation.of(session.pk)

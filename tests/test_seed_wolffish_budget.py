@@ -104,6 +104,6 @@ def test_constants() -> None:
     assert excerpt.expected_ratio == 0.25  # COMPACTION_RATIO
     assert (excerpt.head_ratio, excerpt.head_cap, excerpt.tail_ratio, excerpt.tail_cap) == (0.15, 6_000, 0.08, 3_000)
     assert WOLFFISH.summary.retries == 5
-    assert WOLFFISH.summary.backoff == (1, 2, 4, 8, 16)
+    assert list(WOLFFISH.summary.backoff) == [1, 2, 4, 8, 16]
     assert WOLFFISH.trigger.phases == ("before_request", "on_overflow", "manual")
     assert WOLFFISH.flow.runtime_hint

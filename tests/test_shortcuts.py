@@ -44,7 +44,7 @@ def test_of_a_session_that_is_not_there_or_empty_there_is_nothing_to_tell(sessio
 
 
 def test_an_unknown_window_is_told_as_none(long: Session) -> None:
-    AiModel.objects.filter(pk=long.model_id).update(context_window_size=None)
+    AiModel.objects.filter(name="test-model").update(context_window_size=None)
     stats = get_context_stats(long.pk)
     assert stats is not None
     assert (stats.available_input_tokens, stats.usage_ratio, stats.should_compact) == (None, None, False)
