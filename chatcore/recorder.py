@@ -149,7 +149,7 @@ class Recorder:
 
 def created(message: Message) -> dict[str, Any]:
     """The data of `message.created`."""
-    data = {"message": message.pk, "role": str(message.role), "message_seq": message.seq, "turn": str(message.turn_id)}
+    data = {"message": message.pk, "role": str(message.role), "message_seq": message.seq, "turn": _turn_of(message)}
     return data | ({"replaces": message.replaces_id} if message.replaces_id else {})
 
 
@@ -167,5 +167,9 @@ def completed(message: Message) -> dict[str, Any]:
         "role": message.role,
         "status": message.status,
         "usage": usage if counted else None,
-        "turn": str(message.turn_id),
+        "turn": _turn_of(message),
     }
+
+
+def _turn_of(message: Message) -> str | None:
+    return str(message.turn_id) if message.turn_id else None

@@ -5,7 +5,7 @@ get a `branch` of their own, and `branch_after`, the seq of the message it follo
 it followed, then takes away whatever follows there now.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from uuid import UUID, uuid4
 
 from django.db import transaction
@@ -14,7 +14,7 @@ from django.utils import timezone
 from chatcore import context, events
 from chatcore.leases import locked, refuse_open_turn
 from chatcore.models import Message, Session
-from chatcore.recorder import next_message
+from chatcore.recorder import completed, created, next_message
 
 
 class Superseded(Exception):
@@ -42,7 +42,7 @@ def question_of(session: Session, message: Message) -> Message:
 
 
 def answer_to(session: Session, question: Message) -> Message | None:
-    """The current answer to a question, without the words that only called tools."""
+    """The newest that was said to a question, as far as it is current."""
     said = session.messages.current().filter(seq__gt=question.seq).order_by("seq")
     following = said.filter(role=Message.Role.USER).values_list("seq", flat=True).first()
     if following:
@@ -69,8 +69,7 @@ def reword(message: Message, content: str) -> Message:
         old = current(session, message)
         supersede(session, since=old)
         new = next_message(session.pk, None, role=old.role, content=content, model=old.model, replaces=old)
-        told = {"message": new.pk, "role": str(new.role), "message_seq": new.seq, "turn": None, "replaces": old.pk}
-        events.append(session.pk, ("message.created", told))
+        events.append(session.pk, ("message.created", created(new)), ("message.completed", completed(new)))
         return new
 
 
@@ -92,8 +91,8 @@ def restore(message: Message) -> Message:
         return message
 
 
-def places(session_id: UUID, messages: Iterable[Message] | None = None) -> dict[int, list[int]]:
-    """For each message that has other versions, the ids of all of them, oldest first. One query, none when `messages` can have none."""
+def places(session_id: UUID) -> dict[int, list[int]]:
+    """For each message of the session that has other versions, the ids of all of them, oldest first. One query over those alone."""
     linked = Message.objects.filter(session_id=session_id, replaces__isnull=False)
     of = dict(linked.order_by("pk").values_list("pk", "replaces_id"))
     groups: dict[int, list[int]] = {}

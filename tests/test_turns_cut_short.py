@@ -105,6 +105,13 @@ def test_words_that_could_not_be_written_leave_no_gap_in_the_numbers(
     assert session.last_seq == session.message_count == session.messages.count()
 
 
+def test_a_turn_that_was_cancelled_before_it_waits_does_not_wait(session: Session, turn: Turn) -> None:
+    Turn.objects.update(cancel_requested=True)
+    answering._wait_for_client(turn, [])
+    turn.refresh_from_db()
+    assert (turn.status, names_of(session)) == (Turn.Status.CANCELLED, ["turn.cancelled"])
+
+
 def test_a_lease_outlives_a_database_that_was_away(turn: Turn, monkeypatch: pytest.MonkeyPatch) -> None:
     held, failures = answering.hold, [OperationalError("away")]
 

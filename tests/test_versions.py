@@ -10,7 +10,7 @@ from django.db import connections
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from chatcore import context, invariants, turns, versions
+from chatcore import context, events, invariants, turns, versions
 from chatcore.models import Message, Session, SessionEvent, Turn
 from compaction import engine
 from models_registry.models import AiModel
@@ -113,6 +113,8 @@ def test_an_edited_answer_is_not_answered(api: APIClient, session: Session, scri
     edited = edit(api, first, "Yes, black.")
     assert (edited.status_code, edited.json()["content"], edited.json()["replaces"]) == (200, "Yes, black.", first.pk)
     assert len(scripted.requests) == calls
+    told = [event.name for event in events.read(session.pk, 0)][-3:]
+    assert told == ["session.updated", "message.created", "message.completed"]
     say(api, session, scripted, ("With milk?", "Yes."))
     assert sent(scripted) == ["Tea?", "Yes, black.", "With milk?"]
     first.refresh_from_db()

@@ -70,6 +70,11 @@ def answer(turn: Turn) -> Response:
     return Response(shown.data, status=201)
 
 
+def shown(session: Session) -> dict[str, Any]:
+    """What a message's serializer has to know of its session."""
+    return {"boundary": session.compact_boundary_seq, "versions": versions.places(session.pk)}
+
+
 @contextmanager
 def refusals() -> Iterator[None]:
     """Inside, whatever the turns refuse is a problem by its name."""
@@ -124,8 +129,3 @@ def _followed(request: Request, turn: Turn, after: int) -> dict[str, Any]:
 def _prefers_async(request: Request) -> bool:
     wishes = request.headers.get("Prefer", "").lower().split(",")
     return "respond-async" in {wish.partition(";")[0].strip() for wish in wishes}
-
-
-def shown(session: Session) -> dict[str, Any]:
-    """What a message's serializer has to know of its session."""
-    return {"boundary": session.compact_boundary_seq, "versions": versions.places(session.pk)}
