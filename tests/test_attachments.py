@@ -1,6 +1,7 @@
 """Files that come with messages: uploaded over real HTTP, looked into, bounded, fetched, taken back."""
 
 import base64
+import contextlib
 import json
 import struct
 import zlib
@@ -17,11 +18,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from chatcore import files
-from chatcore.files import images, pdf
+from chatcore.files import images, pdf, texts
 from chatcore.models import Attachment, Session
 from tests.conftest import Live
 from tests.pictures import gif, jpeg, pdf_of, png, webp
@@ -311,3 +314,20 @@ def test_an_upload_over_a_real_server_in_chunks(live: Live, session: Session) ->
     too_much = iter([head, *([b"x" * MB] * 11), f"\r\n--{boundary}--\r\n".encode()])
     answer = httpx2.post(f"{live.url}/api/v1/sessions/{session.pk}/attachments", content=too_much, headers=headers, timeout=60)
     assert (answer.status_code, json.loads(answer.text)["type"]) == (413, "too_large")
+
+
+@given(
+    st.sampled_from([png(3, 2), jpeg(3, 2), gif(3, 2), webp(3, 2), "Größe\n".encode("utf-16"), b"plain text"]),
+    st.lists(st.tuples(st.integers(0, 80), st.integers(0, 255)), max_size=6),
+    st.integers(0, 80),
+)
+def test_whatever_the_bytes_are_the_answer_is_an_image_a_text_or_a_refusal(
+    data: bytes, changes: list[tuple[int, int]], length: int
+) -> None:
+    damaged = bytearray(data)
+    for place, value in changes:
+        damaged[place % len(damaged)] = value
+    del damaged[length + 8 :]
+    with contextlib.suppress(images.BrokenImage):
+        assert isinstance(images.read(bytes(damaged)), images.Picture | None)
+    assert isinstance(texts.read(bytes(damaged)), str | None)

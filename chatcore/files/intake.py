@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from django.db import transaction
+from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
 from chatcore.files import images, pdf, texts
@@ -88,7 +88,7 @@ def _looked_into(name: str, data: bytes) -> tuple[str, str, int]:
         raise NotTaken("The file is empty.")
     try:
         picture = images.read(data)
-        text = pdf.read(data) if picture is None and pdf.is_pdf(data) else None
+        text = _pdf_text(data) if picture is None and pdf.is_pdf(data) else None
     except (images.BrokenImage, pdf.UnreadablePdf) as wrong:
         raise NotTaken(str(wrong)) from None
     if picture:
@@ -99,3 +99,9 @@ def _looked_into(name: str, data: bytes) -> tuple[str, str, int]:
     if text is None:
         raise NotTaken("Only texts, PDF files and images (PNG, JPEG, GIF, WebP) can be attached; this is something else.")
     return texts.media_type(name), text, estimate_tokens(len(text))
+
+
+def _pdf_text(data: bytes) -> str:
+    if not connection.in_atomic_block:
+        close_old_connections()  # reading takes seconds, and others need a connection out of the same pool
+    return pdf.read(data)

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 SECONDS = 20.0
 _READER = Path(__file__).with_name("pdf_reader.py")
+_TURNS = threading.BoundedSemaphore(2)  # readers at a time: whoever uploads many waits, and nobody else does
 _WORDS = {2: "This PDF cannot be read.", 3: "This PDF is locked with a password."}
 
 
@@ -24,7 +26,8 @@ def read(data: bytes) -> str:
     command = [sys.executable, "-P", str(_READER)]
     environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}  # and no secret of ours
     try:
-        done = subprocess.run(command, input=data, capture_output=True, timeout=SECONDS, check=False, env=environment)  # noqa: S603
+        with _TURNS:
+            done = subprocess.run(command, input=data, capture_output=True, timeout=SECONDS, check=False, env=environment)  # noqa: S603
         said, code = done.stdout, done.returncode
     except subprocess.TimeoutExpired as late:
         said, code = late.stdout or b"", 0
