@@ -58,6 +58,16 @@ async def test_what_is_said_aside_joins_the_users_words_beside_it(scripted: Scri
     assert sent[3]["content"] == "Before: they met."
 
 
+async def test_a_request_that_begins_with_a_call_begins_with_the_user_since_some_servers_refuse_it(scripted: ScriptedModel) -> None:
+    called = ChatMessage(role="assistant", tool_calls=(call("look", {}, id="a"),))
+    result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
+    await listen(connection_to(scripted, "openai"), saying(called, result, system="Be brief."))
+    await listen(connection_to(scripted, "openai"), saying(ChatMessage(role="assistant", content="As I said."), system="Be brief."))
+    first, second = ([message["role"] for message in request.json["messages"]] for request in scripted.requests)
+    assert first == ["system", "user", "assistant", "tool"]
+    assert second == ["system", "assistant"]
+
+
 async def test_images_of_tool_results_follow_them_since_these_hold_text_alone(scripted: ScriptedModel) -> None:
     picture = Image(media_type="image/png", data=b"png")
     request = saying(
@@ -77,7 +87,7 @@ async def test_images_of_tool_results_follow_them_since_these_hold_text_alone(sc
 async def test_broken_arguments_go_back_as_an_object_so_that_no_template_fails_on_them(scripted: ScriptedModel) -> None:
     calls = (call("look", '{"at": "it"}', id="a"), call("look", "{broken", id="b"), call("look", r'{"at": "\ud83d"}', id="c"))
     await listen(connection_to(scripted, "openai"), saying(ChatMessage(role="assistant", tool_calls=calls)))
-    sent = [json.loads(each["function"]["arguments"]) for each in scripted.requests[0].json["messages"][0]["tool_calls"]]
+    sent = [json.loads(each["function"]["arguments"]) for each in scripted.requests[0].json["messages"][-1]["tool_calls"]]
     assert sent == [{"at": "it"}, {"unreadable_arguments": "{broken"}, {"at": "�"}]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, Literal
 
-from chatcore.providers.base import ChatMessage, Finished, Part, ReasoningDelta, Request, TextDelta, ToolCall, Usage
+from chatcore.providers.base import UNSAID, ChatMessage, Finished, Part, ReasoningDelta, Request, TextDelta, ToolCall, Usage
 from chatcore.providers.errors import ContextOverflow, ProviderUnavailable
 from chatcore.providers.unicode import Joiner, mended
 
@@ -17,7 +17,7 @@ _REASONS: dict[str, Literal["stop", "length", "tool_calls", "refusal"]] = {
     "refusal": "refusal",
 }
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-_UNSAID = {"role": "user", "content": [{"type": "text", "text": "(Earlier messages are not shown.)"}]}
+_UNSAID = {"role": "user", "content": [{"type": "text", "text": UNSAID}]}
 
 
 def system(request: Request) -> str | list[dict[str, Any]]:

@@ -7,6 +7,8 @@ from typing import Any, Literal, Protocol
 
 from chatcore.providers.unicode import mended
 
+UNSAID = "(Earlier messages are not shown.)"  # in the user's role, where a protocol does not let the model speak first
+
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 from uuid import uuid4
 
-from chatcore.providers.base import ChatMessage, Finished, Image, Part, ReasoningDelta, Request, TextDelta, ToolCall, Usage
+from chatcore.providers.base import UNSAID, ChatMessage, Finished, Image, Part, ReasoningDelta, Request, TextDelta, ToolCall, Usage
 from chatcore.providers.errors import ProviderUnavailable
 from chatcore.providers.unicode import Joiner, mended
 
@@ -21,9 +21,11 @@ _OF_TOOLS = "(Images of the tool results above.)"
 
 
 def messages(request: Request) -> list[dict[str, Any]]:
-    """The system texts and the messages; those that say nothing are left out."""
+    """The system texts and the messages; those that say nothing are left out. Gemini refuses a request whose first message is a call."""
     system = [{"role": "system", "content": text} for text in (request.system, request.preface) if text.strip()]
     said = _joined(_with_images_apart([m for m in request.messages if m.content or m.tool_calls or m.images or m.role == "tool"]))
+    if said and said[0].tool_calls:
+        said.insert(0, ChatMessage(role="user", content=UNSAID, aside=True))
     asked = max((i for i, m in enumerate(said) if m.role == "user" and not m.aside), default=-1)
     return system + [_message(m, request.model, in_turn=i > asked) for i, m in enumerate(said)]
 
