@@ -63,7 +63,7 @@ def _placement(session: Session, revision: ContextRevision) -> Iterator[str]:
 def _pins(session: Session) -> Iterator[str]:
     now = live.in_force(session)
     shown = live.read(session, now)
-    sent = {message.seq for message in live.paired(shown, now.boundary_seq)} | {each.seq for each in shown if each.hidden}
+    sent = {each.seq for each in live.whole(shown, now.boundary_seq)} | {each.seq for each in shown if each.hidden}
     unsent = [Message.Status.STREAMING, Message.Status.FAILED]
     pinned = session.messages.current().filter(pinned=True).exclude(status__in=unsent).exclude(role=Message.Role.SYSTEM)
     for seq in pinned.values_list("seq", flat=True):

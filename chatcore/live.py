@@ -110,6 +110,12 @@ def paired(shown: Sequence[Shown], boundary_seq: int | None) -> list[ChatMessage
     return pairing.paired(messages, boundary_seq=boundary_seq or 0, hidden=hidden, rescued=rescued)
 
 
+def whole(shown: Sequence[Shown], boundary_seq: int | None) -> list[Shown]:
+    """Those of them that a request sends, in the order of their numbers; without words of ours in place of what is missing."""
+    seqs = {message.seq for message in paired(shown, boundary_seq)}
+    return [each for each in shown if each.seq in seqs]
+
+
 def _sendable(messages: QuerySet[Message]) -> QuerySet[Message]:
     unsent = [Message.Status.STREAMING, Message.Status.FAILED]
     return messages.filter(branch=None).exclude(status__in=unsent).exclude(role=Message.Role.SYSTEM).order_by("seq")

@@ -30,6 +30,11 @@ def block(summary: str | None, background: str, placement: Mapping[str, Any]) ->
     return "\n\n".join(text for text in (*said, placement.get("marker"), placement.get("nudge")) if text)
 
 
+def beside(summary: str | None, background: str, placement: Mapping[str, Any]) -> int:
+    """Characters of the block besides the summary: the envelope, what else stands in it, the words around it."""
+    return len(block(summary, background, placement)) - len(summary or "")
+
+
 def place_of(placement: Mapping[str, Any]) -> str:
     """Which of PLACES; the system text where nothing else is said."""
     return str(placement.get("place") or PLACES[0])

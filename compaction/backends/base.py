@@ -207,6 +207,10 @@ class Backend(Protocol):
         """How often the model has called tools since the user last spoke, and how many calls these were."""
         ...
 
+    def verify(self, session_id: UUID) -> list[str]:
+        """What does not hold of all that is stored of a session, one sentence each."""
+        ...
+
     def answering(self, subject: Subject) -> bool:
         """Whether an answer is being generated that nobody has canceled."""
         ...

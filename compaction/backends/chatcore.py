@@ -13,7 +13,7 @@ from django.db.models import QuerySet, Sum
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Length
 
-from chatcore import context, events, files, live, providers, signals, summary_block, tools, turns
+from chatcore import context, events, files, invariants, live, providers, signals, summary_block, tools, turns
 from chatcore.connections import connection_to
 from chatcore.models import ContextEdit, ContextRevision, Message, Session, Turn
 from chatcore.providers.base import ChatMessage, Connection, Finished, Request, TextDelta, Tool
@@ -81,7 +81,7 @@ class ChatcoreBackend:
             summary=row["compacted_summary"],
             boundary_seq=row["compact_boundary_seq"],
             kept_seqs=tuple(newest.get("kept_seqs", ())),
-            beside_chars=_beside(row["compacted_summary"], newest.get("background", ""), newest.get("placement", {})),
+            beside_chars=summary_block.beside(row["compacted_summary"], newest.get("background", ""), newest.get("placement", {})),
             system_chars=row["system_chars"],
             tool_chars=len(_told(offered)),
             attached_tokens=row["attached_tokens"] or 0,
@@ -126,15 +126,14 @@ class ChatcoreBackend:
         """What `context.build_request` would send of what is stored; what it says in place of what is missing is no message."""
         session = Session.objects.select_related("model__provider").get(pk=subject.session_id)
         offered, now = tools.offered_to(session), live.in_force(session)
-        shown = live.read(session, now)
+        shown = live.whole(live.read(session, now), now.boundary_seq)
         if fit is not None and now.files:
             built = Request(model=subject.model, system=session.system_prompt, messages=[e.message for e in shown], tools=offered)
             shown = [replace(e, message=message) for e, message in zip(shown, fit(built).messages, strict=True)]
-        sent = {message.seq for message in live.paired(shown, now.boundary_seq)}
         return Transcript(
-            entries=tuple(_entry(e.message, e.seq, pinned=e.pinned, original=e.original) for e in shown if e.seq in sent),
+            entries=tuple(_entry(e.message, e.seq, pinned=e.pinned, original=e.original) for e in shown),
             summary=now.summary,
-            overhead_tokens=_tokens(_beside(now.summary, now.background, now.placement)),
+            overhead_tokens=_tokens(summary_block.beside(now.summary, now.background, now.placement)),
             system=session.system_prompt,
             tools=_told(offered),
             family=_family(session),
@@ -262,14 +261,16 @@ class ChatcoreBackend:
         """Two indexed queries; what was compacted meanwhile counts too."""
         said = Message.objects.filter(session_id=subject.session_id).current().order_by("-seq")
         asked = said.filter(role=Message.Role.USER).values_list("seq", flat=True).first() or 0
-        rounds = said.filter(seq__gt=asked, role=Message.Role.ASSISTANT).values_list("tool_calls", flat=True)
-        made = [len(calls) for calls in rounds if calls]
+        made = [len(c) for c in said.filter(seq__gt=asked, role=Message.Role.ASSISTANT).values_list("tool_calls", flat=True) if c]
         return len(made), sum(made)
+
+    def verify(self, session_id: UUID) -> list[str]:
+        """As `chatcore verify` does."""
+        return list(invariants.violations(Session.objects.get(pk=session_id)))
 
     def answering(self, subject: Subject) -> bool:
         """One query."""
-        running = Turn.objects.filter(session_id=subject.session_id, status=Turn.Status.RUNNING)
-        return running.filter(cancel_requested=False).exists()
+        return Turn.objects.filter(session_id=subject.session_id, status=Turn.Status.RUNNING, cancel_requested=False).exists()
 
     def files_of(self, request: Request) -> list[tuple[int, str]]:
         """Files are a part of their messages."""
@@ -340,11 +341,6 @@ def _newest_revision(session_id: UUID, version: int) -> dict[str, Any]:
         return {}
     found = ContextRevision.objects.filter(session=session_id, version=version).order_by()
     return dict(found.values("source", "kept_seqs", "background", "placement").first() or {})
-
-
-def _beside(summary: str | None, background: str, placement: Mapping[str, Any]) -> int:
-    """Characters of what is said with the summary: the envelope, what else stands in it, the words around it."""
-    return len(summary_block.block(summary, background, placement)) - len(summary or "")
 
 
 def _model_of(row: dict[str, Any], prefix: str) -> tuple[str, int | None]:

@@ -1,0 +1,114 @@
+"""Chatcore in compaction's words: what is sent, what it weighs, and what a pass leaves behind."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from chatcore import context, files
+from chatcore.models import Message, Session
+from compaction import backends
+from compaction.backends.base import Stale, Subject
+from compaction.core.pipeline import Outcome
+from compaction.core.transcript import Edit, Transcript
+from models_registry.models import AiModel
+from tests.pictures import png
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def talked(session: Session) -> Session:
+    """Ten messages of 100 stored tokens each."""
+    rows = [
+        Message(session=session, seq=seq, role="user" if seq % 2 else "assistant", content=f"{seq:02d}" + "x" * 398) for seq in range(1, 11)
+    ]
+    Message.objects.bulk_create(rows)
+    Session.objects.filter(pk=session.pk).update(last_seq=10, message_count=10, system_prompt="Be brief.")
+    session.refresh_from_db()
+    return session
+
+
+def subject(session: Session) -> Subject:
+    found = backends.get().subject(session.pk)
+    assert found is not None
+    return found
+
+
+def load(session: Session) -> Transcript:
+    return backends.get().load(subject(session))
+
+
+def install(session: Session, **outcome: Any) -> int:
+    fields: dict[str, Any] = {"status": "applied", "summary": "They met.", "boundary_seq": 7} | outcome
+    return backends.get().install(
+        session.pk, load(session), Outcome(**fields), run="r", background="TASKS: none", placement={"place": "first_user"}
+    )
+
+
+def seqs(transcript: Transcript) -> list[int]:
+    return [entry.seq for entry in transcript.entries]
+
+
+def test_what_a_pass_leaves_is_what_the_next_one_finds(talked: Session) -> None:
+    assert install(talked, kept_verbatim=(1, 2), marker="[left out]", summarized_up_to=8) == 1
+    found = load(talked)
+    assert seqs(found) == [1, 2, 7, 8, 9, 10]
+    assert (found.summary, found.boundary_seq, found.marker, found.summarized_up_to) == ("They met.", 7, "[left out]", 8)
+    assert subject(talked).kept_seqs == (1, 2)
+    revision = talked.revisions.get()
+    assert (revision.background, revision.placement["place"], revision.run) == ("TASKS: none", "first_user", "r")
+
+
+def test_a_pass_over_a_context_that_changed_is_refused(talked: Session) -> None:
+    old = load(talked)
+    install(talked)
+    with pytest.raises(Stale):
+        backends.get().install(talked.pk, old, Outcome(status="applied", summary="x", boundary_seq=9), run="r")
+
+
+def test_an_edited_message_comes_with_what_it_was_and_weighs_what_it_is(talked: Session) -> None:
+    install(talked, boundary_seq=None, summary=None, edits=(Edit(seq=2, kind="excerpted", replacement="short"),))
+    second = load(talked).entries[1]
+    assert (second.content, second.original, second.tokens) == ("short", "02" + "x" * 398, 1)
+    assert load(talked).entries[0].original is None
+    assert backends.get().weight(subject(talked)) == 901
+
+
+def test_only_what_is_sent_weighs_and_counts(talked: Session) -> None:
+    talked.messages.filter(seq=3).update(pinned=True)
+    talked.messages.filter(seq=10).update(branch=UUID(int=1), branch_after=9)
+    install(talked, kept_verbatim=(1,))
+    now = subject(talked)
+    assert [entry.pinned for entry in load(talked).entries] == [False, True, False, False, False]
+    assert seqs(load(talked)) == [1, 3, 7, 8, 9]
+    assert (backends.get().weight(now), backends.get().live_count(now)) == (500, 5)
+    assert backends.get().weight(now, after_seq=7) == 200
+
+
+def test_what_stands_for_older_messages_is_no_message_and_is_never_left_out(talked: Session) -> None:
+    install(talked)
+    backend = backends.get()
+    request = backend.rebuild(talked)
+    read = backend.read(request, None).transcript
+    assert len(read.entries) == 4
+    assert "They met." in (read.summary or "")
+    kept = backend.keep(request, {read.entries[-1].seq})
+    assert [message.seq for message in kept.messages] == [None, 10]
+    assert "They met." in kept.messages[0].content
+
+
+def test_images_are_counted_where_they_are_sent(talked: Session) -> None:
+    for seq in (1, 3):
+        with_image = files.store(talked, name="cat.png", data=png(4, 3))
+        files.bind(talked.messages.get(seq=seq), [with_image.pk])
+    AiModel.objects.update(supports_images=True)
+    install(talked, boundary_seq=None, summary=None, edits=(Edit(seq=3, kind="images_stripped", replacement="[no image]"),))
+    assert [entry.images for entry in load(talked).entries[:3]] == [1, 0, 0]
+
+
+def test_a_summary_of_messages_still_sent_is_stale_when_one_of_these_changes(talked: Session) -> None:
+    install(talked, boundary_seq=3, summarized_up_to=8)
+    assert context.uncover(talked, [9]) is None
+    assert context.uncover(talked, [8]) == 2
+    assert load(talked).summary is None
