@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from compaction import engine, working_state
+from compaction import backends, engine, working_state
 from compaction.core.policy import PolicyError
 from compaction.core.state import rendered
 from compaction.models import CompactionPolicy, CompactionRun, SessionState, WorkingState
@@ -26,10 +26,11 @@ class CompactionRunAdmin(admin.ModelAdmin):
     search_fields = ("=id", "=session__id")
     date_hierarchy = "created_at"
     show_full_result_count = False
-    actions = ("retry", "rewind_to_before", "compact_now")
+    actions = ("retry", "compact_now", "rewind_to_here", "rewind_to_before", "clear_summary", "verify")
     fieldsets = (
         (None, {"fields": ("id", "session_link", "trigger", "policy", "status", "reason", "instructions")}),
-        ("What it did", {"fields": ("summaries", "stages_used", "messages_compacted", "tokens", "boundary", "edits", "state_after")}),
+        ("What it did", {"fields": ("summaries", "stages_used", "messages_compacted", "tokens", "boundary", "originals", "changes")}),
+        ("State and memory", {"fields": ("state",), "classes": ("collapse",)}),
         ("Timeline", {"fields": ("timeline",)}),
         ("What it took", {"fields": ("model", "provider_calls", "attempts", "input_tokens", "output_tokens", "cost", "error")}),
         ("Policy as it was", {"fields": ("policy_snapshot",), "classes": ("collapse",)}),
@@ -71,6 +72,33 @@ class CompactionRunAdmin(admin.ModelAdmin):
         """Sequence numbers."""
         return f"{run.boundary_before or 'the first'} → {run.boundary_after or 'unchanged'}"
 
+    @admin.display(description="originals")
+    def originals(self, run: CompactionRun) -> str:
+        """To the messages behind the summary, as they are stored."""
+        until = run.boundary_after or run.boundary_before
+        if not until:
+            return "none is behind a summary"
+        address = reverse("admin:chatcore_message_changelist")
+        return format_html('<a href="{}?session__id__exact={}&seq__lt={}">messages before {}</a>', address, run.session_id, until, until)
+
+    @admin.display(description="messages changed")
+    def changes(self, run: CompactionRun) -> str:
+        """What became of each: its size, and the text the model is shown instead."""
+        if not run.targets:
+            return "none"
+        shown = {edit["seq"]: edit["replacement"] for edit in run.edits}
+        names = ("seq", "role", "tool", "method", "chars_before", "chars_after")
+        rows = ((*(target[name] for name in names), shown.get(target["seq"], "")) for target in run.targets)
+        cell = '<td style="vertical-align:top">{}</td>'
+        body = format_html_join("", "<tr>" + cell * 6 + '<td style="white-space:pre-wrap">{}</td></tr>', rows)
+        head = format_html_join("", "<th>{}</th>", ((name,) for name in (*names, "shown as")))
+        return format_html("<table><tr>{}</tr>{}</table>", head, body)
+
+    @admin.display(description="as the run left it")
+    def state(self, run: CompactionRun) -> SafeString:
+        """As the model is shown it."""
+        return format_html('<div style="white-space:pre-wrap">{}</div>', rendered(working_state.restored(run.state_after)) or "empty")
+
     @admin.display(description="timeline")
     def timeline(self, run: CompactionRun) -> SafeString:
         """What happened when."""
@@ -93,6 +121,11 @@ class CompactionRunAdmin(admin.ModelAdmin):
         """By hand, with the same policy and instructions."""
         self._for_each(request, runs, _again, "asked for again")
 
+    @admin.action(description="Rewind to here: undo what came after the run", permissions=["change"])
+    def rewind_to_here(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
+        """What the model saw right after it is what it sees again."""
+        self._for_each(request, runs, engine.rewind_to, "what came after it was rewound")
+
     @admin.action(description="Rewind to before the run", permissions=["change"])
     def rewind_to_before(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """Undo applied runs."""
@@ -103,18 +136,37 @@ class CompactionRunAdmin(admin.ModelAdmin):
         """Under their own policies; a worker does it."""
         self._for_each(request, runs, lambda run: engine.request_run(run.session_id, trigger="manual"), "asked for")
 
+    @admin.action(description="Clear summary: send the full history again", permissions=["change"])
+    def clear_summary(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
+        """Of the sessions of these runs; messages and revisions stay."""
+        self._for_each(request, runs, engine.forget_summary, "its session sends the full history again")
+
+    @admin.action(description="Verify: check all that is stored of the session", permissions=["view"])
+    def verify(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
+        """Every invariant of the sessions of these runs."""
+        for run in runs:
+            broken = backends.get().verify(run.session_id)
+            told = " ".join(broken) or "everything holds."
+            self.message_user(request, f"{run.session_id}: {told}", messages.ERROR if broken else messages.SUCCESS)
+
     def _for_each(self, request: HttpRequest, runs: QuerySet[CompactionRun], act: Callable[[CompactionRun], Any], done: str) -> None:
         for run in runs:
             try:
                 act(run)
-            except (engine.NotRewindable, engine.NoSuchSession, UnknownPolicy, PolicyError) as error:
+            except (engine.NotRewindable, engine.NoSuchSession, engine.RunIsOpen, UnknownPolicy, PolicyError) as error:
                 self.message_user(request, f"{run.pk}: {error}", messages.ERROR)
             else:
                 self.message_user(request, f"{run.pk}: {done}.", messages.SUCCESS)
 
 
 def _again(run: CompactionRun) -> CompactionRun:
-    return engine.request_run(run.session_id, trigger="manual", policy=run.policy, instructions=run.instructions, up_to_seq=run.up_to_seq)
+    wishes: engine.Wishes = {
+        "policy": run.policy,
+        "instructions": run.instructions,
+        "up_to_seq": run.up_to_seq,
+        "stages": run.only_stages,
+    }
+    return engine.request_run(run.session_id, trigger="manual", **wishes)
 
 
 @admin.register(CompactionPolicy)

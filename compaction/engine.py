@@ -25,9 +25,11 @@ __all__ = [
     "awaited",
     "compact_now",
     "execute_run",
+    "forget_summary",
     "preview",
     "request_run",
     "rewind",
+    "rewind_to",
     "sweep",
 ]
 
@@ -137,13 +139,34 @@ def rewind(run: CompactionRun) -> CompactionRun:
     Automatic runs then wait until the context outgrows the window, or until one is asked for by hand: else the next answer
     would undo the rewind.
     """
+    return _go_back(run, to_version=run.version_before)
+
+
+def rewind_to(run: CompactionRun) -> CompactionRun:
+    """Go back to the context as an applied run left it, undoing only what came after it. Raises NotRewindable."""
+    return _go_back(run, to_version=run.version_after)
+
+
+def forget_summary(run: CompactionRun) -> None:
+    """The whole history of the run's session is sent again; no run is undone by it, and state and memory stay."""
     with transaction.atomic():
-        undone = CompactionRun.objects.select_for_update().filter(session_id=run.session_id, status=CompactionRun.Status.APPLIED)
-        if run.version_before is None or not undone.filter(pk=run.pk).exists():
+        version = backends.get().rewind(run.session_id, to_version=0)
+        backends.get().announce(run.session_id, ("session.updated", {"context_version": version}))
+
+
+def _go_back(run: CompactionRun, *, to_version: int | None) -> CompactionRun:
+    with transaction.atomic():
+        applied = CompactionRun.objects.select_for_update().filter(session_id=run.session_id, status=CompactionRun.Status.APPLIED)
+        if to_version is None or not applied.filter(pk=run.pk).exists():
             raise NotRewindable(f"The run is {CompactionRun.objects.get(pk=run.pk).status}; only an applied one can be undone.")
-        version = backends.get().rewind(run.session_id, to_version=run.version_before)
-        undone.filter(version_after__gt=run.version_before).update(status=CompactionRun.Status.REWOUND)
-        working_state.take_back(CompactionRun.objects.get(pk=run.pk))
+        now = backends.get().subject(run.session_id)
+        if now is None or now.version <= to_version:
+            raise NotRewindable("Nothing came after the run.")
+        version = backends.get().rewind(run.session_id, to_version=to_version)
+        undone = list(applied.filter(version_after__gt=to_version).order_by("version_after"))
+        CompactionRun.objects.filter(pk__in=[each.pk for each in undone]).update(status=CompactionRun.Status.REWOUND)
+        for oldest in undone[:1]:
+            working_state.take_back(oldest)
         backends.get().announce(run.session_id, ("session.updated", {"context_version": version}))
     run.refresh_from_db()
     return run

@@ -19,7 +19,8 @@ PROTOCOLS = ("openai", "anthropic")
 
 def living_under(session: Session, policy: str, scripted: ScriptedModel, protocol: str, **model: Any) -> Session:
     """The session under a policy, its model as described, its provider speaking a protocol."""
-    AiModel.objects.filter(pk=session.model_id).update(**model)
+    assert session.model is not None
+    AiModel.objects.filter(pk=session.model.pk).update(**model)
     if protocol == "anthropic":
         speak_anthropic(session, scripted)
     Session.objects.filter(pk=session.pk).update(policy=policy, system_prompt="You are the soul of this machine." * 20)

@@ -162,3 +162,27 @@ def test_a_session_s_own_threshold_is_where_it_is_compacted(api: APIClient, sess
     assert api.get(f"{address}/context").json()["threshold_tokens"] == 6_963
     api.patch(address, {"compact_threshold": 0.5})
     assert api.get(f"{address}/context").json()["threshold_tokens"] == 4_096
+
+
+def test_a_session_that_is_deleted_while_it_is_changed_is_404(api: APIClient, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    from chatcore.api import sessions
+
+    def change(found: Session, fields: dict[str, Any]) -> None:
+        Session.objects.get(pk=found.pk).delete()
+        changed(found, fields)
+
+    changed = sessions.change
+    monkeypatch.setattr(sessions, "change", change)
+    assert api.patch(f"{SESSIONS}/{session.pk}", {"title": "Too late"}).status_code == 404
+
+
+def test_a_summary_of_a_session_that_is_deleted_meanwhile_is_404(api: APIClient, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    context.install(session.pk, base_version=0, summary="Tea.", boundary_seq=None, source="compaction")
+
+    def deleted(*args: Any, **kwargs: Any) -> None:
+        Session.objects.get(pk=session.pk).delete()
+        reworded(*args, **kwargs)
+
+    reworded = context.reword
+    monkeypatch.setattr(context, "reword", deleted)
+    assert api.patch(f"{SESSIONS}/{session.pk}/summary", {"summary": "Coffee."}).status_code == 404

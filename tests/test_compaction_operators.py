@@ -130,3 +130,41 @@ def test_the_sweep_command_says_how_many(full: Session) -> None:
     CompactionRun.objects.create(session_id=full.pk, trigger="manual", policy="oneclaw", created_at="2026-01-01T00:00:00Z")
     call_command("sweep_compactions", stdout=out)
     assert out.getvalue().startswith("1 runs")
+
+
+def test_the_page_shows_what_became_of_each_message_and_the_state(session: Session, operator: Client, scripted: ScriptedModel) -> None:
+    fill(session, messages=30)
+    scripted.default = Reply(text='KEY FACTS:\n- A trip.\n```json\n{"decisions": {"add": ["They fly <b>from Porto</b>."]}}\n```')
+    run = engine.compact_now(session.pk, trigger="manual", policy="lota")
+    assert run.status == "applied", run.reason
+    page = operator.get(reverse("admin:compaction_compactionrun_change", args=[run.pk])).content.decode()
+    assert "They fly &lt;b&gt;from Porto&lt;/b&gt;." in page
+    assert "<th>method</th>" in page
+    assert "summarized" in page
+    assert f"seq__lt={run.boundary_after}" in page
+    listed = operator.get(reverse("admin:chatcore_message_changelist"), {"session__id__exact": str(session.pk), "seq__lt": "5"})
+    assert listed.status_code == 200
+    assert listed.context["cl"].result_count == 4
+
+
+def test_an_operator_goes_back_to_an_earlier_run_clears_and_verifies(full: Session, operator: Client) -> None:
+    first = engine.compact_now(full.pk, trigger="manual", up_to_seq=4)
+    assert "Nothing came after the run." in act(operator, "rewind_to_here", first)
+    second = engine.compact_now(full.pk, trigger="manual")
+    assert "what came after it was rewound" in act(operator, "rewind_to_here", first)
+    full.refresh_from_db()
+    assert (full.compacted_summary, full.compact_boundary_seq) == (SUMMARY, 5)
+    assert [CompactionRun.objects.get(pk=run.pk).status for run in (first, second)] == ["applied", "rewound"]
+    assert "everything holds" in act(operator, "verify", first)
+    assert "sends the full history again" in act(operator, "clear_summary", first)
+    full.refresh_from_db()
+    assert full.compacted_summary is None
+    Session.objects.filter(pk=full.pk).update(message_count=99)
+    assert "message_count says 99" in act(operator, "verify", first)
+
+
+def test_a_retry_asks_for_the_same_stages(full: Session, operator: Client) -> None:
+    run = engine.compact_now(full.pk, trigger="manual", policy="neurolink", stages=["slide_window"])
+    act(operator, "retry", run)
+    again = CompactionRun.objects.get(status="queued")
+    assert (again.policy, again.only_stages) == ("neurolink", ["slide_window"])

@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -94,12 +95,11 @@ class OneSession(GenericAPIView[Session]):
 
 
 def change(session: Session, fields: dict[str, Any]) -> None:
-    """Write these fields only, and tell open pages which."""
-    for name, value in fields.items():
-        setattr(session, name, value)
-    session.updated_at = timezone.now()
-    session.save(update_fields=[*fields, "updated_at"])
-    events.append(session.pk, ("session.updated", {"fields": sorted(fields)}))
+    """Write these fields only, and tell open pages which. Raises Session.DoesNotExist when it was deleted meanwhile."""
+    with transaction.atomic():
+        if not Session.objects.filter(pk=session.pk).update(**fields, updated_at=timezone.now()):
+            raise Session.DoesNotExist
+        events.append(session.pk, ("session.updated", {"fields": sorted(fields)}))
 
 
 def flag(name: str, given: str) -> bool:
