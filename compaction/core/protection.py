@@ -63,9 +63,9 @@ def splits(transcript: Transcript, limits: Limits) -> Iterator[Split]:
     A turn whose tools have just answered stays whole where it can: the model goes on with it, and needs the question.
     """
     view = _View(transcript, limits)
-    held = view.first | view.pinned | view.whole(view.of_each_role())
-    tail = view.tail()
-    places = [(min(tail, view.open_turn()), held)]
+    named = view.first | view.whole(view.of_each_role())
+    tail, held = view.tail(), named | view.pinned
+    places = [(min(tail, view.open_turn(named)), held)]
     if limits.cramped and view.cuts:
         last = view.cuts[-1]
         shorter = [] if limits.policy.protect.kind == "token_ratio" else [(max(tail, view.within(view.left(limits.budget.target))), held)]
@@ -73,7 +73,14 @@ def splits(transcript: Transcript, limits: Limits) -> Iterator[Split]:
     for place, kept in places:
         index = limited(view.entries, view.cuts, place, limits.up_to_seq)
         if index:
-            yield Split(boundary=view.entries[index].seq, kept=kept)
+            yield _split(transcript, index, kept)
+
+
+def _split(transcript: Transcript, index: int, kept: frozenset[int]) -> Split:
+    """What is older than a place may go. A place among messages that an earlier pass kept moves no boundary back: they are kept again."""
+    place = transcript.entries[index].seq
+    boundary = max(place, transcript.boundary_seq or 0)
+    return Split(boundary=boundary, kept=kept | {entry.seq for entry in transcript.entries if place <= entry.seq < boundary})
 
 
 class _View:
@@ -88,23 +95,30 @@ class _View:
         self.first, self._first_tokens = self._first()
 
     def tail(self) -> int:
-        """The index where the policy's tail begins; in a cramped context no earlier than there is room for."""
+        """The index where the policy's tail begins; in a cramped context no earlier than there is room for.
+
+        A tail by number that does not fit comes down to half of the room: one that only just fits would be over it again at once.
+        """
         knobs, budget, scale = self.limits.policy.protect, self.limits.budget, self.limits.scale
         start = wanted(self.entries, self.cuts, knobs, protected=budget.protected, scale=scale)
         if not self.limits.cramped:
             return start
-        # The newest of each role may stand far apart: a tail that held them all would hold everything between them too.
-        most = budget.target if knobs.kind == "per_role" else self._threshold()
-        return max(start, self.within(self.left(most)))
+        if knobs.kind == "per_role":  # they may stand far apart: a tail that held them all would hold everything between them too
+            return max(start, self.within(self.left(budget.target)))
+        room = self.left(self._threshold())
+        if self.within(room) <= start or knobs.kind == "token_ratio":
+            return max(start, self.within(room))
+        return self.within(room // 2)
 
-    def open_turn(self) -> int:
-        """The index where a turn begins whose tools have just answered; the newest safe place where none is open or it is too large."""
-        total = 0
+    def open_turn(self, named: frozenset[int]) -> int:
+        """The index where a turn begins whose tools have just answered; the newest safe place where none is open or there is no room."""
+        total, beside = 0, sum(entry.tokens for entry in self.entries if entry.seq in named)
         for entry in reversed(self.entries if self.entries and self.entries[-1].role == "tool" else ()):
             total += entry.tokens
+            beside -= entry.tokens if entry.seq in named else 0
             if entry.role == "user":
                 turn = int(total * self.limits.scale) + 1
-                fits = turn + self.limits.budget.summary <= self._free(self._threshold())
+                fits = turn + int(beside * self.limits.scale) + self.limits.budget.summary <= self._free(self._threshold())
                 return self.within(turn if fits else 0)
         return self.within(0)
 

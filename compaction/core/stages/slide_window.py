@@ -34,7 +34,7 @@ def _newest_question(entries: Sequence[Entry]) -> frozenset[int]:
 
 def _slid(draft: Draft, work: Work, split: Split) -> Draft:
     entries = draft.transcript.entries
-    stop = next(index for index, entry in enumerate(entries) if entry.seq == split.boundary)
+    stop = next((index for index, entry in enumerate(entries) if entry.seq >= split.boundary), len(entries) - 1)
     start = next((index for index, entry in enumerate(entries) if entry.seq not in split.kept), stop)
     whole, leaves = estimated(draft.transcript, work.policy), _tokens_before(entries, split.kept)
     place = slide_to(
@@ -50,7 +50,8 @@ def _slid(draft: Draft, work: Work, split: Split) -> Draft:
         return draft
     seqs = frozenset(gone)
     kept = tuple(entry for entry in entries if entry.seq not in seqs)
-    after = replace(draft.transcript, entries=kept, boundary_seq=entries[place].seq, marker=work.policy.slide.marker)
+    boundary = max(entries[place].seq, draft.transcript.boundary_seq or 0)
+    after = replace(draft.transcript, entries=kept, boundary_seq=boundary, marker=work.policy.slide.marker)
     return replace(draft, transcript=after, left_out=(*draft.left_out, *gone))
 
 
