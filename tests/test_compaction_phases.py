@@ -7,8 +7,8 @@ import pytest
 from django.db import connection, connections
 
 from chatcore import turns
-from chatcore.models import Session, Turn
-from compaction import engine, guard
+from chatcore.models import Session
+from compaction import engine, guard, readings
 from compaction.models import CompactionPolicy, CompactionRun
 from models_registry.models import AiModel
 from tests.compaction_scenes import BIG, NOTICE, SUMMARY, chat_calls, event_names, fill, say, summarize_or_chat, summary_calls, system_text
@@ -175,16 +175,27 @@ def test_it_works_on_a_run_that_nobody_takes(session: Session, scripted: Scripte
     assert SUMMARY in system_text(chat_calls(scripted)[0])
 
 
-def test_a_canceled_turn_waits_no_longer(session: Session, scripted: ScriptedModel) -> None:
+def test_a_canceled_turn_waits_no_longer(session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting, over, wait = threading.Event(), threading.Event(), guard.wait_for_the_open_run
+
+    def waited(reading: readings.Reading) -> bool:
+        waiting.set()
+        try:
+            return wait(reading)
+        finally:
+            over.set()
+
+    monkeypatch.setattr(guard, "wait_for_the_open_run", waited)
     fill(under(session, flow={"while_compacting": "wait"}), messages=14)
-    worker = run_of_another_worker(session, 30.0, scripted)
+    worker = run_of_another_worker(session, 60.0, scripted)
     session.refresh_from_db()
     turn = turns.start(session, content="And the flight?")
+    assert waiting.wait(20)
     assert turns.cancel(session.pk)
     assert turns.wait(turn.pk, timeout=20).status == "cancelled"
-    assert not [thread for thread in threading.enumerate() if thread.name == "waits forever"]
+    assert over.wait(20)  # the thread is free again, long before the lease would have ended
+    assert CompactionRun.objects.get().status == "running"
     assert not chat_calls(scripted)
-    assert Turn.objects.get().status == "cancelled"
     scripted.stopping.set()
     worker.join()
 
