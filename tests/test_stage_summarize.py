@@ -154,3 +154,11 @@ def test_stages_stop_at_the_target_in_real_tokens() -> None:
     doubled = compact(entries, once, measured=Measure(tokens=12_800, scale=2.0))
     assert len(doubled.edits) == 2
     assert doubled.tokens_after == pytest.approx(12_800 * 2_200 / 6_400, rel=0.2)
+
+
+def test_a_summary_that_takes_more_than_it_frees_fails_and_what_was_cut_stays_cut() -> None:
+    pinned = tuple(Entry(seq=seq, role="user", content="x" * 5_000, pinned=True) for seq in range(1, 8))
+    few = policy("strip_images", "summarize", protect=TAIL, target={"ratio": 0.1})
+    outcome = compact((*pinned, user(8), user(9, "y", images=1), user(10), answer(11)), few, Summarizer("s" * 6_000))
+    assert (outcome.stages_used, outcome.summary) == (("strip_images",), None)
+    assert outcome.summary_failed == "With the summary the context is not smaller than it was."

@@ -72,11 +72,14 @@ def _through_stages(transcript: Transcript, work: Work, only: Collection[str]) -
         if (only and name not in only) or not (only or _due(name, draft, work, used)):
             continue
         try:
-            before, draft = draft, STAGES[name](draft, work)
+            made = STAGES[name](draft, work)
         except SummaryFailed as failed:
             failure = failed.reason
-        else:
-            used = used if draft is before else (*used, name)
+            continue
+        if made is not draft and name == "summarize" and not work.smaller(made.transcript):
+            failure = "With the summary the context is not smaller than it was."
+        elif made is not draft:
+            draft, used = made, (*used, name)
     return draft, used, failure
 
 

@@ -59,6 +59,10 @@ class Work:
         """Real tokens of a context by its estimate, in the proportion of what was measured, so that before and after compare."""
         return self.measure.tokens * estimate // max(1, self.estimate)
 
+    def smaller(self, transcript: Transcript) -> bool:
+        """Whether a context is smaller than when the pass began."""
+        return self.size(estimated(transcript, self.policy)) < self.measure.tokens
+
     def fits(self, transcript: Transcript) -> bool:
         """Whether a context is down to the target."""
         return self.size(estimated(transcript, self.policy)) <= self.budget.target
