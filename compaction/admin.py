@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from compaction import backends, engine, working_state
 from compaction.core.policy import PolicyError
 from compaction.core.state import rendered
-from compaction.models import CompactionPolicy, CompactionRun, SessionState, WorkingState
+from compaction.models import CompactionPolicy, CompactionRun, ModelRatio, SessionState, WorkingState
 from compaction.policies import UnknownPolicy
 
 
@@ -188,6 +188,19 @@ class SessionStateAdmin(admin.ModelAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Runs write these."""
+        return False
+
+
+@admin.register(ModelRatio)
+class ModelRatioAdmin(admin.ModelAdmin):
+    """What the counts of each language model have taught; deleting a row forgets it."""
+
+    list_display = ("model", "ratio", "samples", "window", "registered")
+    search_fields = ("model",)
+    readonly_fields = ("model", "samples", "registered")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Responses and refusals write these."""
         return False
 
 
