@@ -43,9 +43,9 @@ def test_what_is_current_is_one_line_of_the_tree(user: User, acts: list[tuple[st
                     follows[new.seq] = ([0, *path_of(session)])[-2]
             path = path_of(session)
             assert [follows[seq] for seq in path] == [0, *path][:-1]
-            session.refresh_from_db()
-            assert list(invariants.violations(session)) == []
-        session.delete()
+        session.refresh_from_db()
+        assert list(invariants.violations(session)) == []
+        transaction.set_rollback(True)
 
 
 def check_restored(session: Session, follows: dict[int, int], choice: int) -> None:
