@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management import CommandError, call_command
 from rich.console import Console
 
-from chatcore import context, events, turns
+from chatcore import context, events, meter, turns
 from chatcore.events import Event
 from chatcore.models import Session, Turn
 from models_registry.models import AiModel
@@ -25,7 +25,7 @@ class Terminal:
         self.session = session
         self.console = console
         self.as_json = as_json
-        self.usage: dict[str, Any] = {}
+        self.usage = _last_usage(session)
 
     def say(self, text: str) -> int:
         """Send one message and show the answer as it comes. Ctrl-C stops the answer and keeps what was said."""
@@ -46,19 +46,35 @@ class Terminal:
         return self._code(turn)
 
     def loop(self) -> int:
-        """Read lines until /quit, end of input or Ctrl-C at the prompt."""
+        """Read lines until /quit, the end of input, or Ctrl-C twice at the prompt."""
         self.console.print(f"[dim]{self.session.model or 'no model'} · {self.session.pk} · {HELP}[/]", highlight=False)
+        leaving = False
         while True:
             try:
-                line = self.console.input("[bold]› [/]").strip()
-            except (EOFError, KeyboardInterrupt):
+                line = self.console.input(self._prompt()).strip()
+            except EOFError:
                 return OK
+            except KeyboardInterrupt:
+                if leaving:
+                    return OK
+                leaving = True
+                self.console.print("\n[dim]Ctrl-C once more to leave[/]")
+                continue
+            leaving = False
             if line == "/quit":
                 return OK
             if line.startswith("/"):
                 self._command(line)
             elif line:
                 self.say(line)
+
+    def _prompt(self) -> str:
+        """With the meter in it, at a real terminal."""
+        return (
+            f"[{meter.color(self.usage)}]{meter.line(self.usage)}[/] [bold]› [/]"
+            if self.console.is_terminal and self.usage
+            else "[bold]› [/]"
+        )
 
     def _follow(self, turn: Turn) -> None:
         try:
@@ -102,7 +118,7 @@ class Terminal:
         session = str(self.session.pk)
         match name:
             case "context":
-                self.console.print_json(json.dumps(self.usage))
+                self.console.print(meter.table(self.usage) if self.usage else "[dim]Nothing was sent yet.[/]")
             case "compact":
                 self._call("compact_session", session, f"--instructions={rest}")
             case "rewind":
@@ -157,6 +173,12 @@ class Terminal:
         if not turn.error:
             return OK
         return CANNOT_FIT if turn.error["type"] in ("context_overflow", "context_budget_exceeded") else PROVIDER
+
+
+def _last_usage(session: Session) -> dict[str, Any]:
+    """What the last event about it told."""
+    told = session.events.filter(name="context.usage").order_by("-seq").values_list("data", flat=True).first()
+    return dict(told or {})
 
 
 def _until_the_end(turn: Turn) -> Iterator[Event]:

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from rich.console import Console
 
+from chatcore import events
 from chatcore.models import Message, Session
 from chatcore.terminal import CANNOT_FIT, OK, PROVIDER, SIGN_IN, USAGE, Terminal
 from tests.scripted import Reply, ScriptedModel
@@ -58,9 +59,19 @@ def test_the_exit_code_says_what_went_wrong(owner: User, model: object, scripted
     assert run("--disable-compaction", "hello") == code
 
 
-@pytest.mark.parametrize("arguments", [("--model", "nope"), ("--session", "nope")])
+@pytest.mark.parametrize(
+    "arguments",
+    [("--model", "nope"), ("--session", "nope"), ("--policy", "nope"), ("--compact-threshold", "1.5"), ("--compact-threshold", "0.2")],
+)
 def test_what_does_not_exist_is_a_usage_error(owner: User, model: object, arguments: tuple[str, ...]) -> None:
     assert run(*arguments, "hello") == USAGE
+
+
+def test_the_session_keeps_the_threshold_and_the_policy_that_were_asked_for(owner: User, model: object, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="Hello."))
+    assert run("--policy", "neurolink", "--compact-threshold", "0.7", "hello") == OK
+    session = Session.objects.get(owner=owner)
+    assert (session.policy, session.compact_threshold) == ("neurolink", 0.7)
 
 
 def test_without_a_user_it_asks_to_sign_in(model: object) -> None:
@@ -102,6 +113,41 @@ def test_the_context_line_follows_the_seed(
     terminal._show_context()
     assert line in screen.getvalue()
     assert bool(screen.getvalue()) == bool(line)
+
+
+def test_the_context_is_shown_in_its_parts(session: Session, console_with: Callable[..., tuple[Terminal, io.StringIO]]) -> None:
+    breakdown = {"system_prompt": 100, "summary": 0, "conversation_history": 41_100}
+    usage = {
+        "estimated_input_tokens": 41_200,
+        "context_window": 128_000,
+        "threshold_tokens": 108_800,
+        "level": "ok",
+        "breakdown": breakdown,
+    }
+    events.append(session.pk, ("context.usage", usage))
+    terminal, screen = console_with(session, "/context", "/quit")
+    terminal.loop()
+    shown = screen.getvalue()
+    assert "41.2k / 128k · 32 %" in shown
+    assert "41,100" in shown
+    assert "108,800" in shown
+
+
+def test_one_ctrl_c_at_the_prompt_warns_and_two_leave(
+    session: Session, console_with: Callable[..., tuple[Terminal, io.StringIO]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal, screen = console_with(session)
+    presses = iter([KeyboardInterrupt(), "", KeyboardInterrupt(), KeyboardInterrupt()])
+
+    def pressed(prompt: str) -> str:
+        key = next(presses)
+        if isinstance(key, BaseException):
+            raise key
+        return key
+
+    monkeypatch.setattr(terminal.console, "input", pressed)
+    assert terminal.loop() == OK
+    assert screen.getvalue().count("Ctrl-C once more") == 2
 
 
 @pytest.fixture

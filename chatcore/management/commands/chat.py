@@ -4,9 +4,11 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand
+from django.utils.module_loading import import_string
 from rich.console import Console
 
 from chatcore.generator import generator
@@ -29,6 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--model", help="A model's name, or provider/name.")
         parser.add_argument("--system", help="System prompt.")
         parser.add_argument("--policy", help="Compaction policy.")
+        parser.add_argument("--compact-threshold", type=float, metavar="R", help="Compact above this share of the context, 0 to 1.")
         parser.add_argument("--disable-compaction", action="store_true")
         parser.add_argument("--json", action="store_true")
 
@@ -55,11 +58,30 @@ def _session(options: dict[str, Any]) -> Session:
     if options["system"] is not None:
         session.system_prompt = options["system"]
     if options["policy"]:
-        session.policy = options["policy"]
+        session.policy = _policy(options["policy"])
+    if options["compact_threshold"] is not None:
+        session.compact_threshold = _threshold(options["compact_threshold"], session)
     if options["disable_compaction"]:
         session.auto_compact = False
     session.save()
     return session
+
+
+def _policy(name: str) -> str:
+    offered = settings.CHATCORE["POLICIES"]
+    if offered and name not in (known := import_string(offered)()):
+        raise Leave(f"There is no policy called {name}; there are {', '.join(known)}.", USAGE)
+    return name
+
+
+def _threshold(ratio: float, session: Session) -> float:
+    check = settings.CHATCORE["VALIDATE_OVERRIDE"]
+    try:
+        if check:
+            import_string(check)(ratio, session.policy, session.model.policy if session.model else "")
+    except ValidationError as wrong:
+        raise Leave(f"--compact-threshold: {' '.join(wrong.messages)}", USAGE) from None
+    return ratio
 
 
 def _existing(options: dict[str, Any]) -> Session:
