@@ -46,7 +46,7 @@ def chat(user: User, provider: Provider) -> Session:
     first = Message.objects.create(session=chat, turn=turn, seq=1, role="user", content=HOSTILE * 40)
     Message.objects.create(session=chat, turn=turn, seq=2, role="assistant", reasoning=HOSTILE, tool_calls=[call])
     Message.objects.create(session=chat, turn=turn, seq=3, role="tool", content="9", tool_call_id="c1", tool_name="calculate")
-    Attachment.objects.create(message=first, name=HOSTILE, media_type="text/plain", size=3, data=b"abc")
+    Attachment.objects.create(session=chat, message=first, name=HOSTILE, media_type="text/plain", size=3, data=b"abc")
     context.install(chat.pk, base_version=0, summary=f"We spoke of {HOSTILE}", boundary_seq=3, source="compaction")
     return chat
 
