@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.contrib.auth.models import User
@@ -137,7 +137,7 @@ def test_one_ctrl_c_at_the_prompt_warns_and_two_leave(
     session: Session, console_with: Callable[..., tuple[Terminal, io.StringIO]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal, screen = console_with(session)
-    presses = iter([KeyboardInterrupt(), "", KeyboardInterrupt(), KeyboardInterrupt()])
+    presses: Iterator[KeyboardInterrupt | str] = iter([KeyboardInterrupt(), "", KeyboardInterrupt(), KeyboardInterrupt()])
 
     def pressed(prompt: str) -> str:
         key = next(presses)
