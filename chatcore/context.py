@@ -56,6 +56,10 @@ class Guard(Protocol):
         """These messages are being deleted, in the open transaction: forget what was written of them."""
         ...
 
+    def uncovered(self, session: Session, seqs: Collection[int]) -> None:
+        """These messages are superseded or come back, in the open transaction: what was kept of them beside a summary holds no longer."""
+        ...
+
 
 def guard() -> Guard | None:
     """The delegate that the settings name, if any."""

@@ -69,7 +69,8 @@ def reword(
     words = {name: text for name, text in (("summary", summary), ("background", background)) if text is not None}
     with transaction.atomic():
         session = _locked(session_id, base_version)
-        return _record(session, _shown(session, session.context_version) | words, source=ContextRevision.Source.EDIT)
+        source = ContextRevision.Source.EDIT if summary is not None else _kept_source(session)
+        return _record(session, _shown(session, session.context_version) | words, source=source)
 
 
 def rewind(session_id: UUID, *, to_version: int) -> ContextRevision:
@@ -111,6 +112,13 @@ def uncover(session: Session, seqs: Collection[int]) -> int | None:
     if session.revisions.filter(version=session.context_version, stale=True).exists():
         return _restore(session, _sound(session, session.context_version), ContextRevision.Source.EDIT).version
     return _step_off(session, seqs)
+
+
+def _kept_source(session: Session) -> str:
+    """Other words beside the summary do not end what going back began."""
+    back = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
+    source = session.revisions.filter(version=session.context_version).values_list("source", flat=True).first()
+    return source if source in back else ContextRevision.Source.EDIT
 
 
 def _locked(session_id: UUID, base_version: int | None) -> Session:

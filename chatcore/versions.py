@@ -130,6 +130,9 @@ def _lineage(session: Session, branch: UUID | None) -> list[tuple[UUID, int]]:
 def _changed(session: Session, seqs: Collection[int]) -> None:
     """Other messages are current: no summary of what is not, their number, and a word to open pages."""
     context.uncover(session, seqs)
+    guard = context.guard()
+    if guard:
+        guard.uncovered(session, seqs)
     count = session.messages.current().count()
     Session.objects.filter(pk=session.pk).update(message_count=count, updated_at=timezone.now())
     events.append(session.pk, ("session.updated", {"fields": ["message_count", "messages"]}))

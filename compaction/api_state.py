@@ -81,7 +81,7 @@ class State(SessionView):
 
     @extend_schema(operation_id="read_state", responses=WorkingStateSerializer)
     def get(self, request: Request, session_id: UUID) -> Response:
-        """As it is sent with the next request."""
+        """What is kept beside the summary, and sent with it."""
         return Response(_told(working_state.read(mine(request, session_id))))
 
     @extend_schema(operation_id="edit_state", responses=WorkingStateSerializer)

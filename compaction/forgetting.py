@@ -1,10 +1,10 @@
-"""When messages are deleted: what runs wrote of them is forgotten too, and where the context is too large again, a run is asked for."""
+"""When messages are deleted or superseded: what runs wrote of them holds no longer, and what was deleted is forgotten altogether."""
 
 from collections.abc import Collection
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from compaction import receivers, working_state
 from compaction.models import OPEN, CompactionRun
@@ -15,21 +15,34 @@ GONE = "[forgotten: a message it was written from was deleted]"
 def forget(session_id: UUID, seqs: Collection[int]) -> None:
     """Blank the summaries, edits and state of every run that covered one of these messages; the session's row is locked.
 
-    The structured state and the memory go back to those of the newest run that did not. A run that is being worked on finds its
-    context changed when it wants to install.
+    Structured state and memory lose what those runs made of it. A run that is being worked on finds its context changed when it wants to
+    install. Where the context is too large again, a run is asked for.
     """
-    first = min(seqs)
-    ended = CompactionRun.objects.filter(session_id=session_id).exclude(status__in=OPEN)
-    touched = Q(boundary_after__gt=first) | Q(boundary_before__gt=first) | ~Q(edits=[])
-    ended.filter(touched, summary_before__isnull=False).update(summary_before=GONE)
-    ended.filter(touched, summary_after__isnull=False).update(summary_after=GONE)
-    ended.filter(touched).update(edits=[], state_after={})
-    _go_back(session_id, first)
+    touched = _covering(session_id, min(seqs))
+    if touched.filter(status=CompactionRun.Status.APPLIED, state_after={}).exclude(summary_after=GONE).exists():
+        _go_back(session_id, min(seqs))
+    uncovered(session_id, seqs)
+    touched.filter(summary_before__isnull=False).update(summary_before=GONE)
+    touched.filter(summary_after__isnull=False).update(summary_after=GONE)
+    touched.update(edits=[], state_after={})
     transaction.on_commit(lambda: receivers.measure_and_ask(session_id=session_id), robust=True)
 
 
+def uncovered(session_id: UUID, seqs: Collection[int]) -> None:
+    """These messages are sent no longer: structured state and memory lose what was made of them. The session's row is locked."""
+    if seqs:
+        applied = _covering(session_id, min(seqs)).filter(status=CompactionRun.Status.APPLIED)
+        working_state.untell(session_id, applied.exclude(state_after={}).order_by("-version_after"))
+
+
 def _go_back(session_id: UUID, first: int) -> None:
-    """State and memory as they were after the newest run that did not cover the message."""
+    """Where a run did not note what it made of the state: to what the newest run left that does not cover the message."""
     sound = CompactionRun.objects.filter(session_id=session_id, status=CompactionRun.Status.APPLIED, boundary_after__lte=first)
     then = sound.exclude(state_after={}).order_by("-created_at").values_list("state_after", flat=True).first()
     working_state.write(session_id, working_state.restored(then or {}))
+
+
+def _covering(session_id: UUID, first: int) -> QuerySet[CompactionRun]:
+    """The runs that ended whose summary or edits tell of a message from this one on."""
+    ended = CompactionRun.objects.filter(session_id=session_id).exclude(status__in=OPEN)
+    return ended.filter(Q(boundary_after__gt=first) | Q(boundary_before__gt=first) | ~Q(edits=[]))

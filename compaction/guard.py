@@ -47,6 +47,10 @@ class ContextGuard:
         """Messages are being deleted, in the open transaction: nothing that was written of them stays; then measure anew."""
         forgetting.forget(session.pk, seqs)
 
+    def uncovered(self, session: Any, seqs: Collection[int]) -> None:
+        """Messages are superseded or come back, in the open transaction: what was made of them beside a summary goes too."""
+        forgetting.uncovered(session.pk, seqs)
+
     def after_overflow(self, session: Any, error: Any) -> bool:
         """Make room after a provider's refusal, taking its numbers for true; True when the next request will be smaller."""
         now = situation.of(session.pk)

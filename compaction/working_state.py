@@ -1,6 +1,6 @@
 """A session's structured state and memory: read, stored with what is installed, shown beside the summary, and brought back by a rewind."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from django.db import transaction
 
 from compaction import backends, situation
 from compaction.core.budget import Budget
-from compaction.core.state import SECTIONS, Working, fitted
+from compaction.core.state import SECTIONS, Working, fitted, without
 from compaction.models import CompactionRun, WorkingState
 
 CHARS_A_TOKEN = 4
@@ -70,6 +70,20 @@ def take_back(run: CompactionRun) -> None:
     """The state as it was before a run, in the transaction of its rewind."""
     if "before" in run.state_after:
         write(run.session_id, restored(run.state_after["before"]))
+
+
+def untell(session_id: UUID, runs: Iterable[CompactionRun]) -> None:
+    """Take back what these runs, the newest first, told of messages that are sent no longer, in a transaction with the session's row."""
+    working = told = read(session_id)
+    for run in runs:
+        if "before" in run.state_after:
+            working = without(working, restored(run.state_after["before"]), restored(run.state_after))
+    now = situation.of(session_id)
+    if now is None:
+        return
+    if working != told:
+        write(session_id, working)
+    backends.get().remind(session_id, background(working, now.budget))
 
 
 def change(session_id: UUID, edit: Callable[[Working], Working]) -> Working:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from compaction import engine, working_state
-from compaction.core.state import SECTIONS
+from compaction.core.state import SECTIONS, Working
 from compaction.models import CompactionRun, WorkingState
+from models_registry.models import AiModel
 from tests.compaction_scenes import SUMMARY, chat_calls, fill, say, summarize_or_chat, summary_calls
 from tests.scripted import Reply, ScriptedModel
 
@@ -306,3 +308,51 @@ def test_the_admin_shows_it_with_the_runs_and_changes_nothing(session: Session, 
     assert "<textarea" not in page
     assert client.get(reverse("admin:compaction_workingstate_add")).status_code == 403
     assert "Stay at the Lis" in client.get(reverse("admin:compaction_compactionrun_change", args=[run.pk])).content.decode()
+
+
+# When messages go
+
+
+def ask(session: Session, section: str, item: str) -> None:
+    """Something the user noted over REST."""
+
+    def edit(working: Working) -> Working:
+        return replace(working, state={**working.state, section: (*working.state[section], item)})
+
+    working_state.change(session.pk, edit)
+
+
+@pytest.mark.parametrize("act", ["delete", "edit"])
+def test_what_was_made_of_a_message_goes_with_it_and_what_the_user_noted_stays(
+    api: APIClient, session: Session, scripted: ScriptedModel, act: str
+) -> None:
+    AiModel.objects.filter(name="test-model").update(context_window_size=200_000)
+    compact(session, scripted, with_delta(DELTA))
+    ask(session, "risks", "Strike")
+    compact(session, scripted, with_delta({"tasks": {"add": ["Pack"], "remove": [1]}, "decisions": {"update": {"1": "Stay in Porto"}}}))
+    ask(session, "tasks", "Buy a map")
+    message = session.messages.get(seq=5)  # told of by the second run, not by the first
+    address = f"/api/v1/messages/{message.pk}"
+    done = api.delete(address) if act == "delete" else api.patch(address, {"content": "Another question."}, format="json")
+    assert done.status_code < 300
+    state = working_state.read(session.pk).state
+    assert (state["decisions"], state["risks"]) == (("Stay at the Lis",), ("Strike",))
+    assert state["tasks"] == ("Book a flight", "Buy a map")
+    session.refresh_from_db()
+    sent = json.dumps(api.get(f"/api/v1/sessions/{session.pk}/context/preview").json())
+    assert "Buy a map" in sent
+    assert "Porto" not in sent.replace("from Porto", "")
+
+
+def test_a_new_message_that_goes_takes_nothing_with_it(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
+    compact(session, scripted, with_delta(DELTA))
+    ask(session, "risks", "Strike")
+    before = working_state.read(session.pk)
+    assert api.delete(f"/api/v1/messages/{session.messages.get(seq=8).pk}").status_code == 204
+    assert working_state.read(session.pk) == before
+
+
+def test_noting_something_does_not_end_a_rewind(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
+    engine.rewind(compact(session, scripted, with_delta(DELTA)))
+    ask(session, "risks", "Strike")
+    assert api.get(f"/api/v1/sessions/{session.pk}/context").json()["automatic"] == "waiting"

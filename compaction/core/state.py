@@ -63,6 +63,21 @@ def merge(working: Working, delta: Delta, limits: Limits, *, memory: bool = True
     return Working(state=state, memory=(*working.memory, *fresh), memory_summary=working.memory_summary)
 
 
+def without(working: Working, before: Working, after: Working) -> Working:
+    """The state as if what changed it from `before` to `after` had not been; what others changed since stays."""
+    return Working(
+        state={name: _undone(working.state[name], before.state[name], after.state[name]) for name in SECTIONS},
+        memory=_undone(working.memory, before.memory, after.memory),
+        memory_summary=before.memory_summary if working.memory_summary == after.memory_summary else working.memory_summary,
+    )
+
+
+def _undone(items: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:
+    known, made = set(map(key, before)), set(map(key, after))
+    back = tuple(item for item in before if key(item) not in made | set(map(key, items)))
+    return (*back, *(item for item in items if key(item) in known or key(item) not in made))
+
+
 def key(text: str) -> str:
     """What makes two sentences the same one: neither case, nor spaces, nor the full stop."""
     return " ".join(text.casefold().split()).rstrip(".")
