@@ -168,6 +168,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "chatcore.api.pages.CursorPages",
     "DEFAULT_SCHEMA_CLASS": "chatcore.api.schema.AutoSchema",
     "EXCEPTION_HANDLER": "chatcore.api.problems.handle",
+    "DEFAULT_METADATA_CLASS": None,  # OPTIONS would describe an address to whoever may not use it
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "UNAUTHENTICATED_USER": None,
 }
