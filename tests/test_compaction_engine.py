@@ -195,9 +195,9 @@ def test_the_first_worker_writes_nothing_after_the_second_took_over(full: Sessio
 
 
 def test_the_lease_is_extended_while_a_summary_is_written(full: Session, scripted: ScriptedModel) -> None:
-    policies.CompactionPolicy.objects.create(name="short-lease", overrides={"flow": {"lease_seconds": 1}})
+    policies.CompactionPolicy.objects.create(name="short-lease", overrides={"flow": {"lease_seconds": 3}})
     Session.objects.filter(pk=full.pk).update(policy="short-lease")
-    scripted.script(Reply(text=SUMMARY, delay=2.5))
+    scripted.script(Reply(text=SUMMARY, delay=6))
     run = engine.request_run(full.pk, trigger="after_response")
 
     def work() -> None:
@@ -206,7 +206,7 @@ def test_the_lease_is_extended_while_a_summary_is_written(full: Session, scripte
 
     worker = threading.Thread(target=work)
     worker.start()
-    worker.join(1.8)
+    worker.join(4.5)
     assert leases.claim(run.pk) is None
     worker.join()
     assert CompactionRun.objects.get(pk=run.pk).status == "applied"

@@ -49,7 +49,7 @@ async def test_the_tail_gives_the_past_and_then_what_comes(session: Session) -> 
     await asyncio.sleep(0.05)
     await append(session.pk, ("turn.started", {}))
     await append(session.pk, ("turn.completed", {}))
-    assert await asyncio.wait_for(reader, 5) == [2, 3, 4]
+    assert await asyncio.wait_for(reader, 20) == [2, 3, 4]
 
 
 async def test_events_of_another_process_are_seen_too(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,7 @@ async def test_events_of_another_process_are_seen_too(session: Session, monkeypa
     await asyncio.sleep(0.05)
     await sync_to_async(events.append, thread_sensitive=False)(session.pk, ("turn.started", {}))
     monkeypatch.undo()
-    assert await asyncio.wait_for(reader, 5) == [1]
+    assert await asyncio.wait_for(reader, 20) == [1]
 
 
 async def test_a_quiet_stream_beats_its_heart_and_ends_with_its_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

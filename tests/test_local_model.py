@@ -45,7 +45,7 @@ class Embedded:
         }
 
     def wait_until_ready(self) -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while "is ready" not in self.output.read_text():
             assert self.process.poll() is None, self.output.read_text()
             assert time.monotonic() < deadline, self.output.read_text()
@@ -53,7 +53,7 @@ class Embedded:
 
     def stop(self) -> int:
         self.process.terminate()
-        return self.process.wait(10)
+        return self.process.wait(60)
 
 
 def database_url() -> str:

@@ -149,19 +149,19 @@ async def test_it_does_not_sleep_through_a_retry_after_beyond_its_time_out(proto
     assert isinstance(error, ProviderRateLimited)
     assert error.retry_after == 60
     assert len(scripted.requests) == 1
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
 
 
 async def test_retries_of_a_hanging_provider_do_not_add_up(protocol: str, scripted: ScriptedModel) -> None:
     scripted.default = Reply(hang=True)
     began = time.monotonic()
-    assert (await failure_of(connection_to(scripted, protocol, max_retries=5, timeout_seconds=0.6))).type == "provider_timeout"
-    assert time.monotonic() - began < 2
+    assert (await failure_of(connection_to(scripted, protocol, max_retries=5, timeout_seconds=1.5))).type == "provider_timeout"
+    assert time.monotonic() - began < 6  # six of them would be nine
 
 
 async def test_a_slow_stream_may_last_longer_than_the_time_out_between_its_parts(protocol: str, scripted: ScriptedModel) -> None:
-    scripted.script(Reply(chunks=list("abcdef"), chunk_delay=0.3))
-    assert text_of(await listen(connection_to(scripted, protocol, timeout_seconds=1))) == "abcdef"
+    scripted.script(Reply(chunks=list("abcdef"), chunk_delay=0.6))
+    assert text_of(await listen(connection_to(scripted, protocol, timeout_seconds=2.5))) == "abcdef"
 
 
 @pytest.mark.parametrize("spoken", [0, 1])
@@ -180,7 +180,7 @@ async def test_cancelling_closes_the_connection(protocol: str, spoken: int, scri
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(scripted.requests[0].gone.wait, 5)
+    assert await asyncio.to_thread(scripted.requests[0].gone.wait, 20)
 
 
 async def test_leaving_a_stream_early_closes_the_connection(protocol: str, scripted: ScriptedModel) -> None:
@@ -189,4 +189,4 @@ async def test_leaving_a_stream_early_closes_the_connection(protocol: str, scrip
         async for part in parts:
             assert part
             break
-    assert await asyncio.to_thread(scripted.requests[0].gone.wait, 5)
+    assert await asyncio.to_thread(scripted.requests[0].gone.wait, 20)

@@ -229,7 +229,7 @@ def test_a_server_that_drips_is_left_at_the_deadline(site: Site, monkeypatch: py
     site.pages["/"] = drip
     started = time.monotonic()
     assert fetch(site.url).is_error
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 4  # the whole of it takes five
 
 
 def test_a_server_that_is_not_there_is_an_error(site: Site, allow: Callable[..., None]) -> None:
@@ -322,4 +322,4 @@ def test_hostile_markup_takes_no_more_than_a_moment(site: Site) -> None:
     for piece in (b"<!--", b"<a ", b"</", b"&#", b"<![CDATA[", b"<a b='"):
         site.pages["/"] = page(piece * (300_000 // len(piece)))
         assert fetch(site.url)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30

@@ -218,7 +218,7 @@ def calculating(expression: str, *, id: str) -> ToolCall:
     return ToolCall(id=id, name="calculate", arguments=json.dumps({"expression": expression}))
 
 
-def until(condition: object, seconds: float = 10.0) -> None:
+def until(condition: object, seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline

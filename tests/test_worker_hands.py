@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from compaction.hands import Hands
@@ -10,14 +11,26 @@ from compaction.processes import descendants, die_with_parent, rename
 
 
 def in_a_child(*steps: object) -> int:
-    """Fork, run the steps, and live on until killed; its pid."""
+    """Fork, run the steps, and live on until killed; its pid, once the steps are done."""
+    finished, done = os.pipe()
     pid = os.fork()
     if pid == 0:
         for step in steps:
             step()  # type: ignore[operator]
-        time.sleep(30)
+        os.write(done, b".")
+        time.sleep(300)
         os._exit(0)
+    os.close(done)
+    assert os.read(finished, 1), "a step failed"
+    os.close(finished)
     return pid
+
+
+def until(true: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def bury(pid: int) -> None:
@@ -28,7 +41,6 @@ def bury(pid: int) -> None:
 def test_a_run_is_dropped_when_its_worker_dies_and_told_once(tmp_path: Path) -> None:
     hands = Hands(tmp_path)
     pid = in_a_child(lambda: hands.take("run-1"))
-    time.sleep(0.2)
     assert hands.dropped() == []
     bury(pid)
     assert hands.dropped() == ["run-1"]
@@ -37,7 +49,6 @@ def test_a_run_is_dropped_when_its_worker_dies_and_told_once(tmp_path: Path) -> 
 
 def test_what_was_dropped_is_found_by_who_comes_later(tmp_path: Path) -> None:
     pid = in_a_child(lambda: Hands(tmp_path).take("run-1"))
-    time.sleep(0.2)
     bury(pid)
     assert Hands(tmp_path).dropped() == ["run-1"]
 
@@ -45,7 +56,6 @@ def test_what_was_dropped_is_found_by_who_comes_later(tmp_path: Path) -> None:
 def test_a_worker_that_finished_its_run_drops_nothing(tmp_path: Path) -> None:
     hands = Hands(tmp_path)
     pid = in_a_child(lambda: hands.take("run-1"), hands.leave)
-    time.sleep(0.2)
     bury(pid)
     assert hands.dropped() == []
     assert list(tmp_path.iterdir()) == []
@@ -54,7 +64,6 @@ def test_a_worker_that_finished_its_run_drops_nothing(tmp_path: Path) -> None:
 def test_a_stopped_worker_keeps_what_it_has_in_hand(tmp_path: Path) -> None:
     hands = Hands(tmp_path)
     pid = in_a_child(lambda: hands.take("run-1"))
-    time.sleep(0.2)
     os.kill(pid, signal.SIGSTOP)
     assert hands.dropped() == []
     bury(pid)
@@ -62,7 +71,6 @@ def test_a_stopped_worker_keeps_what_it_has_in_hand(tmp_path: Path) -> None:
 
 def test_a_process_is_found_below_its_parent_under_the_name_it_gave_itself() -> None:
     pid = in_a_child(lambda: rename("jobs-test"))
-    time.sleep(0.2)
     try:
         [found] = [process for process in descendants(os.getpid()) if process.pid == pid]
         assert (found.name, found.parent) == ("jobs-test", os.getpid())
@@ -75,14 +83,11 @@ def test_children_and_grandchildren_die_with_a_parent_that_is_killed() -> None:
         die_with_parent()
         if os.fork() == 0:
             if os.fork() == 0:
-                time.sleep(30)
-            time.sleep(30)
+                time.sleep(300)
+            time.sleep(300)
 
     parent = in_a_child(ask_then_fork)
-    time.sleep(0.3)
-    below = [process.pid for process in descendants(parent)]
-    assert len(below) == 2
+    until(lambda: len(descendants(parent)) == 2)
+    below = {process.pid for process in descendants(parent)}
     bury(parent)
-    time.sleep(0.3)
-    living = {process.pid for process in descendants(1) if process.state != "Z"}
-    assert not living & set(below)
+    until(lambda: not below & {process.pid for process in descendants(1) if process.state != "Z"})

@@ -100,7 +100,7 @@ class Worker:
         with self.log.open("a") as log:
             command = [sys.executable, str(ROOT / "manage.py"), "worker", *self.arguments]
             self.process = subprocess.Popen(command, env=self.environment, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
-        until(lambda: len(self.workers()) >= 2 and self.monitor() and self.pusher(), seconds=30, what="the cluster's start")
+        until(lambda: len(self.workers()) >= 2 and self.monitor() and self.pusher(), seconds=90, what="the cluster's start")
 
     def members(self) -> list[Process]:
         """All living processes below the command."""
