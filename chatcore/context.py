@@ -60,6 +60,10 @@ class Guard(Protocol):
         """These messages are superseded or come back, in the open transaction: what was kept of them beside a summary holds no longer."""
         ...
 
+    def forked(self, source: Session, made: Session, last_seq: int) -> None:
+        """A session was made of another's messages up to a seq, in the open transaction: give it what is kept beside the summary."""
+        ...
+
 
 def guard() -> Guard | None:
     """The delegate that the settings name, if any."""

@@ -30,6 +30,9 @@ def fork(message: Message) -> Session:
         last = copied.aggregate(last=Max("seq"))["last"] or 0
         Session.objects.filter(pk=made.pk).update(message_count=len(ids), last_seq=last, updated_at=timezone.now())
         _show_as_before(source, made, last)
+        guard = context.guard()
+        if guard:
+            guard.forked(source, made, last)
     made.refresh_from_db()
     return made
 

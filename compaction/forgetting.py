@@ -31,8 +31,12 @@ def forget(session_id: UUID, seqs: Collection[int]) -> None:
 def uncovered(session_id: UUID, seqs: Collection[int]) -> None:
     """These messages are sent no longer: structured state and memory lose what was made of them. The session's row is locked."""
     if seqs:
-        applied = _covering(session_id, min(seqs)).filter(status=CompactionRun.Status.APPLIED)
-        working_state.untell(session_id, applied.exclude(state_after={}).order_by("-version_after"))
+        working_state.untell(session_id, _noted(session_id, min(seqs)))
+
+
+def forked(session_id: UUID, made_id: UUID, *, last_seq: int) -> None:
+    """A session was made of the messages up to this one: it gets the state and the memory, without what was made of later ones."""
+    working_state.copy(session_id, to=made_id, untold=_noted(session_id, last_seq + 1))
 
 
 def _go_back(session_id: UUID, first: int) -> None:
@@ -40,6 +44,11 @@ def _go_back(session_id: UUID, first: int) -> None:
     sound = CompactionRun.objects.filter(session_id=session_id, status=CompactionRun.Status.APPLIED, boundary_after__lte=first)
     then = sound.exclude(state_after={}).order_by("-created_at").values_list("state_after", flat=True).first()
     working_state.write(session_id, working_state.restored(then or {}))
+
+
+def _noted(session_id: UUID, first: int) -> QuerySet[CompactionRun]:
+    applied = _covering(session_id, first).filter(status=CompactionRun.Status.APPLIED)
+    return applied.exclude(state_after={}).order_by("-version_after")
 
 
 def _covering(session_id: UUID, first: int) -> QuerySet[CompactionRun]:

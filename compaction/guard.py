@@ -51,6 +51,10 @@ class ContextGuard:
         """Messages are superseded or come back, in the open transaction: what was made of them beside a summary goes too."""
         forgetting.uncovered(session.pk, seqs)
 
+    def forked(self, source: Any, made: Any, last_seq: int) -> None:
+        """A session was made of another's messages up to a seq, in the open transaction: it gets what is kept beside the summary."""
+        forgetting.forked(source.pk, made.pk, last_seq=last_seq)
+
     def after_overflow(self, session: Any, error: Any) -> bool:
         """Make room after a provider's refusal, taking its numbers for true; True when the next request will be smaller."""
         now = situation.of(session.pk)

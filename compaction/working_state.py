@@ -74,16 +74,29 @@ def take_back(run: CompactionRun) -> None:
 
 def untell(session_id: UUID, runs: Iterable[CompactionRun]) -> None:
     """Take back what these runs, the newest first, told of messages that are sent no longer, in a transaction with the session's row."""
-    working = told = read(session_id)
+    told = read(session_id)
+    _show(session_id, _untold(told, runs), told)
+
+
+def copy(session_id: UUID, *, to: UUID, untold: Iterable[CompactionRun]) -> None:
+    """Give another session the same state, without what these runs, the newest first, told; in a transaction with that session's row."""
+    _show(to, _untold(read(session_id), untold), Working())
+
+
+def _untold(working: Working, runs: Iterable[CompactionRun]) -> Working:
     for run in runs:
         if "before" in run.state_after:
             working = without(working, restored(run.state_after["before"]), restored(run.state_after))
+    return working
+
+
+def _show(session_id: UUID, working: Working, before: Working) -> None:
+    """Where there is no state, whatever reference text came with an import stays."""
     now = situation.of(session_id)
-    if now is None:
-        return
-    if working != told:
+    if now is not None and working != before:
         write(session_id, working)
-    backends.get().remind(session_id, background(working, now.budget))
+    if now is not None and WorkingState.objects.filter(pk=session_id).exists():
+        backends.get().remind(session_id, background(working, now.budget))
 
 
 def change(session_id: UUID, edit: Callable[[Working], Working]) -> Working:

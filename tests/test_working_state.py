@@ -352,6 +352,20 @@ def test_a_new_message_that_goes_takes_nothing_with_it(api: APIClient, session: 
     assert working_state.read(session.pk) == before
 
 
+def test_a_fork_has_what_was_made_of_its_messages_and_what_the_user_noted(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.filter(name="test-model").update(context_window_size=200_000)
+    compact(session, scripted, with_delta(DELTA))
+    compact(session, scripted, with_delta({"tasks": {"add": ["Pack"]}, "memory": ["Alice likes coffee."]}))
+    ask(session, "tasks", "Buy a map")
+    made = api.post(f"/api/v1/messages/{session.messages.get(seq=6).pk}/fork").json()["id"]
+    told = api.get(f"/api/v1/sessions/{made}/state").json()
+    assert (told["state"]["tasks"], told["memory"]) == (["Book a flight", "Buy a map"], ["Alice likes tea."])
+    assert "Buy a map" in json.dumps(api.get(f"/api/v1/sessions/{made}/context/preview").json())
+    assert items(session, "tasks") == ("Book a flight", "Pack", "Buy a map")
+
+
 def test_noting_something_does_not_end_a_rewind(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
     engine.rewind(compact(session, scripted, with_delta(DELTA)))
     ask(session, "risks", "Strike")
