@@ -47,6 +47,12 @@ export class Composer {
     this.field.focus();
   }
 
+  quote(text) {
+    const before = this.field.value.trimEnd();
+    this.write(`${before && `${before}\n\n`}${text.trimEnd().replace(/^/gm, "> ")}\n\n`);
+    this.field.setSelectionRange(this.field.value.length, this.field.value.length);
+  }
+
   #keyDown(event) {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -73,6 +79,7 @@ export class Composer {
 
   #typed() {
     this.#key = null;
+    this.chat.meter.draft(this.field.value);
     if (!CSS.supports("field-sizing", "content")) {
       this.field.style.height = "auto";
       this.field.style.height = `${this.field.scrollHeight}px`;
@@ -96,5 +103,6 @@ export class Composer {
     } catch {
       // See #keep.
     }
+    this.chat.meter.draft(this.field.value);
   }
 }
