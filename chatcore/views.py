@@ -84,6 +84,17 @@ def chat(request: HttpRequest, pk: UUID) -> HttpResponse:
 def earlier(request: HttpRequest, pk: UUID, before: int) -> HttpResponse:
     """The messages before one, for the top of the chat."""
     session = _own(request, pk)
+@login_required
+@require_GET
+@in_local_time
+def shown_again(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What the page shows, as it is now, from the message `since` on: versions, edits and deletions of other tabs."""
+    session = _own(request, pk)
+    since = request.GET.get("since", "")
+    page = timeline.page(session, since=int(since) if since.isascii() and since.isdigit() and len(since) < 10 else None)
+    return render(request, "chatcore/_messages.html", {"session": session, "page": page})
+
+
     return render(request, "chatcore/_messages.html", {"session": session, "page": timeline.page(session, before=before)})
 
 
@@ -95,7 +106,7 @@ def message(request: HttpRequest, pk: UUID, message_pk: int) -> HttpResponse:
     session = _own(request, pk)
     found = get_object_or_404(session.messages.select_related("turn"), pk=message_pk)
     if found.role == Message.Role.TOOL:
-        return render(request, "chatcore/_tool_result.html", {"result": found})
+        return render(request, "chatcore/_tool_result.html", {"result": timeline.with_files([found])[0]})
     return render(request, "chatcore/_message.html", {"session": session, "entry": timeline.entries(session, [found])[0]})
 
 

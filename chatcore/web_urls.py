@@ -11,6 +11,7 @@ urlpatterns = [
     path("chats/", views.chats, name="chats"),
     path("c/<uuid:pk>/", views.chat, name="chat"),
     path("c/<uuid:pk>/before/<int:before>/", views.earlier, name="earlier"),
+    path("c/<uuid:pk>/messages/", views.shown_again, name="messages"),
     path("c/<uuid:pk>/messages/<int:message_pk>/", views.message, name="message"),
     path("c/<uuid:pk>/turns/<uuid:turn_pk>/error/", views.turn_error, name="turn_error"),
     path("c/<uuid:pk>/rename/", views.Rename.as_view(), name="rename_chat"),

@@ -276,5 +276,5 @@ def test_templates_ask_the_database_nothing(signed_in: Client, session: Session,
     for _ in range(20):
         say(session, "user", "Hello", turn=turn)
         say(session, "assistant", "Hello", turn=turn)
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(10):
         signed_in.get(f"/c/{session.pk}/")

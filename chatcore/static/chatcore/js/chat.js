@@ -1,5 +1,6 @@
 // One conversation, live: the page as the server rendered it, kept true by the session's events.
 
+import { Actions } from "./actions.js";
 import { api } from "./api.js";
 import { Cards } from "./cards.js";
 import { Composer } from "./composer.js";
@@ -17,6 +18,7 @@ class ChatStream extends HTMLElement {
     this.meter = this.querySelector("context-meter");
     this.timeline = new Timeline(this);
     this.composer = new Composer(this);
+    this.actions = new Actions(this);
     this.generating = Boolean(this.dataset.running);
     this.addEventListener("earlier", () => this.cards?.place());
     this.addEventListener("click", (event) => event.target.closest("[data-again]") && this.#writeAgain(event.target));
@@ -104,8 +106,14 @@ class ChatStream extends HTMLElement {
   }
 
   updated({ fields }) {
-    if (fields?.includes("message_count")) return location.reload(); // an import
     if (fields?.includes("title")) this.#refreshList();
+    if (fields?.some((field) => field === "messages" || field === "message_count")) return this.#renew();
+    return this.contextChanged();
+  }
+
+  async #renew() {
+    await this.timeline.renew(this.session);
+    this.cards.place();
     return this.contextChanged();
   }
 

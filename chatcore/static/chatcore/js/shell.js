@@ -1,10 +1,12 @@
 // What every page has: menus beside their buttons, dialogs, copying, and the keyboard.
 
-import { say } from "./words.js";
+import { copy } from "./copying.js";
 
 const GAP = 6; // pixels between a menu and its button
 const MARGIN = 8; // and between it and the window's edge
-const COPIED_MS = 3000;
+
+let opener = null; // the button pressed last: many may open the same menu
+document.addEventListener("click", (event) => (opener = event.target.closest("[popovertarget]") ?? opener), true);
 
 document.addEventListener("toggle", (event) => {
   if (!event.target.matches?.("[data-places]")) return;
@@ -13,7 +15,8 @@ document.addEventListener("toggle", (event) => {
 }, true);
 
 function place(menu) {
-  const button = document.querySelector(`[popovertarget="${menu.id}"]`).getBoundingClientRect();
+  const opens = `[popovertarget="${menu.id}"]`;
+  const button = (opener?.matches(opens) ? opener : document.querySelector(opens)).getBoundingClientRect();
   const { width, height } = menu.getBoundingClientRect();
   const below = button.bottom + GAP;
   const above = button.top - GAP - height;
@@ -32,27 +35,11 @@ document.addEventListener("click", (event) => {
   if (button.parentElement.matches(".menu")) button.parentElement.hidePopover();
   if ("copyCode" in button.dataset) copy(button, button.closest("figure").querySelector("code").textContent);
   if ("copyNear" in button.dataset) copy(button, button.previousElementSibling.textContent);
-  if ("copyAnswer" in button.dataset) copyAnswer(button);
 });
 
 function unfold(button) {
   delete button.previousElementSibling.dataset.long;
   button.remove();
-}
-
-async function copyAnswer(button) {
-  const { viewOf } = await import("./markdown.js");
-  copy(button, viewOf(button.closest(".answer").querySelector(".prose")).text);
-}
-
-async function copy(button, text) {
-  await navigator.clipboard.writeText(text);
-  button.dataset.copied = "";
-  if (!button.querySelector("svg")) button.textContent = say("copied");
-  setTimeout(() => {
-    delete button.dataset.copied;
-    if (!button.querySelector("svg")) button.textContent = say("copy");
-  }, COPIED_MS);
 }
 
 document.addEventListener("htmx:afterSwap", (event) => {

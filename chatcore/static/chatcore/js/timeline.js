@@ -2,6 +2,7 @@
 
 import { piece } from "./api.js";
 import { viewOf } from "./markdown.js";
+import { remember, renew } from "./renewal.js";
 import { Spoken } from "./spoken.js";
 import { say, shortCount } from "./words.js";
 
@@ -28,15 +29,22 @@ export class Timeline {
 
   // Draw the markdown of messages that the server rendered.
   render(root) {
+    remember(root);
     for (const prose of root.querySelectorAll(".answer:not([data-status=streaming]) > .prose:not([data-shown])")) viewOf(prose).finish(prose.textContent);
   }
 
+  // Show what is there now: other versions, other words, nothing of what is gone.
+  renew(session) {
+    return renew(this, session);
+  }
+
   // A message that another request stored: an answer begins empty, anything else is fetched as the server shows it.
-  async created(session, { message, role, message_seq: seq, turn }) {
+  async created(session, { message, role, message_seq: seq, turn, replaces }) {
     if (this.message(message) || role === "tool") return;
     if (role === "assistant") {
       const [answer] = this.stamp("answer-piece");
       Object.assign(answer.dataset, { message, seq, turn });
+      if (replaces) answer.dataset.replaces = replaces;
       this.#insert(answer);
       return;
     }
@@ -72,7 +80,7 @@ export class Timeline {
   async completed(session, { message, status, usage }) {
     const article = this.message(message);
     if (article?.dataset.status !== "streaming") return;
-    if (this.#torn.delete(message)) {
+    if (this.#torn.delete(message) || article.dataset.replaces) {
       article.replaceWith(...(await piece(`/c/${session}/messages/${message}/`)));
       this.render(this.list);
       return;

@@ -1,0 +1,133 @@
+"""What a person does with messages in the page: copy, quote, edit, ask again, step through versions, pin, fork, delete."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from chatcore import versions
+from chatcore.models import Message, Session
+from tests.scripted import Reply, ScriptedModel
+from tests.test_web_chat import Held, browser, fill, page, send
+
+__all__ = ["browser", "page"]  # fixtures
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def choose(page: Page, message: Locator, act: str) -> None:
+    """From the menu of a message."""
+    message.hover()
+    message.get_by_role("button", name="More actions").click()
+    page.locator("#message-menu").get_by_role("button", name=act).click()
+
+
+def test_an_answer_is_given_again_and_its_versions_are_stepped_through(page: Page, session: Session, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="Red."), Reply(text="Green, *perhaps*."))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "Which color?")
+    answer = page.locator(".answer")
+    expect(answer.locator(".prose")).to_have_text("Red.")
+    expect(answer).to_have_attribute("data-status", "complete")
+    answer.get_by_role("button", name="Answer again").click()
+    expect(answer.locator(".prose em")).to_have_text("perhaps")
+    expect(answer.locator(".version-number")).to_have_text("2/2")
+    expect(answer.get_by_role("button", name="Later version")).to_be_disabled()
+    answer.get_by_role("button", name="Earlier version").click()
+    expect(answer.locator(".prose")).to_have_text("Red.")
+    expect(answer.locator(".version-number")).to_have_text("1/2")
+    expect(answer).to_have_count(1)
+    expect(page.locator(".user")).to_have_count(1)
+
+
+def test_a_message_is_edited_in_its_place_and_sent_again(page: Page, session: Session, scripted: ScriptedModel) -> None:
+    fill(session, "Two and too?", "Four, I guess.", "Sure?", "Yes.")
+    scripted.script(Reply(text="Four."))
+    page.goto(f"/c/{session.pk}/")
+    first = page.locator(".user").first
+    first.hover()
+    first.get_by_role("button", name="Edit and send again").click()
+    field = page.get_by_label("Edit the message")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("Two and too?")
+    field.press("Escape")
+    expect(field).to_have_count(0)
+    expect(first.locator(".words")).to_be_visible()
+    choose(page, first, "Edit")
+    field.fill("Two and two?")
+    field.press("Control+Enter")
+    expect(page.locator(".answer .prose")).to_have_text(["Four."])
+    expect(page.locator(".user .words")).to_have_text(["Two and two?"])
+    expect(page.locator(".user .version-number")).to_have_text("2/2")
+    page.get_by_role("button", name="Earlier version").click()
+    expect(page.locator(".message")).to_have_count(4)
+    expect(page.locator(".answer .prose").last).to_have_text("Yes.")
+
+
+def test_a_pin_shows_in_every_tab_and_is_taken_out(page: Page, session: Session) -> None:
+    fill(session, "Remember 1742.", "I will.")
+    page.goto(f"/c/{session.pk}/")
+    second = page.context.new_page()
+    second.goto(f"/c/{session.pk}/")
+    choose(page, page.locator(".user"), "Pin")
+    for tab in (page, second):
+        expect(tab.locator(".user .pinned")).to_be_visible()
+        expect(tab.locator(".answer .pinned")).to_be_hidden()
+    choose(second, second.locator(".user"), "Unpin")
+    expect(page.locator(".user .pinned")).to_be_hidden()
+    assert not Message.objects.filter(pinned=True).exists()
+
+
+def test_a_fork_opens_as_a_chat_of_its_own(page: Page, session: Session) -> None:
+    fill(session, "One", "Two", "Three", "Four")
+    page.goto(f"/c/{session.pk}/")
+    choose(page, page.locator(".answer").first, "Fork from here")
+    expect(page).not_to_have_url(re.compile(str(session.pk)))
+    expect(page.locator(".message")).to_have_count(2)
+    expect(page.locator(".answer .prose")).to_have_text(["Two"])
+
+
+def test_a_message_is_deleted_after_being_asked(page: Page, session: Session) -> None:
+    fill(session, "Keep this", "Of course", "Forget this", "Forgotten")
+    page.goto(f"/c/{session.pk}/")
+    last = page.locator(".user").last
+    choose(page, last, "Delete…")
+    dialog = page.get_by_role("dialog", name="Delete this message?")
+    dialog.get_by_role("button", name="Keep it").click()
+    expect(page.locator(".message")).to_have_count(4)
+    choose(page, last, "Delete…")
+    dialog.get_by_role("button", name="Delete").click()
+    expect(page.locator(".message")).to_have_count(3)
+    expect(page.get_by_text("Forget this")).to_have_count(0)
+
+
+def test_a_message_is_copied_and_quoted_as_it_was_written(page: Page, session: Session) -> None:
+    fill(session, "Say it", "Some *words*\n\nand more")
+    page.goto(f"/c/{session.pk}/")
+    answer = page.locator(".answer")
+    answer.get_by_role("button", name="Copy the message").click()
+    expect(answer.locator("[data-copied]")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == "Some *words*\n\nand more"
+    choose(page, answer, "Quote")
+    expect(page.get_by_label("Your message")).to_have_value("> Some *words*\n> \n> and more\n\n")
+    expect(page.get_by_label("Your message")).to_be_focused()
+
+
+def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_on(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, "Old question", "Old answer")
+    said = Held("New ", "words ", "at last.")
+    scripted.script(Reply(chunks=said))
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".answer .prose")).to_have_text("Old answer")
+    send(page, "Go on")
+    expect(page.locator(".answer .prose").last).to_contain_text("words")
+    choose(page, page.locator(".user").first, "Pin")
+    expect(page.locator(".user .pinned").first).to_be_visible()
+    expect(page.locator(".answer .prose").last).to_contain_text("New words")
+    said.go_on.set()
+    expect(page.locator(".answer .prose").last).to_have_text("New words at last.")
+    versions.reword(session.messages.get(content="Old answer"), "Other words")
+    expect(page.locator(".answer .prose")).to_have_text(["Other words"])
+    expect(page.locator(".message")).to_have_count(2)
