@@ -1,5 +1,7 @@
 """summarize beside the other stages: what it is given, what it stands beside, and what becomes of the rest when it fails."""
 
+from dataclasses import replace
+
 import pytest
 
 from compaction.core.estimate import Measure
@@ -47,6 +49,31 @@ def test_the_next_summary_is_given_only_what_the_last_one_did_not_tell() -> None
     assert second.summary == "Two books."
     assert [task.previous for task in summarizer.tasks] == ["They spoke."]
     assert [entry.seq for entry in summarizer.tasks[0].entries] == [6, 7, 8, 9, 10]
+
+
+def test_what_is_kept_before_the_boundary_is_told_once() -> None:
+    by_count = policy("summarize", protect={"kind": "count", "count": 4, "first": 2})
+    entries = (user(1, pinned=True), answer(2), *talk(2, first=3), user(5, pinned=True), *talk(60, first=6))
+    first = compact(entries, by_count)
+    assert first.kept_verbatim == (1, 2, 5)
+    before = after(Transcript(entries=entries), first)
+    summarizer = Summarizer("Still speaking.")
+    second = compact(replace(before, entries=(*before.entries, *talk(60, first=66))), by_count, summarizer)
+    assert [entry.seq for task in summarizer.tasks for entry in task.entries] == list(
+        range(first.boundary_seq or 0, second.boundary_seq or 0)
+    )
+    assert second.kept_verbatim == (1, 2, 5)
+
+
+def test_what_slid_past_the_boundary_untold_is_told_by_the_next_summary() -> None:
+    sliding = policy("slide_window", protect={"kind": "count", "count": 2}, target={"otherwise": "fits"})
+    entries = (*talk(4, first=20), user(24, "The newest question."), *(answer(seq, "x" * 800) for seq in range(25, 75)))
+    slid = compact(Transcript(entries=entries, summary="Before.", boundary_seq=20), sliding)
+    assert (slid.kept_verbatim, slid.summarized_up_to) == ((24,), 19)
+    before = after(Transcript(entries=entries), slid)
+    summarizer = Summarizer()
+    compact(replace(before, entries=(*before.entries, *talk(60, first=75))), policy("summarize"), summarizer)
+    assert [task.entries[0].seq for task in summarizer.tasks] == [24]
 
 
 def test_the_boundary_moves_when_the_excerpts_leave_the_context_over_its_target() -> None:

@@ -27,7 +27,7 @@ class Outcome:
     Unless `status` is applied, everything is as it was: the old summary, `boundary_seq` None (not moved), equal token numbers.
     `kept` are the entries still sent, `kept_verbatim` the seqs of those among them that are older than the boundary: pinned, or first.
     `marker` is a text that tells the model of messages left out. `summary_failed` says why no summary was written although other stages
-    made room. `summarized_up_to`: the newest message the summary tells of, where it tells of messages that are still sent.
+    made room. `summarized_up_to`: as in the transcript.
     `messages_compacted` counts the messages that were changed or went; `targets` are these, of more than 200 the largest.
     `untouched` are the seqs that no stage was to change.
     """

@@ -42,8 +42,8 @@ class Transcript:
     """What the next request would send: `entries` in order of `seq`, from the boundary on.
 
     `boundary_seq` names the oldest message that is not there only because it is kept for ever (pinned, or first); None: nothing is older.
-    `summarized_up_to` is the newest message the summary tells of, where it tells of messages that are still sent. `marker` is the text that
-    tells of messages left out. `system` and `tools` are the texts that every request sends besides, which a policy may or may not count;
+    `summarized_up_to` is the newest message the summary tells of, where that is another than the last before the boundary. `marker` is the
+    text that tells of messages left out. `system` and `tools` are the texts that every request sends besides, which a policy may or may not count;
     `overhead_tokens` is what it costs besides that is counted already. `version` names the state it was read at. `family` is the model's,
     which some estimates depend on.
     """
@@ -58,6 +58,13 @@ class Transcript:
     boundary_seq: int | None = None
     summarized_up_to: int | None = None
     marker: str = ""
+
+    @property
+    def told_up_to(self) -> int:
+        """The newest message the summary tells of; 0 without one. What is kept before the boundary was told when that moved."""
+        if not self.summary:
+            return 0
+        return self.summarized_up_to or (self.boundary_seq or 1) - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

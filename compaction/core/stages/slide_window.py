@@ -51,7 +51,8 @@ def _slid(draft: Draft, work: Work, split: Split) -> Draft:
     seqs = frozenset(gone)
     kept = tuple(entry for entry in entries if entry.seq not in seqs)
     boundary = max(entries[place].seq, draft.transcript.boundary_seq or 0)
-    after = replace(draft.transcript, entries=kept, boundary_seq=boundary, marker=work.policy.slide.marker)
+    told = draft.transcript.told_up_to or None  # what is kept from after that is yet to be told
+    after = replace(draft.transcript, entries=kept, boundary_seq=boundary, summarized_up_to=told, marker=work.policy.slide.marker)
     return replace(draft, transcript=after, left_out=(*draft.left_out, *gone))
 
 

@@ -57,7 +57,7 @@ def _instead(draft: Draft, work: Work, split: Split, gone: tuple[int, ...]) -> D
     before = draft.transcript
     whole = owed(draft, work.policy)
     text = _asked(draft, work, (entry for entry in before.entries if whole or entry.seq < split.boundary))
-    told = before.entries[-1].seq if whole else before.summarized_up_to or 0
+    told = before.entries[-1].seq if whole else before.told_up_to
     after = replace(
         before,
         entries=tuple(entry for entry in before.entries if entry.seq >= split.boundary or entry.seq in split.kept),
@@ -70,8 +70,7 @@ def _instead(draft: Draft, work: Work, split: Split, gone: tuple[int, ...]) -> D
 
 def _asked(draft: Draft, work: Work, entries: Iterable[Entry]) -> str:
     """A summary of messages and of the one before; that one, where it tells of them all. Raises SummaryFailed."""
-    previous = draft.transcript.summary
-    told = (draft.transcript.summarized_up_to or 0) if previous else 0
+    previous, told = draft.transcript.summary, draft.transcript.told_up_to
     untold = tuple(entry for entry in entries if entry.seq > told)
     if previous and not untold:
         return previous
