@@ -13,6 +13,7 @@ from chatcore.providers.base import ChatMessage, Request, Tool
 from chatcore.providers.errors import ContextOverflow
 from chatcore.revisions import Edit, StaleContext, install, reset, rewind, reword, uncover
 from chatcore.summary_block import enveloped
+from models_registry.models import AiModel
 
 __all__ = [
     "ContextRevision",
@@ -34,11 +35,15 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """A guard's answer: the request to send. `context_version` is None when it holds less than the context (it was trimmed)."""
+    """A guard's answer: the request to send. `context_version` is None when it holds less than the context (it was trimmed).
+
+    `tokens`: about how many it has, where the guard was asked for a request without a session.
+    """
 
     request: Request
     context_version: int | None
     notices: tuple[str, ...] = ()
+    tokens: int | None = None
 
 
 class Guard(Protocol):
@@ -62,6 +67,18 @@ class Guard(Protocol):
 
     def forked(self, source: Session, made: Session, last_seq: int) -> None:
         """A session was made of another's messages up to a seq, in the open transaction: give it what is kept beside the summary."""
+        ...
+
+    def size(self, session: Session) -> int:
+        """About how many tokens the session's next request has."""
+        ...
+
+    def fit(self, model: AiModel, request: Request, *, refused: ContextOverflow | None = None) -> Fit:
+        """Make a request without a session fit its model; smaller still when it was `refused`. Raises ContextOverflow when it never can."""
+        ...
+
+    def learn(self, model: AiModel, request: Request, tokens: int) -> None:
+        """A provider counted so many tokens of a request without a session, as it was sent."""
         ...
 
 

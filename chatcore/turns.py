@@ -24,6 +24,7 @@ __all__ = [
     "NothingWaits",
     "TurnRunning",
     "cancel",
+    "go_on",
     "recover",
     "regenerate",
     "start",
@@ -88,10 +89,17 @@ def start(
     return turn
 
 
-def regenerate(message: Message, *, model: AiModel | None = None, idempotency_key: str | None = None, payload_hash: str = "") -> Turn:
+def regenerate(
+    message: Message,
+    *,
+    model: AiModel | None = None,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    idempotency_key: str | None = None,
+    payload_hash: str = "",
+) -> Turn:
     """Answer the same user's message anew: of an answer, another version; of a user's message, the answer to it.
 
-    What followed the user's message is superseded. `model` is for this turn only; tools of the client's are offered again.
+    What followed the user's message is superseded. `model` is for this turn only; tools of the client's are offered again, or those given.
     Raises what `start` raises, and versions.NothingToAnswer.
     """
     recover(message.session_id)
@@ -105,8 +113,27 @@ def regenerate(message: Message, *, model: AiModel | None = None, idempotency_ke
         question = versions.question_of(now, asked)
         replaced = asked if asked.role == Message.Role.ASSISTANT else versions.answer_to(now, question)
         versions.supersede(now, after=question)
-        turn = _new_turn(now, idempotency_key=idempotency_key, payload_hash=payload_hash, tools=_tools_of(question), model=model)
+        offered = _tools_of(question) if tools is None else client_tools.check(now, tools)
+        turn = _new_turn(now, idempotency_key=idempotency_key, payload_hash=payload_hash, tools=offered, model=model)
         turn.question, turn.replaces = question, replaced
+        _begin(turn)
+    return turn
+
+
+def go_on(result: Message, *, tools: Sequence[Mapping[str, Any]] = ()) -> Turn:
+    """Answer what was said up to a tool's result that no turn waits for, as in a history that was imported; what followed is superseded.
+
+    Raises what `start` raises, and versions.NothingToAnswer.
+    """
+    recover(result.session_id)
+    with transaction.atomic():
+        now = locked(result.session_id)
+        _refuse(now, now.model)
+        last = versions.current(now, result)
+        offered = client_tools.check(now, tools)
+        versions.supersede(now, after=last)
+        turn = _new_turn(now, tools=offered)
+        turn.question = versions.question_of(now, last)
         _begin(turn)
     return turn
 

@@ -11,5 +11,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^readyz/?$", health.ready),
     path("api/v1/", include("compaction.api_urls")),
     path("api/", include("chatcore.api.urls")),
+    path("v1/", include("chatcore.api.openai_face.urls")),
     path("", include("chatcore.web_urls")),
 ]

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compaction import backends, engine, fallbacks, files, forgetting, ratios, situation
+from compaction import backends, engine, fallbacks, files, forgetting, ratios, situation, stateless
 from compaction.core.estimate import estimated
 from compaction.core.transcript import Entry, Transcript
 from compaction.decisions import decided
@@ -72,6 +72,19 @@ class ContextGuard:
             decided(now, trigger=Trigger.ON_OVERFLOW, tokens=tokens, action="held", **refused.figures)
         reading = read_again(session, refused)
         return len(fallbacks.kept(reading)) < len(sent)
+
+    def size(self, session: Any) -> int:
+        """Tokens of the session's next request, measured without reading a message; 0 when it is gone."""
+        now = situation.of(session.pk)
+        return situation.quick_measure(now).tokens if now else 0
+
+    def fit(self, model: Any, request: Any, *, refused: Any = None) -> Any:
+        """As `stateless.fit` says."""
+        return stateless.fit(model, request, refused=refused)
+
+    def learn(self, model: Any, request: Any, tokens: int) -> None:
+        """As `stateless.learn` says."""
+        stateless.learn(model, request, tokens)
 
 
 def wait_for_the_open_run(reading: Reading) -> bool:

@@ -64,7 +64,7 @@ def of(session_id: UUID, *, policy: tuple[str, Policy] | None = None) -> Situati
         chosen = policies.with_threshold(chosen, subject.compact_threshold)
     experience = ratios.of(subject.model, subject.window)
     now = Situation(subject=subject, policy_name=name, policy=chosen, state=state_of(session_id), budget=None, experience=experience)
-    return replace(now, budget=_planned(now))
+    return replace(now, budget=planned(now))
 
 
 def learned_key(subject: Subject) -> str:
@@ -162,7 +162,8 @@ def plain_tokens(situation: Situation, *, before_seq: int | None = None) -> int:
     return fixed + subject.attached_tokens + backends.get().weight(subject, before_seq=before_seq)
 
 
-def _planned(situation: Situation) -> Budget | None:
+def planned(situation: Situation) -> Budget | None:
+    """The budget of its policy and its window; None where that is unknown and the policy does not guess."""
     subject = situation.subject
     return plan(
         situation.policy,

@@ -62,6 +62,14 @@ class Subject:
     last_seq: int
 
 
+def without_session(**facts: Any) -> Subject:
+    """A model alone, of which these facts are known."""
+    nothing: dict[str, Any] = dict.fromkeys(("compact_threshold", "summary_window", "summary", "boundary_seq"))
+    nothing |= dict.fromkeys(("policy", "summary_model"), "") | {"kept_seqs": (), "automatic": True, "held": False}
+    counts = ("version", "beside_chars", "system_chars", "tool_chars", "attached_tokens", "attached_images", "message_count", "last_seq")
+    return Subject(session_id=UUID(int=0), **nothing | dict.fromkeys(counts, 0) | facts)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
     """A call without tools: a fixed system text, and one message that holds everything else."""
@@ -223,8 +231,12 @@ class Backend(Protocol):
         """The same request with other texts in its files, one for each."""
         ...
 
-    def fit(self, request: Any, *, version: int | None, notices: tuple[str, ...] = ()) -> Any:
-        """The answer that the host's guard gives."""
+    def subject_of(self, model: Any, request: Any) -> Subject:
+        """What is known of a request that belongs to no session: its model's facts, and no more."""
+        ...
+
+    def fit(self, request: Any, *, version: int | None, notices: tuple[str, ...] = (), tokens: int | None = None) -> Any:
+        """The answer that the host's guard gives. `tokens`: about how many the request has."""
         ...
 
     def overflow(self, detail: str, *, tokens: int, window: int) -> Exception:

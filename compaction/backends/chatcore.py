@@ -18,7 +18,7 @@ from chatcore.connections import connection_to
 from chatcore.models import ContextEdit, ContextRevision, Message, Session, Turn
 from chatcore.providers.base import ChatMessage, Connection, Finished, Request, TextDelta, Tool
 from chatcore.providers.errors import ContextBudgetExceeded, ContextOverflow, ProviderError, ProviderRejected
-from compaction.backends.base import STORED_CHARS_PER_TOKEN, Answer, CallFailed, Draft, Prompt, Stale, Subject, Writer
+from compaction.backends.base import STORED_CHARS_PER_TOKEN, Answer, CallFailed, Draft, Prompt, Stale, Subject, Writer, without_session
 from compaction.core.estimate import LastUsage
 from compaction.core.pipeline import Outcome
 from compaction.core.transcript import Call, Entry, Transcript
@@ -136,7 +136,7 @@ class ChatcoreBackend:
             overhead_tokens=_tokens(summary_block.beside(now.summary, now.background, now.placement)),
             system=session.system_prompt,
             tools=_told(offered),
-            family=_family(session),
+            family=session.model.provider.family if session.model else "",
             version=now.version,
             boundary_seq=now.boundary_seq,
             summarized_up_to=now.placement.get("summarized_up_to"),
@@ -280,9 +280,14 @@ class ChatcoreBackend:
         """As chatcore fences them."""
         return files.reworded(request, texts)
 
-    def fit(self, request: Request, *, version: int | None, notices: tuple[str, ...] = ()) -> context.Fit:
+    def subject_of(self, model: AiModel, request: Request) -> Subject:
+        """Of a registry row; no query."""
+        facts = {"window": model.context_window_size, "family": model.provider.family, "output_reserve": model.output_reserve}
+        return without_session(model=str(model), model_policy=model.policy, max_tokens=request.max_tokens, **facts)
+
+    def fit(self, request: Request, *, version: int | None, notices: tuple[str, ...] = (), tokens: int | None = None) -> context.Fit:
         """`version` None: the request holds less than the context."""
-        return context.Fit(request=request, context_version=version, notices=notices)
+        return context.Fit(request=request, context_version=version, notices=notices, tokens=tokens)
 
     def overflow(self, detail: str, *, tokens: int, window: int) -> ContextBudgetExceeded:
         """A refusal like a provider's, but ours."""
@@ -359,10 +364,6 @@ def _of_turn(model_id: int | None) -> dict[str, Any]:
 def _told(offered: Sequence[Tool]) -> str:
     """What a model is told of the tools."""
     return "".join(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in offered)
-
-
-def _family(session: Session) -> str:
-    return session.model.provider.family if session.model else ""
 
 
 def _measured() -> dict[str, Any]:
