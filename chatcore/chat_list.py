@@ -1,19 +1,21 @@
-"""The list of a user's chats, by day, as the side of every page shows it."""
+"""The list of a user's chats, the pinned first, then by day and month, as the side of every page shows it."""
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from chatcore.models import Session
 
 PAGE_SIZE = 40  # chats
+MAX_PINNED = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +24,7 @@ class Group:
 
     label: str | Promise
     chats: list[Session]
+    pinned: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,22 +34,32 @@ class ChatList:
     groups: list[Group]
     after: str | None
     query: str = ""
+    archived: bool = False
 
 
-def chat_list(user: Any, *, query: str = "", after: str = "") -> ChatList:
-    """The user's chats, the last touched first, from the place that `after` names; `query` is looked for in their titles."""
-    rows = Session.objects.owned_by(user).filter(archived=False)
+def chat_list(user: Any, *, query: str = "", after: str = "", archived: bool = False) -> ChatList:
+    """The user's chats, the pinned first, then the last touched, from the place that `after` names.
+
+    `query` is looked for in their titles; `archived` lists those that were put away instead of the others.
+    """
+    rows = Session.objects.owned_by(user).filter(archived=archived).order_by("-updated_at", "-id")
     if query:
         rows = rows.filter(title__icontains=query)
-    if place := _place(after):
+    place = _place(after)
+    pinned = [] if place else list(rows.filter(pinned=True)[:MAX_PINNED])
+    if place:
         rows = rows.filter(Q(updated_at__lt=place[0]) | Q(updated_at=place[0], id__lt=place[1]))
-    chats = list(rows.order_by("-updated_at", "-id")[: PAGE_SIZE + 1])
+    chats = list(rows.filter(pinned=False)[: PAGE_SIZE + 1])
     more = len(chats) > PAGE_SIZE
     chats = chats[:PAGE_SIZE]
     return ChatList(
-        groups=_grouped(chats, repeated=_label(place[0]) if place else None),
+        groups=[
+            *([Group(label=_("Pinned"), chats=pinned, pinned=True)] if pinned else []),
+            *_grouped(chats, repeated=_label(place[0]) if place else None),
+        ],
         after=f"{chats[-1].updated_at.isoformat()}_{chats[-1].id}" if more else None,
         query=query,
+        archived=archived,
     )
 
 
@@ -73,12 +86,11 @@ def _grouped(chats: list[Session], *, repeated: str | Promise | None) -> list[Gr
 
 
 def _label(moment: datetime) -> str | Promise:
-    today: date = timezone.localdate()
-    day = timezone.localdate(moment)
+    today, day = timezone.localdate(), timezone.localdate(moment)
     if day >= today:
         return _("Today")
     if day == today - timedelta(days=1):
         return _("Yesterday")
     if day > today - timedelta(days=8):
-        return _("Previous 7 days")
-    return _("Older")
+        return _("Last 7 days")
+    return date_format(day, "YEAR_MONTH_FORMAT")

@@ -8,21 +8,18 @@ from zoneinfo import ZoneInfo
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.utils import timezone
-from django.utils.decorators import method_decorator
-from django.views import View
 from django.views.decorators.http import require_GET
-from django_htmx.http import HttpResponseClientRedirect
 
-from chatcore import events, history, timeline
+from chatcore import timeline
 from chatcore.chat_list import chat_list
 from chatcore.models import Message, Session, Turn
 from chatcore.truncation import clean_text
 from models_registry.models import AiModel
 
 
-def _own(request: HttpRequest, pk: UUID) -> Session:
+def own_chat(request: HttpRequest, pk: UUID) -> Session:
+    """The chat, if it is the asker's; else there is none."""
     return get_object_or_404(Session.objects.owned_by(request.user).select_related("model__provider"), pk=pk)
 
 
@@ -63,7 +60,7 @@ def new_chat(request: HttpRequest) -> HttpResponse:
 @in_local_time
 def chat(request: HttpRequest, pk: UUID) -> HttpResponse:
     """A chat with its newest messages; the page then follows the events after `follow`."""
-    session = _own(request, pk)
+    session = own_chat(request, pk)
     running = session.turns.filter(status__in=Turn.OPEN).first()
     context = {
         "session": session,
@@ -83,13 +80,13 @@ def chat(request: HttpRequest, pk: UUID) -> HttpResponse:
 @in_local_time
 def earlier(request: HttpRequest, pk: UUID, before: int) -> HttpResponse:
     """The messages before one, for the top of the chat."""
-    session = _own(request, pk)
+    session = own_chat(request, pk)
 @login_required
 @require_GET
 @in_local_time
 def shown_again(request: HttpRequest, pk: UUID) -> HttpResponse:
     """What the page shows, as it is now, from the message `since` on: versions, edits and deletions of other tabs."""
-    session = _own(request, pk)
+    session = own_chat(request, pk)
     since = request.GET.get("since", "")
     page = timeline.page(session, since=int(since) if since.isascii() and since.isdigit() and len(since) < 10 else None)
     return render(request, "chatcore/_messages.html", {"session": session, "page": page})
@@ -103,7 +100,7 @@ def shown_again(request: HttpRequest, pk: UUID) -> HttpResponse:
 @in_local_time
 def message(request: HttpRequest, pk: UUID, message_pk: int) -> HttpResponse:
     """One message as the page would have shown it; a tool's result alone."""
-    session = _own(request, pk)
+    session = own_chat(request, pk)
     found = get_object_or_404(session.messages.select_related("turn"), pk=message_pk)
     if found.role == Message.Role.TOOL:
         return render(request, "chatcore/_tool_result.html", {"result": timeline.with_files([found])[0]})
@@ -114,7 +111,7 @@ def message(request: HttpRequest, pk: UUID, message_pk: int) -> HttpResponse:
 @require_GET
 def turn_error(request: HttpRequest, pk: UUID, turn_pk: UUID) -> HttpResponse:
     """Why a turn failed, as the page says it."""
-    turn = get_object_or_404(Turn, pk=turn_pk, session=_own(request, pk), error__isnull=False)
+    turn = get_object_or_404(Turn, pk=turn_pk, session=own_chat(request, pk), error__isnull=False)
     return render(request, "chatcore/_turn_error.html", {"turn": turn})
 
 
@@ -122,39 +119,7 @@ def turn_error(request: HttpRequest, pk: UUID, turn_pk: UUID) -> HttpResponse:
 @require_GET
 @in_local_time
 def chats(request: HttpRequest) -> HttpResponse:
-    """The list at the side: searched, continued or simply fresh."""
-    found = chat_list(request.user, query=clean_text(request.GET.get("q", "")).strip(), after=request.GET.get("after", ""))
+    """The list at the side: searched, continued, of what was put away, or simply fresh."""
+    query = clean_text(request.GET.get("q", "")).strip()
+    found = chat_list(request.user, query=query, after=request.GET.get("after", ""), archived="archived" in request.GET)
     return render(request, "chatcore/_chats.html", {"chats": found})
-
-
-@method_decorator(login_required, name="dispatch")
-class Rename(View):
-    """A chat's title, in its place in the list."""
-
-    def get(self, request: HttpRequest, pk: UUID) -> HttpResponse:
-        """The field; or the row again, when it was left."""
-        template = "chatcore/_chat_row.html" if "cancel" in request.GET else "chatcore/_rename.html"
-        return render(request, template, {"chat": _own(request, pk)})
-
-    def post(self, request: HttpRequest, pk: UUID) -> HttpResponse:
-        """Store the title, on one line and cut to what fits."""
-        session = _own(request, pk)
-        session.title = " ".join(clean_text(request.POST.get("title", "")).split())[:200]
-        session.save(update_fields=["title"])
-        events.append(pk, ("session.updated", {"fields": ["title"]}))
-        return render(request, "chatcore/_chat_row.html", {"chat": session})
-
-
-@method_decorator(login_required, name="dispatch")
-class Delete(View):
-    """A chat, for good, after being asked."""
-
-    def get(self, request: HttpRequest, pk: UUID) -> HttpResponse:
-        """The question."""
-        return render(request, "chatcore/_delete.html", {"chat": _own(request, pk)})
-
-    def post(self, request: HttpRequest, pk: UUID) -> HttpResponse:
-        """The act; the page stays where it is unless it showed that chat."""
-        history.delete_session(_own(request, pk).pk)
-        shown = reverse("chat", args=[pk]) == request.htmx.current_url_abs_path  # type: ignore[attr-defined]
-        return HttpResponseClientRedirect(reverse("home")) if shown else HttpResponse()

@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
-from chatcore import account_views, views
+from chatcore import account_views, conversation_views, views
 
 urlpatterns = [
     path("", views.home, name="home"),
@@ -14,8 +14,9 @@ urlpatterns = [
     path("c/<uuid:pk>/messages/", views.shown_again, name="messages"),
     path("c/<uuid:pk>/messages/<int:message_pk>/", views.message, name="message"),
     path("c/<uuid:pk>/turns/<uuid:turn_pk>/error/", views.turn_error, name="turn_error"),
-    path("c/<uuid:pk>/rename/", views.Rename.as_view(), name="rename_chat"),
-    path("c/<uuid:pk>/delete/", views.Delete.as_view(), name="delete_chat"),
+    path("c/<uuid:pk>/rename/", conversation_views.Rename.as_view(), name="rename_chat"),
+    path("c/<uuid:pk>/pin/", conversation_views.pin, name="pin_chat"),
+    path("c/<uuid:pk>/archive/", conversation_views.archive, name="archive_chat"),
     path("settings/", account_views.settings, name="settings"),
     path("settings/tokens/", account_views.create_token, name="create_token"),
     path("settings/tokens/<str:digest>/delete/", account_views.delete_token, name="delete_token"),

@@ -1,7 +1,7 @@
 """The pages as the server renders them: who may see what, and that nothing in them can run."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
+from django.utils.formats import date_format
 from knox.models import AuthToken
 
 from chatcore import sign_in
@@ -89,11 +90,12 @@ def test_home_is_the_newest_chat_or_a_new_one(signed_in: Client, user: User) -> 
 def test_what_is_not_yours_is_not_there(signed_in: Client, session: Session, others: Session) -> None:
     message = others.messages.get()
     turn = Turn.objects.create(session=others, lease_until=timezone.now(), error={"type": "x", "detail": "y"})
-    for path in ("", "before/9/", "rename/", "delete/", f"messages/{message.pk}/", f"turns/{turn.pk}/error/"):
+    for path in ("", "before/9/", "rename/", f"messages/{message.pk}/", f"turns/{turn.pk}/error/"):
         assert signed_in.get(f"/c/{others.pk}/{path}").status_code == 404, path
         assert signed_in.get(f"/c/{uuid4()}/{path}").status_code == 404, path
     assert signed_in.post(f"/c/{others.pk}/rename/", {"title": "Mine"}).status_code == 404
-    assert signed_in.post(f"/c/{others.pk}/delete/").status_code == 404
+    assert signed_in.post(f"/c/{others.pk}/pin/", {"on": "true"}).status_code == 404
+    assert signed_in.post(f"/c/{others.pk}/archive/", {"on": "true"}).status_code == 404
     assert signed_in.get(f"/c/{session.pk}/messages/{message.pk}/").status_code == 404
     assert "Bob's plans" not in text(signed_in, "/chats/?q=plans")
 
@@ -101,20 +103,24 @@ def test_what_is_not_yours_is_not_there(signed_in: Client, session: Session, oth
 def test_chats_stand_under_their_days(signed_in: Client, user: User) -> None:
     for title, days in (("Now", 0), ("Then", 1), ("Lately", 5), ("Once", 40)):
         Session.objects.create(owner=user, title=title, updated_at=timezone.now() - timedelta(days=days))
-    found = re.findall(r'chats-label">(.*?)<|title="(.*?)"', text(signed_in, "/chats/"))
-    assert [label or title for label, title in found] == ["Today", "Now", "Yesterday", "Then", "Previous 7 days", "Lately", "Older", "Once"]
+    month = date_format(timezone.now() - timedelta(days=40), "YEAR_MONTH_FORMAT")
+    found = re.findall(r'chats-label">(.*?)<| title="(.*?)" ', text(signed_in, "/chats/"))
+    assert [label or title for label, title in found] == ["Today", "Now", "Yesterday", "Then", "Last 7 days", "Lately", month, "Once"]
 
 
 def test_a_long_list_of_chats_continues_without_saying_its_label_twice(signed_in: Client, user: User) -> None:
     for number in range(45):
-        Session.objects.create(owner=user, title=f"Chat {number}", updated_at=timezone.now() - timedelta(days=30, minutes=number))
+        Session.objects.create(owner=user, title=f"Chat {number}", updated_at=datetime(2020, 5, 20, 12, number, tzinfo=UTC))
+    Session.objects.create(owner=user, title="Kept", pinned=True, updated_at=datetime(2020, 1, 1, tzinfo=UTC))
     first = text(signed_in, "/chats/")
     following = re.search(r'hx-get="(/chats/\?after=[^"]+)"', first)
     assert following
     second = text(signed_in, following[1].replace("&amp;", "&"))
-    assert (first.count("chat-row"), second.count("chat-row")) == (40, 5)
-    assert "Older" in first
-    assert "Older" not in second
+    assert (first.count("chat-row"), second.count("chat-row")) == (41, 5)
+    assert "May 2020" in first
+    assert "May 2020" not in second
+    assert first.index("Kept") < first.index("May 2020")
+    assert "Kept" not in second
 
 
 def test_search_finds_titles(signed_in: Client, user: User) -> None:
@@ -134,14 +140,18 @@ def test_a_chat_is_renamed_on_one_line_and_open_pages_hear_of_it(signed_in: Clie
     assert SessionEvent.objects.get(session=session).data == {"fields": ["title"]}
 
 
-def test_a_chat_is_deleted_after_being_asked(signed_in: Client, session: Session) -> None:
-    assert "Delete this chat?" in text(signed_in, f"/c/{session.pk}/delete/")
-    assert Session.objects.filter(pk=session.pk).exists()
-    here = signed_in.post(
-        f"/c/{session.pk}/delete/", headers={"HX-Request": "true", "HX-Current-URL": f"http://testserver/c/{session.pk}/"}
-    )
-    assert here["HX-Redirect"] == "/"
-    assert not Session.objects.filter(pk=session.pk).exists()
+def test_a_chat_is_pinned_and_put_away_where_it_stands_in_time(signed_in: Client, session: Session) -> None:
+    before = session.updated_at
+    for field, address in (("pinned", "pin"), ("archived", "archive")):
+        answer = signed_in.post(f"/c/{session.pk}/{address}/", {"on": "true"})
+        assert answer["HX-Trigger"] == '{"refresh": {}}'
+        session.refresh_from_db()
+        assert getattr(session, field) is True
+    assert session.updated_at == before
+    assert str(session.pk) not in text(signed_in, "/chats/")
+    assert str(session.pk) in text(signed_in, "/chats/?archived")
+    signed_in.post(f"/c/{session.pk}/archive/", {"on": "false"})
+    assert str(session.pk) in text(signed_in, "/chats/")
 
 
 def test_what_no_database_stores_is_left_out(signed_in: Client, session: Session) -> None:

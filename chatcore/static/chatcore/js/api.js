@@ -3,9 +3,10 @@
 import { say } from "./words.js";
 
 export class Problem extends Error {
-  constructor(status, detail) {
+  constructor(status, detail, errors = []) {
     super(detail);
     this.status = status;
+    this.errors = errors; // [{field, detail}]
   }
 }
 
@@ -16,18 +17,26 @@ async function ask(path, options) {
   } catch {
     throw new Problem(0, say("offline"));
   }
-  if (!response.ok) throw new Problem(response.status, await reason(response));
+  if (!response.ok) throw await problemOf(response);
   return response;
 }
 
-async function reason(response) {
+async function problemOf(response) {
   const problem = await response.json().catch(() => ({}));
-  const fields = (problem.errors ?? []).map?.((error) => error.detail ?? error.message).filter(Boolean).join(" ");
-  return fields || problem.detail || problem.title || `HTTP ${response.status}`;
+  const errors = Array.isArray(problem.errors) ? problem.errors : [];
+  const fields = errors.map((error) => error.detail ?? error.message).filter(Boolean).join(" ");
+  return new Problem(response.status, fields || problem.detail || problem.title || `HTTP ${response.status}`, errors);
 }
 
-export async function api(method, path, body, headers = {}) {
+// A JSON file as it is.
+export async function send(path, file) {
+  const headers = { Accept: "application/json", "Content-Type": "application/json", "X-CSRFToken": document.body.dataset.csrf };
+  return (await ask(`/api/v1/${path}`, { method: "POST", headers, body: file })).json();
+}
+
+export async function api(method, path, body, headers = {}, options = {}) {
   const response = await ask(`/api/v1/${path}`, {
+    ...options,
     method,
     headers: { Accept: "application/json", "Content-Type": "application/json", "X-CSRFToken": document.body.dataset.csrf, ...headers },
     body: body === undefined ? undefined : JSON.stringify(body),

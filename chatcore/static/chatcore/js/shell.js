@@ -32,7 +32,7 @@ document.addEventListener("click", (event) => {
   if (button.dataset.opens) document.getElementById(button.dataset.opens).showModal();
   if ("unfold" in button.dataset) unfold(button);
   if ("closesDialog" in button.dataset) button.closest("dialog").close();
-  if (button.parentElement.matches(".menu")) button.parentElement.hidePopover();
+  if (button.parentElement?.matches(".menu")) button.parentElement.hidePopover();
   if ("copyCode" in button.dataset) copy(button, button.closest("figure").querySelector("code").textContent);
   if ("copyNear" in button.dataset) copy(button, button.previousElementSibling.textContent);
 });

@@ -1,0 +1,96 @@
+"""The list of chats, the search over them and their settings, in a real browser."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from chatcore import history
+from chatcore.models import Session
+from tests.browsing import browser, fill, page, until
+
+__all__ = ["browser", "page"]
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def act(page: Page, title: str, name: str) -> None:
+    """Choose from the menu of a chat in the list."""
+    page.get_by_role("button", name=f"Actions for {title}").click()
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def test_a_pinned_chat_stands_first_and_an_archived_one_is_put_away(page: Page, user: User) -> None:
+    for title in ("Bread", "Lisbon", "Taxes"):
+        Session.objects.create(owner=user, title=title)
+    page.goto("/new/")
+    expect(page.locator(".chat-row > a")).to_have_text(["Taxes", "Lisbon", "Bread"])
+    act(page, "Bread", "Pin")
+    expect(page.locator(".chat-row > a")).to_have_text(["Bread", "Taxes", "Lisbon"])
+    expect(page.locator(".chats-label").first).to_have_text("Pinned")
+    act(page, "Taxes", "Archive")
+    expect(page.locator(".chat-row > a")).to_have_text(["Bread", "Lisbon"])
+    page.get_by_role("button", name="Archived").click()
+    expect(page.locator(".chat-row > a")).to_have_text(["Taxes"])
+    act(page, "Taxes", "Unarchive")
+    expect(page.get_by_text("Chats that you archive will be here.")).to_be_visible()
+    page.get_by_role("button", name="Back to the chats").click()
+    expect(page.locator(".chat-row > a")).to_have_text(["Bread", "Taxes", "Lisbon"])
+
+
+def test_a_deleted_chat_comes_back_when_it_is_undone(page: Page, session: Session, user: User) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Precious")
+    page.goto("/new/")
+    act(page, "Precious", "Delete")
+    expect(page.get_by_role("link", name="Precious")).to_be_hidden()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("link", name="Precious")).to_be_visible()
+    expect(page.locator("#snackbar")).to_have_text("Kept.")
+    assert Session.objects.filter(pk=session.pk).exists()
+
+
+def test_a_deleted_chat_is_gone_for_good_when_the_page_is_left(page: Page, session: Session, user: User) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old")
+    page.goto("/new/")
+    act(page, "Old", "Delete")
+    expect(page.get_by_role("link", name="Old")).to_be_hidden()
+    page.goto("/settings/")
+    until(page, lambda: not Session.objects.filter(pk=session.pk).exists())
+
+
+def test_the_chat_on_the_page_can_be_deleted_and_opened_again(page: Page, session: Session) -> None:
+    fill(session, "One", "Two")
+    Session.objects.filter(pk=session.pk).update(title="Shown")
+    page.goto(f"/c/{session.pk}/")
+    act(page, "Shown", "Delete")
+    expect(page).to_have_url(re.compile(r"/new/$"))
+    page.get_by_role("button", name="Undo").click()
+    expect(page).to_have_url(re.compile(rf"/c/{session.pk}/$"))
+    expect(page.locator(".message")).to_have_count(2)
+
+
+def test_a_chat_goes_out_as_a_file_and_comes_in_again(page: Page, session: Session, tmp_path: Path) -> None:
+    fill(session, "What is 6 × 7?", "42")
+    Session.objects.filter(pk=session.pk).update(title="Sums")
+    page.goto("/new/")
+    page.get_by_role("button", name="Actions for Sums").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export").click()
+    download.value.save_as(tmp_path / "sums.json")
+    session.refresh_from_db()
+    assert json.loads((tmp_path / "sums.json").read_text()) == json.loads(json.dumps(history.export_session(session), default=str))
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Import").click()
+    chooser.value.set_files(tmp_path / "sums.json")
+    expect(page.locator(".answer .prose")).to_have_text("42")
+    expect(page.locator(".chat-row > a")).to_have_text(["Sums", "Sums"])
+
+
+def test_a_file_that_is_no_chat_says_why_it_is_not_taken(page: Page, user: User, tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text('{"format": "cake"}')
+    page.goto("/new/")
+    page.locator("#import-file").set_input_files(tmp_path / "other.json")
+    expect(page.locator("#snackbar")).to_contain_text("Not imported: The file is not a session as this program exports it")
