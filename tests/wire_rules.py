@@ -10,10 +10,10 @@ from chatcore.providers.base import Request
 
 def violations(request: Request) -> list[str]:
     """Sentences on what either protocol would refuse."""
-    return [*_openai(openai_wire.messages(request)), *_anthropic(anthropic_wire.messages(request))]
+    return [*of_openai(openai_wire.messages(request)), *of_anthropic(anthropic_wire.messages(request))]
 
 
-def _openai(messages: list[dict[str, Any]]) -> Iterator[str]:
+def of_openai(messages: list[dict[str, Any]]) -> Iterator[str]:
     """System texts first; every call answered at once, by its own results alone; every result asked for; nothing empty."""
     waiting: set[str] = set()
     spoken = False
@@ -39,7 +39,7 @@ def _openai(messages: list[dict[str, Any]]) -> Iterator[str]:
         yield f"openai: calls without results at the end: {waiting}"
 
 
-def _anthropic(messages: list[dict[str, Any]]) -> Iterator[str]:
+def of_anthropic(messages: list[dict[str, Any]]) -> Iterator[str]:
     """Roles alternate, the user's first; the results of a message's calls open the next one, all of them; every id once; no empty text."""
     waiting: list[str] = []
     used: set[str] = set()
