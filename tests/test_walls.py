@@ -15,7 +15,7 @@ MAX_LINES = 400
 WALLS = [
     ("chatcore", ["compaction"], []),
     ("models_registry", ["chatcore", "compaction"], []),
-    ("compaction", ["chatcore", "models_registry"], ["compaction/backends/chatcore.py"]),
+    ("compaction", ["chatcore", "models_registry"], ["compaction/backends/chatcore/"]),
     ("", ["openai", "anthropic"], ["chatcore/providers/"]),
     ("", ["django_q"], ["compaction/tasks.py", "compaction/cluster.py", "compaction/management/commands/worker.py"]),
     ("", ["rest_framework", "drf_spectacular"], ["chatcore/api/", "compaction/api"]),

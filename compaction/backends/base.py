@@ -1,4 +1,4 @@
-"""What a host must offer to be compacted, in words that are no host's own. A new host is one file beside this one."""
+"""What a host must offer to be compacted, in words that are no host's own. A new host is one room beside this file."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
