@@ -3,10 +3,13 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from chatcore.models import Session
-from tests.test_web_chat import browser, fill, page
+from chatcore.models import Message, Session
+from compaction import engine
+from compaction.models import CompactionRun
+from tests.scripted import Reply, ScriptedModel
+from tests.test_web_chat import SUMMARY, browser, fill, in_background, page
 
 __all__ = ["browser", "page"]  # fixtures
 
@@ -17,6 +20,28 @@ def fill_long(session: Session, *, exchanges: int = 6, words: int = 120) -> None
     """Enough to be worth a summary."""
     for number in range(exchanges):
         fill(session, f"Question {number} " + "about everything " * words, f"Answer {number}")
+
+
+def compacted(session: Session, scripted: ScriptedModel, summary: str = SUMMARY) -> CompactionRun:
+    scripted.script(Reply(text=summary))
+    run = engine.request_run(session.pk, trigger=CompactionRun.Trigger.MANUAL)
+    return executed(run)
+
+
+def executed(run: CompactionRun) -> CompactionRun:
+    """In a thread of its own, because Playwright's loop lives on this one."""
+    in_background(engine.execute_run, run.pk).join()
+    run.refresh_from_db()
+    assert run.status == "applied", run.reason
+    return run
+
+
+def opened(page: Page, session: Session) -> Locator:
+    """The newest card, open."""
+    page.goto(f"/c/{session.pk}/")
+    card = page.locator(".card:not([data-superseded])")
+    card.locator("summary").click()
+    return card
 
 
 def test_the_meter_tells_what_fills_the_window_and_counts_the_draft(page: Page, session: Session) -> None:
@@ -41,3 +66,47 @@ def test_the_meter_tells_what_fills_the_window_and_counts_the_draft(page: Page, 
     expect(popover.locator(".context-note")).to_have_text(re.compile("Estimated.*policy oneclaw"))
     page.locator(".chat-title").hover()
     expect(popover).to_be_hidden()
+
+
+def test_a_card_tells_what_was_done_and_how_the_summary_changed(page: Page, session: Session, scripted: ScriptedModel) -> None:
+    fill_long(session)
+    compacted(session, scripted)
+    Message.objects.filter(session=session, seq=2).update(pinned=True)
+    fill_long(session)
+    compacted(session, scripted, SUMMARY.replace("short answer", "long answer"))
+    card = opened(page, session)
+    expect(card.locator(".card-facts")).to_have_text(re.compile(r"\d+ messages.*k → .* tokens.*scripted/test-model.*summarize"))
+    expect(card.locator(".card-summary")).to_contain_text("wanted a long answer")
+    card.get_by_role("tab", name="Changes").click()
+    expect(card.locator("del")).to_have_text(re.compile(r"^\s*short\s*$"))
+    expect(card.locator("ins")).to_have_text(re.compile(r"^\s*long\s*$"))
+    page.keyboard.press("ArrowRight")
+    expect(card.locator(".targets li").first).to_contain_text(re.compile(r"summarized[\d,]+ → 0"))
+    card.get_by_role("tab", name="Kept as written").click()
+    expect(card.locator(".kept li")).to_have_text(re.compile("#2.*Answer.*Answer 0"))
+    expect(page.locator(".card[data-superseded]")).to_have_count(1)
+
+
+def test_a_summary_is_edited_and_written_anew_with_a_focus(page: Page, session: Session, scripted: ScriptedModel) -> None:
+    fill_long(session)
+    first = compacted(session, scripted)
+    card = opened(page, session)
+    card.get_by_role("button", name="Edit the summary").click()
+    card.get_by_label("The summary", exact=True).fill("## Goal\n\nIn my own words.")
+    card.get_by_role("button", name="Save").click()
+    expect(card.locator(".card-summary")).to_contain_text("In my own words.")
+    expect(card).to_contain_text("edited by hand")
+    session.refresh_from_db()
+    assert session.compacted_summary == "## Goal\n\nIn my own words."
+    card.get_by_role("button", name="Redo with a focus").click()
+    card.get_by_label("What the summary should dwell on").fill("the numbers")
+    card.get_by_role("button", name="Write it anew").click()
+    expect(page.locator("#snackbar")).to_contain_text("written anew")
+    expect(card).to_have_count(0)
+    again = CompactionRun.objects.get(status="queued")
+    assert again.instructions == "the numbers"
+    scripted.script(Reply(text=SUMMARY))
+    executed(again)
+    expect(card).to_contain_text("focus: the numbers")
+    first.refresh_from_db()
+    assert (first.status, again.boundary_after) == ("rewound", first.boundary_after)

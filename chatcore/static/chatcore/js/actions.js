@@ -125,6 +125,7 @@ const ACTS = {
   restore: (actions, article, button) => actions.restore(button.dataset.version),
   pin: (actions, article) => actions.pin(article),
   fork: (actions, article) => actions.fork(article),
+  compact: (actions, article) => actions.chat.meter.optimize({ up_to_seq: Number(article.dataset.seq) }),
   delete: (actions, article) => actions.askToDelete(article),
 };
 

@@ -1,20 +1,30 @@
-// The cards at the boundaries: what a summary stands for, what it saved, how to read it and how to undo it.
+// The cards at the boundaries: where each stands among the messages, and which of them tells of what the model sees now.
 
 import { api } from "./api.js";
-import { viewOf } from "./markdown.js";
+import { Card } from "./card.js";
 import { snackbar } from "./snackbar.js";
-import { say, shortCount, shortTime } from "./words.js";
+import { say } from "./words.js";
 
 const SHOWN_RUNS = 20;
 
 export class Cards {
   #runs = [];
-  #boundary = null;
-  #open = new Set(); // the runs whose summary is being read
+  #session = null;
 
   constructor(session, timeline) {
     this.session = session;
     this.timeline = timeline;
+    timeline.chat.addEventListener("click", ({ target }) => "goesTo" in target.dataset && this.#goTo(target.dataset.goesTo));
+  }
+
+  // A message that is not on the page is among the earlier ones.
+  #goTo(seq) {
+    const article = this.timeline.list.querySelector(`[data-seq="${seq}"]`);
+    if (!article) return snackbar(say("amongEarlier"));
+    article.closest("chat-stream").querySelector("dialog[open]")?.close();
+    article.scrollIntoView({ block: "center" });
+    article.tabIndex = -1;
+    article.focus();
   }
 
   // Ask what the model sees now.
@@ -23,64 +33,57 @@ export class Cards {
       api("GET", `sessions/${this.session}`),
       api("GET", `sessions/${this.session}/compactions?limit=${SHOWN_RUNS}`),
     ]);
-    this.#boundary = session.compact_boundary_seq;
+    this.#session = session;
     this.#runs = page.results;
     this.place();
     return { session, summarizing: this.#runs.some((run) => run.status === "running") };
   }
 
+  // A card stays the one it is, open or being edited, as long as what it tells is true.
   place() {
-    this.timeline.dim(this.#boundary);
-    const cards = [...this.timeline.list.querySelectorAll(".card")];
-    this.#open = new Set(cards.filter((card) => card.querySelector("details").open).map((card) => card.dataset.run));
-    for (const card of cards) card.remove();
-    const applied = this.#runs.filter((run) => run.status === "applied" && run.boundary_after && run.boundary_after <= (this.#boundary ?? 0));
-    const seen = new Set();
+    if (!this.#session) return;
+    this.timeline.dim(this.#session.compact_boundary_seq);
+    const there = new Map([...this.timeline.list.querySelectorAll(".card")].map((card) => [card.dataset.run, card]));
+    for (const { run, seq, current } of this.#shown()) {
+      const version = `${current ? this.#session.context_version : "earlier"} ${run.status}`;
+      let card = there.get(run.id);
+      if (card && card.dataset.version !== version && !("editing" in card.dataset)) card = this.#made(run, current, card);
+      card ??= this.#made(run, current);
+      card.dataset.version ??= version;
+      if (this.#put(card, seq)) there.delete(run.id);
+    }
+    for (const card of there.values()) card.remove();
+  }
+
+  // The newest run at each boundary; and one that moved none, after the last message it changed.
+  #shown() {
+    const boundary = this.#session.compact_boundary_seq ?? 0;
+    const applied = this.#runs.filter((run) => run.status === "applied" && (run.boundary_after ?? 0) <= boundary);
+    const found = new Map();
     for (const run of applied) {
-      if (seen.has(run.boundary_after)) continue;
-      seen.add(run.boundary_after);
-      this.#put(run, run.boundary_after === this.#boundary);
+      const seq = run.boundary_after ?? Math.max(0, ...run.targets.map((target) => target.seq)) + 1;
+      if (seq > 1 && !found.has(seq)) found.set(seq, { run, seq, current: run === applied[0] });
     }
+    return found.values();
   }
 
-  #put(run, current) {
+  #made(run, current, old) {
+    const [element] = this.timeline.stamp("card-piece");
+    new Card(element, { run, session: this.#session, current, changed: () => this.timeline.chat.contextChanged() });
+    if (old) {
+      old.replaceWith(element);
+      element.querySelector("details").open = old.querySelector("details").open;
+    }
+    return element;
+  }
+
+  #put(card, seq) {
     const articles = [...this.timeline.list.querySelectorAll("[data-seq]")];
-    const first = articles.find((article) => Number(article.dataset.seq) >= run.boundary_after);
+    const first = articles.find((article) => Number(article.dataset.seq) >= seq);
     const shownFrom = Number(articles[0]?.dataset.seq ?? Infinity);
-    if (!first || shownFrom > run.boundary_after) return; // its place is among earlier messages
-    first.before(this.#card(run, current));
-  }
-
-  #card(run, current) {
-    const [card] = this.timeline.stamp("card-piece");
-    card.dataset.run = run.id;
-    card.querySelector("details").open = this.#open.has(run.id);
-    const fill = (name, text) => (card.querySelector(`.card-${name}`).textContent = text);
-    fill("count", say("summarized", { count: run.messages_compacted }));
-    if (run.tokens_before !== null) fill("tokens", `${shortCount(run.tokens_before)} → ${shortCount(run.tokens_after)} ${say("tokens")}`);
-    if (run.duration_ms !== null) fill("time", shortTime(run.duration_ms));
-    fill("model", run.model);
-    viewOf(card.querySelector(".card-summary")).finish(run.summary_after ?? "");
-    if (!current) {
-      card.dataset.superseded = "";
-      fill("title", say("superseded"));
-    }
-    const undo = card.querySelector(".card-undo");
-    undo.hidden = !current;
-    undo.addEventListener("click", () => this.#undo(run, undo));
-    return card;
-  }
-
-  async #undo(run, button) {
-    button.disabled = true;
-    try {
-      await api("POST", `compactions/${run.id}/rewind`);
-      snackbar(say("undone"));
-      await this.refresh();
-      this.timeline.chat.meter.refresh();
-    } catch (problem) {
-      button.disabled = false;
-      snackbar(say("failed", { why: problem.message }));
-    }
+    if (shownFrom > seq || !articles.length) return false; // its place is among earlier messages
+    if (first && first.previousElementSibling !== card) first.before(card);
+    else if (!first && articles.at(-1).nextElementSibling !== card) articles.at(-1).after(card);
+    return true;
   }
 }
