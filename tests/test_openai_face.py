@@ -9,7 +9,8 @@ import pytest
 from django.contrib.auth.models import User
 from openai import AsyncOpenAI, OpenAI
 
-from models_registry.models import AiModel
+from models_registry import keys
+from models_registry.models import AiModel, Provider
 from tests.conftest import Live
 from tests.openai_face_scenes import MODEL, WINDOW, arguments_of, client_of, completions, key_of, sizes, tokens, within_the_window
 from tests.pictures import png
@@ -174,6 +175,23 @@ def test_a_wrong_field_is_a_bad_request_that_names_it(client: OpenAI, wrong: dic
     assert refused.value.param == param
 
 
+def test_a_message_over_the_limit_is_too_large(client: OpenAI) -> None:
+    with pytest.raises(openai.APIStatusError) as refused:
+        client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "ü" * 140_000}])
+    assert (refused.value.status_code, refused.value.code) == (413, "request_too_large")
+
+
+def test_parameters_are_said_in_the_other_protocols_words(client: OpenAI, scripted: ScriptedModel) -> None:
+    Provider.objects.update(protocol="anthropic", base_url=scripted.anthropic_base_url, encrypted_api_key=keys.encrypt("sk-ant-test"))
+    client.chat.completions.create(
+        model=MODEL, messages=HELLO, tools=[WEATHER], tool_choice="required", stop="END", temperature=1.5, seed=1, parallel_tool_calls=False
+    )
+    sent = scripted.requests[-1].json
+    assert (sent["stop_sequences"], sent["temperature"]) == (["END"], 1)
+    assert sent["tool_choice"] == {"type": "any", "disable_parallel_tool_use": True}
+    assert not {"seed", "stop", "parallel_tool_calls"} & set(sent)
+
+
 def test_too_many_turns_are_a_rate_limit_error_that_says_when_to_come_again(client: OpenAI, settings: Any) -> None:
     settings.CHATCORE = settings.CHATCORE | {"TURNS_PER_MINUTE": 1}
     client.chat.completions.create(model=MODEL, messages=HELLO)
@@ -263,6 +281,15 @@ def test_a_message_larger_than_the_window_is_told_as_openai_tells_it(client: Ope
         client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "lisbon " * 8000}])
     assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "messages")
     assert not completions(scripted)
+
+
+def test_what_answers_teach_of_a_models_counting_is_believed(client: OpenAI, scripted: ScriptedModel) -> None:
+    told: Any = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "lisbon " * 300} for n in range(11)]
+    scripted.default = lambda request: Reply(text="Noted.", usage=(2 * tokens(request), 5))
+    for _ in range(8):
+        answer = client.chat.completions.with_raw_response.create(model=MODEL, messages=told)
+    assert answer.headers["x-context-compacted"] == "true"
+    assert sizes(scripted)[0] > sizes(scripted)[-1]
 
 
 def resend_everything(client: OpenAI, scripted: ScriptedModel, *, turns: int, words: int) -> None:

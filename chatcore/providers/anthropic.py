@@ -32,7 +32,7 @@ class AnthropicProvider:
 
 
 def _arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
-    arguments = calls.accepted(create, request.params, connection.options.get("body", {}))
+    arguments = calls.accepted(create, calls.params_of(request), connection.options.get("body", {}))
     arguments |= {
         "model": request.model,
         "messages": anthropic_wire.messages(request),

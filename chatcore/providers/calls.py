@@ -10,13 +10,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from chatcore.providers.base import Connection
+from chatcore.providers.base import Connection, Request
 from chatcore.providers.errors import ProviderAuth, ProviderUnavailable
 from chatcore.providers.translation import retry_after
 
 _CONNECT_SECONDS = 10.0
 # What the request itself says, and what steers the SDK: a session's params have no say in these.
 _RESERVED = {"model", "messages", "system", "tools", "n", "stream", "stream_options", "max_tokens", "max_completion_tokens"}
+_OF_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
 _RESERVED |= {"extra_headers", "extra_query", "extra_body", "timeout", "self"}
 
 
@@ -77,6 +78,11 @@ async def paced(opening: Awaitable[Any], seconds: float) -> AsyncGenerator[Any]:
             raise ProviderUnavailable(f"The provider sent an empty stream of {kind}.")
     finally:
         await stream.close()
+
+
+def params_of(request: Request) -> dict[str, Any]:
+    """The request's params; what they say of tools is refused by providers where no tools are offered."""
+    return request.params if request.tools else {name: value for name, value in request.params.items() if name not in _OF_TOOLS}
 
 
 def accepted(create: Callable[..., Any], params: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:

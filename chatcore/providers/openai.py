@@ -31,7 +31,7 @@ class OpenAIProvider:
 
 
 def _arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
-    arguments = calls.accepted(create, request.params, connection.options.get("body", {}))
+    arguments = calls.accepted(create, calls.params_of(request), connection.options.get("body", {}))
     arguments |= {
         "model": request.model,
         "messages": openai_wire.messages(request),

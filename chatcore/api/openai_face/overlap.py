@@ -126,7 +126,7 @@ def _overlaps(first: Sequence[Hashable], then: Sequence[Hashable]) -> Iterator[i
         length += first[length] == first[index]
         borders[index + 1] = length
     length = 0
-    for key in then:
+    for key in then if first else ():
         while length and (length == len(first) or first[length] != key):
             length = borders[length]
         length += first[length] == key

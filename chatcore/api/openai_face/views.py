@@ -98,7 +98,9 @@ def _streamed(asked: Asked, parts: Parts, headers: Callable[[], dict[str, str]])
     close_old_connections()  # its own reads bring their own connections
     stream = chunks(parts, Frame(model=asked.name), include_usage=asked.include_usage)
     body = async_to_sync(completions.begun)(stream)
-    return StreamingHttpResponse(body, content_type=streams.MEDIA_TYPE, headers=streams.HEADERS | headers())
+    told = headers()
+    close_old_connections()
+    return StreamingHttpResponse(body, content_type=streams.MEDIA_TYPE, headers=streams.HEADERS | told)
 
 
 def _shown(model: AiModel) -> dict[str, Any]:

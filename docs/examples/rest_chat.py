@@ -1,0 +1,129 @@
+"""A small typed client of Chatcore's REST API: one conversation, streamed, resumed where a connection breaks, and how full its context is.
+
+    CHATCORE_URL=http://127.0.0.1:8000 CHATCORE_TOKEN=… python rest_chat.py "Hello!" "And in French?"
+
+It needs httpx2 alone. `chatcore create_token USER` prints a token.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import httpx2
+
+ENDS = frozenset({"turn.completed", "turn.failed", "turn.cancelled", "turn.waiting"})
+
+
+class Refused(Exception):
+    """What the API did not do; `problem` is its RFC 9457 body."""
+
+    def __init__(self, problem: dict[str, Any]) -> None:
+        super().__init__(f"{problem.get('status')} {problem.get('type')}: {problem.get('detail')}")
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of a session's log; `id` is where to go on from."""
+
+    id: int
+    name: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Context:
+    """How full a conversation is, in tokens; None where the model's window is unknown."""
+
+    used: int
+    window: int | None
+    level: str | None
+
+
+class Chatcore:
+    """The API as one user sees it."""
+
+    def __init__(self, url: str, token: str) -> None:
+        headers = {"Authorization": f"Bearer {token}"}
+        self._http = httpx2.Client(base_url=f"{url.rstrip('/')}/api/v1", headers=headers, timeout=httpx2.Timeout(300, connect=10))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def new_session(self, **fields: Any) -> str:
+        """A new conversation; `model`, `system_prompt`, `policy` … Returns its id."""
+        return str(self._json("POST", "/sessions", json=fields)["id"])
+
+    def say(self, session: str, content: str) -> Iterator[str]:
+        """Say something; the words of the answer as they come. Where a connection breaks, another goes on: no word is lost or doubled."""
+        turn = self._json("POST", f"/sessions/{session}/messages", json={"content": content}, headers={"Prefer": "respond-async"})
+        after = int(httpx2.URL(turn["events"]).params["after"])
+        while True:
+            try:
+                for event in self.events(session, after=after):
+                    after = event.id
+                    if event.name == "message.delta":
+                        yield event.data["text"]
+                    elif event.name == "turn.failed":
+                        raise Refused({"status": 502, **event.data})
+                    if event.name in ENDS and event.data["turn"] == turn["turn"]:
+                        return
+            except httpx2.TransportError:
+                continue
+
+    def events(self, session: str, *, after: int) -> Iterator[Event]:
+        """The session's events after one, past and to come."""
+        with self._http.stream("GET", f"/sessions/{session}/events", params={"after": after}) as response:
+            self._check(response)
+            fields: dict[str, str] = {}
+            for line in response.iter_lines():
+                name, _, value = line.partition(": ")
+                if line:
+                    fields[name] = value
+                elif "data" in fields:
+                    yield Event(int(fields["id"]), fields["event"], json.loads(fields["data"]))
+                    fields = {}
+
+    def context(self, session: str) -> Context:
+        """How full the conversation is."""
+        told = self._json("GET", f"/sessions/{session}/context")
+        return Context(told["estimated_input_tokens"], told["context_window"], told["level"])
+
+    def compact(self, session: str, instructions: str = "") -> dict[str, Any]:
+        """Make room now; the run, finished. Nothing is lost: all messages stay, and the model is told a summary of the older ones."""
+        return self._json("POST", f"/sessions/{session}/compact", json={"wait": True, "instructions": instructions})
+
+    def _json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+        response = self._http.request(method, path, **request)
+        self._check(response)
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    def _check(self, response: httpx2.Response) -> None:
+        if response.status_code >= 400:
+            response.read()
+            raise Refused(response.json())
+
+
+def main() -> None:
+    """Say each argument, print what is answered, then how full the context is."""
+    with Chatcore(os.environ.get("CHATCORE_URL", "http://127.0.0.1:8000"), os.environ["CHATCORE_TOKEN"]) as chatcore:
+        session = chatcore.new_session(title="From an example")
+        for content in sys.argv[1:] or ["Hello!"]:
+            print("you:", content)
+            print("model: ", end="")
+            for words in chatcore.say(session, content):
+                print(words, end="", flush=True)
+            print()
+        context = chatcore.context(session)
+        print(f"context: {context.used} of {context.window} tokens ({context.level})")
+
+
+if __name__ == "__main__":
+    main()
