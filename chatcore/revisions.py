@@ -85,10 +85,10 @@ def rewind(session_id: UUID, *, to_version: int) -> ContextRevision:
         return _restore(session, _sound(session, to_version), ContextRevision.Source.REWIND)
 
 
-def reset(session_id: UUID) -> ContextRevision:
-    """Forget the summary: the full history is sent again."""
+def reset(session_id: UUID, *, base_version: int | None = None) -> ContextRevision:
+    """Forget the summary: the full history is sent again. Raises StaleContext if the context is not `base_version`."""
     with transaction.atomic():
-        session = _locked(session_id, None)
+        session = _locked(session_id, base_version)
         revision = _record(session, _shown(session, 0), source=ContextRevision.Source.RESET)
         session.context_edits.filter(until_version=None).update(until_version=revision.version)
         return revision

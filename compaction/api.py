@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import APIException
 from rest_framework.generics import GenericAPIView
@@ -15,12 +15,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from compaction import backends, engine, policies, usage
+from compaction import backends, engine, policies, situation, usage
+from compaction.backends.base import Stale
 from compaction.core.policy import STAGES, PolicyError
 from compaction.models import OPEN, CompactionRun
 from compaction.situation import NoSuchSession
 
 LARGEST_SEQ = 2**31 - 1
+IF_MATCH = OpenApiParameter(
+    "If-Match", str, OpenApiParameter.HEADER, description="A `context_version`, as in `ETag`: go back from that version, or not (412)."
+)
+ETAG = OpenApiParameter("ETag", str, OpenApiParameter.HEADER, response=[200], description="The `context_version`, in quotes.")
 
 
 class NotRewindable(APIException):
@@ -35,6 +40,13 @@ class RunIsOpen(APIException):
 
     status_code = 409
     default_code = "compaction_running"
+
+
+class ContextChanged(APIException):
+    """The context is not what the client knows."""
+
+    status_code = 412
+    default_code = "context_changed"
 
 
 class RunSerializer(serializers.ModelSerializer[CompactionRun]):
@@ -209,16 +221,33 @@ class Rewind(SessionView):
     @extend_schema(
         operation_id="rewind_compaction",
         request=None,
-        responses={200: RunSerializer, 409: OpenApiResponse(description="It changed nothing, or was undone before.")},
+        parameters=[IF_MATCH],
+        responses={
+            200: RunSerializer,
+            409: OpenApiResponse(description="It changed nothing, or was undone before."),
+            412: OpenApiResponse(description="The context is not at the version that If-Match names."),
+        },
     )
     def post(self, request: Request, run_id: UUID) -> Response:
         """Go back to what the model saw before this run."""
         run = get_object_or_404(_my_runs(request), pk=run_id)
         try:
-            run = engine.rewind(run)
+            run = engine.rewind(run, base_version=_wanted(request, run.session_id))
         except engine.NotRewindable as error:
             raise NotRewindable(str(error)) from None
+        except Stale as error:
+            raise ContextChanged(str(error)) from None
         return Response(self.get_serializer(run).data)
+
+
+def _wanted(request: Request, session_id: UUID) -> int | None:
+    """The version to go back from, or None when the client has no condition. Raises the 412 problem when it is not the present one."""
+    given, now = request.headers.get("If-Match", "*").strip(), backends.get().subject(session_id)
+    if given == "*" or now is None:
+        return None
+    if str(now.version) not in {tag.strip().strip('"') for tag in given.split(",")}:
+        raise ContextChanged(f"The context is at version {now.version}, which If-Match does not name.")
+    return now.version
 
 
 class BreakdownSerializer(serializers.Serializer[Any]):
@@ -269,10 +298,13 @@ class PoliciesSerializer(serializers.Serializer[Any]):
 class Context(SessionView):
     """How full the window is."""
 
-    @extend_schema(operation_id="read_context", responses=ContextSerializer)
+    @extend_schema(operation_id="read_context", parameters=[ETAG], responses=ContextSerializer)
     def get(self, request: Request, session_id: UUID) -> Response:
         """Tokens of the next request against the window; nulls where the window is unknown."""
-        return Response(usage.usage(mine(request, session_id)))
+        now = situation.of(mine(request, session_id))
+        if now is None:
+            raise NoSuchSession(str(session_id))
+        return Response(usage.of_situation(now), headers={"ETag": f'"{now.subject.version}"'})
 
 
 class Policies(APIView):

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from compaction import backends, leases, passes, working_state
 from compaction.asking import RunIsOpen, Wishes, asked_for, standing
+from compaction.backends.base import Stale
 from compaction.models import OPEN, CompactionRun
 from compaction.situation import NoSuchSession
 from compaction.summarizer import imagined
@@ -133,13 +134,13 @@ def preview(session_id: UUID, **wishes: Unpack[Wishes]) -> CompactionRun:
     return run
 
 
-def rewind(run: CompactionRun) -> CompactionRun:
-    """Go back to the context before an applied run, undoing what came after it too. Raises NotRewindable.
+def rewind(run: CompactionRun, *, base_version: int | None = None) -> CompactionRun:
+    """Go back to the context before an applied run, undoing what came after it too. Raises NotRewindable, and Stale over another version.
 
     Automatic runs then wait until the context outgrows the window, or until one is asked for by hand: else the next answer
     would undo the rewind.
     """
-    return _go_back(run, to_version=run.version_before)
+    return _go_back(run, to_version=run.version_before, base_version=base_version)
 
 
 def rewind_to(run: CompactionRun) -> CompactionRun:
@@ -154,7 +155,7 @@ def forget_summary(run: CompactionRun) -> None:
         backends.get().announce(run.session_id, ("session.updated", {"context_version": version}))
 
 
-def _go_back(run: CompactionRun, *, to_version: int | None) -> CompactionRun:
+def _go_back(run: CompactionRun, *, to_version: int | None, base_version: int | None = None) -> CompactionRun:
     with transaction.atomic():
         applied = CompactionRun.objects.select_for_update().filter(session_id=run.session_id, status=CompactionRun.Status.APPLIED)
         if to_version is None or not applied.filter(pk=run.pk).exists():
@@ -163,6 +164,8 @@ def _go_back(run: CompactionRun, *, to_version: int | None) -> CompactionRun:
         if now is None or now.version <= to_version:
             raise NotRewindable("Nothing came after the run.")
         version = backends.get().rewind(run.session_id, to_version=to_version)
+        if base_version not in (None, version - 1):
+            raise Stale(f"The context is at version {version - 1}, not {base_version}.")
         undone = list(applied.filter(version_after__gt=to_version).order_by("version_after"))
         CompactionRun.objects.filter(pk__in=[each.pk for each in undone]).update(status=CompactionRun.Status.REWOUND)
         for oldest in undone[:1]:

@@ -146,7 +146,7 @@ class Attachments(APIView):
 class OneAttachment(APIView):
     """One file."""
 
-    @extend_schema(operation_id="download_attachment", responses={(200, "application/octet-stream"): OpenApiTypes.BINARY})
+    @extend_schema(operation_id="download_attachment", responses={(200, "*/*"): OpenApiTypes.BINARY})
     def get(self, request: Request, attachment_id: UUID) -> HttpResponse:
         """The bytes, as a download."""
         found = _mine(request, attachment_id)

@@ -1,5 +1,7 @@
 """The context: what the next request would send, and the summary in it."""
 
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -11,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore import context, events, tools
-from chatcore.api.problems import Problem
+from chatcore.api import conditions
 from chatcore.api.serializers import PreviewSerializer, SessionSerializer, SummarySerializer
 from chatcore.api.sessions import owned
 from chatcore.models import Session
@@ -20,7 +22,7 @@ from chatcore.models import Session
 class Preview(APIView):
     """What the model is shown."""
 
-    @extend_schema(operation_id="preview_context", responses=PreviewSerializer)
+    @extend_schema(operation_id="preview_context", parameters=[conditions.ETAG], responses=PreviewSerializer)
     def get(self, request: Request, session_id: UUID) -> Response:
         """Exactly what the next request would send."""
         session = owned(request, session_id)
@@ -35,7 +37,7 @@ class Preview(APIView):
             "max_tokens": sent.max_tokens,
             "params": sent.params,
         }
-        return Response(PreviewSerializer(fields).data)
+        return Response(PreviewSerializer(fields).data, headers=conditions.etag(session.context_version))
 
 
 class Summary(GenericAPIView[Session]):
@@ -43,7 +45,11 @@ class Summary(GenericAPIView[Session]):
 
     serializer_class = SummarySerializer
 
-    @extend_schema(operation_id="edit_summary", responses=SessionSerializer)
+    @extend_schema(
+        operation_id="edit_summary",
+        parameters=[conditions.IF_MATCH, conditions.ETAG],
+        responses={200: SessionSerializer} | conditions.CHANGED,
+    )
     def patch(self, request: Request, session_id: UUID) -> Response:
         """Put other words in place of the summary, from the next request on."""
         session = owned(request, session_id)
@@ -51,23 +57,26 @@ class Summary(GenericAPIView[Session]):
         fields.is_valid(raise_exception=True)
         if session.compacted_summary is None:
             raise Http404
-        _edit(session, fields.validated_data["summary"])
-        return Response(SessionSerializer(owned(request, session_id)).data)
+        summary, version = fields.validated_data["summary"], conditions.wanted(request, session.context_version)
+        _changed(session, lambda: context.reword(session.pk, base_version=version, summary=summary))
+        session = owned(request, session_id)
+        return Response(SessionSerializer(session).data, headers=conditions.etag(session.context_version))
 
-    @extend_schema(operation_id="reset_summary", request=None, responses={204: None})
+    @extend_schema(operation_id="reset_summary", request=None, parameters=[conditions.IF_MATCH], responses={204: None} | conditions.CHANGED)
     def delete(self, request: Request, session_id: UUID) -> Response:
         """Forget the summary: the full history is sent again."""
         session = owned(request, session_id)
-        with transaction.atomic():
-            context.reset(session.pk)
-            events.append(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
+        version = conditions.wanted(request, session.context_version)
+        _changed(session, lambda: context.reset(session.pk, base_version=version))
         return Response(status=204)
 
 
-def _edit(session: Session, summary: str) -> None:
+def _changed(session: Session, change: Callable[[], Any]) -> None:
+    """Change it and tell open pages, or raise the 412 problem when another change came first."""
     try:
         with transaction.atomic():
-            context.reword(session.pk, base_version=session.context_version, summary=summary)
+            change()
             events.append(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
-    except context.StaleContext as stale:
-        raise Problem(409, "context_changed", str(stale)) from None
+    except context.StaleContext:
+        session.refresh_from_db(fields=["context_version"])
+        raise conditions.changed(session.context_version) from None

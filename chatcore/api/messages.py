@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from chatcore import formats, history
 from chatcore.api import limits
-from chatcore.api.answers import shown
+from chatcore.api.answers import RESPONSES, shown
 from chatcore.api.problems import Invalid, Problem, TooLarge
 from chatcore.api.serializers import ImportedSerializer, ImportSerializer, MessageSerializer
 from chatcore.api.sessions import flag, owned
@@ -58,7 +58,7 @@ class Import(GenericAPIView[Message]):
     parser_classes = (ImportBody,)
     serializer_class = ImportSerializer
 
-    @extend_schema(operation_id="import_messages", responses={201: ImportedSerializer})
+    @extend_schema(operation_id="import_messages", responses={201: ImportedSerializer, 409: RESPONSES[409]})
     def post(self, request: Request, session_id: UUID) -> Response:
         """Append messages, all or none, without calling a model."""
         session = owned(request, session_id)

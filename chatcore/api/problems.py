@@ -120,4 +120,5 @@ class ProblemSchema(serializers.Serializer[Any]):
     detail = serializers.CharField()
     errors = FieldErrorSchema(many=True, required=False)  # type: ignore[assignment]
     turn = serializers.UUIDField(required=False, help_text="The turn it is about, where it is about one.")
+    context_version = serializers.IntegerField(required=False, help_text="The present one, where another was to change.")
     user_message = serializers.IntegerField(required=False, help_text="The stored message that got no answer.")

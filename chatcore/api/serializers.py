@@ -219,6 +219,7 @@ class ImportSerializer(serializers.Serializer[Any]):
     closed = True
 
     messages = ImportedMessageSerializer(many=True)
+    format = serializers.ChoiceField(["chatcore", "openai", "anthropic"], required=False, help_text="How the messages are written.")
 
 
 class ImportedSerializer(serializers.Serializer[Any]):

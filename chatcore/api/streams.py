@@ -17,7 +17,16 @@ from chatcore.models import Turn
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 LARGEST_SEQ = 2**63 - 1
-STREAM = OpenApiResponse(response=str, description="Server-Sent Events: each has `id`, `event` and JSON `data`.")
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "pattern": "^[0-9]+$", "description": "The place in the log, for `Last-Event-ID`."},
+        "event": {"type": "string"},
+        "data": {"type": "string", "contentMediaType": "application/json", "description": "With `session`, `seq` and `at`."},
+    },
+    "required": ["id", "event", "data"],
+}
+STREAM = OpenApiResponse(response=_EVENT, description="Server-Sent Events, each of this shape.")
 
 
 def stream(session_id: UUID, after: int, *, turn: Turn | None = None) -> StreamingHttpResponse:
