@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET
 from chatcore import timeline
 from chatcore.chat_list import chat_list
 from chatcore.models import Message, Session, Turn
+from chatcore.surroundings import around
 from chatcore.truncation import clean_text
 from models_registry.models import AiModel
 
@@ -62,12 +63,15 @@ def chat(request: HttpRequest, pk: UUID) -> HttpResponse:
     """A chat with its newest messages; the page then follows the events after `follow`."""
     session = own_chat(request, pk)
     running = session.turns.filter(status__in=Turn.OPEN).first()
+    # Read before the messages, so that nothing falls between them; an answer being written is replayed from its turn's beginning.
+    follow = max(0, min(session.last_event_seq, running.first_event_seq - 1)) if running else session.last_event_seq
+    page = timeline.page(session)
     context = {
         "session": session,
         "running": running,
-        # Read before the messages, so that nothing falls between them; an answer being written is replayed from its turn's beginning.
-        "follow": max(0, min(session.last_event_seq, running.first_event_seq - 1)) if running else session.last_event_seq,
-        "page": timeline.page(session),
+        "follow": follow,
+        "page": page,
+        "around": around(session, request.GET.get("at", ""), page),
         "chats": chat_list(request.user),
         "models": AiModel.objects.usable().order_by("provider__name", "name"),
         "chosen": session.model,

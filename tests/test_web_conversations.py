@@ -94,3 +94,43 @@ def test_a_file_that_is_no_chat_says_why_it_is_not_taken(page: Page, user: User,
     page.goto("/new/")
     page.locator("#import-file").set_input_files(tmp_path / "other.json")
     expect(page.locator("#snackbar")).to_contain_text("Not imported: The file is not a session as this program exports it")
+
+
+def test_the_palette_finds_titles_and_words_and_leads_to_the_message(page: Page, session: Session, user: User) -> None:
+    fill(session, *(f"message {number}" for number in range(1, 10)), "The word is Kumquat here", *("more " * 9 for _ in range(120)))
+    Session.objects.filter(pk=session.pk).update(title="Fruit")
+    Session.objects.create(owner=user, title="A kumquat cake")
+    page.goto("/new/")
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Search")
+    page.keyboard.type("kumquat")
+    expect(palette.get_by_role("option")).to_have_text(
+        [re.compile("A kumquat cake"), re.compile("The word is Kumquat here.*Fruit", re.DOTALL)]
+    )
+    expect(palette.locator("mark")).to_have_text("Kumquat")
+    page.keyboard.press("ArrowDown")
+    expect(palette.get_by_role("option", name="The word is")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-seq='10']")).to_be_in_viewport()
+    expect(page.locator("[data-seq='10'][data-found]")).to_be_visible()
+    assert page.evaluate("[...CSS.highlights.get('found')].map(String)") == ["Kumquat"]
+    expect(page).to_have_url(re.compile(rf"/c/{session.pk}/$"))
+    page.get_by_role("button", name="Messages between").click()
+    expect(page.locator("[data-seq='70']")).to_be_attached()
+    expect(page.locator("[data-seq='130']")).to_be_attached()
+
+
+def test_a_search_in_the_open_chat_moves_there_and_escape_leaves_it(page: Page, session: Session) -> None:
+    fill(session, "The word is kumquat", *("more words " * 80 for _ in range(12)))
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator("[data-seq='1']")).not_to_be_in_viewport()
+    page.get_by_role("button", name="Search in this chat").click()
+    expect(page.get_by_label("This chat only")).to_be_checked()
+    page.keyboard.type("kumqu")
+    page.get_by_role("option", name="The word is kumquat").click()
+    expect(page.locator("[data-seq='1']")).to_be_in_viewport()
+    expect(page.get_by_role("dialog", name="Search")).to_be_hidden()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("dialog", name="Search")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Search")).to_be_hidden()

@@ -154,6 +154,26 @@ def test_a_chat_is_pinned_and_put_away_where_it_stands_in_time(signed_in: Client
     assert str(session.pk) in text(signed_in, "/chats/")
 
 
+def test_the_palette_shows_what_is_yours_and_marks_the_words(signed_in: Client, session: Session, others: Session) -> None:
+    say(session, "user", "A <b>secret</b> of mine")
+    found = text(signed_in, "/search/?q=SECRET")
+    assert "A &lt;b&gt;<mark>secret</mark>&lt;/b&gt; of mine" in found
+    assert str(others.pk) not in found
+    assert "Nothing holds all these words." in text(signed_in, "/search/?q=nothing+like+it")
+    assert f"/c/{session.pk}/" in text(signed_in, "/search/")
+    assert signed_in.get(f"/search/?q=secret&chat={others.pk}").status_code == 404
+
+
+def test_a_message_long_ago_is_shown_with_its_neighbors_and_the_newest(signed_in: Client, session: Session) -> None:
+    Message.objects.bulk_create(Message(session=session, seq=seq, role="user", content=f"word {seq};") for seq in range(1, 301))
+    shown = [int(seq) for seq in re.findall(r"word (\d+);", text(signed_in, f"/c/{session.pk}/?at=100").split("<template")[0])]
+    assert shown == [*range(89, 125), *range(241, 301)]
+    following = [int(seq) for seq in re.findall(r"word (\d+);", text(signed_in, f"/c/{session.pk}/between/124/241/"))]
+    assert following == [*range(125, 185)]
+    for nonsense in ("x", "299", "-1", "9" * 40):
+        assert "word 124;" not in text(signed_in, f"/c/{session.pk}/?at={nonsense}"), nonsense
+
+
 def test_what_no_database_stores_is_left_out(signed_in: Client, session: Session) -> None:
     signed_in.post(f"/c/{session.pk}/rename/", {"title": "Ti\0tle"})
     session.refresh_from_db()

@@ -151,6 +151,12 @@ export class Timeline {
     return [...document.getElementById(id).content.cloneNode(true).children];
   }
 
+  // Someone wants to see this one: the end is left alone.
+  show(article) {
+    this.#stuck = false;
+    article.scrollIntoView({ block: "center" });
+  }
+
   stick() {
     this.#stuck = true;
     this.#end();
