@@ -22,6 +22,7 @@ class ChatStream extends HTMLElement {
     this.generating = Boolean(this.dataset.running);
     this.addEventListener("earlier", () => this.cards?.place());
     this.addEventListener("click", (event) => event.target.closest("[data-again]") && this.#writeAgain(event.target));
+    this.composer.queue.resume();
     if (this.session) this.#follow(Number(this.dataset.follow));
     else this.meter.empty(this.composer.window);
   }
@@ -57,13 +58,14 @@ class ChatStream extends HTMLElement {
     this.querySelector(".waiting").hidden = !this.busy || Boolean(speaking);
   }
 
-  async send(content, key) {
-    if (!this.session) await this.#begin();
-    await api("POST", `sessions/${this.session}/messages`, { content }, { Prefer: "respond-async", "Idempotency-Key": key });
+  async post(content, key, attachments) {
+    const said = attachments.length ? { content, attachments } : { content };
+    await api("POST", `sessions/${this.session}/messages`, said, { Prefer: "respond-async", "Idempotency-Key": key });
     this.timeline.stick();
   }
 
-  async #begin() {
+  // The chat is stored now that something is said in it.
+  async begin() {
     const created = await api("POST", "sessions", this.model ? { model: this.model } : {});
     this.session = created.id;
     history.replaceState(null, "", `/c/${created.id}/`);
@@ -132,6 +134,11 @@ class ChatStream extends HTMLElement {
   #writeAgain(button) {
     const asked = [...this.timeline.list.querySelectorAll(".user")].filter((user) => user.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING).at(-1);
     if (asked) this.composer.write(asked.querySelector(".words").textContent);
+  ended() {
+    this.generating = false;
+    this.composer.queue.next();
+  }
+
   }
 }
 
@@ -143,13 +150,14 @@ const HANDLERS = {
   "message.completed": (chat, data) => chat.timeline.completed(chat.session, data),
   "tool_call.started": (chat, data) => chat.timeline.callStarted(data),
   "tool_call.completed": (chat, data) => chat.timeline.callCompleted(chat.session, data),
-  "turn.completed": (chat) => (chat.generating = false),
-  "turn.cancelled": (chat) => (chat.generating = false),
+  "turn.completed": (chat) => chat.ended(),
+  "turn.cancelled": (chat) => chat.ended(),
   "turn.failed": (chat, data) => {
     chat.generating = false;
     return chat.timeline.failed(chat.session, data);
   },
   "context.usage": (chat, data) => chat.meter.show(data),
+    chat.composer.queue.hold();
   "context.trimmed": (chat, data) => {
     if (chat.timeline.trimmed(data)) snackbar(say("trimmed"));
   },

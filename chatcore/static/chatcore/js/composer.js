@@ -1,7 +1,9 @@
 // Where messages are written: sending, stopping, choosing the model. What was typed is lost only when it has arrived.
 
-import { say } from "./words.js";
+import { Attaching } from "./attaching.js";
+import { Queue } from "./queue.js";
 import { snackbar } from "./snackbar.js";
+import { say } from "./words.js";
 
 export class Composer {
   #key = null; // one for each text, kept while the same text is tried again
@@ -22,6 +24,9 @@ export class Composer {
     this.stopButton.addEventListener("click", () => chat.stop());
     this.picker.addEventListener("change", () => chat.changeModel(this.picker.value));
     this.#restore();
+    this.files = new Attaching(chat, this);
+    this.queue = new Queue(chat, this);
+    this.changed();
   }
 
   get model() {
@@ -38,7 +43,25 @@ export class Composer {
 
   set generating(yes) {
     this.stopButton.hidden = !yes;
-    this.sendButton.hidden = yes;
+    this.changed();
+  }
+
+  get generating() {
+    return !this.stopButton.hidden;
+  }
+
+  get #something() {
+    return Boolean(this.field.value.trim()) || this.files.some;
+  }
+
+  // While an answer is being written, what is ready to be sent can be put behind it.
+  changed() {
+    const queues = this.generating;
+    const label = say(queues ? "queue" : "send");
+    this.sendButton.hidden = queues && !this.#something;
+    this.sendButton.setAttribute("aria-label", label);
+    this.sendButton.title = label;
+    this.form.toggleAttribute("data-ready", this.#something);
   }
 
   write(text) {
@@ -53,6 +76,12 @@ export class Composer {
     this.field.setSelectionRange(this.field.value.length, this.field.value.length);
   }
 
+  // Out of the queue, before what is being written.
+  takeBack({ content, files }) {
+    this.write([content, this.field.value].filter((text) => text.trim()).join("\n\n"));
+    this.files.give(files);
+  }
+
   #keyDown(event) {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -61,12 +90,12 @@ export class Composer {
 
   async #send() {
     const content = this.field.value;
-    if (!content.trim() || !this.stopButton.hidden || this.sendButton.dataset.state === "sending") return;
+    if (!this.#something || this.sendButton.dataset.state === "sending") return;
     this.sendButton.dataset.state = "sending";
     const draftOf = this.chat.session; // sending the first message gives the chat its session
     this.#key ??= crypto.randomUUID?.() ?? String(Math.random()).slice(2); // randomUUID needs https or localhost
     try {
-      await this.chat.send(content, this.#key);
+      await this.#sendOrQueue(content, this.#key);
       if (this.field.value === content) this.field.value = "";
       this.#keep("", draftOf);
       this.#typed();
@@ -77,8 +106,17 @@ export class Composer {
     }
   }
 
+  async #sendOrQueue(content, key) {
+    if (!this.chat.session) await this.chat.begin();
+    const ids = await this.files.ids(this.chat.session);
+    if (this.generating) return this.queue.add({ content, key, files: this.files.take() });
+    await this.chat.post(content, key, ids);
+    this.files.take();
+  }
+
   #typed() {
     this.#key = null;
+    this.changed();
     this.chat.meter.draft(this.field.value);
     if (!CSS.supports("field-sizing", "content")) {
       this.field.style.height = "auto";
