@@ -1,5 +1,6 @@
 """What the page shows of the context: the meter, the card at the boundary, the panel and the slash commands."""
 
+import json
 import re
 
 import pytest
@@ -110,3 +111,25 @@ def test_a_summary_is_edited_and_written_anew_with_a_focus(page: Page, session: 
     expect(card).to_contain_text("focus: the numbers")
     first.refresh_from_db()
     assert (first.status, again.boundary_after) == ("rewound", first.boundary_after)
+
+
+def test_the_panel_shows_the_next_request_word_for_word(page: Page, session: Session, scripted: ScriptedModel) -> None:
+    Session.objects.filter(pk=session.pk).update(system_prompt="Be <b>brief</b>.")
+    fill_long(session)
+    run = compacted(session, scripted)
+    page.goto(f"/c/{session.pk}/")
+    page.locator(".meter-button").click()
+    page.get_by_role("button", name="Look at all of it").click()
+    panel = page.get_by_role("dialog", name="What the model sees now")
+    expect(panel.locator(".panel-facts")).to_have_text(re.compile(r"test-model · \d+ messages · about [\d.]+k? tokens · version 1"))
+    expect(panel.locator("[data-sent=system] pre")).to_contain_text("Be <b>brief</b>.")
+    expect(panel.locator("[data-sent=system] pre")).to_contain_text("The user asked six questions")
+    expect(panel.locator(".sent-messages .sent-seq").first).to_have_text(f"#{run.boundary_after}")
+    panel.get_by_role("button", name="Copy as JSON").click()
+    expect(page.locator("#snackbar")).to_have_text("Copied")
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert copied["messages"][0]["seq"] == run.boundary_after
+    panel.get_by_text("All optimizations").click()
+    expect(panel.locator(".runs li")).to_contain_text("applied")
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()

@@ -4,7 +4,7 @@ import { api } from "./api.js";
 import { viewOf } from "./markdown.js";
 import { snackbar } from "./snackbar.js";
 import { tabbed } from "./tabs.js";
-import { say, shortCount, shortTime } from "./words.js";
+import { camel, say, shortCount, shortTime } from "./words.js";
 import { showDiff } from "./worddiff.js";
 
 const EXCERPT = 240; // characters of a message that is kept as it was written
@@ -73,7 +73,7 @@ export class Card {
   #targets(list) {
     list.replaceChildren(
       ...this.run.targets.map(({ seq, role, tool, method, chars_before: before, chars_after: after }) =>
-        row(seq, tool || roleName(role), methodName(method), `${before.toLocaleString()} → ${after.toLocaleString()}`),
+        row(seq, tool || roleName(role), methodName(method), `${before.toLocaleString()} → ${after.toLocaleString()} ${say("characters")}`),
       ),
     );
   }
@@ -93,7 +93,7 @@ export class Card {
     for (const [name, items] of parts) {
       const list = document.createElement("ul");
       list.append(...items.map((item) => line("li", item)));
-      panel.append(line("h3", say(`state${name[0].toUpperCase()}${name.slice(1)}`)), list);
+      panel.append(line("h3", say(camel("state", name))), list);
     }
   }
 
@@ -181,5 +181,5 @@ export function roleName(role) {
 }
 
 function methodName(method) {
-  return say(`method${method.split("_").map((word) => word[0].toUpperCase() + word.slice(1)).join("")}`);
+  return say(camel("method", method));
 }

@@ -6,6 +6,7 @@ import { Cards } from "./cards.js";
 import { Composer } from "./composer.js";
 import { Events } from "./events.js";
 import "./meter.js";
+import { Panel } from "./panel.js";
 import { snackbar } from "./snackbar.js";
 import { Timeline } from "./timeline.js";
 import { say } from "./words.js";
@@ -17,12 +18,13 @@ class ChatStream extends HTMLElement {
     this.session = this.dataset.session;
     this.meter = this.querySelector("context-meter");
     this.timeline = new Timeline(this);
+    this.panel = new Panel(this);
     this.composer = new Composer(this);
     this.actions = new Actions(this);
     this.generating = Boolean(this.dataset.running);
+    this.composer.queue.resume();
     this.addEventListener("earlier", () => this.cards?.place());
     this.addEventListener("click", (event) => event.target.closest("[data-again]") && this.#writeAgain(event.target));
-    this.composer.queue.resume();
     if (this.session) this.#follow(Number(this.dataset.follow));
     else this.meter.empty(this.composer.window);
   }
@@ -99,6 +101,7 @@ class ChatStream extends HTMLElement {
 
   contextChanged() {
     this.meter.refresh();
+    this.panel.refresh();
     return this.#refreshCards();
   }
 
@@ -131,14 +134,14 @@ class ChatStream extends HTMLElement {
     return this.#refreshCards();
   }
 
-  #writeAgain(button) {
-    const asked = [...this.timeline.list.querySelectorAll(".user")].filter((user) => user.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING).at(-1);
-    if (asked) this.composer.write(asked.querySelector(".words").textContent);
   ended() {
     this.generating = false;
     this.composer.queue.next();
   }
 
+  #writeAgain(button) {
+    const asked = [...this.timeline.list.querySelectorAll(".user")].filter((user) => user.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING).at(-1);
+    if (asked) this.composer.write(asked.querySelector(".words").textContent);
   }
 }
 
@@ -154,10 +157,10 @@ const HANDLERS = {
   "turn.cancelled": (chat) => chat.ended(),
   "turn.failed": (chat, data) => {
     chat.generating = false;
+    chat.composer.queue.hold();
     return chat.timeline.failed(chat.session, data);
   },
   "context.usage": (chat, data) => chat.meter.show(data),
-    chat.composer.queue.hold();
   "context.trimmed": (chat, data) => {
     if (chat.timeline.trimmed(data)) snackbar(say("trimmed"));
   },

@@ -6,6 +6,11 @@ export function say(key, values = {}) {
   return texts[key].replace(/%\((\w+)\)s/g, (_, name) => values[name]).replaceAll("%%", "%");
 }
 
+// The key of a text for a value of the API: ("run", "fell_back") → runFellBack.
+export function camel(prefix, value) {
+  return prefix + value.split("_").map((word) => word[0].toUpperCase() + word.slice(1)).join("");
+}
+
 export function shortCount(count) {
   if (count < 1000) return String(count);
   const [number, unit] = count < 1_000_000 ? [count / 1000, "k"] : [count / 1_000_000, "M"];
