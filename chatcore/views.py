@@ -85,6 +85,9 @@ def chat(request: HttpRequest, pk: UUID) -> HttpResponse:
 def earlier(request: HttpRequest, pk: UUID, before: int) -> HttpResponse:
     """The messages before one, for the top of the chat."""
     session = own_chat(request, pk)
+    return render(request, "chatcore/_messages.html", {"session": session, "page": timeline.page(session, before=before)})
+
+
 @login_required
 @require_GET
 @in_local_time
@@ -94,9 +97,6 @@ def shown_again(request: HttpRequest, pk: UUID) -> HttpResponse:
     since = request.GET.get("since", "")
     page = timeline.page(session, since=int(since) if since.isascii() and since.isdigit() and len(since) < 10 else None)
     return render(request, "chatcore/_messages.html", {"session": session, "page": page})
-
-
-    return render(request, "chatcore/_messages.html", {"session": session, "page": timeline.page(session, before=before)})
 
 
 @login_required
