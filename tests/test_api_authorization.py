@@ -62,8 +62,13 @@ MATRIX: dict[str, dict[str, Any]] = {
     "api/v1/webhooks": {"GET": None, "POST": {"url": "https://example.com/"}},
     f"api/v1/webhooks/{HOOK}": {"GET": None, "PATCH": {"is_active": False}, "DELETE": None},
     f"api/v1/webhooks/{HOOK}/deliveries": {"GET": None},
+    "v1/chat/completions": {"POST": {"model": "test-model", "messages": [{"role": "user", "content": "Hi"}]}},
+    "v1/models": {"GET": None},
+    "v1/models/<path:name>": {"GET": None},
 }
 FACES = ("api/v1/", "v1/")
+JSON, PROBLEM = "application/json", "application/problem+json"
+NOWHERE = "v1/"  # takes what is no address of the OpenAI face
 
 
 def served(patterns: list[Any] | None = None, before: str = "") -> Iterator[tuple[str, Any]]:
@@ -72,8 +77,10 @@ def served(patterns: list[Any] | None = None, before: str = "") -> Iterator[tupl
         route = before + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
             yield from served(pattern.url_patterns, route)
-        elif isinstance(pattern, URLPattern) and route.startswith(FACES):
-            yield route, getattr(pattern.callback, "cls", None)
+        elif isinstance(pattern, URLPattern) and route.startswith(FACES) and route != NOWHERE:
+            either = route.endswith("/?$")  # one pattern with and without a slash at its end
+            plain = route.replace("^", "").removesuffix("/?$")
+            yield from ((plain + end, getattr(pattern.callback, "cls", None)) for end in (("", "/") if either else ("",)))
 
 
 @dataclass
@@ -109,6 +116,7 @@ def owned(user: User) -> Owned:
         RUN: [run.pk, uuid4()],
         HOOK: [hook.pk, uuid4()],
         "<str:token_id>": [row.token_key, "0" * 15, "%00"],
+        "<path:name>": ["no-such-model"],
     }
     return Owned(user=user, token=token, ids=ids)
 
@@ -155,7 +163,9 @@ def wrong(answers: Iterator[tuple[str, Any]], expected: set[int]) -> list[tuple[
     return [
         (where, answer.status_code)
         for where, answer in answers
-        if answer.status_code not in expected or SECRET in answer.content.decode() or answer["Content-Type"] != "application/problem+json"
+        if answer.status_code not in expected
+        or SECRET in answer.content.decode()
+        or answer["Content-Type"] != (JSON if " /v1/" in where else PROBLEM)
     ]
 
 
@@ -168,7 +178,8 @@ def test_every_address_has_a_row_with_its_methods() -> None:
 
 def test_an_address_that_ends_in_a_slash_is_the_one_without() -> None:
     views = dict(served())
-    assert {route + "/": views[route] for route in MATRIX} == {route: view for route, view in views.items() if route.endswith("/")}
+    twins = {route: view for route, view in views.items() if route.endswith("/")}
+    assert {route + "/": views[route] for route in MATRIX if "<path:" not in route} == twins
 
 
 def test_nobody_is_401_everywhere(owned: Owned) -> None:
@@ -230,7 +241,9 @@ def test_a_cookie_without_the_csrf_token_writes_nothing(owned: Owned) -> None:
     browser.force_login(owned.user)
     before = stored()
     writes = tuple(method for method in METHODS if method not in SAFE)
-    assert wrong(all_asked(lambda: browser, owned, writes), {403}) == []
+    answers = list(all_asked(lambda: browser, owned, writes))
+    assert wrong(((where, answer) for where, answer in answers if " /v1/" not in where), {403}) == []
+    assert wrong(((where, answer) for where, answer in answers if " /v1/" in where), {401}) == []  # tokens alone
     assert stored() == before
 
 
@@ -238,5 +251,5 @@ def test_the_owner_is_let_in_where_the_others_were_not(owned: Owned) -> None:
     """Else the matrix could be right because nothing works."""
     client = bearer(owned.token)
     for route, row in MATRIX.items():
-        if "GET" in row and not route.endswith("/events"):
+        if "GET" in row and not route.endswith(("/events", "<path:name>")):
             assert asked(client, "GET", addresses(route, owned)[0], row["GET"]).status_code == 200, route
