@@ -117,6 +117,15 @@ def test_a_question_whose_answer_failed_is_answered_when_it_comes_again(client: 
     assert stored() == [("user", "Hi"), ("assistant", "Hello.")]
 
 
+def test_an_answer_that_broke_off_may_be_left_out_of_the_history(client: OpenAI, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="Hello."), Reply(chunks=["One ", "two"], cut_after=1), Reply(text="Fine."))
+    ask(client, said("Hi"))
+    with pytest.raises(openai.APIError):
+        list(ask(client, said("Hi", "Hello.", "Count."), stream=True))
+    ask(client, [*said("Hi", "Hello.", "Count."), *user_says("How are you?")])
+    assert [text for _, text in stored()] == ["Hi", "Hello.", "Count.", "One ", "How are you?", "Fine."]
+
+
 def test_a_history_that_diverges_is_refused_once(client: OpenAI, scripted: ScriptedModel) -> None:
     ask(client, said("Hi"))
     with pytest.raises(openai.ConflictError) as refused:
@@ -178,6 +187,15 @@ def test_the_turn_goes_on_with_the_results_of_the_clients_tools(client: OpenAI, 
     scripted.script(Reply(text="You are welcome."))
     ask(client, [*history, result, {"role": "assistant", "content": "It rains."}, *user_says("Thanks")])
     assert len(stored()) == 6
+
+
+def test_results_whose_answer_failed_are_answered_when_they_come_again(client: OpenAI, scripted: ScriptedModel) -> None:
+    history = [*calls_weather(client, scripted), {"role": "tool", "tool_call_id": "r", "content": "Rain"}]
+    scripted.script(Reply(status=422, text="No."), Reply(text="It rains."))
+    with pytest.raises(openai.BadRequestError):
+        ask(client, history, tools=[WEATHER])
+    assert ask(client, history, tools=[WEATHER]).choices[0].message.content == "It rains."
+    assert [role for role, _ in stored()] == ["user", "assistant", "tool", "assistant"]
 
 
 def test_results_that_are_missing_are_asked_for(client: OpenAI, scripted: ScriptedModel) -> None:

@@ -47,7 +47,8 @@ def place(session: Session, said: Sequence[Said]) -> Place:
     stored, from_the_start = seen(row for row in rows if row["status"] in ("complete", "interrupted")), len(rows) < limit
     if not stored:
         return Place(new=said)
-    for known in (stored, [each for each in stored if not each.interrupted]):
+    whole = [each for each in stored if not each.interrupted]
+    for known in (stored, whole) if len(whole) < len(stored) else (stored,):
         found = _among(session, said, known, from_the_start=from_the_start)
         if found:
             return found
