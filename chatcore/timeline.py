@@ -1,11 +1,15 @@
-"""A page of a conversation as people read it: tool results inside their calls, and what is to be told about each turn."""
+"""A page of a conversation as people read it: tool results inside their calls, files, versions, and what is to be told about each turn."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from chatcore.models import Message, Session, Turn
+from django.db.models import Prefetch, prefetch_related_objects
+
+from chatcore import versions
+from chatcore.models import Attachment, Message, Session, Turn
 
 PAGE_SIZE = 60  # messages
+MOST = 200  # messages that are shown again at once
 
 
 @dataclass(kw_only=True)
@@ -20,12 +24,33 @@ class Call:
 
 @dataclass(kw_only=True)
 class Entry:
-    """One message as the page shows it."""
+    """One message as the page shows it. `versions` are the ids at its place, oldest first; empty when there is no other."""
 
     message: Message
     calls: list[Call] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
     compacted: bool = False
     failed_turn: Turn | None = None  # set on the last message of a turn that failed
+
+    @property
+    def files(self) -> list[Attachment]:
+        """What came with it."""
+        return [each for each in self.message.attachments.all() if each.kind == Attachment.Kind.FILE]
+
+    @property
+    def number(self) -> int:
+        """Which of its versions it is, from 1."""
+        return self.versions.index(self.message.pk) + 1
+
+    @property
+    def older(self) -> int | None:
+        """The version before it."""
+        return self.versions[self.number - 2] if self.number > 1 else None
+
+    @property
+    def newer(self) -> int | None:
+        """The version after it."""
+        return self.versions[self.number] if self.number < len(self.versions) else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,34 +61,52 @@ class Page:
     earlier: int | None
 
 
-def page(session: Session, *, before: int | None = None) -> Page:
-    """The newest messages, or those before `before`: one indexed range whatever the length of the chat."""
+def page(session: Session, *, before: int | None = None, since: int | None = None) -> Page:
+    """The newest messages, those before `before`, or all from `since` on: one indexed range whatever the length of the chat."""
     rows = session.messages.current().exclude(role=Message.Role.SYSTEM).select_related("turn").order_by("-seq")
     if before is not None:
         rows = rows.filter(seq__lt=before)
-    newest = list(rows[: PAGE_SIZE + 1])
-    shown = newest[:PAGE_SIZE][::-1]
-    return Page(entries=entries(session, shown), earlier=shown[0].seq if len(newest) > PAGE_SIZE else None)
+    size = PAGE_SIZE
+    if since is not None:
+        size = min(max(size, rows.filter(seq__gte=since).count()), MOST)
+    newest = list(rows[: size + 1])
+    shown = newest[:size][::-1]
+    return Page(entries=entries(session, shown), earlier=shown[0].seq if len(newest) > size else None)
+
+
+def with_files(messages: Iterable[Message]) -> list[Message]:
+    """The messages, with what came with them at hand but for its bytes."""
+    rows = list(messages)
+    prefetch_related_objects(rows, Prefetch("attachments", Attachment.objects.defer("data", "text").order_by("created_at", "id")))
+    return rows
 
 
 def entries(session: Session, messages: Iterable[Message]) -> list[Entry]:
     """Fold each tool result into the newest call of its id; a result whose call is on an earlier page stands alone."""
+    rows = with_files(messages)
+    places = versions.places(session.pk)
     found: list[Entry] = []
     waiting: dict[str, Call] = {}
-    for message in messages:
+    for message in rows:
         call = waiting.pop(message.tool_call_id, None) if message.role == Message.Role.TOOL else None
         if call:
             call.result = message
             continue
         calls = [Call(**stored) for stored in message.tool_calls]
         waiting |= {call.id: call for call in calls}
-        found.append(Entry(message=message, calls=calls, compacted=message.seq < (session.compact_boundary_seq or 0)))
+        compacted = message.seq < (session.compact_boundary_seq or 0)
+        found.append(Entry(message=message, calls=calls, versions=places.get(message.pk, []), compacted=compacted))
     return _with_failed_turns(found)
 
 
 def _with_failed_turns(found: list[Entry]) -> list[Entry]:
-    last_of_turn = {entry.message.turn_id: entry for entry in found}
-    for entry in last_of_turn.values():
+    """A turn that failed is told at its end, as long as nothing else answers its question."""
+    for entry, following in zip(found, [*found[1:], None], strict=False):
         turn = entry.message.turn
-        entry.failed_turn = turn if turn and turn.error else None
+        if following is None or following.message.role == Message.Role.USER:
+            entry.failed_turn = turn if turn and turn.error else None
+    if found and found[-1].message.role == Message.Role.USER:
+        asked = found[-1].message
+        again = Turn.objects.filter(question=asked).exclude(pk=asked.turn_id).order_by("-started_at").first()
+        found[-1].failed_turn = again if again and again.error else found[-1].failed_turn
     return found
