@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
-from chatcore import account_views, conversation_views, search_views, views
+from chatcore import account_views, chat_settings_views, conversation_views, search_views, views
 
 urlpatterns = [
     path("", views.home, name="home"),
@@ -14,6 +14,8 @@ urlpatterns = [
     path("c/<uuid:pk>/messages/", views.shown_again, name="messages"),
     path("c/<uuid:pk>/messages/<int:message_pk>/", views.message, name="message"),
     path("c/<uuid:pk>/turns/<uuid:turn_pk>/error/", views.turn_error, name="turn_error"),
+    path("new/settings/", chat_settings_views.chat_settings, name="new_chat_settings"),
+    path("c/<uuid:pk>/settings/", chat_settings_views.chat_settings, name="chat_settings"),
     path("search/", search_views.search, name="search"),
     path("c/<uuid:pk>/between/<int:after>/<int:before>/", search_views.between, name="between"),
     path("c/<uuid:pk>/rename/", conversation_views.Rename.as_view(), name="rename_chat"),

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from chatcore import history
 from chatcore.models import Session
+from models_registry.models import AiModel
 from tests.browsing import browser, fill, page, until
 
 __all__ = ["browser", "page"]
@@ -134,3 +135,37 @@ def test_a_search_in_the_open_chat_moves_there_and_escape_leaves_it(page: Page, 
     expect(page.get_by_role("dialog", name="Search")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog", name="Search")).to_be_hidden()
+
+
+def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(page: Page, session: Session) -> None:
+    Session.objects.filter(pk=session.pk).update(params={"seed": 7})
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_role("button", name="Settings of this chat").click()
+    dialog = page.get_by_role("dialog", name="Settings of this chat")
+    dialog.get_by_label("System prompt").fill("Be brief.")
+    dialog.get_by_label("Temperature").fill("9")
+    dialog.get_by_label("Begin at, in % of the window").fill("much")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.locator(".field", has=page.get_by_label("Temperature"))).to_contain_text("A number from 0 to 2.")
+    expect(dialog.locator(".field", has=page.get_by_label("Begin at"))).to_contain_text("valid number")
+    dialog.get_by_label("Temperature").fill("0,5")
+    dialog.get_by_label("Begin at, in % of the window").fill("60")
+    dialog.get_by_label("Policy").select_option("neurolink")
+    dialog.get_by_label("Optimize by itself").uncheck()
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_be_hidden()
+    session.refresh_from_db()
+    assert (session.system_prompt, session.params, session.policy) == ("Be brief.", {"seed": 7, "temperature": 0.5}, "neurolink")
+    assert (session.auto_compact, session.compact_threshold) == (False, 0.6)
+    page.get_by_role("button", name="Settings of this chat").click()
+    expect(dialog.get_by_label("Begin at, in % of the window")).to_have_value("60")
+    expect(dialog.get_by_label("Temperature")).to_have_value("0.5")
+
+
+def test_a_new_chat_begins_with_the_settings_it_was_given(page: Page, model: AiModel) -> None:
+    page.goto("/new/")
+    page.get_by_role("button", name="Settings of this chat").click()
+    page.get_by_label("System prompt").fill("Be brief.")
+    page.get_by_role("button", name="Save").click()
+    expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
+    assert Session.objects.get().system_prompt == "Be brief."

@@ -1,6 +1,7 @@
 """What the chat's templates need beyond Django: icons, token counts, readable JSON."""
 
 import json
+from decimal import Decimal
 
 from django import template
 from django.templatetags.static import static
@@ -25,6 +26,12 @@ def tokens(count: object) -> str:
         return str(count)
     number, unit = (count / 1_000, "k") if count < 1_000_000 else (count / 1_000_000, "M")
     return f"{number:.3g}{unit}" if number < 100 else f"{number:.0f}{unit}"
+
+
+@register.filter
+def price(amount: Decimal | None) -> str:
+    """Dollars as they are written on a list: 3, 0.15; a question mark when unknown."""
+    return "?" if amount is None else f"{amount.normalize():f}"
 
 
 @register.filter

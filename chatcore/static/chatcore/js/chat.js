@@ -67,8 +67,8 @@ class ChatStream extends HTMLElement {
   }
 
   // The chat is stored now that something is said in it.
-  async begin() {
-    const created = await api("POST", "sessions", this.model ? { model: this.model } : {});
+  async begin(fields = {}) {
+    const created = await api("POST", "sessions", { ...(this.model ? { model: this.model } : {}), ...fields });
     this.session = created.id;
     history.replaceState(null, "", `/c/${created.id}/`);
     this.#follow(0);
