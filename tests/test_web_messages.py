@@ -6,10 +6,11 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from chatcore import versions
+from chatcore import turns, versions
+from chatcore.client_tools import Result
 from chatcore.models import Attachment, Message, Session
 from models_registry.models import AiModel
-from tests.scripted import Reply, ScriptedModel
+from tests.scripted import Reply, ScriptedModel, call
 from tests.test_web_chat import Held, browser, fill, page, send
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
@@ -204,3 +205,28 @@ def test_what_is_written_meanwhile_waits_for_the_end_of_the_answer(page: Page, s
     expect(page.locator(".answer .prose")).to_have_text(["First answer.", "Second answer."])
     expect(page.locator(".user .words")).to_have_text(["First?", "Second?"])
     expect(waiting).to_have_count(0)
+
+
+def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(page: Page, session: Session, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=[call("weather", {"city": "Rome"})]), Reply(text="Sunny."))
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".meter-used")).not_to_have_text("–")
+    turns.start(session, content="Weather?", tools=[{"name": "weather"}])
+    awaited = page.get_by_text("Waiting for the program that runs weather.")
+    expect(awaited).to_be_visible()
+    page.reload()
+    expect(awaited).to_be_visible()
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    turns.submit_tool_results(session, [Result(tool_call_id="call_1", content="22 °C")])
+    expect(page.locator(".answer .prose").last).to_have_text("Sunny.")
+    expect(awaited).to_be_hidden()
+    result = session.messages.get(role="tool")
+    Attachment.objects.create(
+        session=session, message=result, kind="output", name="weather.txt", media_type="text/plain", size=4, text="Rome", data=b""
+    )
+    page.reload()
+    page.locator(".call summary").click()
+    expect(page.locator(".call-result pre")).to_have_text("22 °C")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="The whole output").click()
+    assert download.value.path().read_text() == "Rome"

@@ -37,6 +37,7 @@ class ChatStream extends HTMLElement {
     this.composer.generating = yes;
     this.busy = yes;
     this.#wait();
+    this.awaited = "";
   }
 
   #follow(after) {
@@ -57,7 +58,14 @@ class ChatStream extends HTMLElement {
   // Three dots while nothing is being said yet.
   #wait() {
     const speaking = this.timeline.list.querySelector(".answer[data-status=streaming]");
-    this.querySelector(".waiting").hidden = !this.busy || Boolean(speaking);
+    this.querySelector(".waiting").hidden = !this.busy || Boolean(speaking) || Boolean(this.awaited);
+    this.querySelector(".awaited").hidden = !this.busy || !this.awaited;
+    this.querySelector(".awaited").textContent = this.awaited ? say("awaited", { names: this.awaited }) : "";
+  }
+
+  // Another program runs these tools; the turn goes on when their results are in.
+  awaits(calls) {
+    this.awaited = [...new Set(calls.map((call) => call.name))].join(", ");
   }
 
   async post(content, key, attachments) {
@@ -152,7 +160,11 @@ const HANDLERS = {
   "reasoning.delta": (chat, data) => chat.timeline.hear("reasoning", data),
   "message.completed": (chat, data) => chat.timeline.completed(chat.session, data),
   "tool_call.started": (chat, data) => chat.timeline.callStarted(data),
-  "tool_call.completed": (chat, data) => chat.timeline.callCompleted(chat.session, data),
+  "tool_call.completed": (chat, data) => {
+    chat.awaited = "";
+    return chat.timeline.callCompleted(chat.session, data);
+  },
+  "turn.waiting": (chat, data) => chat.awaits(data.tool_calls),
   "turn.completed": (chat) => chat.ended(),
   "turn.cancelled": (chat) => chat.ended(),
   "turn.failed": (chat, data) => {

@@ -1,7 +1,7 @@
 // The session's event stream, from where the page was rendered: it survives a lost line, a restarted server and a sleeping laptop.
 
 const NAMES = [
-  "turn.started", "turn.completed", "turn.failed", "turn.cancelled",
+  "turn.started", "turn.waiting", "turn.completed", "turn.failed", "turn.cancelled",
   "message.created", "message.delta", "message.completed", "reasoning.delta",
   "tool_call.started", "tool_call.completed",
   "compaction.started", "compaction.applied", "compaction.skipped", "compaction.failed",
