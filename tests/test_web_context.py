@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from chatcore.models import Message, Session
 from compaction import engine
 from compaction.models import CompactionRun
+from models_registry.models import AiModel
 from tests.scripted import Reply, ScriptedModel
 from tests.test_web_chat import SUMMARY, browser, fill, in_background, page
 
@@ -126,10 +127,54 @@ def test_the_panel_shows_the_next_request_word_for_word(page: Page, session: Ses
     expect(panel.locator("[data-sent=system] pre")).to_contain_text("The user asked six questions")
     expect(panel.locator(".sent-messages .sent-seq").first).to_have_text(f"#{run.boundary_after}")
     panel.get_by_role("button", name="Copy as JSON").click()
-    expect(page.locator("#snackbar")).to_have_text("Copied")
+    expect(panel.get_by_role("button", name="Copied")).to_be_attached()
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     assert copied["messages"][0]["seq"] == run.boundary_after
     panel.get_by_text("All optimizations").click()
     expect(panel.locator(".runs li")).to_contain_text("applied")
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
+
+
+def test_slash_commands_are_completed_and_carried_out(page: Page, session: Session, model: AiModel) -> None:
+    AiModel.objects.create(provider=model.provider, name="other-model", context_window_size=4096)
+    fill_long(session)
+    page.goto(f"/c/{session.pk}/")
+    field = page.get_by_label("Your message")
+    field.press_sequentially("/c")
+    expect(page.locator("#slash li")).to_have_count(2)
+    field.press("Tab")
+    expect(field).to_have_value("/compact ")
+    field.press_sequentially("the numbers")
+    with page.expect_response("**/compact"):
+        field.press("Enter")
+    expect(field).to_have_value("")
+    assert CompactionRun.objects.get().instructions == "the numbers"
+    field.press_sequentially("/model oth")
+    field.press("Enter")
+    expect(page.locator(".meter-used")).to_contain_text("/ 4.1k")
+    field.press_sequentially("/con")
+    field.press("Enter")
+    expect(page.get_by_role("dialog", name="What the model sees now")).to_be_visible()
+    page.keyboard.press("Escape")
+    with page.expect_download() as download:
+        field.fill("/export")
+        field.press("Enter")
+    assert download.value.suggested_filename == f"{session.pk}.json"
+    field.fill("/fork")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page).not_to_have_url(re.compile(str(session.pk)))
+    expect(page.locator(".message")).to_have_count(12)
+
+
+def test_an_unknown_command_is_sent_as_text_after_a_word(page: Page, session: Session, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="No such thing."))
+    page.goto(f"/c/{session.pk}/")
+    field = page.get_by_label("Your message")
+    field.fill("/dance now")
+    field.press("Enter")
+    expect(page.locator("#snackbar")).to_contain_text("There is no command /dance")
+    expect(page.locator(".user")).to_have_count(0)
+    field.press("Enter")
+    expect(page.locator(".user .words")).to_have_text("/dance now")
+    expect(page.locator(".answer .prose")).to_have_text("No such thing.")

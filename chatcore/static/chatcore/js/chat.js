@@ -7,6 +7,7 @@ import { Composer } from "./composer.js";
 import { Events } from "./events.js";
 import "./meter.js";
 import { Panel } from "./panel.js";
+import { Slash } from "./slash.js";
 import { snackbar } from "./snackbar.js";
 import { Timeline } from "./timeline.js";
 import { say } from "./words.js";
@@ -20,6 +21,7 @@ class ChatStream extends HTMLElement {
     this.timeline = new Timeline(this);
     this.panel = new Panel(this);
     this.composer = new Composer(this);
+    this.slash = new Slash(this);
     this.actions = new Actions(this);
     this.generating = Boolean(this.dataset.running);
     this.composer.queue.resume();
@@ -35,9 +37,9 @@ class ChatStream extends HTMLElement {
 
   set generating(yes) {
     this.composer.generating = yes;
+    this.awaited = "";
     this.busy = yes;
     this.#wait();
-    this.awaited = "";
   }
 
   #follow(after) {
@@ -55,7 +57,7 @@ class ChatStream extends HTMLElement {
     this.#queue.then(() => this.#wait());
   }
 
-  // Three dots while nothing is being said yet.
+  // Three dots while nothing is being said yet; or for whose results everything waits.
   #wait() {
     const speaking = this.timeline.list.querySelector(".answer[data-status=streaming]");
     this.querySelector(".waiting").hidden = !this.busy || Boolean(speaking) || Boolean(this.awaited);

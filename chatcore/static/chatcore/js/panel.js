@@ -7,6 +7,7 @@ import { camel, say, shortCount, shortTime } from "./words.js";
 import { snackbar } from "./snackbar.js";
 
 const SHOWN_RUNS = 50;
+const COPIED_MS = 3000;
 
 export class Panel {
   constructor(chat) {
@@ -97,7 +98,10 @@ export class Panel {
 
   async #copy() {
     await navigator.clipboard.writeText(JSON.stringify(this.sent, null, 2));
-    snackbar(say("copied"));
+    const label = this.#find(".panel-copy span");
+    const text = label.textContent;
+    label.textContent = say("copied");
+    setTimeout(() => (label.textContent = text), COPIED_MS);
   }
 }
 
