@@ -105,14 +105,9 @@ def test_the_same_history_again_is_answered_anew(client: OpenAI, scripted: Scrip
 
 
 def test_a_question_whose_answer_failed_is_answered_when_it_comes_again(client: OpenAI, scripted: ScriptedModel) -> None:
-    scripted.script(Reply(status=500), Reply(status=500), Reply(status=500))
-    with pytest.raises(openai.InternalServerError):
+    scripted.script(Reply(status=422, text="No."), Reply(text="Hello."))
+    with pytest.raises(openai.BadRequestError):
         ask(client, said("Hi"))
-    scripted.requests.clear()
-    while Turn.objects.latest("started_at").status == Turn.Status.RUNNING:
-        turns.wait(Turn.objects.latest("started_at").pk)
-    scripted._replies.clear()
-    scripted.script(Reply(text="Hello."))
     assert ask(client, said("Hi")).choices[0].message.content == "Hello."
     assert stored() == [("user", "Hi"), ("assistant", "Hello.")]
 
@@ -295,18 +290,20 @@ def test_a_failure_before_the_first_word_is_the_responses_status_and_one_after_i
 
 
 def test_while_a_turn_runs_another_waits(client: OpenAI, scripted: ScriptedModel) -> None:
-    asked = threading.Event()
+    asked, enough = threading.Event(), threading.Event()
 
-    def slowly(request: dict[str, Any]) -> Reply:
+    def in_its_time(request: dict[str, Any]) -> Reply:
         asked.set()
-        return Reply(text="At last.", delay=1)
+        enough.wait(60)
+        return Reply(text="At last.")
 
-    scripted.default = slowly
+    scripted.default = in_its_time
     first = threading.Thread(target=ask, args=(client, said("Hi")))
     first.start()
-    assert asked.wait(30)
+    assert asked.wait(60)
     with pytest.raises(openai.ConflictError) as refused:
         ask(client, said("Hello?"))
+    enough.set()
     first.join()
     generator.drain()
     assert refused.value.code == "turn_running"
