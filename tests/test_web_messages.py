@@ -57,7 +57,7 @@ def test_a_message_is_edited_in_its_place_and_sent_again(page: Page, session: Se
     page.goto(f"/c/{session.pk}/")
     first = page.locator(".user").first
     first.hover()
-    first.get_by_role("button", name="Edit and send again").click()
+    first.get_by_role("button", name="Edit this message").click()
     field = page.get_by_label("Edit the message")
     expect(field).to_be_focused()
     expect(field).to_have_value("Two and too?")
