@@ -62,6 +62,15 @@ class Session(models.Model):
     def __str__(self) -> str:
         return self.title or str(self.id)
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """A new one sends those that were used longest ago to the archive, where CHATCORE["MAX_SESSIONS"] says how many stay."""
+        new, most = self._state.adding, settings.CHATCORE.get("MAX_SESSIONS", 0)
+        super().save(*args, **kwargs)
+        if new and most:
+            listed = Session.objects.filter(owner_id=self.owner_id, archived=False, pinned=False).exclude(pk=self.pk)
+            oldest = listed.order_by("-updated_at", "-id").values_list("pk", flat=True)[most - 1 :]
+            Session.objects.filter(pk__in=list(oldest)).update(archived=True)
+
 
 class Turn(models.Model):
     """A user message and all up to the next, while it is being generated and after: the lease a dead process cannot renew."""

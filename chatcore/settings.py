@@ -1,6 +1,7 @@
 """Every setting, read from the environment in this one place; a bad value stops the start with a sentence that names it."""
 
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,35 @@ def _read_at_least(name: str, least: int, default: int) -> int:
     if value < least:
         raise ImproperlyConfigured(f"{name} is {value}; it must be at least {least}.")
     return value
+
+
+def _read_switch(name: str) -> bool:
+    """On unless it says otherwise, in one of the usual words; another word is a mistake, not an off."""
+    value: str = _read(env.str, name, "true").strip().lower()
+    if value not in env.BOOLEAN_TRUE_STRINGS and value not in ("false", "off", "no", "n", "0"):
+        raise ImproperlyConfigured(f"{name} is {value!r}; it can be true or false.")
+    return value in env.BOOLEAN_TRUE_STRINGS
+
+
+def _read_threshold(name: str) -> float | int | None:
+    """Up to 1 a share, above it a whole number of tokens; None when the variable is not set or says auto."""
+    text: str = _read(env.str, name, "auto").strip().lower()
+    if text in ("", "auto"):
+        return None
+    if re.fullmatch(r"0?\.\d+|1(\.0+)?", text) and float(text) > 0:
+        return float(text)
+    if re.fullmatch(r"[1-9]\d{0,9}", text):
+        return int(text)
+    raise ImproperlyConfigured(f"{name} is {text!r}; it can be a share up to 1, as 0.8, or a whole number of tokens.")
+
+
+def _read_summary_model() -> str:
+    """`provider/model`, or the model's name alone; empty for the conversation's own model."""
+    provider: str = _read(env.str, "CHATCORE_SUMMARIZATION_PROVIDER", "").strip()
+    model: str = _read(env.str, "CHATCORE_SUMMARIZATION_MODEL", "").strip()
+    if provider and not model:
+        raise ImproperlyConfigured("CHATCORE_SUMMARIZATION_PROVIDER is set without CHATCORE_SUMMARIZATION_MODEL: name the model too.")
+    return f"{provider}/{model}" if provider else model
 
 
 DATA_DIR = Path(_read(env.str, "CHATCORE_DATA_DIR", "./var")).resolve()
@@ -141,6 +171,8 @@ CACHES = {
 }
 
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "German")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
 TIME_ZONE = "UTC"
 USE_I18N = True
 USE_TZ = True
@@ -215,6 +247,8 @@ CHATCORE = {
     "KEY_ENCRYPTION_KEYS": _read(env.list, "CHATCORE_KEY_ENCRYPTION_KEYS", [])
     or [_kept_secret("key-encryption-key", lambda: Fernet.generate_key().decode())],
     "TURNS_PER_MINUTE": _read(env.int, "CHATCORE_TURNS_PER_MINUTE", 60),
+    # So many of a user's unpinned sessions stay out of the archive, those used last; 0: all. None is deleted for it.
+    "MAX_SESSIONS": _read_at_least("CHATCORE_MEMORY_MAX_SESSIONS", 0, 0),
     # Hosts that fetch_url may reach although they are not public: "host" for ports 80 and 443, "host:port" for another.
     "FETCH_ALLOW_HOSTS": _read(env.list, "CHATCORE_FETCH_ALLOW_HOSTS", []),
 }
@@ -237,6 +271,12 @@ COMPACTION = {
     # The host's conversation; its primary key is a UUID. Fixed before the first migration, like AUTH_USER_MODEL.
     "SESSION_MODEL": "chatcore.Session",
     "POLICY": _read(env.str, "CHATCORE_POLICY", "oneclaw"),
+    # Whether room is made without being asked for; every message is stored either way. NeuroLink's memory and summarization.
+    "AUTOMATIC": all([_read_switch("CHATCORE_MEMORY_ENABLED"), _read_switch("CHATCORE_SUMMARIZATION_ENABLED")]),
+    # In place of a policy's own trigger.threshold, where a session has none of its own: a share, or a whole number of tokens.
+    "THRESHOLD": _read_threshold("CHATCORE_TOKEN_THRESHOLD"),
+    # Who writes summaries where neither the model's row nor the policy names another.
+    "SUMMARY_MODEL": _read_summary_model(),
 }
 
 LOGGING: dict[str, Any] = {

@@ -1,11 +1,13 @@
 """Which policy applies to a session: its own, else its model's, else the project's, else oneclaw."""
 
 import logging
+from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 
+from compaction.core.budget import Budget
 from compaction.core.policy import Policy, PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
@@ -54,6 +56,31 @@ def with_threshold(policy: Policy, threshold: float | None) -> Policy:
     except PolicyError as error:
         logger.warning("a session's threshold was passed over: %s", error)
         return policy
+
+
+def automatic() -> bool:
+    """Whether the settings let room be made without being asked for."""
+    return bool(settings.COMPACTION.get("AUTOMATIC", True))
+
+
+def project_threshold() -> float | None:
+    """The share that the settings put in place of every policy's own."""
+    wanted = settings.COMPACTION.get("THRESHOLD")
+    return wanted if isinstance(wanted, float) else None
+
+
+def with_token_threshold(policy: Policy, budget: Budget) -> Policy:
+    """The policy that acts at the settings' number of tokens; as it is where they name none, or one that the window does not hold."""
+    wanted = settings.COMPACTION.get("THRESHOLD")
+    if not isinstance(wanted, int) or wanted >= budget.input:
+        return policy
+    half = Decimal("0.5") if policy.trigger.strict else Decimal("-0.5")  # against the rounding of the share
+    return with_threshold(policy, float((wanted + half) / budget.basis))
+
+
+def summary_model(wanted: str) -> str:
+    """Who a policy wants its summaries from; `same` is the settings' choice, where they have one."""
+    return (settings.COMPACTION.get("SUMMARY_MODEL") or wanted) if wanted == "same" else wanted
 
 
 def validate_override(threshold: float, *names: str) -> None:

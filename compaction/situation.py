@@ -59,12 +59,18 @@ def of(session_id: UUID, *, policy: tuple[str, Policy] | None = None) -> Situati
     subject = backends.get().subject(session_id)
     if subject is None:
         return None
+    subject = replace(subject, automatic=subject.automatic and policies.automatic())
     name, chosen = policy or policies.choose(subject.policy, subject.model_policy)
     if policy is None:
-        chosen = policies.with_threshold(chosen, subject.compact_threshold)
+        own = subject.compact_threshold
+        chosen = policies.with_threshold(chosen, policies.project_threshold() if own is None else own)
     experience = ratios.of(subject.model, subject.window)
     now = Situation(subject=subject, policy_name=name, policy=chosen, state=state_of(session_id), budget=None, experience=experience)
-    return replace(now, budget=planned(now))
+    now = replace(now, budget=planned(now))
+    if policy is None and now.budget and subject.compact_threshold is None:
+        now = replace(now, policy=policies.with_token_threshold(chosen, now.budget))
+        now = replace(now, budget=planned(now))
+    return now
 
 
 def learned_key(subject: Subject) -> str:

@@ -11,7 +11,7 @@ from django.db import close_old_connections
 from django.db.models import DecimalField, F, Value
 from django.db.models.functions import Coalesce
 
-from compaction import backends, leases, state_delta, summary_checks, summary_prompt
+from compaction import backends, leases, policies, state_delta, summary_checks, summary_prompt
 from compaction.backends.base import STORED_CHARS_PER_TOKEN, Answer, CallFailed, Prompt
 from compaction.core.features import tokens_in
 from compaction.core.pipeline import SummaryFailed
@@ -77,7 +77,7 @@ class Calls:
         self.run, self.scale, self.wanted = run, scale, situation.policy.summary
         self.temperature: float | None = TEMPERATURE
         self.density = 1 / STORED_CHARS_PER_TOKEN
-        writer = backends.get().writer(run.session_id, self.wanted.model)
+        writer = backends.get().writer(run.session_id, policies.summary_model(self.wanted.model))
         own = situation.budget.window if situation.budget else 0
         self.model, self.window, self.most_output = writer.model, writer.window or own, writer.max_output
         if writer.model == situation.subject.model:  # what a refusal told of it counts
