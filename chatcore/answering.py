@@ -112,7 +112,7 @@ async def _answer(turn: Turn, offered: Sequence[Tool]) -> Message:
         return await _stream(turn, connection, fit)
     except ContextOverflow as error:
         guard = context.guard()
-        if guard is None or not await in_thread(guard.after_overflow, turn.session, error):
+        if guard is None or not await in_thread(guard.after_overflow, turn.session, fit.request, error):
             raise
     return await _stream(turn, connection, await in_thread(_fitted, turn, offered))
 

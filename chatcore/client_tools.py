@@ -64,9 +64,13 @@ def check(session: Session, given: Sequence[Mapping[str, Any]]) -> list[dict[str
 
 def offered(session: Session, turn: Turn) -> list[Tool]:
     """What the model is told of in this turn: the built-in tools of the session, then the client's."""
-    built_in = tools.offered_to(session)
+    return beside(tools.offered_to(session), turn.tools)
+
+
+def beside(built_in: Sequence[Tool], theirs: Sequence[Mapping[str, Any]]) -> list[Tool]:
+    """Built-in tools, then the client's, as they are stored; a name that is taken is passed over."""
     taken = {tool.name for tool in built_in}
-    return built_in + [Tool(**tool) for tool in turn.tools if tool["name"] not in taken]
+    return [*built_in, *(Tool(**tool) for tool in theirs if tool["name"] not in taken)]
 
 
 def names(turn: Turn) -> set[str]:

@@ -53,8 +53,8 @@ class Guard(Protocol):
         """Make the request fit. Raises ContextOverflow when it never can."""
         ...
 
-    def after_overflow(self, session: Session, error: ContextOverflow) -> bool:
-        """Make room after the provider refused a request for its length; True: build it anew and send it once more."""
+    def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:
+        """Make room after the provider refused a request, given as it was built or sent; True: build it anew and send it once more."""
         ...
 
     def forget(self, session: Session, seqs: Collection[int]) -> None:
@@ -98,9 +98,11 @@ def build_request(session: Session, *, tools: Sequence[Tool] = ()) -> Request:
     max_tokens = params.pop("max_tokens", None)
     said = summary_block.block(now.summary, now.background, now.placement)
     place = summary_block.place_of(now.placement)
+    standing = said if place == "system_prefix" else ""
     return Request(
         model=session.model.name if session.model else "",
-        system="\n\n".join(part for part in (session.system_prompt, said if place == "system_prefix" else "") if part),
+        system="\n\n".join(part for part in (session.system_prompt, standing) if part),
+        standing=standing,
         preface=said if place == "first_system" else "",
         messages=summary_block.among(live.paired(live.read(session, now), now.boundary_seq), said, now.placement),
         tools=tools,

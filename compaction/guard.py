@@ -55,12 +55,15 @@ class ContextGuard:
         """A session was made of another's messages up to a seq, in the open transaction: it gets what is kept beside the summary."""
         forgetting.forked(source.pk, made.pk, last_seq=last_seq)
 
-    def after_overflow(self, session: Any, error: Any) -> bool:
-        """Make room after a provider's refusal, taking its numbers for true; True when the next request will be smaller."""
+    def after_overflow(self, session: Any, request: Any, error: Any) -> bool:
+        """Make room after a provider's refusal, taking its numbers for true; True when the next request will be smaller.
+
+        `request`: what was refused; it tells which tools are offered, those of the client's too.
+        """
         now = situation.of(session.pk)
         if now is None or now.automatic == "off":
             return False
-        refused = read(now, backends.get().rebuild(session))
+        refused = read(now, backends.get().rebuild(session, request))
         sent = fallbacks.kept(refused)
         learn(now, sent, tokens=error.tokens, window=error.window)
         tokens = error.tokens or refused.measure.tokens

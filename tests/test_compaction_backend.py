@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.utils import timezone
 
 from chatcore import context, files
 from chatcore.models import Message, Session
@@ -112,3 +113,39 @@ def test_a_summary_of_messages_still_sent_is_stale_when_one_of_these_changes(tal
     assert context.uncover(talked, [9]) is None
     assert context.uncover(talked, [8]) == 2
     assert load(talked).summary is None
+
+
+def test_files_and_images_are_measured_where_they_are_sent(talked: Session) -> None:
+    AiModel.objects.update(supports_images=True)
+    for seq in (1, 2, 4, 5, 8, 9):
+        texts = [files.store(talked, name=f"{seq}.txt", data=b"words " * 200), files.store(talked, name=f"{seq}.png", data=png(4, 3))]
+        files.bind(talked.messages.get(seq=seq), [each.pk for each in texts])
+    each = subject(talked).attached_tokens // 6
+    assert subject(talked).attached_images == 6
+    talked.messages.filter(seq=2).update(pinned=True)
+    edits = (Edit(seq=1, kind="excerpted", replacement="short"), Edit(seq=8, kind="excerpted", replacement="short"))
+    install(talked, kept_verbatim=(1, 5), edits=edits)
+    now = subject(talked)
+    assert (now.attached_tokens, now.attached_images) == (each * 3, 3)  # of the messages 2, 5 and 9
+    assert sum(entry.images for entry in load(talked).entries) == 3
+    AiModel.objects.update(supports_images=False)
+    assert subject(talked).attached_images == 0
+
+
+def test_tools_that_the_client_runs_are_measured_while_their_turn_is_open(talked: Session) -> None:
+    AiModel.objects.update(supports_tools=True)
+    before = subject(talked).tool_chars
+    theirs = {"name": "look_up", "description": "Looks it up. " * 100, "parameters": {"type": "object", "properties": {}}}
+    turn = talked.turns.create(status="waiting", tools=[theirs], lease_until=timezone.now())
+    assert subject(talked).tool_chars > before + 1_200
+    assert len(load(talked).tools) == subject(talked).tool_chars
+    turn.status = "completed"
+    turn.save()
+    assert subject(talked).tool_chars == len(load(talked).tools) == before
+
+
+def test_a_summary_in_the_system_text_is_a_summary_where_system_texts_do_not_count(talked: Session) -> None:
+    backends.get().install(talked.pk, load(talked), Outcome(status="applied", summary="They met. " * 100, boundary_seq=7), run="r")
+    read = backends.get().read(backends.get().rebuild(talked), None).transcript
+    assert read.system.strip() == "Be brief."
+    assert "They met." in (read.summary or "")

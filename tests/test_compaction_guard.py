@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from chatcore import turns
 from chatcore.models import Message, Session
 from compaction import engine
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
@@ -151,6 +152,23 @@ def test_an_overflow_makes_room_and_is_sent_once_more(session: Session, scripted
     assert triggers()[0] == "on_overflow"
     assert len(chat_calls(scripted)) == 2
     assert SUMMARY in sent(scripted)[0]["content"]
+
+
+def test_what_an_overflow_teaches_reckons_with_the_tools_that_the_client_runs(session: Session, scripted: ScriptedModel) -> None:
+    fill(session, messages=8)
+    theirs = [{"name": "look_up", "description": "Looks it up. " * 1_000, "parameters": {}}]
+    scripted.script(overflow(tokens=9000, window=8192))
+    turn = turns.wait(turns.start(session, content="And the flight?", tools=theirs).pk, timeout=30)
+    assert turn.status == "completed"
+    assert SessionState.objects.get().learned_scale < 1.3  # without them it would be 2
+
+
+def test_a_run_reckons_with_the_tools_that_the_client_runs(session: Session, scripted: ScriptedModel) -> None:
+    fill(session, messages=12)
+    theirs = [{"name": "look_up", "description": "Looks it up. " * 1_000, "parameters": {}}]
+    turn = turns.wait(turns.start(session, content="And the flight?", tools=theirs).pk, timeout=30)
+    assert (turn.status, turn.notices) == ("completed", [])
+    assert list(CompactionRun.objects.values_list("trigger", "status")) == [("before_request", "applied")]
 
 
 def test_an_overflow_teaches_the_true_window(session: Session, scripted: ScriptedModel) -> None:

@@ -1,6 +1,5 @@
 """After a response: when a run is asked for, when not, and what it costs to find out."""
 
-import time
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from chatcore.models import Message, Session
 from chatcore.signals import response_completed
-from compaction import engine, receivers, situation
+from compaction import engine, receivers
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.usage import usage
 from models_registry.models import AiModel
@@ -134,7 +133,7 @@ def test_it_listens_once_however_often_it_is_connected() -> None:
     assert len(response_completed.receivers) == before
 
 
-def test_the_check_reads_no_message_and_takes_less_than_five_milliseconds(session: Session, scripted: ScriptedModel) -> None:
+def test_the_check_reads_no_message_and_asks_few_questions(session: Session, scripted: ScriptedModel) -> None:
     fill(session, messages=1000, tokens=20)
     session.messages.create(
         seq=1001, role="assistant", content="Hi", model="scripted/test-model", context_version=0, token_count_input=20_000
@@ -145,14 +144,6 @@ def test_the_check_reads_no_message_and_takes_less_than_five_milliseconds(sessio
     assert not [query for query in queries if '"chatcore_message"."content"' in query["sql"]]
     assert not [query for query in queries if "COUNT(" in query["sql"]]  # would grow with a history that is never compacted
     assert len(queries) <= 6
-    times = []
-    for _ in range(50):
-        start = time.perf_counter()
-        now = situation.of(session.pk)
-        assert now is not None
-        situation.quick_measure(now)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.005  # the fastest: what it takes when nobody else has the processor
 
 
 def test_a_stopped_session_asks_for_nothing_and_says_so(session: Session, scripted: ScriptedModel) -> None:

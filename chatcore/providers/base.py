@@ -76,11 +76,15 @@ class ChatMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Everything one call of a language model sends. `preface` is a second system text, of its own, after the first."""
+    """Everything one call of a language model sends. `preface` is a second system text, of its own, after the first.
+
+    `standing`: the part of `system` that stands for messages which are not sent; nothing is sent of it besides.
+    """
 
     model: str
     system: str = ""
     preface: str = ""
+    standing: str = ""
     messages: Sequence[ChatMessage] = ()
     tools: Sequence[Tool] = ()
     max_tokens: int | None = None

@@ -43,9 +43,9 @@ class Transcript:
 
     `boundary_seq` names the oldest message that is not there only because it is kept for ever (pinned, or first); None: nothing is older.
     `summarized_up_to` is the newest message the summary tells of, where that is another than the last before the boundary. `marker` is the
-    text that tells of messages left out. `system` and `tools` are the texts that every request sends besides, which a policy may or may not count;
-    `overhead_tokens` is what it costs besides that is counted already. `version` names the state it was read at. `family` is the model's,
-    which some estimates depend on.
+    text that tells of messages left out. `system` and `tools` are the texts that every request sends besides, which a policy may or may not
+    count; `overhead_tokens` is what it costs besides that is counted already. `version` names the state it was read at. `family` is the
+    model's, which some estimates depend on.
     """
 
     entries: tuple[Entry, ...] = ()

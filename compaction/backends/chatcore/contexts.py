@@ -1,13 +1,13 @@
 """The context of a session of chatcore: loaded as a transcript, installed, reworded, gone back to, verified."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from chatcore import context, invariants, live, summary_block, tools
-from chatcore.models import ContextRevision, Session
-from chatcore.providers.base import Request
+from chatcore import client_tools, context, invariants, live, summary_block, tools
+from chatcore.models import ContextRevision, Session, Turn
+from chatcore.providers.base import Request, Tool
 from compaction.backends.base import Stale, Subject
 from compaction.backends.chatcore.translation import entry_of, stored_tokens, told_of
 from compaction.core.outcome import Outcome
@@ -20,7 +20,7 @@ class Contexts:
     def load(self, subject: Subject, *, fit: Callable[[Request], Request] | None = None) -> Transcript:
         """What `context.build_request` would send of what is stored; what it says in place of what is missing is no message."""
         session = Session.objects.select_related("model__provider").get(pk=subject.session_id)
-        offered, now = tools.offered_to(session), live.in_force(session)
+        offered, now = _offered(session), live.in_force(session)
         shown = live.whole(live.read(session, now), now.boundary_seq)
         if fit is not None and now.files:
             built = Request(model=subject.model, system=session.system_prompt, messages=[e.message for e in shown], tools=offered)
@@ -82,3 +82,10 @@ class Contexts:
     def verify(self, session_id: UUID) -> list[str]:
         """As `chatcore verify` does."""
         return list(invariants.violations(Session.objects.get(pk=session_id)))
+
+
+def _offered(session: Session) -> Sequence[Tool]:
+    """What the model is told of in the open turn, the client's tools too; without one, before the next request."""
+    turn = session.turns.filter(status__in=Turn.OPEN).first()
+    able = session.model is not None and session.model.supports_tools
+    return client_tools.offered(session, turn) if turn and able else tools.offered_to(session)

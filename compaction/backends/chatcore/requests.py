@@ -21,13 +21,18 @@ class Requests:
         return context.build_request(session, tools=tools.offered_to(session) if request is None else request.tools)
 
     def read(self, request: Request, usage: LastUsage | None, *, family: str = "") -> Draft:
-        """A summary in the system text counts with that; one that stands apart is the transcript's, in whatever role it is sent."""
+        """What stands for older messages is the transcript's summary, in whatever role it is sent."""
         spoken = [(place, message) for place, message in enumerate(request.messages, start=1) if not message.aside]
-        apart = [text for text in (request.preface, *(message.content for message in request.messages if message.aside)) if text]
+        system = request.system.replace(request.standing, "", 1) if request.standing else request.system
+        apart = [
+            text
+            for text in (request.standing, request.preface, *(message.content for message in request.messages if message.aside))
+            if text
+        ]
         transcript = Transcript(
             entries=tuple(entry_of(message, place) for place, message in spoken),
             summary="\n\n".join(apart) or None,
-            system=request.system,
+            system=system,
             tools=told_of(request.tools),
             family=family,
         )

@@ -1,14 +1,17 @@
 """How a session of chatcore stands: its subject, in as few queries as it takes, and what is measured without reading a message."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet, Sum
+from django.db import connection
+from django.db.models import Exists, JSONField, OuterRef, QuerySet, Sum
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Length
 
-from chatcore import live, summary_block, tools
-from chatcore.models import ContextEdit, ContextRevision, Message, Session, Turn
+from chatcore import client_tools, live, summary_block, tools
+from chatcore.files.shown import IMAGES
+from chatcore.models import Attachment, ContextEdit, ContextRevision, Message, Session, Turn
 from chatcore.providers.base import Request
 from compaction.backends.base import Subject, without_session
 from compaction.backends.chatcore.translation import stored_tokens, told_of
@@ -19,9 +22,10 @@ _BACK = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
 _MODEL = ("name", "provider__name", "context_window_size")
 _SUBJECT = (
     *("policy", "auto_compact", "compact_threshold", "params", "tools", "message_count", "last_seq"),
-    *("system_chars", "attached_tokens", "attached_images", "outputs_kept", "turn_model"),
+    *("system_chars", "attached_tokens", "attached_images", "outputs_kept", "turn_model", "turn_tools"),
     *("context_version", "compacted_summary", "compact_boundary_seq"),
-    *("model__policy", "model__supports_tools", "model__summary_model", "model__output_reserve", "model__provider__family"),
+    *("model__policy", "model__supports_tools", "model__supports_images", "model__summary_model"),
+    *("model__output_reserve", "model__provider__family"),
     *(f"model__{name}" for name in _MODEL),
     *(f"model__summary_model__{name}" for name in _MODEL),
 )
@@ -29,9 +33,17 @@ _SUBJECT = (
 _ATTACHED = (
     "SELECT SUM({what}) FROM chatcore_attachment file JOIN chatcore_message message ON message.id = file.message_id "
     "WHERE file.session_id = chatcore_session.id AND file.kind = 'file' AND file.media_type {which} 'image/%%' "
-    "AND message.branch IS NULL AND message.seq >= COALESCE(chatcore_session.compact_boundary_seq, 0)"
+    "AND message.branch IS NULL AND (message.pinned OR message.seq >= COALESCE(chatcore_session.compact_boundary_seq, 0)) "
+    "AND NOT EXISTS (SELECT 1 FROM chatcore_contextedit edit WHERE edit.message_id = message.id AND edit.until_version IS NULL)"
+)
+_COUNTED = (
+    "(SELECT COUNT(*) FROM chatcore_message WHERE session_id = %s AND branch IS NULL AND role <> 'system' "
+    "AND status NOT IN ('streaming', 'failed') AND {which})"
 )
 _TURN_MODEL = "SELECT turn.model_id FROM chatcore_turn turn WHERE turn.session_id = chatcore_session.id AND turn.status = 'running'"
+_TURN_TOOLS = (
+    "SELECT turn.tools FROM chatcore_turn turn WHERE turn.session_id = chatcore_session.id AND turn.status IN ('running', 'waiting')"
+)
 _OUTPUTS_KEPT = "SELECT 1 FROM chatcore_attachment file WHERE file.session_id = chatcore_session.id AND file.kind = 'output' LIMIT 1"
 
 
@@ -44,8 +56,10 @@ class Subjects:
         if row is None:
             return None
         row |= _of_turn(row["turn_model"])
-        offered = tools.definitions(row["tools"], outputs_kept=bool(row["outputs_kept"])) if row["model__supports_tools"] else ()
+        built_in = tools.definitions(row["tools"], outputs_kept=bool(row["outputs_kept"]))
+        offered = client_tools.beside(built_in, row["turn_tools"] or ()) if row["model__supports_tools"] else ()
         newest = _newest_revision(session_id, row["context_version"])
+        kept_tokens, kept_images = _kept_files(session_id, newest.get("kept_seqs"))
         own = _model_of(row, "model__")
         summarizer = _model_of(row, "model__summary_model__") if row["model__summary_model"] else own
         return Subject(
@@ -69,8 +83,8 @@ class Subjects:
             beside_chars=summary_block.beside(row["compacted_summary"], newest.get("background", ""), newest.get("placement", {})),
             system_chars=row["system_chars"],
             tool_chars=len(told_of(offered)),
-            attached_tokens=row["attached_tokens"] or 0,
-            attached_images=row["attached_images"] or 0,
+            attached_tokens=(row["attached_tokens"] or 0) + kept_tokens,
+            attached_images=min((row["attached_images"] or 0) + kept_images, IMAGES) if row["model__supports_images"] else 0,
             message_count=row["message_count"],
             last_seq=row["last_seq"],
         )
@@ -99,8 +113,15 @@ class Subjects:
         return max(0, stored - (cut["tokens"] or 0) + stored_tokens(cut["chars"] or 0))
 
     def live_count(self, subject: Subject) -> int:
-        """Counted in the index alone; all of them are counted already."""
-        return self._sent(subject).count() if subject.boundary_seq else subject.message_count
+        """One statement: what follows the boundary, what is pinned before it, what is kept besides; all of them are counted already."""
+        if not subject.boundary_seq:
+            return subject.message_count
+        places = ", ".join(["%s"] * len(subject.kept_seqs)) or "NULL"
+        parts = ("seq >= %s", "seq < %s AND pinned", f"seq < %s AND NOT pinned AND seq IN ({places})")
+        own = [Session._meta.pk.get_db_prep_value(subject.session_id, connection), subject.boundary_seq]
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT " + " + ".join(_COUNTED.format(which=part) for part in parts), [*own, *own, *own, *subject.kept_seqs])
+            return int(cursor.fetchone()[0])
 
     def newest_prompt(self, subject: Subject) -> int:
         """The newest user message's stored estimate."""
@@ -141,6 +162,18 @@ def _newest_revision(session_id: UUID, version: int) -> dict[str, Any]:
     return dict(found.values("source", "kept_seqs", "background", "placement").first() or {})
 
 
+def _kept_files(session_id: UUID, seqs: Sequence[int] | None) -> tuple[int, int]:
+    """Tokens and images attached to messages that are kept before the boundary and not pinned; no query where none is kept."""
+    if not seqs:
+        return 0, 0
+    edited = ContextEdit.objects.filter(message=OuterRef("message"), until_version=None)
+    attached = Attachment.objects.filter(~Exists(edited), session=session_id, kind=Attachment.Kind.FILE).order_by()
+    whole = attached.filter(message__seq__in=seqs, message__pinned=False, message__branch=None)
+    found = list(whole.values_list("media_type", "token_estimate"))
+    texts = [tokens for media_type, tokens in found if not media_type.startswith("image/")]
+    return sum(texts), len(found) - len(texts)
+
+
 def _model_of(row: dict[str, Any], prefix: str) -> tuple[str, int | None]:
     """A model's name as messages carry it, and its window."""
     provider, name = row[f"{prefix}provider__name"], row[f"{prefix}name"]
@@ -162,4 +195,5 @@ def _measured() -> dict[str, Any]:
         "attached_images": RawSQL(_ATTACHED.format(what="1", which="LIKE"), ()),  # noqa: S611
         "outputs_kept": RawSQL(_OUTPUTS_KEPT, ()),  # noqa: S611
         "turn_model": RawSQL(_TURN_MODEL, ()),  # noqa: S611
+        "turn_tools": RawSQL(_TURN_TOOLS, (), output_field=JSONField()),  # noqa: S611
     }
