@@ -1,18 +1,23 @@
 """Signing in, by password or by a one-time link, and the page of settings."""
 
+from django.conf import settings as project
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required, user_passes_test
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import check_for_language, get_language_info
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
+from django_htmx.http import HttpResponseClientRefresh
 from knox.models import AuthToken
 
-from chatcore import sign_in
+from chatcore import provider_views, sign_in
 from chatcore.chat_list import chat_list
 from chatcore.views import in_local_time
 from models_registry.models import AiModel
+
+LANGUAGE_SECONDS = 365 * 24 * 3600
 
 
 @never_cache
@@ -30,14 +35,30 @@ def once(request: HttpRequest, token: str) -> HttpResponse:
 @require_GET
 @in_local_time
 def settings(request: HttpRequest) -> HttpResponse:
-    """Tokens, the default model, the look."""
+    """Tokens, the default model, the look, the language; providers for those who may change them."""
     context = {
         "tokens": AuthToken.objects.filter(user=request.user).order_by("-created"),
         "models": AiModel.objects.usable().order_by("provider__name", "name"),
         "default": AiModel.objects.default(),
         "chats": chat_list(request.user),
+        "languages": [get_language_info(code) for code, _name in project.LANGUAGES],
+        "chosen_language": request.COOKIES.get(project.LANGUAGE_COOKIE_NAME, ""),
     }
+    if request.user.has_perm(provider_views.PERMISSION):
+        context["providers"] = provider_views.listed()
     return render(request, "chatcore/settings.html", context)
+
+
+@require_POST
+def set_language(request: HttpRequest) -> HttpResponse:
+    """The language of the pages in this browser; an empty one follows what the browser asks for."""
+    response = HttpResponseClientRefresh()
+    code = request.POST.get("language", "")
+    if code in dict(project.LANGUAGES) and check_for_language(code):
+        response.set_cookie(project.LANGUAGE_COOKIE_NAME, code, max_age=LANGUAGE_SECONDS, samesite="Lax", httponly=True)
+    else:
+        response.delete_cookie(project.LANGUAGE_COOKIE_NAME)
+    return response
 
 
 @login_required

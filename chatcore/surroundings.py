@@ -27,4 +27,4 @@ def stretch(session: Session, after: int, before: int, size: int = timeline.PAGE
 
 
 def _shown(session: Session) -> MessageQuerySet:
-    return session.messages.current().exclude(role=Message.Role.SYSTEM)  # type: ignore[no-any-return]
+    return session.messages.current().exclude(role=Message.Role.SYSTEM)

@@ -10,9 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
+from django_htmx.http import HttpResponseClientRefresh
 
 from chatcore import timeline
 from chatcore.chat_list import chat_list
+from chatcore.local_model.state import state as local_model_state
 from chatcore.models import Message, Session, Turn
 from chatcore.surroundings import around
 from chatcore.truncation import clean_text
@@ -52,8 +54,17 @@ def home(request: HttpRequest) -> HttpResponse:
 def new_chat(request: HttpRequest) -> HttpResponse:
     """An empty chat; it is stored when its first message is sent."""
     models = AiModel.objects.usable().order_by("provider__name", "name")
-    context = {"chats": chat_list(request.user), "models": models, "chosen": AiModel.objects.default()}
+    context = {"chats": chat_list(request.user), "models": models, "chosen": AiModel.objects.default(), "local": local_model_state()}
     return render(request, "chatcore/chat.html", context)
+
+
+@login_required
+@require_GET
+def onboarding(request: HttpRequest) -> HttpResponse:
+    """What to do while there is no language model, and how far the embedded one is; the page is drawn anew when there is one."""
+    if AiModel.objects.usable().exists():
+        return HttpResponseClientRefresh()
+    return render(request, "chatcore/_onboarding.html", {"local": local_model_state()})
 
 
 @login_required

@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
-from chatcore import account_views, chat_settings_views, conversation_views, search_views, views
+from chatcore import account_views, chat_settings_views, conversation_views, provider_views, search_views, views
 
 urlpatterns = [
     path("", views.home, name="home"),
@@ -24,6 +24,10 @@ urlpatterns = [
     path("settings/", account_views.settings, name="settings"),
     path("settings/tokens/", account_views.create_token, name="create_token"),
     path("settings/tokens/<str:digest>/delete/", account_views.delete_token, name="delete_token"),
+    path("settings/language/", account_views.set_language, name="set_language"),
+    path("settings/providers/<int:pk>/key/", provider_views.set_key, name="set_key"),
+    path("settings/providers/<int:pk>/test/", provider_views.try_provider, name="try_provider"),
+    path("new/model/", views.onboarding, name="onboarding"),
     path("settings/default-model/", account_views.set_default_model, name="set_default_model"),
     path("login/", LoginView.as_view(template_name="chatcore/login.html", redirect_authenticated_user=True), name="login"),
     path("login/once/<str:token>/", account_views.once, name="login_once"),

@@ -1,5 +1,6 @@
 """The pages as the server renders them: who may see what, and that nothing in them can run."""
 
+import os
 import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -15,9 +16,11 @@ from django.utils.formats import date_format
 from knox.models import AuthToken
 
 from chatcore import sign_in
+from chatcore.local_model.weights import KNOWN
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.timeline import PAGE_SIZE
 from models_registry.models import AiModel
+from tests.scripted import Reply, ScriptedModel
 
 TEMPLATES = Path(__file__).parent.parent / "templates/chatcore"
 
@@ -275,6 +278,60 @@ def test_only_staff_chooses_the_default_model(signed_in: Client, user: User, mod
     signed_in.post("/settings/default-model/", {"model": "scripted/second"})
     assert AiModel.objects.default() == second
     assert signed_in.post("/settings/default-model/", {"model": "no number"}).status_code == 404
+
+
+@pytest.fixture
+def operator(signed_in: Client, user: User) -> Client:
+    User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
+    return signed_in
+
+
+def test_only_who_may_change_providers_sees_them_and_stores_a_key(signed_in: Client, user: User, model: AiModel) -> None:
+    assert "Where the language models are" not in text(signed_in, "/settings/")
+    for act in ("key", "test"):
+        assert signed_in.post(f"/settings/providers/{model.provider_id}/{act}/", {"key": "sk-x"}).status_code == 403
+    User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
+    assert "Where the language models are" in text(signed_in, "/settings/")
+    row = signed_in.post(f"/settings/providers/{model.provider_id}/key/", {"key": " sk-secret "}).content.decode()
+    assert "Stored, encrypted." in row
+    model.provider.refresh_from_db()
+    assert model.provider.reveal_api_key() == "sk-secret"
+    assert "sk-secret" not in row + text(signed_in, "/settings/")
+
+
+def test_a_provider_is_tried_with_one_tiny_call(operator: Client, model: AiModel, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="OK"), Reply(status=401, body=b'{"error": {"message": "no such key", "code": "invalid_api_key"}}'))
+    address = f"/settings/providers/{model.provider_id}/test/"
+    assert "test-model answered in" in operator.post(address).content.decode()
+    assert "field-error" in operator.post(address).content.decode()
+    assert len(scripted.requests) == 2
+    AiModel.objects.update(is_active=False)
+    assert "no active language model" in operator.post(address).content.decode()
+
+
+def test_without_a_model_a_new_chat_says_what_to_do(signed_in: Client, user: User, model: AiModel) -> None:
+    assert "onboarding-title" not in text(signed_in, "/new/")
+    assert "HX-Refresh" in signed_in.get("/new/model/").headers
+    AiModel.objects.update(is_active=False)
+    page = text(signed_in, "/new/")
+    assert "No language model yet" in page
+    assert "Ask your administrator" in page
+    User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
+    assert "/settings/#providers" in text(signed_in, "/new/model/")
+
+
+def test_the_embedded_model_shows_how_far_it_is(signed_in: Client, settings: Any, tmp_path: Path) -> None:
+    AiModel.objects.update(is_active=False)
+    settings.LOCAL_MODEL = settings.LOCAL_MODEL | {"SIZE": "0.5b", "PATH": "", "FOLDERS": [tmp_path]}
+    weights = KNOWN["0.5b"]
+    partial = tmp_path / f"{weights.file}.partial"
+    partial.touch()
+    os.truncate(partial, weights.size // 4)
+    assert "<span>24 %</span>" in text(signed_in, "/new/model/") or "<span>25 %</span>" in text(signed_in, "/new/model/")
+    os.utime(partial, (1, 1))  # it stopped long ago
+    assert "No language model yet" in text(signed_in, "/new/model/")
+    partial.rename(tmp_path / weights.file)
+    assert "is starting" in text(signed_in, "/new/model/")
 
 
 class Scripts(HTMLParser):

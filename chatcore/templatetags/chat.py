@@ -30,8 +30,10 @@ def tokens(count: object) -> str:
 
 @register.filter
 def price(amount: Decimal | None) -> str:
-    """Dollars as they are written on a list: 3, 0.15; a question mark when unknown."""
-    return "?" if amount is None else f"{amount.normalize():f}"
+    """Dollars as they are written on a list: 3, 0.15, 0.075; a question mark when unknown."""
+    if amount is None:
+        return "?"
+    return f"{amount:.0f}" if amount == int(amount) else max(f"{amount:.2f}", f"{amount.normalize():f}", key=len)
 
 
 @register.filter
