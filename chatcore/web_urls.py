@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 
-from chatcore import account_views, chat_settings_views, conversation_views, provider_views, search_views, views
+from chatcore import account_views, chat_settings_views, context_views, conversation_views, provider_views, search_views, views
 
 urlpatterns = [
     path("", views.home, name="home"),
@@ -13,6 +13,7 @@ urlpatterns = [
     path("c/<uuid:pk>/before/<int:before>/", views.earlier, name="earlier"),
     path("c/<uuid:pk>/messages/", views.shown_again, name="messages"),
     path("c/<uuid:pk>/messages/<int:message_pk>/", views.message, name="message"),
+    path("c/<uuid:pk>/shortened/", context_views.shortened, name="shortened"),
     path("c/<uuid:pk>/turns/<uuid:turn_pk>/error/", views.turn_error, name="turn_error"),
     path("new/settings/", chat_settings_views.chat_settings, name="new_chat_settings"),
     path("c/<uuid:pk>/settings/", chat_settings_views.chat_settings, name="chat_settings"),

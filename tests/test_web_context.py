@@ -6,12 +6,13 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from chatcore import context, events
 from chatcore.models import Message, Session
 from compaction import engine
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
 from tests.scripted import Reply, ScriptedModel
-from tests.test_web_chat import SUMMARY, browser, fill, in_background, page
+from tests.test_web_chat import SUMMARY, Held, browser, fill, in_background, page
 
 __all__ = ["browser", "page"]  # fixtures
 
@@ -178,3 +179,42 @@ def test_an_unknown_command_is_sent_as_text_after_a_word(page: Page, session: Se
     field.press("Enter")
     expect(page.locator(".user .words")).to_have_text("/dance now")
     expect(page.locator(".answer .prose")).to_have_text("No such thing.")
+
+
+def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session: Session) -> None:
+    fill(session, "Read the file", "It is long: " + "<i>line</i> " * 300, "And now?", "Done.")
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".meter-used")).to_contain_text("/ 8.19k")
+    expect(page.locator(".shortened")).to_have_count(0)
+    edit = context.Edit(message_seq=2, kind="pruned", replacement="<i>line</i> … [cut]")
+    context.install(session.pk, base_version=0, summary=None, boundary_seq=None, edits=[edit], source="compaction")
+    events.append(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
+    form = page.locator("[data-seq='2'] .shortened")
+    expect(form).to_contain_text(re.compile(r"The model sees a shortened form\s+3,612 → 19 characters"))
+    expect(form.locator("pre")).to_be_hidden()
+    form.locator("summary").click()
+    expect(form.locator("pre")).to_have_text("<i>line</i> … [cut]")
+    expect(page.locator("[data-seq='2'] .prose")).to_contain_text("line line line")
+
+
+def test_a_message_is_where_optimizing_ends_and_the_page_says_while_it_runs(page: Page, session: Session, scripted: ScriptedModel) -> None:
+    fill_long(session)
+    page.goto(f"/c/{session.pk}/")
+    message = page.locator("[data-seq='4']")
+    message.hover()
+    message.get_by_role("button", name="More actions").click()
+    with page.expect_response("**/compact"):
+        page.get_by_role("button", name="Optimize up to here").click()
+    run = CompactionRun.objects.get()
+    said = Held("## Goal\n\nSix questions, each of them about everything, ", "and a short answer to each.")
+    scripted.script(Reply(chunks=said))
+    work = in_background(engine.execute_run, run.pk)
+    expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
+    expect(page.get_by_label("Your message")).to_be_editable()
+    said.go_on.set()
+    expect(page.locator(".card + .message")).to_have_attribute("data-seq", "5")
+    work.join()
+    expect(page.get_by_text("Optimizing conversation context…")).to_be_hidden()
+    expect(page.locator("[data-compacted]")).to_have_count(4)

@@ -1,6 +1,6 @@
 // The cards at the boundaries: where each stands among the messages, and which of them tells of what the model sees now.
 
-import { api } from "./api.js";
+import { api, piece } from "./api.js";
 import { Card } from "./card.js";
 import { snackbar } from "./snackbar.js";
 import { say } from "./words.js";
@@ -10,6 +10,7 @@ const SHOWN_RUNS = 20;
 export class Cards {
   #runs = [];
   #session = null;
+  #forms = []; // of messages that are sent in another form than they were written
 
   constructor(session, timeline) {
     this.session = session;
@@ -29,12 +30,14 @@ export class Cards {
 
   // Ask what the model sees now.
   async refresh() {
-    const [session, page] = await Promise.all([
+    const [session, page, forms] = await Promise.all([
       api("GET", `sessions/${this.session}`),
       api("GET", `sessions/${this.session}/compactions?limit=${SHOWN_RUNS}`),
+      piece(`/c/${this.session}/shortened/`),
     ]);
     this.#session = session;
     this.#runs = page.results;
+    this.#takeForms(forms);
     this.place();
     return { session, summarizing: this.#runs.some((run) => run.status === "running") };
   }
@@ -53,6 +56,24 @@ export class Cards {
       if (this.#put(card, seq)) there.delete(run.id);
     }
     for (const card of there.values()) card.remove();
+    for (const form of this.#forms) this.#putForm(form);
+  }
+
+  // What is being looked at stays open.
+  #takeForms(forms) {
+    const open = new Set(this.#forms.filter((form) => form.open).map((form) => form.dataset.of));
+    for (const form of this.#forms) form.remove();
+    this.#forms = forms;
+    for (const form of forms) form.open = open.has(form.dataset.of);
+  }
+
+  // Beside the original: the model's form of a message before its foot, that of a tool's result after its call.
+  #putForm(form) {
+    const { list } = this.timeline;
+    const call = list.querySelector(`[data-result="${form.dataset.of}"]`)?.closest(".call");
+    const foot = list.querySelector(`[data-message="${form.dataset.of}"] > .foot`);
+    if (call) call.after(form);
+    else foot?.before(form);
   }
 
   // The newest run at each boundary; and one that moved none, after the last message it changed.
