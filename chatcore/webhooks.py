@@ -5,14 +5,16 @@ import base64
 import hashlib
 import hmac
 import json
+import logging
 import secrets
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from chatcore import outbound
@@ -20,6 +22,8 @@ from chatcore.models import Webhook, WebhookDelivery
 from chatcore.threads import in_thread
 from chatcore.tools.base import ToolError
 from models_registry import keys
+
+logger = logging.getLogger(__name__)
 
 EVENTS = ("turn.completed", "turn.failed", "turn.cancelled", "compaction.applied", "compaction.failed")
 SECRET_BYTES = 32
@@ -43,7 +47,7 @@ def note(session_id: UUID, events: Iterable[tuple[int, str, dict[str, Any]]]) ->
     told = [event for event in events if event[1] in EVENTS]
     if not told:
         return
-    hooks = list(Webhook.objects.filter(is_active=True, owner__chat_sessions=session_id))
+    hooks = list(Webhook.objects.filter(is_active=True, owner__is_active=True, owner__chat_sessions=session_id))
     WebhookDelivery.objects.bulk_create(
         WebhookDelivery(webhook=hook, event=name, payload=_payload(session_id, seq, name, data))
         for hook in hooks
@@ -67,9 +71,8 @@ async def deliver_due() -> int:
 
 
 def prune() -> int:
-    """Forget deliveries that ended long ago; returns how many."""
-    ended = ~Q(status=WebhookDelivery.Status.PENDING)
-    return WebhookDelivery.objects.filter(ended, created_at__lt=timezone.now() - KEEP).delete()[0]
+    """Forget old deliveries, also those that wait for an address which was switched off; returns how many."""
+    return WebhookDelivery.objects.filter(created_at__lt=timezone.now() - KEEP).delete()[0]
 
 
 def retry(deliveries: Any) -> int:
@@ -84,15 +87,23 @@ def _payload(session_id: UUID, seq: int, name: str, data: dict[str, Any]) -> dic
 
 
 def _claimed() -> list[WebhookDelivery]:
+    """Some of what is due, now ours. Owners take turns, so that one whose addresses answer slowly does not keep the others waiting."""
     now = timezone.now()
-    due = WebhookDelivery.objects.filter(status=WebhookDelivery.Status.PENDING, next_attempt_at__lte=now, webhook__is_active=True)
-    mine = []
-    for delivery in due.select_related("webhook").order_by("next_attempt_at")[:AT_ONCE]:
-        row = WebhookDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts, status=WebhookDelivery.Status.PENDING)
-        delivery.attempts += 1
-        if row.update(attempts=delivery.attempts, next_attempt_at=now + CLAIM):
-            mine.append(delivery)
-    return mine
+    due = WebhookDelivery.objects.filter(status=WebhookDelivery.Status.PENDING, next_attempt_at__lte=now)
+    due = due.filter(webhook__is_active=True, webhook__owner__is_active=True)
+    place = Window(RowNumber(), partition_by=F("webhook__owner"), order_by=F("next_attempt_at").asc())
+    first = due.annotate(place=place).select_related("webhook").order_by("place", "next_attempt_at")[:AT_ONCE]
+    return [delivery for delivery in first if _claim(delivery, now)]
+
+
+def _claim(delivery: WebhookDelivery, now: datetime) -> bool:
+    """Whether it is to be sent by us. One whose senders died each time, the last time too, has failed."""
+    row = WebhookDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts, status=WebhookDelivery.Status.PENDING)
+    if delivery.attempts > len(WAITS):
+        row.update(status=WebhookDelivery.Status.FAILED, error="Nothing came of the last attempt.")
+        return False
+    delivery.attempts += 1
+    return bool(row.update(attempts=delivery.attempts, next_attempt_at=now + CLAIM))
 
 
 async def _deliver(delivery: WebhookDelivery) -> None:
@@ -107,6 +118,9 @@ async def _deliver(delivery: WebhookDelivery) -> None:
         error = str(unreadable)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, UnicodeError) as failed:
         error = f"It could not be reached: {type(failed).__name__}."
+    except Exception as unforeseen:
+        logger.exception("delivery %s could not be sent", delivery.pk)
+        error = f"It could not be sent: {type(unforeseen).__name__}."
     await in_thread(_record, delivery, status, error)
 
 

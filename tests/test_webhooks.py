@@ -21,6 +21,7 @@ from rest_framework.test import APIClient
 
 from chatcore import events, webhooks
 from chatcore.models import Session, Webhook, WebhookDelivery
+from models_registry import keys
 from tests.scripted import Reply, ScriptedModel
 
 HOOKS = "/api/v1/webhooks"
@@ -212,3 +213,52 @@ def test_an_operator_sees_deliveries_and_sends_them_again(api: APIClient, sessio
     client.post("/admin/chatcore/webhookdelivery/", {"action": "send_again", "_selected_action": [str(row.pk)]})
     row.refresh_from_db()
     assert (row.status, row.attempts) == ("pending", 0)
+
+
+def test_a_deactivated_owner_is_told_nothing(api: APIClient, session: Session, user: User) -> None:
+    api.post(HOOKS, {"url": "https://example.com/"})
+    events.append(session.pk, ("turn.completed", {"turn": "1"}))
+    User.objects.filter(pk=user.pk).update(is_active=False)
+    events.append(session.pk, ("turn.completed", {"turn": "2"}))
+    assert WebhookDelivery.objects.count() == 1
+    assert webhooks._claimed() == []
+
+
+def test_a_delivery_whose_senders_all_died_has_failed(api: APIClient, session: Session) -> None:
+    api.post(HOOKS, {"url": "https://example.com/"})
+    events.append(session.pk, ("turn.completed", {"turn": "1"}))
+    tries = 0
+    while webhooks._claimed():
+        tries += 1
+        WebhookDelivery.objects.update(next_attempt_at=timezone.now())
+    assert tries == len(webhooks.WAITS) + 1
+    assert WebhookDelivery.objects.get().status == "failed"
+
+
+def test_owners_take_turns(api: APIClient, session: Session, as_user: Callable[[User], APIClient]) -> None:
+    bob = User.objects.create_user("bob")
+    for client in (api, as_user(bob)):
+        client.post(HOOKS, {"url": "https://example.com/"})
+    events.append(session.pk, *[("turn.completed", {"turn": str(number)}) for number in range(2 * webhooks.AT_ONCE)])
+    events.append(Session.objects.create(owner=bob).pk, ("turn.completed", {"turn": "bob's"}))
+    claimed = [delivery.payload["data"]["turn"] for delivery in webhooks._claimed()]
+    assert len(claimed) == webhooks.AT_ONCE
+    assert "bob's" in claimed
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_delivery_that_breaks_does_not_break_the_others(api: APIClient, listener: Listener, session: Session) -> None:
+    broken = hooked(api, listener)
+    hooked(api, listener)
+    Webhook.objects.filter(pk=broken["id"]).update(secret=keys.encrypt("whsec_a"))
+    events.append(session.pk, ("turn.completed", {"turn": "1"}))
+    assert deliver() == 2
+    assert len(listener.got) == 1
+    assert WebhookDelivery.objects.get(webhook=broken["id"]).error == "It could not be sent: Error."
+
+
+def test_what_waits_for_an_address_that_was_switched_off_is_forgotten_in_time(api: APIClient, session: Session) -> None:
+    api.post(HOOKS, {"url": "https://example.com/"})
+    events.append(session.pk, ("turn.completed", {"turn": "1"}))
+    WebhookDelivery.objects.update(created_at=timezone.now() - webhooks.KEEP - timedelta(days=1))
+    assert webhooks.prune() == 1
