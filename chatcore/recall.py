@@ -12,6 +12,7 @@ from django.db.models.expressions import RawSQL
 
 from chatcore.models import Message
 from chatcore.search_index import RANKED_CHARS, TABLE
+from chatcore.truncation import clean_text
 
 MAX_HITS = 100
 MAX_TERMS = 8
@@ -41,7 +42,7 @@ def search(scope: Any, query: str, limit: int = 20, *, skip: int = 0, up_to_id: 
     messages newer than `up_to_id` are left out, so that pages do not shift. Superseded messages are not found. A query without a term
     finds nothing.
     """
-    terms = [term[:MAX_TERM_CHARS] for term in query.replace("\x00", " ").split()[:MAX_TERMS]]
+    terms = [term[:MAX_TERM_CHARS] for term in clean_text(query.replace("\x00", " ")).split()[:MAX_TERMS]]
     if not terms:
         return []
     rows = Message.objects.current().exclude(tool_name=SEARCHING_TOOL)

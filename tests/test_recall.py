@@ -66,6 +66,21 @@ def test_wildcards_and_quotes_are_words_like_any_other(chat: Session, query: str
     assert found(chat.pk, query) == [1]
 
 
+def test_half_a_character_is_no_word(chat: Session) -> None:
+    say(chat, "A plover.")
+    assert found(chat.pk, "\ud83d plover") == [1]
+    assert not ask(chat.pk, query="\ud83d").is_error
+
+
+def test_every_migration_leaves_the_index_in_place(db: None) -> None:
+    """On SQLite a migration that alters Message makes its table anew, and its triggers are gone: it ends with another SearchIndex()."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'chatcore_message' ORDER BY name")
+            assert [name for (name,) in cursor] == [f"{TABLE}_{event}" for event in ("delete", "insert", "update")]
+        assert TABLE in connection.introspection.get_constraints(cursor, "chatcore_message") or connection.vendor == "sqlite"
+
+
 @pytest.mark.parametrize("query", ["", "   ", "\n\t", "\x00"])
 def test_a_query_without_a_word_finds_nothing(chat: Session, query: str) -> None:
     say(chat, "Something.")
