@@ -22,16 +22,16 @@ def violations(session: Session) -> Iterator[str]:
 
 
 def _boundary(session: Session) -> Iterator[str]:
-    """It may be at a message that was superseded, if what follows is the newer version."""
+    """It may be at a message that was deleted, or superseded, if what follows is the newer version."""
     boundary = session.compact_boundary_seq
     if boundary is None:
         return
-    at = session.messages.filter(seq=boundary).first()
-    if at is None:
+    if boundary > session.last_seq:
         yield f"there is no message at the boundary {boundary}"
         return
+    at = session.messages.filter(seq=boundary).first()
     first = session.messages.current().filter(seq__gte=boundary).order_by("seq").first()
-    if at.branch is not None and first is not None and first.replaces_id is None:
+    if at is not None and at.branch is not None and first is not None and first.replaces_id is None:
         yield f"the boundary {boundary} is at a superseded message"
     elif first is not None and first.role == Message.Role.TOOL:
         yield f"the boundary {boundary} parts a tool result from its call"

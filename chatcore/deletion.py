@@ -28,6 +28,7 @@ def delete_message(message: Message) -> None:
         session.revisions.filter(stale=True).update(summary=None, background="", placement={})
         _forget_events(session, gone)
         _forget_title(session, message)
+        message.replacements.update(replaces=message.replaces_id)  # its versions stay one another's
         Message.objects.filter(pk__in=[each.pk for each in gone]).delete()
         session.message_count = session.messages.current().count()
         session.updated_at = timezone.now()
@@ -51,7 +52,11 @@ def _with_results(session: Session, message: Message) -> list[Message]:
 def _forget_events(session: Session, gone: Collection[Message]) -> None:
     """Those that carry its words: deltas, and what tools were called with."""
     pks = [each.pk for each in gone]
-    SessionEvent.objects.filter(session=session).filter(Q(message__in=pks) | Q(data__message__in=pks)).delete()
+    told = SessionEvent.objects.filter(session=session)
+    told.filter(Q(message__in=pks) | Q(data__message__in=pks)).delete()
+    asking = [str(each.turn_id) for each in gone if each.turn_id and each.tool_calls]
+    if asking:
+        told.filter(name="turn.waiting", data__turn__in=asking).delete()
 
 
 def _forget_title(session: Session, message: Message) -> None:

@@ -1,16 +1,18 @@
 """A fork: a new session that begins as another one was up to a message, with the newest summary that those messages support."""
 
+from collections.abc import Collection
+from typing import Any
 from uuid import uuid4
 
-from django.db import transaction
-from django.db.models import Max, QuerySet
+from django.db import connection, transaction
+from django.db.models import Max, OuterRef, QuerySet, Subquery, Value
 from django.utils import timezone
 
 from chatcore import context
 from chatcore.models import Attachment, ContextRevision, Message, Session
 from chatcore.versions import Superseded
 
-BATCH = 500  # rows an INSERT
+OWN = ("id", "turn_id", "replaces_id", "branch", "branch_after", "context_version")  # what a copy of a message has not
 SAME = ("model", "system_prompt", "policy", "auto_compact", "tools", "params", "compact_threshold")
 
 
@@ -25,10 +27,10 @@ def fork(message: Message) -> Session:
             raise Superseded("The message was superseded; bring its version back first.")
         copied = _up_to(source, message)
         made = Session.objects.create(owner_id=source.owner_id, title=source.title, **{name: getattr(source, name) for name in SAME})
-        ids = _copy_messages(copied, made)
-        _copy_files(source, ids)
-        last = copied.aggregate(last=Max("seq"))["last"] or 0
-        Session.objects.filter(pk=made.pk).update(message_count=len(ids), last_seq=last, updated_at=timezone.now())
+        _copy(copied, without=OWN, session_id=made.pk)
+        last = made.messages.aggregate(last=Max("seq"))["last"] or 0
+        _copy_files(source, made, last)
+        Session.objects.filter(pk=made.pk).update(message_count=made.messages.count(), last_seq=last, updated_at=timezone.now())
         _show_as_before(source, made, last)
         guard = context.guard()
         if guard:
@@ -46,34 +48,26 @@ def _up_to(source: Session, message: Message) -> QuerySet[Message]:
     return (with_results if inside else current.filter(seq__lte=message.seq)).order_by("seq")
 
 
-def _copy_messages(copied: QuerySet[Message], made: Session) -> dict[int, int]:
-    """The new message's id for each old one's."""
-    ids: dict[int, int] = {}
-    batch: list[tuple[int, Message]] = []
-
-    def write() -> None:
-        rows = Message.objects.bulk_create([row for _, row in batch])
-        ids.update((old, row.pk) for (old, _), row in zip(batch, rows, strict=True))
-        batch.clear()
-
-    for row in copied.iterator(chunk_size=BATCH):
-        old, row.pk = row.pk, None
-        row.session, row.turn, row.replaces_id, row.context_version = made, None, None, None
-        row._state.adding = True
-        batch.append((old, row))
-        if len(batch) >= BATCH:
-            write()
-    write()
-    return ids
+def _copy_files(source: Session, made: Session, last: int) -> None:
+    copies = made.messages.filter(seq=OuterRef("message__seq")).values("pk")
+    sent = Attachment.objects.filter(session=source, message__branch=None, message__seq__lte=last).order_by()
+    for pk, copy_id in sent.annotate(copy=Subquery(copies)).exclude(copy=None).values_list("pk", "copy"):
+        _copy(Attachment.objects.filter(pk=pk).order_by(), id=uuid4(), session_id=made.pk, message_id=copy_id)
 
 
-def _copy_files(source: Session, ids: dict[int, int]) -> None:
-    for attachment in Attachment.objects.filter(session=source, message__isnull=False).iterator(chunk_size=20):
-        if attachment.message_id in ids:
-            copy_id = ids[attachment.message_id]
-            session_id = Message.objects.values_list("session_id", flat=True).get(pk=copy_id)
-            attachment.pk, attachment.message_id, attachment.session_id = uuid4(), copy_id, session_id
-            attachment.save(force_insert=True)
+def _copy(rows: QuerySet[Any], *, without: Collection[str] = (), **changed: Any) -> None:
+    """Insert the rows once more, inside of the database: a long history never passes through here.
+
+    `changed` are the values of columns that differ, `without` names those that are left at their default.
+    """
+    fields = [field for field in rows.model._meta.concrete_fields if field.attname not in without]
+    values = {f"its_{field.attname}": Value(changed[field.attname], field) for field in fields if field.attname in changed}
+    names = [f"its_{field.attname}" if field.attname in changed else field.attname for field in fields]
+    select, params = rows.annotate(**values).values_list(*names).query.sql_with_params()
+    quote = connection.ops.quote_name
+    columns = ", ".join(quote(field.column) for field in fields)
+    with connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {quote(rows.model._meta.db_table)} ({columns}) {select}", params)
 
 
 def _show_as_before(source: Session, made: Session, last: int) -> None:
@@ -81,7 +75,8 @@ def _show_as_before(source: Session, made: Session, last: int) -> None:
     revision = _supported(source, last)
     if revision is None:
         return
-    edits = source.context_edits.filter(from_version__lte=revision.version, message__seq__lte=last)
+    copied = {"message__seq__lte": last, "message__branch": None}
+    edits = source.context_edits.filter(from_version__lte=revision.version, **copied)
     in_force = edits.exclude(until_version__lte=revision.version).values_list("message__seq", "kind", "replacement")
     context.install(
         made.pk,
@@ -91,9 +86,15 @@ def _show_as_before(source: Session, made: Session, last: int) -> None:
         edits=[context.Edit(message_seq=seq, kind=kind, replacement=replacement) for seq, kind, replacement in in_force],
         kept_seqs=[seq for seq in revision.kept_seqs if seq <= last],
         background=revision.background,
-        placement=revision.placement,
+        placement=_within(revision.placement, last),
         source=ContextRevision.Source.EDIT,
     )
+
+
+def _within(placement: dict[str, Any], last: int) -> dict[str, Any]:
+    """The summary stands behind the last message, where it stood behind one that was not copied."""
+    after = placement.get("after_seq")
+    return placement | {"after_seq": last} if after and after > last else placement
 
 
 def _supported(source: Session, last: int) -> ContextRevision | None:

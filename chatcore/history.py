@@ -1,6 +1,7 @@
 """Whole histories in and out: messages of another system, sessions as JSON files, and a session's end."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -8,9 +9,10 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from chatcore import context, events, formats, history_links, turns
-from chatcore.history_reading import NotImportable, TooLong, column_values, read_messages
-from chatcore.models import ContextEdit, ContextRevision, Message, Session, Turn
+from chatcore import events, formats, history_context, history_links, pairing, turns
+from chatcore.history_reading import NotImportable, TooLong, column_values, is_number, part, read_messages
+from chatcore.models import Attachment, ContextEdit, Message, Session, SessionEvent, Turn
+from chatcore.providers.base import ChatMessage, ToolCall
 from models_registry.models import AiModel
 
 __all__ = [
@@ -75,28 +77,27 @@ def delete_session(session_id: UUID) -> None:
     with transaction.atomic():
         list(Turn.objects.select_for_update().filter(session_id=session_id).order_by("pk").values_list("pk"))
         if session := Session.objects.select_for_update().filter(pk=session_id).first():
+            _empty(session)
             session.delete()
+
+
+def _empty(session: Session) -> None:
+    """The long tables first, a statement each: collecting 100,000 rows holds a database longer than others wait for it."""
+    for model in (SessionEvent, ContextEdit, Attachment, Message):
+        rows = model._default_manager.filter(session=session).order_by()
+        rows._raw_delete(rows.db)
 
 
 def export_session(session: Session) -> dict[str, Any]:
     """A session as JSON values: its settings, every message, and what the model sees of them."""
-    rows = (
-        session.messages.exclude(status=Message.Status.STREAMING).select_related("replaces").prefetch_related("attachments").order_by("seq")
-    )
-    edits = session.context_edits.filter(until_version=None).order_by("message__seq")
+    model = str(session.model) if session.model else None
+    spoken = session.messages.exclude(status=Message.Status.STREAMING).order_by("seq")
+    rows = spoken.select_related("replaces").prefetch_related("attachments")
     return {
         "format": FORMAT,
-        "session": {name: getattr(session, name) for name in SETTINGS} | {"model": str(session.model) if session.model else None},
-        "messages": [_exported(message) for message in rows.iterator(chunk_size=BATCH)],
-        "context": {
-            "summary": session.compacted_summary,
-            "boundary_seq": session.compact_boundary_seq,
-            **_beside(session),
-            "edits": [
-                {"message_seq": seq, "kind": kind, "replacement": replacement}
-                for seq, kind, replacement in edits.values_list("message__seq", "kind", "replacement")
-            ],
-        },
+        "session": {name: getattr(session, name) for name in (*SETTINGS, "last_seq")} | {"model": model},
+        "messages": [_exported(message) | history_links.of(message) for message in rows.iterator(chunk_size=BATCH)],
+        "context": history_context.of(session),
     }
 
 
@@ -104,9 +105,8 @@ def export_as(session: Session, format: formats.Format) -> dict[str, Any]:
     """`export_session`, or what is current of the session as OpenAI's or Anthropic's API takes it."""
     if format == "chatcore":
         return export_session(session)
-    rows = session.messages.current().exclude(status__in=(Message.Status.STREAMING, Message.Status.FAILED)).order_by("seq")
     prompt = [{"role": "system", "content": session.system_prompt}] if session.system_prompt else []
-    messages = [*prompt, *(_exported(message) for message in rows.iterator(chunk_size=BATCH))]
+    messages = [*prompt, *(asdict(message) for message in pairing.paired(_said(session)))]
     return {"messages": formats.to_openai(messages)} if format == "openai" else formats.to_anthropic(messages)
 
 
@@ -114,27 +114,30 @@ def import_session(owner: Any, exported: Any) -> Session:
     """A new session of `owner`'s from what `export_session` gave, with its summary. Raises NotImportable, which names the field."""
     if not isinstance(exported, Mapping) or exported.get("format") != FORMAT:
         raise NotImportable("format", f"The file is not a session as this program exports it ({FORMAT}).")
-    settings, shown, messages = (_part(exported, name, kind) for name, kind in (("session", dict), ("context", dict), ("messages", list)))
+    settings, shown, messages = (part(exported, name, kind) for name, kind in (("session", dict), ("context", dict), ("messages", list)))
+    known = _settings(settings)
     rows = read_messages([_alone(item) for item in messages], also=RECORD)
+    last = max(history_links.number(messages, rows), _last_seq(settings))
+    attached = history_links.read_files(messages)  # before anything is locked: it takes long
     with transaction.atomic():
-        known = column_values(Session, settings, SETTINGS, "session")
         session = Session.objects.create(owner=owner, model=_model(settings.get("model")), **known)
         _append(session, rows)
-        seqs = {str(item.get("seq")): row.seq for item, row in zip(messages, rows, strict=True)}
-        history_links.restore(session, messages, rows, seqs)
-        _show_as_before(session, shown, seqs)
+        history_links.restore(messages, rows)
+        history_links.store_files(attached, rows)
+        Session.objects.filter(pk=session.pk).update(message_count=sum(row.branch is None for row in rows), last_seq=last)
+        history_context.restore(session, shown, {row.seq for row in rows}, last)
     session.refresh_from_db()
     return session
 
 
 def _append(session: Session, rows: list[Message]) -> list[Message]:
-    """Number and store the rows; the session's row is locked, so no other message takes their numbers."""
+    """Store the rows, numbered where they have no numbers; the session's row is locked, so no other message takes them."""
     for seq, row in enumerate(rows, start=session.last_seq + 1):
-        row.session, row.seq = session, seq
+        row.session, row.seq = session, row.seq or seq
     stored = Message.objects.bulk_create(rows, batch_size=BATCH)
-    Session.objects.filter(pk=session.pk).update(
-        last_seq=F("last_seq") + len(rows), message_count=F("message_count") + len(rows), updated_at=timezone.now()
-    )
+    last = rows[-1].seq if rows else session.last_seq
+    count = F("message_count") + len(rows)
+    Session.objects.filter(pk=session.pk).update(last_seq=last, message_count=count, updated_at=timezone.now())
     events.append(session.pk, ("session.updated", {"fields": ["message_count"]}))
     return stored
 
@@ -146,21 +149,18 @@ def _calls_of(session: Session) -> set[str]:
 
 def _exported(message: Message) -> dict[str, Any]:
     spoken = ("seq", "role", "content", "tool_calls", "tool_call_id", "tool_name", "is_error", *RECORD)
-    said = {name: getattr(message, name) for name in spoken} | {"created_at": message.created_at.isoformat()}
-    return said | history_links.of(message)
+    return {name: getattr(message, name) for name in spoken} | {"created_at": message.created_at.isoformat()}
 
 
-def _beside(session: Session) -> dict[str, Any]:
-    """What stands beside the summary in the revision in force."""
-    revision = session.revisions.filter(version=session.context_version).first() or ContextRevision()
-    return {"kept_seqs": revision.kept_seqs, "background": revision.background, "placement": revision.placement}
+def _said(session: Session) -> list[ChatMessage]:
+    """What is current and was said, interrupted answers too; without files."""
+    rows = session.messages.current().exclude(status__in=(Message.Status.STREAMING, Message.Status.FAILED)).order_by("seq")
+    names = ("seq", "role", "content", "tool_calls", "tool_call_id", "tool_name", "is_error")
+    return [_message(**row) for row in rows.values(*names).iterator(chunk_size=BATCH)]
 
 
-def _part(exported: Mapping[str, Any], name: str, kind: Callable[[], Any]) -> Any:
-    part = exported.get(name, kind())
-    if not isinstance(part, type(kind())):
-        raise NotImportable(name, "It has not the form that an export has.")
-    return part
+def _message(*, tool_calls: Sequence[Mapping[str, str]], **said: Any) -> ChatMessage:
+    return ChatMessage(**said, tool_calls=tuple(ToolCall(**call) for call in tool_calls))
 
 
 def _model(name: Any) -> AiModel | None:
@@ -172,41 +172,22 @@ def _alone(item: Any) -> Any:
     return {name: value for name, value in item.items() if name not in LINKS} if isinstance(item, Mapping) else item
 
 
-def _show_as_before(session: Session, shown: Mapping[str, Any], seqs: Mapping[str, int]) -> None:
-    """Install the summary, the boundary and the edits of the file; `seqs` gives the new number for an old one."""
-    summary, boundary, edits = shown.get("summary"), shown.get("boundary_seq"), _part(shown, "edits", list)
-    if summary is None and not edits:
-        return
-    if not isinstance(summary, str | None):
-        raise NotImportable("context.summary", "A text.")
-    if boundary is not None and str(boundary) not in seqs:
-        raise NotImportable("context.boundary_seq", "There is no such message in the file.")
-    context.install(
-        session.pk,
-        base_version=0,
-        summary=summary,
-        boundary_seq=None if boundary is None else seqs[str(boundary)],
-        edits=[_edit(edit, f"context.edits[{index}]", seqs) for index, edit in enumerate(edits)],
-        **_said_beside(shown, seqs),
-        source=ContextRevision.Source.EDIT,
-    )
+def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The session's own fields. Raises NotImportable."""
+    known = column_values(Session, given, SETTINGS, "session")
+    tools = known.get("tools")
+    if tools is not None and not (isinstance(tools, list) and all(isinstance(name, str) for name in tools)):
+        raise NotImportable("session.tools", "A list of names, or null.")
+    if not isinstance(known.get("params", {}), dict):
+        raise NotImportable("session.params", "An object.")
+    if not 0 <= (known.get("compact_threshold") or 0) <= 1:
+        raise NotImportable("session.compact_threshold", "From 0 to 1, or null.")
+    return known
 
 
-def _said_beside(shown: Mapping[str, Any], seqs: Mapping[str, int]) -> dict[str, Any]:
-    """Kept messages, background and placement, in the new numbers."""
-    kept, placement = _part(shown, "kept_seqs", list), _part(shown, "placement", dict)
-    if not isinstance(background := shown.get("background", ""), str):
-        raise NotImportable("context.background", "A text.")
-    numbers = {name: seqs.get(str(seq)) for name, seq in placement.items() if name in ("after_seq", "summarized_up_to")}
-    texts = {name: text for name, text in placement.items() if name in ("place", "heading", "nudge", "marker") and isinstance(text, str)}
-    kept_seqs = [seqs[str(seq)] for seq in kept if str(seq) in seqs]
-    return {"kept_seqs": kept_seqs, "background": background, "placement": texts | {name: seq for name, seq in numbers.items() if seq}}
-
-
-def _edit(edit: Any, path: str, seqs: Mapping[str, int]) -> context.Edit:
-    if not isinstance(edit, Mapping) or str(edit.get("message_seq")) not in seqs:
-        raise NotImportable(path, "There is no such message in the file.")
-    form = column_values(ContextEdit, edit, ("kind", "replacement"), path)
-    if "kind" not in form:
-        raise NotImportable(f"{path}.kind", "It says how the message is shown.")
-    return context.Edit(message_seq=seqs[str(edit["message_seq"])], **form)
+def _last_seq(settings: Mapping[str, Any]) -> int:
+    """The number of the newest message there ever was; it may have been deleted."""
+    last = settings.get("last_seq", 0)
+    if not is_number(last) or not 0 <= last <= history_links.BIGGEST_NUMBER:
+        raise NotImportable("session.last_seq", "A whole number.")
+    return int(last)

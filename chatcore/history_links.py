@@ -1,16 +1,18 @@
-"""What leads from one exported message to others and to its files: versions, branches, attachments."""
+"""What leads from one exported message to others and to its files: numbers, versions, branches, attachments."""
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db.models import F
-
 from chatcore import files
-from chatcore.history_reading import NotImportable
-from chatcore.models import Attachment, Message, Session
+from chatcore.history_reading import NotImportable, is_number
+from chatcore.models import Attachment, Message
+from chatcore.tokens import estimate_tokens
+from chatcore.truncation import clean_text
+
+BIGGEST_NUMBER = 10**9  # of a message; the column holds twice as many, so that the conversation can go on
 
 
 def of(message: Message) -> dict[str, Any]:
@@ -20,53 +22,95 @@ def of(message: Message) -> dict[str, Any]:
         links |= {"branch": str(message.branch), "branch_after": message.branch_after}
     if message.replaces:
         links["replaces"] = message.replaces.seq
-    sent = [_exported(each) for each in message.attachments.all() if each.kind == Attachment.Kind.FILE]
-    return links | ({"attachments": sent} if sent else {})
+    kept = [_exported(each) for each in message.attachments.all()]
+    return links | ({"attachments": kept} if kept else {})
 
 
-def restore(session: Session, items: Sequence[Mapping[str, Any]], rows: Sequence[Message], seqs: Mapping[str, int]) -> None:
-    """Link the stored messages as the file's were; `seqs` gives the new number for an old one. Raises NotImportable."""
-    by_seq = {row.seq: row for row in rows}
-    branches: dict[str, UUID] = {}
-    linked = []
+def number(items: Sequence[Any], rows: Sequence[Message]) -> int:
+    """Give the rows the numbers that the file gives them; summaries speak of these. A file without any counts from 1. The last number."""
+    given: list[Any] = [item.get("seq") for item in items]
+    numbers = range(1, len(rows) + 1) if all(seq is None for seq in given) else given
+    last = 0
+    for index, (seq, row) in enumerate(zip(numbers, rows, strict=True)):
+        if not is_number(seq) or not last < seq <= BIGGEST_NUMBER:
+            raise NotImportable(f"messages[{index}].seq", "A whole number, greater than the one before.")
+        row.seq = last = seq
+    return last
+
+
+def restore(items: Sequence[Any], rows: Sequence[Message]) -> None:
+    """Link the stored, numbered rows as the file's messages were. Raises NotImportable."""
+    known = {row.seq: row for row in rows}
+    branches: dict[str, tuple[UUID, int]] = {}
     for index, (item, row) in enumerate(zip(items, rows, strict=True)):
         path = f"messages[{index}]"
         if item.get("branch") is not None:
-            row.branch = branches.setdefault(str(item["branch"]), uuid4())
-            row.branch_after = _number(item.get("branch_after"), seqs, f"{path}.branch_after")
+            _supersede(item, row, branches, known, path)
         if item.get("replaces") is not None:
-            row.replaces = by_seq.get(_number(item["replaces"], seqs, f"{path}.replaces"))
-        if row.branch or row.replaces:
-            linked.append(row)
-        _store_files(session, row, item.get("attachments", []), path)
+            row.replaces = _replaced(item["replaces"], row, known, path)
+    linked = [row for row in rows if row.branch or row.replaces]
     Message.objects.bulk_update(linked, ["branch", "branch_after", "replaces"], batch_size=200)
-    Session.objects.filter(pk=session.pk).update(message_count=F("message_count") - sum(row.branch is not None for row in rows))
 
 
-def _number(old: Any, seqs: Mapping[str, int], path: str) -> int:
-    if old == 0:  # before the first message
-        return 0
-    if str(old) not in seqs:
-        raise NotImportable(path, "There is no such message in the file.")
-    return seqs[str(old)]
+def read_files(items: Sequence[Any]) -> list[tuple[int, Attachment]]:
+    """The files of the messages, looked into but not stored, each with the place of its message. Raises NotImportable."""
+    return [(index, file) for index, item in enumerate(items) for file in _files(item.get("attachments", []), f"messages[{index}]")]
+
+
+def store_files(found: Sequence[tuple[int, Attachment]], rows: Sequence[Message]) -> None:
+    """Give the stored rows their files, one at a time: they may be large."""
+    for index, attachment in found:
+        attachment.message, attachment.session = rows[index], rows[index].session
+        attachment.save(force_insert=True)
+
+
+def _supersede(item: Mapping[str, Any], row: Message, branches: dict[str, tuple[UUID, int]], known: Collection[int], path: str) -> None:
+    """A branch follows one message before all of its own, or none: else bringing it back would never end."""
+    after = item.get("branch_after")
+    if not is_number(after) or (after and after not in known) or after >= row.seq:
+        raise NotImportable(f"{path}.branch_after", "The number of an earlier message, or 0.")
+    row.branch, row.branch_after = branches.setdefault(str(item["branch"]), (uuid4(), after))
+    if row.branch_after != after:
+        raise NotImportable(f"{path}.branch_after", "The messages of a branch follow the same message.")
+
+
+def _replaced(seq: Any, row: Message, known: Mapping[int, Message], path: str) -> Message:
+    """The message of which it is another version: an earlier one, and only one of them is current."""
+    found = known.get(seq) if is_number(seq) else None
+    if found is None or found.seq >= row.seq:
+        raise NotImportable(f"{path}.replaces", "The number of an earlier message.")
+    if found.branch is None and row.branch is None:
+        raise NotImportable(f"{path}.replaces", "That message was not superseded.")
+    return found
 
 
 def _exported(attachment: Attachment) -> dict[str, str]:
     data = bytes(attachment.data) or attachment.text.encode()
-    return {"name": attachment.name, "media_type": attachment.media_type, "data": base64.b64encode(data).decode()}
+    shown = {"name": attachment.name, "media_type": attachment.media_type, "data": base64.b64encode(data).decode()}
+    return shown | ({"kind": attachment.kind} if attachment.kind != Attachment.Kind.FILE else {})
 
 
-def _store_files(session: Session, row: Message, given: Any, path: str) -> None:
-    if not isinstance(given, list):
-        raise NotImportable(f"{path}.attachments", "A list of files.")
+def _files(given: Any, path: str) -> Iterator[Attachment]:
+    if not isinstance(given, list) or len(given) > files.MAX_FILES:
+        raise NotImportable(f"{path}.attachments", f"A list of at most {files.MAX_FILES} files.")
     for index, each in enumerate(given):
         place = f"{path}.attachments[{index}]"
         if not isinstance(each, Mapping) or not isinstance(each.get("name"), str) or not isinstance(each.get("data"), str):
             raise NotImportable(place, "An object with name and data.")
         try:
-            stored = files.store(session, name=each["name"], data=base64.b64decode(each["data"], validate=True), waits=False)
+            data = base64.b64decode(each["data"], validate=True)
+            yield _output(each["name"], data) if each.get("kind") == Attachment.Kind.OUTPUT else files.look(name=each["name"], data=data)
         except (binascii.Error, ValueError):
-            raise NotImportable(f"{place}.data", "Base64 is expected.") from None
+            raise NotImportable(f"{place}.data", "Base64 is expected, and in an output text.") from None
         except files.NotTaken as wrong:
             raise NotImportable(place, str(wrong)) from None
-        Attachment.objects.filter(pk=stored.pk).update(message=row)
+
+
+def _output(name: str, data: bytes) -> Attachment:
+    """The whole of a tool's output, of which the message holds a part."""
+    if len(data) > files.MAX_BYTES:
+        raise files.NotTaken("An output has at most 10 MB.")
+    text = clean_text(data.decode())
+    tokens = estimate_tokens(len(text))
+    kind, shown = Attachment.Kind.OUTPUT, files.label(name)
+    return Attachment(kind=kind, name=shown, media_type="text/plain", size=len(data), data=b"", text=text, token_estimate=tokens)

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from django.core.exceptions import ValidationError
 from django.db.models import Field, Model
 
 from chatcore.models import Message
-from chatcore.truncation import clean_text
+from chatcore.truncation import clean_text, cleaned
 
 MAX_MESSAGE_BYTES = 256 * 1024  # of what people and models say; tool results are cut when they are stored
 
@@ -56,10 +56,23 @@ def column_values(model: type[Model], given: Mapping[str, Any], names: Collectio
             field = model._meta.get_field(name)
             assert isinstance(field, Field)
             try:
-                values[name] = field.clean(given[name], None)
+                values[name] = field.clean(cleaned(given[name]), None)
             except ValidationError as error:
                 raise NotImportable(f"{path}.{name}", " ".join(error.messages)) from None
     return values
+
+
+def part(exported: Mapping[str, Any], name: str, kind: Callable[[], Any]) -> Any:
+    """A list or an object of an export, empty where it is missing. Raises NotImportable."""
+    part = exported.get(name, kind())
+    if not isinstance(part, type(kind())):
+        raise NotImportable(name, "It has not the form that an export has.")
+    return part
+
+
+def is_number(value: Any) -> TypeGuard[int]:
+    """Whether it can be the number of a message; True and False, which Python takes for numbers, cannot."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 class _Reader:
@@ -81,6 +94,7 @@ class _Reader:
         for name, read in FIELDS.items():
             if name in self.item and name != "role":
                 setattr(row, name, read(self, name))
+        self.takes_what_is_kept(row)
         if row.status == Message.Status.STREAMING:
             row.status = Message.Status.INTERRUPTED
         self.fits_together(row)
@@ -134,6 +148,13 @@ class _Reader:
             if not isinstance(value, str) or (not value and part != "arguments"):
                 raise self.wrong(f"{name}.{part}", "A text.")
         return {part: clean_text(value) for part, value in texts.items()}
+
+    def takes_what_is_kept(self, row: Message) -> None:
+        """What protocols want back is an object; no tool result is longer than what people and models may say."""
+        if not isinstance(row.provider_data, dict):
+            raise self.wrong("provider_data", "An object.")
+        if (row.tool_result_limit or 0) > MAX_MESSAGE_BYTES:
+            raise self.wrong("tool_result_limit", f"At most {MAX_MESSAGE_BYTES:,}.")
 
     def fits_together(self, row: Message) -> None:
         if row.tool_calls and row.role != Message.Role.ASSISTANT:

@@ -9,8 +9,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from chatcore import context, history
-from chatcore.models import Message, Session
+from chatcore import context, history, invariants
+from chatcore.models import Attachment, Message, Session
 
 
 @pytest.fixture
@@ -45,6 +45,43 @@ def test_what_was_exported_is_imported_whole(talked: Session, user: User) -> Non
     assert context.build_request(again) == context.build_request(talked)
 
 
+def said(**fields: Any) -> dict[str, Any]:
+    return {"role": "user", "content": "Hi", **fields}
+
+
+def test_a_window_that_slid_without_a_summary_is_imported_as_it_was(talked: Session, user: User) -> None:
+    place = {"place": "first_user", "marker": "[Older messages were left out.]", "summarized_up_to": 1}
+    context.install(talked.pk, base_version=1, summary=None, boundary_seq=4, kept_seqs=[1], placement=place, source="compaction")
+    talked.refresh_from_db()
+    again = history.import_session(user, exported(talked))
+    assert exported(again) == exported(talked)
+    assert context.build_request(again) == context.build_request(talked)
+
+
+def test_messages_keep_their_numbers_and_outputs_their_whole(talked: Session, user: User) -> None:
+    """Summaries speak of messages by their numbers, and so do the notes of outputs that are kept."""
+    result = talked.messages.get(seq=3)
+    fields = {"kind": "output", "name": "look.txt", "media_type": "text/plain", "size": 5, "data": b"", "text": "whole"}
+    Attachment.objects.create(session=talked, message=result, **fields)
+    talked.messages.filter(seq=1).delete()
+    Session.objects.filter(pk=talked.pk).update(message_count=3, last_seq=9)
+    talked.refresh_from_db()
+    again = history.import_session(user, exported(talked))
+    assert exported(again) == exported(talked)
+    assert list(again.messages.order_by("seq").values_list("seq", flat=True)) == [2, 3, 4]
+    assert again.last_seq == 9
+    assert again.attachments.get().text == "whole"
+    assert list(invariants.violations(again)) == []
+
+
+def test_an_export_asks_little_of_the_database(talked: Session, django_assert_max_num_queries: Any) -> None:
+    history.import_messages(talked, [said()] * 50)
+    with django_assert_max_num_queries(6):
+        history.export_session(talked)
+    with django_assert_max_num_queries(1):
+        history.export_as(talked, "openai")
+
+
 def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(talked: Session, user: User) -> None:
     whole = exported(talked)
     changes: dict[str, dict[str, Any]] = {
@@ -53,6 +90,26 @@ def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(talked: Sessi
         "session.pinned": {"session": {"pinned": "perhaps"}},
         "messages[0]": {"messages": ["Hi"]},
         "messages[0].status": {"messages": [{"role": "user", "content": "Hi", "status": "asleep"}]},
+        "session.tools": {"session": {"tools": {"calculate": 1}}},
+        "session.params": {"session": {"params": [1]}},
+        "session.compact_threshold": {"session": {"compact_threshold": 7}},
+        "session.last_seq": {"session": {"last_seq": True}},
+        "messages[0].provider_data": {"messages": [{"role": "user", "content": "Hi", "provider_data": [1]}]},
+        "messages[0].tool_result_limit": {"messages": [{"role": "user", "content": "Hi", "tool_result_limit": 10**9}]},
+        "messages[1].seq": {"messages": [said(seq=2), said(seq=2)]},
+        "messages[0].seq": {"messages": [said(seq="1")]},
+        "messages[0].replaces": {"messages": [said(seq=1, replaces=1)]},
+        "messages[1].replaces": {"messages": [said(seq=1), said(seq=2, replaces=1)]},
+        "messages[0].branch_after": {"messages": [said(seq=1, branch="x", branch_after=1)]},
+        "messages[2].branch_after": {
+            "messages": [said(seq=1), said(seq=2, branch="x", branch_after=1), said(seq=3, branch="x", branch_after=0)]
+        },
+        "messages[0].attachments": {"messages": [said(attachments={})]},
+        "messages[0].attachments[0]": {"messages": [said(attachments=[{"name": "a", "data": ""}])]},
+        "messages[0].attachments[0].data": {"messages": [said(attachments=[{"name": "a", "data": "?"}])]},
+        "context.kept_seqs": {"context": {"summary": "x", "boundary_seq": 2, "kept_seqs": [{}]}},
+        "context.placement.place": {"context": {"summary": "x", "placement": {"place": "nowhere"}}},
+        "context.placement.after_seq": {"context": {"summary": "x", "placement": {"after_seq": "1"}}},
         "context.boundary_seq": {"context": {"summary": "x", "boundary_seq": 99}},
         "context.edits[0]": {"context": {"edits": [{"message_seq": 99}]}},
     }

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore import context, history, invariants, recall
+from chatcore import context, files, history, invariants, recall, versions
 from chatcore.models import Message, Session, SessionEvent
 from compaction.models import CompactionRun, WorkingState
 from tests.scripted import Reply, ScriptedModel, call
@@ -212,3 +214,105 @@ def test_the_tools_of_a_reply_are_forgotten_with_it(api: APIClient, session: Ses
     assert not any("4711" in json.dumps(data) for data in session.events.values_list("data", flat=True))
     assert answer["assistant_message"]["content"] == "4712"
     assert sound(session) == []
+
+
+def test_a_call_that_waited_for_the_client_is_forgotten_too(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=[call("look", {"at": "swordfish"})]))
+    tools = [{"name": "look", "parameters": {}}]
+    api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "Look.", "tools": tools})
+    api.post(f"/api/v1/sessions/{session.pk}/cancel")
+    calling = session.messages.exclude(tool_calls=[]).get()
+    assert api.delete(f"/api/v1/messages/{calling.pk}").status_code == 204
+    assert not any("swordfish" in json.dumps(data) for data in session.events.values_list("data", flat=True))
+    assert sound(session) == []
+
+
+def test_versions_stay_versions_when_one_between_is_deleted(api: APIClient, talk: Session) -> None:
+    first = message(talk, 6)
+    second = versions.reword(first, "It was there.")
+    third = versions.reword(second, "It will be there.")
+    assert api.delete(f"/api/v1/messages/{second.pk}").status_code == 204
+    assert versions.places(talk.pk) == {first.pk: [first.pk, third.pk], third.pk: [first.pk, third.pk]}
+    assert sound(talk) == []
+
+
+def test_the_newest_message_may_be_deleted_at_the_boundary(api: APIClient, talk: Session) -> None:
+    summarize(talk, "Small talk.", 6)
+    api.delete(f"/api/v1/messages/{message(talk, 6).pk}")
+    assert sound(talk) == []
+    assert "Small talk." in sent(talk)
+    again = api.post("/api/v1/sessions/import", api.get(f"/api/v1/sessions/{talk.pk}/export").json())
+    assert again.status_code == 201, again.json()
+    assert sound(Session.objects.get(pk=again.json()["id"])) == []
+
+
+def fork_at(api: APIClient, talk: Session, seq: int) -> Session:
+    answer = api.post(f"/api/v1/messages/{message(talk, seq).pk}/fork")
+    assert answer.status_code == 201, answer.json()
+    made = Session.objects.get(pk=answer.json()["id"])
+    assert sound(made) == []
+    return made
+
+
+def test_a_fork_before_the_place_of_the_summary_has_it_at_its_end(api: APIClient, talk: Session) -> None:
+    summarize(talk, "Small talk.", 3, placement={"place": "last_user", "after_seq": 6, "nudge": "Go on."})
+    made = fork_at(api, talk, 3)
+    assert context.build_request(made).messages[-1].content.endswith("Go on.")
+
+
+def test_a_fork_of_what_was_reset_or_rewound_brings_no_older_summary_back(api: APIClient, talk: Session) -> None:
+    summarize(talk, "One.", 2)
+    summarize(talk, "One to three.", 4)
+    context.rewind(talk.pk, to_version=1)
+    assert fork_at(api, talk, 6).compacted_summary == "One."
+    context.reset(talk.pk)
+    assert fork_at(api, talk, 6).compacted_summary is None
+
+
+def test_a_fork_where_an_edit_took_the_place_of_the_boundary(api: APIClient, talk: Session) -> None:
+    pruned = context.Edit(message_seq=6, kind="pruned", replacement="[gone]")
+    summarize(talk, "Small talk.", 6)
+    summarize(talk, "Small talk.", 6, edits=[pruned])
+    other = versions.reword(message(talk, 6), "It is here.")
+    made = fork_at(api, talk, other.seq)
+    assert made.compacted_summary == "Small talk."
+    assert sent(made) == sent(talk)
+
+
+def test_a_fork_takes_its_own_files_and_edits_and_no_others(api: APIClient, talk: Session) -> None:
+    for seq in (1, 6):
+        taken = files.store(talk, name=f"{seq}.txt", data=b"A text.")
+        files.bind(message(talk, seq), [taken.pk])
+    hidden = [context.Edit(message_seq=seq, kind="pruned", replacement="[gone]") for seq in (3, 6)]
+    summarize(talk, "Of a password.", 2, edits=hidden)
+    made = fork_at(api, talk, 4)
+    assert list(made.attachments.values_list("name", "text", "message__seq")) == [("1.txt", "A text.", 1)]
+    assert list(made.context_edits.values_list("message__seq", flat=True)) == [3]
+
+
+def test_a_fork_is_made_while_an_answer_is_given(api: APIClient, talk: Session) -> None:
+    turn = talk.turns.create(status="running", lease_until=timezone.now() + timedelta(minutes=1))
+    talk.messages.create(seq=7, role="assistant", content="I am", status="streaming", turn=turn)
+    Session.objects.filter(pk=talk.pk).update(last_seq=7, message_count=7)
+    assert fork_at(api, talk, 7).message_count == 6
+
+
+def test_what_is_exported_for_others_has_a_result_for_every_call(api: APIClient, talk: Session) -> None:
+    message(talk, 5).delete()
+    openai = api.get(f"/api/v1/sessions/{talk.pk}/export?format=openai").json()["messages"]
+    assert [said["role"] for said in openai] == ["user", "assistant", "user", "assistant", "tool", "assistant"]
+    anthropic = api.get(f"/api/v1/sessions/{talk.pk}/export?format=anthropic").json()["messages"]
+    assert anthropic[4]["content"][0]["tool_use_id"] == "c1"
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [({"tools": ["none"]}, "session.tools"), ({"params": {"n": 5}}, "session.params.n"), ({"policy": "none"}, "session.policy")],
+)
+def test_an_imported_session_has_no_settings_that_none_could_have(
+    api: APIClient, talk: Session, settings: dict[str, Any], field: str
+) -> None:
+    out = api.get(f"/api/v1/sessions/{talk.pk}/export").json()
+    answer = api.post("/api/v1/sessions/import", out | {"session": settings})
+    assert answer.status_code == 400
+    assert [error["field"].partition("[")[0] for error in answer.json()["errors"]] == [field]

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore import forks, formats, history, pins
+from chatcore.api import limits
 from chatcore.api.answers import refusals
 from chatcore.api.fields import Flag, Strict
 from chatcore.api.problems import Invalid, TooLarge
@@ -85,6 +86,7 @@ class ImportSession(APIView):
     @extend_schema(operation_id="import_session", request=OpenApiTypes.OBJECT, responses={201: SessionSerializer})
     def post(self, request: Request) -> Response:
         """A new session from what `export` gave, all or nothing."""
+        _check(request.data)
         try:
             made = history.import_session(request.user, request.data)
         except history.TooLong as long:
@@ -92,3 +94,15 @@ class ImportSession(APIView):
         except history.NotImportable as wrong:
             raise Invalid(wrong.field, wrong.detail) from None
         return Response(SessionSerializer(owned(request, made.pk)).data, status=201, headers={"Location": f"/api/v1/sessions/{made.pk}"})
+
+
+def _check(exported: Any) -> None:
+    """Its length, and its settings as a client could set them; the rest is the reader's. Raises the problem that names the field."""
+    exported = exported if isinstance(exported, dict) else {}
+    settings, messages = exported.get("session"), exported.get("messages")
+    if isinstance(messages, list) and len(messages) > limits.SESSION_MESSAGES:
+        raise TooLarge(f"An import has at most {limits.SESSION_MESSAGES:,} messages.")
+    if isinstance(settings, dict):
+        fields = SessionSerializer(data={name: settings[name] for name in history.SETTINGS if name in settings})
+        if not fields.is_valid():
+            raise serializers.ValidationError({"session": fields.errors})

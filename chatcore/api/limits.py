@@ -14,6 +14,7 @@ MESSAGE_BYTES = 256 * KB
 BODY_BYTES = 2 * KB * KB
 IMPORT_BODY_BYTES = 50 * KB * KB
 IMPORT_MESSAGES = 10_000
+SESSION_MESSAGES = 100_000  # of a session that was exported
 
 
 class TurnRate(UserRateThrottle):

@@ -67,10 +67,11 @@ class Import(GenericAPIView[Message]):
             raise Invalid("messages", "The body is an object with `messages`, perhaps `format`, and nothing else.")
         if (written := body.get("format", "chatcore")) not in formats.FORMATS:
             raise Invalid("format", f"One of {', '.join(formats.FORMATS)}.")
-        if isinstance(body["messages"], list) and len(body["messages"]) > limits.IMPORT_MESSAGES:
-            raise TooLarge(f"An import has at most {limits.IMPORT_MESSAGES:,} messages.")
         try:
-            stored = history.import_messages(session, formats.to_own(body["messages"], written))
+            own = formats.to_own(body["messages"], written)
+            if isinstance(own, list) and len(own) > limits.IMPORT_MESSAGES:
+                raise TooLarge(f"An import has at most {limits.IMPORT_MESSAGES:,} messages.")
+            stored = history.import_messages(session, own)
         except history.TooLong as long:
             raise TooLarge(str(long)) from None
         except history.NotImportable as wrong:

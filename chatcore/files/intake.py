@@ -41,10 +41,19 @@ def store(session: Session, *, name: str, data: bytes, waits: bool = True) -> At
     """
     if waits and Attachment.objects.filter(session=session, message=None).count() >= MAX_WAITING:
         raise TooManyWaiting(f"{MAX_WAITING} files of this session were uploaded and not sent; send or delete some first.")
+    taken = look(name=name, data=data)
+    taken.session = session
+    taken.save(force_insert=True)
+    return taken
+
+
+def look(*, name: str, data: bytes) -> Attachment:
+    """A file as it would be stored, of no session yet; looking into a PDF file takes seconds. Raises NotTaken."""
+    if len(data) > MAX_BYTES:
+        raise NotTaken(f"A file has at most {MAX_BYTES // 1024**2} MB.")
     shown = label(name)
     media_type, text, tokens = _looked_into(shown, data)
-    return Attachment.objects.create(
-        session=session,
+    return Attachment(
         name=shown,
         media_type=media_type,
         size=len(data),
