@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management import CommandError, call_command
 from rich.console import Console
+from rich.markup import escape
 
 from chatcore import context, events, meter, turns
 from chatcore.events import Event
@@ -32,7 +33,8 @@ class Terminal:
         try:
             turn = turns.start(self.session, content=text)
         except turns.TurnRunning as error:
-            return self._complain(f"This session is still answering (turn {error.turn_id}).", USAGE)
+            doing = "waiting for results of a client's tools" if error.waiting else "still answering"
+            return self._complain(f"This session is {doing} (turn {error.turn_id}).", USAGE)
         except turns.NoModel as error:
             return self._complain(f"{error} See `chatcore chat --model` and /models.", USAGE)
         self._follow(turn)
@@ -40,14 +42,14 @@ class Terminal:
         if self.as_json:
             self._print_json(turn)
         elif turn.error:
-            self.console.print(f"[red]{turn.error['detail']}[/]", highlight=False)
+            self.console.print(f"[red]{escape(turn.error['detail'])}[/]", highlight=False)
         if not self.as_json:
             self._show_context()
         return self._code(turn)
 
     def loop(self) -> int:
         """Read lines until /quit, the end of input, or Ctrl-C twice at the prompt."""
-        self.console.print(f"[dim]{self.session.model or 'no model'} · {self.session.pk} · {HELP}[/]", highlight=False)
+        self.console.print(f"[dim]{escape(str(self.session.model or 'no model'))} · {self.session.pk} · {HELP}[/]", highlight=False)
         leaving = False
         while True:
             try:
@@ -94,9 +96,9 @@ class Terminal:
         if event.name == "message.delta":
             self.console.print(event.data["text"], end="", markup=False, highlight=False, soft_wrap=True)
         elif event.name == "tool_call.started":
-            self.console.print(f"[dim]· {event.data['name']} …[/]")
+            self.console.print(f"[dim]· {escape(event.data['name'])} …[/]")
         elif event.name == "context.trimmed":
-            self.console.print(f"\n[yellow]{event.data['notice']}[/]")
+            self.console.print(f"\n[yellow]{escape(event.data['notice'])}[/]")
         elif event.name == "compaction.started":
             self.console.print("\n[dim]Optimizing conversation context…[/]")
         elif event.name in events.ENDS_A_TURN:
@@ -124,7 +126,7 @@ class Terminal:
             case "rewind":
                 self._rewind(rest)
             case "models":
-                self.console.print("\n".join(str(model) for model in AiModel.objects.usable()), highlight=False)
+                self.console.print("\n".join(str(model) for model in AiModel.objects.usable()), markup=False, highlight=False)
             case "export":
                 self._call("export", session)
             case _:
@@ -134,11 +136,11 @@ class Terminal:
         try:
             call_command(*command, stdout=self.console.file)
         except CommandError as error:
-            self.console.print(f"[red]{error}[/]", highlight=False)
+            self.console.print(f"[red]{escape(str(error))}[/]", highlight=False)
 
     def _rewind(self, version: str) -> None:
         self.session.refresh_from_db()
-        if not self.session.context_version or (version and not version.isdigit()):
+        if not self.session.context_version or (version and not version.isdecimal()):
             self.console.print("[dim]There is nothing to rewind; /rewind N goes back to context version N.[/]", highlight=False)
             return
         to = int(version) if version else self.session.context_version - 1
@@ -166,7 +168,7 @@ class Terminal:
         )
 
     def _complain(self, sentence: str, code: int) -> int:
-        self.console.print(f"[red]{sentence}[/]", highlight=False)
+        self.console.print(f"[red]{escape(sentence)}[/]", highlight=False)
         return code
 
     def _code(self, turn: Turn) -> int:

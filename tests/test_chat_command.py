@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from rich.console import Console
 
-from chatcore import events
+from chatcore import context, events
 from chatcore.models import Message, Session
 from chatcore.terminal import CANNOT_FIT, OK, PROVIDER, SIGN_IN, USAGE, Terminal
 from tests.scripted import Reply, ScriptedModel
@@ -85,6 +85,19 @@ def test_the_loop_rewinds_the_context_and_leaves(
     assert terminal.loop() == OK
     assert "There is nothing to rewind" in screen.getvalue()
     assert "scripted/test-model" in screen.getvalue()
+
+
+def test_brackets_in_what_others_say_are_words(session: Session, console_with: Callable[..., tuple[Terminal, io.StringIO]]) -> None:
+    """An error may quote a path or a list, which the console would take for its markup."""
+    context.install(session.pk, base_version=0, summary="s", boundary_seq=None, source="edit")
+    call = {"message": 1, "id": "c1", "name": "[/look]", "arguments": "{}"}
+    events.append(session.pk, ("tool_call.started", call), ("context.trimmed", {"notice": "Gone: [/1/]"}))
+    terminal, screen = console_with(session, "/rewind ²", "/quit")
+    for event in events.read(session.pk, 0):
+        terminal._show(event)
+    terminal._complain("No [/v1/chat].", USAGE)
+    assert terminal.loop() == OK
+    assert all(words in screen.getvalue() for words in ("[/look]", "[/1/]", "[/v1/chat]", "nothing to rewind"))
 
 
 def test_the_loop_compacts_with_a_focus_and_exports(
