@@ -37,7 +37,8 @@ def talk(session: Session, scripted: ScriptedModel, policy: str) -> Session:
 
 
 def sized(session: Session, **fields: Any) -> None:
-    AiModel.objects.filter(pk=session.model_id).update(**fields)
+    assert session.model is not None
+    AiModel.objects.filter(pk=session.model.pk).update(**fields)
 
 
 def compact(session: Session) -> CompactionRun:
