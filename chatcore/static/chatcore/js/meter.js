@@ -59,10 +59,10 @@ class ContextMeter extends HTMLElement {
     const known = whole ? say("contextKnown", { used: shortCount(used), window: shortCount(whole), percent }) : say("contextUnknown", { used: shortCount(used) });
     this.toggleAttribute("data-unknown", !whole);
     this.dataset.level = usage.level ?? "ok";
-    this.querySelector(".meter-used").textContent = whole
-      ? `${shortCount(used)} / ${shortCount(whole)} · ${percent} %`
-      : `${shortCount(used)} ${say("tokens")}`;
-    this.querySelector(".meter-button").setAttribute("aria-label", known);
+    const shown = whole ? `${shortCount(used)} / ${shortCount(whole)} · ${percent} %` : `${shortCount(used)} ${say("tokens")}`;
+    const button = this.querySelector(".meter-button");
+    button.setAttribute("aria-label", `${button.title}: ${shown}`); // what is seen is part of the name, for who speaks to the page
+    this.querySelector(".meter-used").textContent = shown;
     this.querySelector(".context-total").textContent = known;
     this.#fill(".meter-button .bar-fill", usage.estimated_input_tokens);
     this.#fill(".meter-button .bar-draft", this.#draft);

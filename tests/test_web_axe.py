@@ -1,0 +1,96 @@
+"""axe finds nothing to object to on any screen, light or dark, wide or narrow."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from chatcore.models import Session
+from compaction.models import CompactionRun
+from models_registry.models import AiModel
+from tests.browsing import PHONE, browser, fill, page
+
+__all__ = ["browser", "page"]
+
+VENDOR = Path(__file__).parent / "vendor"
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+ANSWER = "A bread **raised** by yeast:\n\n```python\nprint('flour')  # and water\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+
+
+def test_axe_is_the_one_that_was_reviewed() -> None:
+    for line in json.loads((VENDOR / "VENDORED.json").read_text()):
+        assert hashlib.sha256((VENDOR / line["file"]).read_bytes()).hexdigest() == line["sha256"]
+
+
+def objections(page: Page) -> list[tuple[str, str]]:
+    """What axe finds wrong on the page as it is: the rule, and the elements. Run from outside, as the page's policy asks."""
+    page.evaluate("Promise.all(document.getAnimations().map(each => each.finished.catch(() => {})).slice(0, 50))")
+    page.evaluate((VENDOR / "axe.min.js").read_text())
+    found: list[dict[str, Any]] = page.evaluate("rules => axe.run(document, rules).then(result => result.violations)", RULES)
+    return [(each["id"], node["html"][:160] + " | " + node["failureSummary"][:200]) for each in found for node in each["nodes"]]
+
+
+def screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
+    """How each screen is reached."""
+
+    def opened(path: str, *acts: Callable[[], Any]) -> Callable[[], None]:
+        def go() -> None:
+            page.goto(path)
+            expect(page.locator("h1")).to_be_visible()
+            for act in acts:
+                act()
+
+        return go
+
+    chat = f"/c/{session.pk}/"
+    return {
+        "chat": opened(chat, lambda: expect(page.locator(".card")).to_be_visible()),
+        "palette": opened(
+            chat,
+            lambda: page.keyboard.press("Control+k"),
+            lambda: page.keyboard.type("bread"),
+            lambda: expect(page.locator("#found mark").first).to_be_visible(),
+        ),
+        "chat settings": opened(
+            chat,
+            lambda: page.get_by_role("button", name="Settings of this chat").click(),
+            lambda: expect(page.get_by_label("System prompt")).to_be_visible(),
+        ),
+        "new chat": opened("/new/"),
+        "help": opened("/new/", lambda: page.get_by_label("Your message").blur(), lambda: page.keyboard.press("?")),
+        "settings": opened("/settings/"),
+    }
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_screen_has_anything_axe_objects_to(page: Page, session: Session, user: User, theme: Any) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
+    fill(session, "What is bread?", "Food.", "How is bread made?", ANSWER)
+    Session.objects.filter(pk=session.pk).update(title="Bread", compacted_summary="They spoke of bread.", compact_boundary_seq=3)
+    CompactionRun.objects.create(
+        session=session, trigger="manual", status="applied", policy="oneclaw", boundary_after=3, summary_after="They spoke of bread."
+    )
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    found = {}
+    for name, reach in screens(page, session).items():
+        reach()
+        found[name] = objections(page)
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_role("button", name="Chats", exact=True).click()
+    found["drawer"] = objections(page)
+    AiModel.objects.update(is_active=False)
+    page.goto("/new/")
+    found["onboarding"] = objections(page)
+    page.context.clear_cookies()
+    page.goto("/login/")
+    found["login"] = objections(page)
+    wrong = [f"{name}: {rule}: {element}" for name, listed in found.items() for rule, element in listed]
+    assert not wrong, "\n".join(wrong)
