@@ -76,7 +76,7 @@ class Calls:
     def __init__(self, run: CompactionRun, situation: Situation, scale: float) -> None:
         self.run, self.scale, self.wanted = run, scale, situation.policy.summary
         self.temperature: float | None = TEMPERATURE
-        self.density = 1 / STORED_CHARS_PER_TOKEN
+        self.density, self.brevity = 1 / STORED_CHARS_PER_TOKEN, 1
         writer = backends.get().writer(run.session_id, policies.summary_model(self.wanted.model))
         own = situation.budget.window if situation.budget else 0
         self.model, self.window, self.most_output = writer.model, writer.window or own, writer.max_output
@@ -142,6 +142,7 @@ class Calls:
             self._learn(error, prompt)
             raise SummaryFailed(str(error)) from None
         account(self.run, answer)
+        self.brevity *= 2 if answer.finish == "length" else 1  # the retry of one that was cut off asks for half of the words
         answer, block = _without_delta(answer) if job.asked.state is not None else (answer, None)
         summary = self._checked(job, chunk, answer, prompt)
         if not job.grows and len(summary) >= chunk.replaced + chunk.characters:
@@ -158,7 +159,7 @@ class Calls:
     def _prompt(self, job: Job, chunk: _Chunk) -> Prompt:
         source_words = chunk.characters // STORED_CHARS_PER_TOKEN * WORDS_A_TOKEN / 2
         spoken = job.max_tokens - (DELTA_TOKENS if job.asked.state is not None and job.max_tokens > 2 * DELTA_TOKENS else 0)
-        max_words = max(FEWEST_WORDS, int(min(job.max_words, spoken * WORDS_A_TOKEN, source_words)))
+        max_words = max(FEWEST_WORDS, int(min(job.max_words, spoken * WORDS_A_TOKEN, source_words) / self.brevity))
         min_words = min(job.min_words, max_words // 2)
         words = summary_prompt.text(job.asked, previous=chunk.previous, lines=chunk.lines, min_words=min_words, max_words=max_words)
         return Prompt(

@@ -135,6 +135,14 @@ def test_a_message_longer_than_the_window_is_summarized_in_pieces(session: Sessi
 
 
 @db
+def test_a_summary_that_was_cut_off_is_asked_for_in_half_of_the_words(session: Session, scripted: ScriptedModel) -> None:
+    fill(session)
+    scripted.script(Reply(text="Alice plans a trip and then", finish="length"), Reply(text=SUMMARY))
+    assert engine.compact_now(session.pk, trigger="manual").status == CompactionRun.Status.APPLIED
+    assert ["200 to 500 words" in sent(scripted, 0), "125 to 250 words" in sent(scripted, 1)] == [True, True]
+
+
+@db
 def test_a_call_refused_for_its_length_is_retried_shorter(session: Session, scripted: ScriptedModel) -> None:
     """As with Chinese, of which a token holds one or two characters and not four."""
     fill(session, messages=14)
