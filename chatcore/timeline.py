@@ -107,6 +107,7 @@ def _with_failed_turns(found: list[Entry]) -> list[Entry]:
             entry.failed_turn = turn if turn and turn.error else None
     if found and found[-1].message.role == Message.Role.USER:
         asked = found[-1].message
-        again = Turn.objects.filter(question=asked).exclude(pk=asked.turn_id).order_by("-started_at").first()
+        others = Turn.objects.filter(question=asked).exclude(messages=asked)
+        again = others.order_by("-started_at").first()
         found[-1].failed_turn = again if again and again.error else found[-1].failed_turn
     return found

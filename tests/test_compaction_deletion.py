@@ -49,12 +49,6 @@ def test_deleting_a_session_by_rest_leaves_nothing(remembered: Session, api: API
     assert api.get(f"/api/v1/compactions/{run.pk}").status_code == 404
 
 
-def test_deleting_a_session_on_its_page_leaves_nothing(remembered: Session, client: Client, user: User) -> None:
-    client.force_login(user)
-    assert client.post(reverse("delete_chat", args=[remembered.pk])).status_code == 200
-    assert not any(left_of(remembered).values())
-
-
 def test_deleting_sessions_in_the_admin_leaves_nothing(remembered: Session, client: Client) -> None:
     client.force_login(User.objects.create_superuser("operator"))
     chosen = {"action": "delete_selected", "_selected_action": [str(remembered.pk)], "post": "yes"}

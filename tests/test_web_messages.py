@@ -147,7 +147,7 @@ def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_o
 def test_files_go_with_a_message_and_stand_in_it(page: Page, session: Session, scripted: ScriptedModel) -> None:
     page.goto(f"/c/{session.pk}/")
     page.locator(".composer input[type=file]").set_input_files(
-        [
+        [  # type: ignore[arg-type]
             {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL},
             {"name": "a program.bin", "mimeType": "application/octet-stream", "buffer": b"\0\1\2" * 500},
         ]
