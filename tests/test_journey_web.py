@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
+from tests.browsing import ARGUMENTS, CHROMIUM, send
 from tests.journey import ROOT, STORY, Served, serve, until
-from tests.test_web_chat import ARGUMENTS, CHROMIUM, send
 
 pytestmark = [pytest.mark.model, pytest.mark.browser]
 

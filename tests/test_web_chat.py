@@ -1,29 +1,24 @@
 """The chat in a real browser, against the real server and a scripted model."""
 
-import os
 import re
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from chatcore import events
-from chatcore.models import Message, Session, Turn
+from chatcore.models import Session
 from compaction import engine
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.conftest import NAVIGATION_TIMEOUT, Live
+from tests.browsing import PHONE, browser, fill, page, send
 from tests.scripted import Reply, ScriptedModel, call
 
-CHROMIUM = os.environ.get("CHATCORE_BROWSER") or shutil.which("chromium")  # None: the one that playwright installed
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
-)
+__all__ = ["browser", "page"]
+
 SUMMARY = """## Goal
 
 The user asked six questions, numbered from zero to five, each of them about everything, and wanted a short answer to each.
@@ -33,42 +28,8 @@ The user asked six questions, numbered from zero to five, each of them about eve
 - Every question was answered with its own number and nothing else.
 - No decision was taken, and nothing is left open.
 """
-PHONE = {"width": 360, "height": 740}
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium. Playwright's loop lives on this thread, and the ORM here is as synchronous as ever."""
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def page(browser: Browser, live: Live, user: User) -> Iterator[Page]:
-    """A page that is signed in as the user, and fails its test when a script fails or the policy refuses something."""
-    client = Client()
-    client.force_login(user)
-    context = browser.new_context(viewport={"width": 1280, "height": 860}, base_url=live.url)
-    context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live.url}])
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    context.set_default_navigation_timeout(NAVIGATION_TIMEOUT)
-    opened = context.new_page()
-    wrong: list[str] = []
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on("console", lambda line: wrong.append(line.text) if "Content Security Policy" in line.text else None)
-    yield opened
-    context.close()
-    assert wrong == []
-
-
-def send(page: Page, words: str) -> None:
-    page.get_by_label("Your message").fill(words)
-    page.get_by_label("Your message").press("Enter")
 
 
 class Held(list[str]):
@@ -83,15 +44,6 @@ class Held(list[str]):
             if number == len(self) - 1:
                 self.go_on.wait(60)
             yield self[number]
-
-
-def fill(session: Session, *words: str) -> None:
-    """Store a finished exchange of these words, user and model in turn."""
-    turn = Turn.objects.create(session=session, status="completed", lease_until=session.created_at)
-    for number, content in enumerate(words):
-        seq = session.messages.count() + 1
-        Message.objects.create(session=session, turn=turn, seq=seq, role=("user", "assistant")[number % 2], content=content)
-    Session.objects.filter(pk=session.pk).update(last_seq=session.messages.count(), message_count=session.messages.count())
 
 
 def test_a_first_message_opens_a_chat_and_its_answer_streams(page: Page, model: AiModel, scripted: ScriptedModel) -> None:
