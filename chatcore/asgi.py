@@ -8,6 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
+from chatcore import handover
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
 PRUNE_SECONDS = 600.0
 
@@ -21,7 +23,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
         await _live(receive, send)
     else:
-        await django(*await _measured(scope, receive), send)
+        await handover.serve(django, *await _measured(scope, receive), send)
 
 
 async def _measured(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any], Any]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
-from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -41,11 +41,11 @@ NEW_TURN: dict[Any, Any] = RESPONSES | {
 }
 
 
-def respond(request: Request, turn: Turn, *, stream: bool = False, after: int | None = None) -> Response | StreamingHttpResponse:
+def respond(request: Request, turn: Turn, *, stream: bool = False, after: int | None = None) -> HttpResponseBase:
     """The turn's events after `after`, or where to follow them, or its end, waited for; as the request asks."""
     after = turn.first_event_seq - 1 if after is None else after
     if stream or streams.MEDIA_TYPE in request.headers.get("Accept", ""):
-        return streams.stream(turn.session_id, after, turn=turn)
+        return streams.stream(request, turn.session_id, after, turn=turn)
     if _prefers_async(request):
         return Response(_followed(request, turn, after), status=202, headers={"Preference-Applied": "respond-async"})
     return answer(turns.wait(turn.pk))

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -47,7 +47,7 @@ class Messages(GenericAPIView[Message]):
         return self.get_paginated_response(MessageSerializer(page, many=True, context=shown(session)).data)
 
     @MESSAGE_SCHEMA
-    def post(self, request: Request, session_id: UUID) -> Response | StreamingHttpResponse:
+    def post(self, request: Request, session_id: UUID) -> HttpResponseBase:
         """Say something, and get it answered."""
         return post_message(request, session_id)
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from django.db import close_old_connections
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -12,6 +13,7 @@ from rest_framework.views import APIView
 from chatcore import events
 from chatcore.api.problems import Invalid
 from chatcore.api.sessions import owned
+from chatcore.handover import hand_over
 from chatcore.models import Turn
 
 MEDIA_TYPE = "text/event-stream"
@@ -29,11 +31,11 @@ _EVENT = {
 STREAM = OpenApiResponse(response=_EVENT, description="Server-Sent Events, each of this shape.")
 
 
-def stream(session_id: UUID, after: int, *, turn: Turn | None = None) -> StreamingHttpResponse:
+def stream(request: Request, session_id: UUID, after: int, *, turn: Turn | None = None) -> HttpResponseBase:
     """The session's events after `after`, up to the turn's end if one is given."""
     close_old_connections()  # a stream may be open for hours, and its own reads bring their own connections
     body = events.stream(session_id, after, turn=turn.pk if turn else None)
-    return StreamingHttpResponse(body, content_type=MEDIA_TYPE, headers=HEADERS)
+    return hand_over(request._request, body, content_type=MEDIA_TYPE, headers=HEADERS)
 
 
 class Events(APIView):
@@ -47,11 +49,11 @@ class Events(APIView):
         ],
         responses={(200, MEDIA_TYPE): STREAM},
     )
-    def get(self, request: Request, session_id: UUID) -> StreamingHttpResponse:
+    def get(self, request: Request, session_id: UUID) -> HttpResponseBase:
         """All events after a given one, past and to come; without one, those from now on."""
         session = owned(request, session_id)
         after = _after(request.headers, request.query_params)
-        return stream(session.pk, session.last_event_seq if after is None else after)
+        return stream(request, session.pk, session.last_event_seq if after is None else after)
 
     def head(self, request: Request, session_id: UUID) -> HttpResponse:
         """What the stream's headers would be. Its end is not waited for, or the connection's next request would be."""

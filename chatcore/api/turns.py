@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,7 +19,7 @@ from chatcore.api.sessions import owned
 MESSAGE_SCHEMA = extend_schema(operation_id="send_message", request=NewMessageSerializer, parameters=PARAMETERS, responses=NEW_TURN)
 
 
-def post_message(request: Request, session_id: UUID) -> Response | StreamingHttpResponse:
+def post_message(request: Request, session_id: UUID) -> HttpResponseBase:
     """Start a turn; wait for its end, stream it, or leave it to the client to follow."""
     session = owned(request, session_id)
     fields = NewMessageSerializer(data=request.data)
@@ -37,7 +37,7 @@ class ToolResults(APIView):
     """Results of tools that the client runs itself."""
 
     @extend_schema(operation_id="submit_tool_results", request=ToolResultsSerializer, parameters=[PREFER], responses=RESPONSES)
-    def post(self, request: Request, session_id: UUID) -> Response | StreamingHttpResponse:
+    def post(self, request: Request, session_id: UUID) -> HttpResponseBase:
         """Bring results of calls that wait; the turn goes on when all are in. The same results again give the same turn."""
         session = owned(request, session_id)
         fields = ToolResultsSerializer(data=request.data)

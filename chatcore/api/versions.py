@@ -1,6 +1,6 @@
 """Versions: an answer given anew, a message edited, an earlier version brought back."""
 
-from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -29,7 +29,7 @@ class Regenerate(APIView):
     """Another answer."""
 
     @extend_schema(operation_id="regenerate_message", request=RegenerateSerializer, parameters=PARAMETERS, responses=NEW_TURN)
-    def post(self, request: Request, message_id: int) -> Response | StreamingHttpResponse:
+    def post(self, request: Request, message_id: int) -> HttpResponseBase:
         """Answer the same user's message anew; what followed it is superseded: kept, and not sent. `model` is for this answer only."""
         message = owned_message(request, message_id)
         fields = RegenerateSerializer(data=request.data)
@@ -52,7 +52,7 @@ class OneMessage(APIView):
         parameters=PARAMETERS,
         responses={(200, "application/json"): MessageSerializer} | NEW_TURN,
     )
-    def patch(self, request: Request, message_id: int) -> Response | StreamingHttpResponse:
+    def patch(self, request: Request, message_id: int) -> HttpResponseBase:
         """Put another message in its place; it and what followed is superseded. A user's is answered anew; an answer (200) is not."""
         message = owned_message(request, message_id)
         fields = EditedMessageSerializer(data=request.data)

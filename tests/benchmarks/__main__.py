@@ -1,4 +1,4 @@
-"""python -m tests.benchmarks: makes a database of its own, prints the table, and exits 1 when something is over its limit."""
+"""python -m tests.benchmarks [sse]: makes a database of its own, prints the table, and exits 1 when something is over its limit."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connections  # noqa: E402
 
 from chatcore.generator import generator  # noqa: E402
-from tests.benchmarks import first_token, pure, requests, stored  # noqa: E402
+from tests.benchmarks import first_token, pure, requests, sse, stored  # noqa: E402
 from tests.benchmarks.timing import Row, table  # noqa: E402
 from tests.scripted import ScriptedModel  # noqa: E402
 
@@ -26,6 +26,9 @@ def main() -> int:
         print("The benchmarks measure against raw SQLite: unset CHATCORE_DATABASE_URL.", file=sys.stderr)
         return 2
     try:
+        if sys.argv[1:] == ["sse"]:
+            _migrated()
+            return sse.main()
         rows = list(_measured())
     finally:
         generator.stop()
@@ -36,14 +39,18 @@ def main() -> int:
 
 
 def _measured() -> Iterator[Row]:
-    call_command("migrate", verbosity=0)
-    call_command("createcachetable", verbosity=0)
+    _migrated()
     yield from pure.rows()
     with ScriptedModel() as scripted:
         using = stored.model(scripted.base_url)
         short, long = stored.conversation(1_000, using), stored.conversation(100_000, using)
         yield from requests.rows(short, long)
         yield from first_token.rows(scripted, stored.conversation(2, using))
+
+
+def _migrated() -> None:
+    call_command("migrate", verbosity=0)
+    call_command("createcachetable", verbosity=0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,208 @@
+"""How many readers of events one server process holds, what they cost, and whether each gets every event once: `… benchmarks sse`."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import connections
+from knox.models import AuthToken
+
+from chatcore import events
+from chatcore.models import Session
+
+READERS = 1_000
+STREAMS = 50
+RECONNECTS = 3
+EVENTS = 200  # a stream: ten seconds of
+RATE = 20  # events a second
+QUIET = 3.0  # seconds a reader whose session says nothing stays before it comes back
+Tell = Callable[[list[str], int], float]
+BEHIND = 120.0  # seconds after the last event at which a reader that still misses one has lost it
+
+
+@dataclass
+class Reader:
+    """One client: what it was told, over all its connections."""
+
+    session: UUID
+    expected: int
+    seen: list[int] = field(default_factory=list)
+    ended: bool = False
+
+    async def follow(self, url: str, token: str, held: asyncio.Barrier | None) -> None:
+        """Read to the last event; leave and come back on the way, as often as RECONNECTS says."""
+        ends = [self.expected * part // (RECONNECTS + 1) for part in range(1, RECONNECTS + 2)]
+        for turn, end in enumerate(ends):
+            async with _connected(url, token, self.session, after=self.seen[-1] if self.seen else 0) as seqs:
+                if not turn and held:
+                    await held.wait()
+                while len(self.seen) < end:
+                    self.seen.append(await anext(seqs))
+        self.ended = True
+
+    async def hold(self, url: str, token: str, held: asyncio.Barrier, stay: float) -> None:
+        """Read what never comes, `stay` seconds each time, and leave and come back as often."""
+        for turn in range(RECONNECTS + 1):
+            async with _connected(url, token, self.session, after=0) as seqs:
+                if not turn:
+                    await held.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(stay):
+                        self.seen.append(await anext(seqs))
+        self.ended = True
+
+    @property
+    def whole(self) -> bool:
+        """Every event once, in order, over all connections."""
+        return self.ended and self.seen == list(range(1, self.expected + 1))
+
+
+@asynccontextmanager
+async def _connected(url: str, token: str, session: UUID, *, after: int) -> AsyncIterator[AsyncIterator[int]]:
+    place = urlsplit(url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    head = f"GET /api/v1/sessions/{session}/events HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {token}\r\n"
+    writer.write(f"{head}Last-Event-ID: {after}\r\n\r\n".encode())
+    status = await reader.readline()
+    assert b" 200 " in status, status
+    while b": open" not in await reader.readline():
+        pass
+    try:
+        yield _seqs(reader)
+    finally:
+        writer.transport.abort()
+
+
+async def _seqs(reader: asyncio.StreamReader) -> AsyncIterator[int]:
+    while line := await reader.readline():
+        if line.startswith(b"id: "):
+            yield int(line[4:])
+    raise ConnectionError("the server hung up")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """What a run came to. Memory in MB, of the server's process; `whole` of `readers` got every event once."""
+
+    readers: int
+    whole: int
+    events: int
+    rate: float
+    idle_memory: float
+    memory: float
+    threads: int
+
+    def __str__(self) -> str:
+        each = (self.memory - self.idle_memory) * 1024 / self.readers
+        memory = f"{self.memory:.0f} MB, {self.idle_memory:.0f} MB of them without readers ({each:.0f} KB a reader)"
+        told = f"{self.events} events at {self.rate:.0f}/s, over {RECONNECTS} reconnects each"
+        return f"{self.whole} of {self.readers} readers got every event once: {told}. {memory}, {self.threads} threads."
+
+
+def measure(url: str, pid: int, owner: User, tell: Tell, *, readers: int, streams: int, each: int, stay: float = QUIET) -> Held:
+    """Hold `readers`, of which `streams` are told `each` events while they come and go."""
+    sessions = [Session.objects.create(owner=owner) for _ in range(readers)]
+    _, token = AuthToken.objects.create(owner)
+    idle = _status(pid)["Pss"] / 1024
+    clients = [Reader(session.pk, each if place < streams else 0) for place, session in enumerate(sessions)]
+    seconds, status = asyncio.run(_run(url, token, clients, pid, tell, stay))
+    told, memory = streams * each, status["Pss"] / 1024
+    whole = sum(client.whole for client in clients)
+    return Held(readers=readers, whole=whole, events=told, rate=told / seconds, idle_memory=idle, memory=memory, threads=status["Threads"])
+
+
+async def _run(url: str, token: str, clients: list[Reader], pid: int, tell: Tell, stay: float) -> tuple[float, dict[str, int]]:
+    held = asyncio.Barrier(len(clients) + 1)
+    busy = [client for client in clients if client.expected]
+    quiet = [asyncio.create_task(client.hold(url, token, held, stay)) for client in clients if not client.expected]
+    reading = [asyncio.create_task(client.follow(url, token, held)) for client in busy]
+    await asyncio.wait_for(held.wait(), BEHIND)
+    status = _status(pid)
+    seconds = await asyncio.to_thread(tell, [str(client.session) for client in busy], busy[0].expected)
+    peak = _status(pid)
+    await asyncio.wait((*reading, *quiet), timeout=BEHIND)
+    for task in (*quiet, *reading):
+        task.cancel()
+    for ended in await asyncio.gather(*quiet, *reading, return_exceptions=True):
+        if ended is not None:
+            print(f"a reader failed: {ended!r}", file=sys.stderr)
+    return seconds, max(status, peak, key=lambda found: found["Pss"])
+
+
+def tell_from_another_process(sessions: list[str], each: int) -> float:
+    """The same from a process of its own: the readers' has enough to do."""
+    told = f"import django; django.setup(); from tests.benchmarks import sse; print(sse.tell({sessions}, {each}))"
+    done = subprocess.run([sys.executable, "-c", told], env=_environment(), check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
+
+
+def tell(sessions: list[str], each: int) -> float:
+    """To each session so many events, RATE a second or as fast as the disk takes them. The seconds that it took."""
+    began = time.monotonic()
+    try:
+        for number in range(each):
+            for session in sessions:
+                events.append(UUID(session), ("session.updated", {"fields": [str(number)]}))
+            time.sleep(max(0.0, began + (number + 1) / RATE - time.monotonic()))
+    finally:
+        connections.close_all()
+    return time.monotonic() - began
+
+
+def _environment() -> dict[str, str]:
+    """Of a process over this one's database."""
+    ours = {"CHATCORE_DATABASE_URL": f"sqlite:///{settings.DATABASES['default']['NAME']}", "CHATCORE_DEBUG": "0"}
+    return {**os.environ, **ours, "DJANGO_SETTINGS_MODULE": "chatcore.settings", "CHATCORE_SECRET_KEY": "benchmark" * 6}
+
+
+def _status(pid: int) -> dict[str, int]:
+    """Threads, and the kilobytes that are its own; a page of the database that many connections map is counted once."""
+    found = {}
+    for name, file in (("Threads", "status"), ("Pss", "smaps_rollup")):
+        line = next(line for line in Path(f"/proc/{pid}/{file}").read_text().splitlines() if line.startswith(f"{name}:"))
+        found[name] = int(line.split()[1])
+    return found
+
+
+@contextmanager
+def server() -> Iterator[tuple[str, int]]:
+    """One web process over this process's database; its address and its pid."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", "chatcore.asgi:application", "--port", str(port), "--log-level", "warning"]
+    process = subprocess.Popen([*command, "--timeout-graceful-shutdown", "1"], env=_environment())
+    try:
+        deadline = time.monotonic() + 60
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            assert process.poll() is None, "the server could not start"
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}", process.pid
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def main() -> int:
+    """Print what it came to; 1 when an event was lost or came twice."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 8 * READERS)), hard))
+    owner, counts = User.objects.create_user("reader"), {"readers": READERS, "streams": STREAMS, "each": EVENTS}
+    with server() as (url, pid):
+        held = measure(url, pid, owner, tell_from_another_process, **counts)
+    print(held)
+    return 0 if held.whole == held.readers else 1
