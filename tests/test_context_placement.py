@@ -1,6 +1,5 @@
 """Where the summary stands in a request, and what stands around it."""
 
-
 from typing import Any
 
 import pytest
