@@ -93,7 +93,8 @@ def test_the_level_tells_how_near_the_threshold_is(session: Session, share: floa
     assert usage(session.pk)["level"] == level
 
 
-def test_files_of_live_messages_are_counted_by_themselves(session: Session) -> None:
+def test_files_of_live_messages_are_counted_by_themselves(session: Session, model: AiModel) -> None:
+    AiModel.objects.filter(pk=model.pk).update(supports_images=True)
     said = [session.messages.create(seq=seq, role="user", content="See the file.") for seq in (1, 2)]
     files = {"session": session, "name": "a", "size": 1, "data": b"x", "token_estimate": 300}
     Attachment.objects.create(message=said[0], media_type="text/plain", **files)
