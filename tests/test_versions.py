@@ -10,12 +10,12 @@ from django.db import connections
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from chatcore import context, events, invariants, turns, versions
+from chatcore import events, invariants, turns
 from chatcore.models import Message, Session, SessionEvent, Turn
-from compaction import engine
 from models_registry.models import AiModel
-from tests.compaction_scenes import SUMMARY, chat_calls, fill, summarize_or_chat
+from tests.compaction_scenes import chat_calls, fill, summarize_or_chat
 from tests.scripted import Reply, ScriptedModel, call
+from tests.version_scenes import edit, regenerate, restore, say, sent, shown, words
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,40 +26,6 @@ def sound(session: Session) -> Any:
     yield
     session.refresh_from_db()
     assert list(invariants.violations(session)) == []
-
-
-def say(api: APIClient, session: Session, scripted: ScriptedModel, *exchanges: tuple[str, str]) -> list[Message]:
-    """Talk; the messages, in order."""
-    for said, answered in exchanges:
-        scripted.script(Reply(text=answered))
-        assert api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": said}).status_code == 201
-    return list(session.messages.order_by("seq"))
-
-
-def regenerate(api: APIClient, message: Message, body: Any = None) -> Any:
-    return api.post(f"/api/v1/messages/{message.pk}/regenerate", body or {})
-
-
-def edit(api: APIClient, message: Message, content: str, **headers: str) -> Any:
-    return api.patch(f"/api/v1/messages/{message.pk}", {"content": content}, headers=headers)
-
-
-def restore(api: APIClient, message: Message) -> Any:
-    return api.post(f"/api/v1/messages/{message.pk}/restore")
-
-
-def shown(api: APIClient, session: Session, query: str = "") -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = api.get(f"/api/v1/sessions/{session.pk}/messages{query}").json()["results"]
-    return rows
-
-
-def words(api: APIClient, session: Session) -> list[str]:
-    return [row["content"] for row in shown(api, session)]
-
-
-def sent(scripted: ScriptedModel) -> list[str]:
-    """The words of the newest request, without the system text."""
-    return [message["content"] for message in scripted.requests[-1].json["messages"] if message["role"] != "system"]
 
 
 def test_another_answer_takes_the_place_of_the_first(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
@@ -321,66 +287,6 @@ def test_it_can_be_followed_like_any_turn(api: APIClient, session: Session, scri
     told = SessionEvent.objects.filter(session=session, seq__gte=turn.first_event_seq).order_by("seq")
     created = next(event.data for event in told if event.name == "message.created")
     assert (created["role"], created["replaces"]) == ("assistant", first.pk)
-
-
-def compacted(session: Session, boundary: int, summary: str) -> None:
-    session.refresh_from_db()
-    context.install(session.pk, base_version=session.context_version, summary=summary, boundary_seq=boundary, source="compaction")
-
-
-def test_after_an_edit_before_the_boundary_nothing_superseded_is_sent_nor_any_summary_of_it(
-    api: APIClient, session: Session, scripted: ScriptedModel
-) -> None:
-    said = say(api, session, scripted, ("alpha?", "ALPHA"), ("beta?", "BETA"), ("gamma?", "GAMMA"), ("delta?", "DELTA"))
-    compacted(session, said[2].seq, "They spoke of the first letter.")
-    compacted(session, said[6].seq, "They spoke of three letters.")
-    scripted.script(Reply(text="OMEGA"))
-    edit(api, said[2], "omega?")
-    request = json.dumps(scripted.requests[-1].json)
-    assert "first letter" in request
-    assert not any(word in request for word in ("beta", "BETA", "gamma", "GAMMA", "DELTA", "three letters"))
-    assert words(api, session) == ["alpha?", "ALPHA", "omega?", "OMEGA"]
-
-
-def test_an_answer_whose_question_is_in_the_summary_is_given_anew_to_the_question_itself(
-    api: APIClient, session: Session, scripted: ScriptedModel
-) -> None:
-    said = say(api, session, scripted, ("alpha?", "ALPHA"), ("beta?", "BETA"))
-    compacted(session, said[3].seq, "They spoke of letters.")
-    scripted.script(Reply(text="BETA!"))
-    regenerate(api, said[3])
-    assert sent(scripted) == ["alpha?", "ALPHA", "beta?"]
-
-
-def test_a_restored_version_is_not_covered_by_the_summary_of_the_other(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
-    said = say(api, session, scripted, ("alpha?", "ALPHA"))
-    scripted.script(Reply(text="AAA"))
-    regenerate(api, said[1])
-    later = say(api, session, scripted, ("beta?", "BETA"), ("gamma?", "GAMMA"))
-    compacted(session, later[-2].seq, "They said AAA and BETA.")
-    restore(api, said[1])
-    say(api, session, scripted, ("delta?", "DELTA"))
-    assert sent(scripted) == ["alpha?", "ALPHA", "delta?"]
-    assert "AAA" not in json.dumps(scripted.requests[-1].json)
-
-
-def test_a_summary_that_was_being_written_of_what_is_superseded_is_not_installed(session: Session, scripted: ScriptedModel) -> None:
-    fill(session)
-    edited: list[Message] = []
-
-    def summarize(_: Any) -> Reply:
-        if not edited:
-            edited.append(versions.reword(session.messages.get(seq=4), "Let us begin anew."))
-            connections.close_all()
-        return Reply(text=SUMMARY)
-
-    scripted.default = summarize
-    run = engine.compact_now(session.pk, trigger="manual")
-    session.refresh_from_db()
-    assert edited
-    assert (run.status, session.compacted_summary, session.compact_boundary_seq) == ("skipped", None, None)
-    sent = context.build_request(session).messages
-    assert [message.seq for message in sent] == [1, 2, 3, edited[0].seq]
 
 
 def test_another_model_may_answer_once_and_its_window_counts(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
