@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -17,6 +18,20 @@ ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
 )
 PHONE = {"width": 360, "height": 740}
+
+
+class Held(list[str]):
+    """Chunks of an answer, the last of which is not said before `go_on` is set."""
+
+    def __init__(self, *chunks: str) -> None:
+        super().__init__(chunks)
+        self.go_on = threading.Event()
+
+    def __iter__(self) -> Iterator[str]:
+        for number in range(len(self)):
+            if number == len(self) - 1:
+                self.go_on.wait(60)
+            yield self[number]
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,10 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from chatcore import events
@@ -14,7 +13,7 @@ from chatcore.models import Session
 from compaction import engine
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.browsing import PHONE, browser, fill, page, send
+from tests.browsing import Held, browser, fill, page, send
 from tests.scripted import Reply, ScriptedModel, call
 
 __all__ = ["browser", "page"]
@@ -30,20 +29,6 @@ The user asked six questions, numbered from zero to five, each of them about eve
 """
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-class Held(list[str]):
-    """Chunks of an answer, the last of which is not said before `go_on` is set."""
-
-    def __init__(self, *chunks: str) -> None:
-        super().__init__(chunks)
-        self.go_on = threading.Event()
-
-    def __iter__(self) -> Iterator[str]:
-        for number in range(len(self)):
-            if number == len(self) - 1:
-                self.go_on.wait(60)
-            yield self[number]
 
 
 def test_a_first_message_opens_a_chat_and_its_answer_streams(page: Page, model: AiModel, scripted: ScriptedModel) -> None:
@@ -90,17 +75,6 @@ def test_two_tabs_show_the_same(page: Page, session: Session, scripted: Scripted
         expect(tab.locator(".user .words")).to_have_text("Who sees this?")
         expect(tab.locator(".answer .prose")).to_have_text("For both.")
         expect(tab.locator(".message")).to_have_count(2)
-
-
-def test_escape_stops_and_what_was_said_is_kept(page: Page, session: Session, scripted: ScriptedModel) -> None:
-    scripted.script(Reply(chunks=["Once upon ", "a time "], cut_after=2, hang=True))
-    page.goto(f"/c/{session.pk}/")
-    send(page, "A story")
-    expect(page.locator(".answer .prose")).to_contain_text("a time")
-    page.keyboard.press("Escape")
-    expect(page.locator(".answer")).to_have_attribute("data-status", "interrupted")
-    expect(page.get_by_text("Stopped here; what was said is kept.")).to_be_visible()
-    expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
 def test_a_tool_call_folds_its_question_and_result(page: Page, session: Session, scripted: ScriptedModel) -> None:
@@ -267,55 +241,6 @@ def test_earlier_messages_arrive_above_and_the_page_stays_where_it_was(page: Pag
     expect(button).to_have_count(0)
 
 
-def test_a_chat_is_renamed_and_deleted_from_the_list(page: Page, session: Session) -> None:
-    Session.objects.filter(pk=session.pk).update(title="Old name")
-    page.goto(f"/c/{session.pk}/")
-    page.get_by_role("button", name="Actions for Old name").click()
-    page.get_by_role("button", name="Rename").click()
-    page.get_by_label("Title of the chat").press("Escape")
-    expect(page.get_by_role("link", name="Old name")).to_be_visible()
-    page.get_by_role("button", name="Actions for Old name").click()
-    page.get_by_role("button", name="Rename").click()
-    page.get_by_label("Title of the chat").fill("New name")
-    page.get_by_label("Title of the chat").press("Enter")
-    expect(page.get_by_role("link", name="New name")).to_be_visible()
-    expect(page.locator(".chat-title")).to_have_text("New name")
-    page.get_by_role("button", name="Actions for New name").click()
-    page.get_by_role("button", name="Delete").click()
-    expect(page).to_have_url(re.compile(r"/new/$"))
-    expect(page.get_by_role("link", name="New name")).to_be_hidden()
-
-
-def test_a_key_is_heard_though_a_dialog_just_closed_still_has_the_focus(page: Page, session: Session) -> None:
-    fill(session, "One", "Two")
-    page.goto(f"/c/{session.pk}/")
-    page.evaluate("""() => {
-        const help = document.getElementById("help");
-        help.showModal();
-        const inside = document.activeElement;
-        help.close();
-        inside.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true, cancelable: true }));
-    }""")
-    expect(page.get_by_label("Your message")).to_be_focused()
-
-
-def test_the_keyboard_reaches_composer_help_and_a_new_chat(page: Page, session: Session) -> None:
-    fill(session, "One", "Two")
-    page.goto(f"/c/{session.pk}/")
-    page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Help")).to_be_visible()
-    page.keyboard.press("Escape")
-    page.keyboard.press("/")
-    expect(page.get_by_label("Your message")).to_be_focused()
-    expect(page.get_by_role("dialog", name="Help")).to_be_hidden()
-    page.keyboard.type("a")
-    page.keyboard.press("Shift+Enter")
-    page.keyboard.type("b")
-    expect(page.get_by_label("Your message")).to_have_value("a\nb")
-    page.keyboard.press("Control+Shift+O")
-    expect(page).to_have_url(re.compile(r"/new/$"))
-
-
 def test_a_message_sent_before_the_script_has_come_is_not_lost(page: Page, session: Session) -> None:
     page.route("**/chat.js", lambda route: route.abort())
     page.goto(f"/c/{session.pk}/")
@@ -324,82 +249,3 @@ def test_a_message_sent_before_the_script_has_come_is_not_lost(page: Page, sessi
     page.wait_for_timeout(500)
     expect(page.get_by_label("Your message")).to_have_value("Too early")
     expect(page).to_have_url(re.compile(r"/$"))
-
-
-def test_nothing_in_the_list_vanishes_under_a_hand_when_it_is_refreshed(page: Page, session: Session, user: User) -> None:
-    Session.objects.filter(pk=session.pk).update(title="Old name")
-    other = Session.objects.create(owner=user, title="Another")
-    page.goto(f"/c/{session.pk}/")
-    actions = page.get_by_role("button", name="Actions for Another")
-    actions.click()
-    expect(page.get_by_role("button", name="Rename")).to_be_visible()
-    refreshed(page, session, "First name")
-    page.get_by_role("button", name="Rename").click()
-    title = page.get_by_label("Title of the chat")
-    title.fill("Half")
-    refreshed(page, session, "Second name")
-    expect(title).to_be_focused()
-    page.keyboard.type(" typed")
-    expect(title).to_have_value("Half typed")
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("link", name="Another")).to_be_visible()
-    expect(page.get_by_role("link", name="Second name")).to_be_visible()
-    other.refresh_from_db()
-    assert other.title == "Another"
-    page.get_by_label("Search chats").fill("noth")
-    expect(page.get_by_role("link", name="Second name")).to_have_count(0)
-    Session.objects.filter(pk=other.pk).update(title="And another")
-    refreshed(page, session, "Something")
-    expect(page.get_by_role("link", name="And another")).to_be_visible()
-    expect(page.get_by_role("link", name="Something")).to_have_count(0)
-
-
-def refreshed(page: Page, session: Session, title: str) -> None:
-    """The chat is given another title elsewhere, and the page has asked for its list again."""
-    Session.objects.filter(pk=session.pk).update(title=title)
-    with page.expect_response("**/chats/*"):
-        events.append(session.pk, ("session.updated", {"fields": ["title"]}))
-
-
-def test_escape_in_a_title_leaves_the_answer_alone(page: Page, session: Session, scripted: ScriptedModel) -> None:
-    Session.objects.filter(pk=session.pk).update(title="Old name")
-    said = Held("Once upon ", "a time ", "it was told.")
-    scripted.script(Reply(chunks=said))
-    page.goto(f"/c/{session.pk}/")
-    send(page, "A story")
-    expect(page.locator(".answer .prose")).to_contain_text("a time")
-    page.get_by_role("button", name="Actions for Old name").click()
-    page.get_by_role("button", name="Rename").click()
-    page.get_by_label("Title of the chat").press("Escape")
-    expect(page.get_by_role("link", name="Old name")).to_be_visible()
-    said.go_on.set()
-    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
-    expect(page.locator(".answer .prose")).to_have_text("Once upon a time it was told.")
-
-
-def test_a_phone_has_a_drawer_and_no_sideways_scroll(page: Page, session: Session) -> None:
-    code = "```\n" + "a very long line of code " * 20 + "\n```"
-    table = "| " + "wide and wider | " * 9 + "\n|" + "---|" * 9
-    fill(session, "One", f"{code}\n\n{table}")
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    page.goto(f"/c/{session.pk}/")
-    expect(page.locator(".sidebar")).to_be_hidden()
-    page.get_by_role("button", name="Chats").click()
-    expect(page.locator(".sidebar")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.locator(".sidebar")).to_be_hidden()
-    expect(page.locator(".meter-used")).to_be_in_viewport(ratio=1)
-    expect(page.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
-    assert page.evaluate("[document.documentElement, document.querySelector('.scroll')].every(e => e.scrollWidth <= e.clientWidth)")
-
-
-def test_light_and_dark_follow_the_system_until_one_is_chosen(page: Page, session: Session) -> None:
-    page.emulate_media(color_scheme="dark")
-    page.goto("/new/")
-    expect(page.locator("body")).to_have_css("background-color", "rgb(25, 25, 24)")
-    page.get_by_role("button", name="Switch between light and dark").click()
-    expect(page.locator("body")).to_have_css("background-color", "rgb(253, 253, 252)")
-    page.goto("/settings/")
-    expect(page.get_by_label("Light", exact=True)).to_be_checked()
-    page.get_by_text("As the system").click()
-    expect(page.locator("body")).to_have_css("background-color", "rgb(25, 25, 24)")

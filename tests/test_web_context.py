@@ -11,9 +11,9 @@ from chatcore.models import Message, Session
 from compaction import engine
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.browsing import browser, fill, page
+from tests.browsing import Held, browser, fill, page
 from tests.scripted import Reply, ScriptedModel
-from tests.test_web_chat import SUMMARY, Held, in_background
+from tests.test_web_chat import SUMMARY, in_background
 
 __all__ = ["browser", "page"]  # fixtures
 

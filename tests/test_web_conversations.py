@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from chatcore import history
+from chatcore import events, history
 from chatcore.models import Session
 from models_registry.models import AiModel
 from tests.browsing import browser, fill, page, until
@@ -169,3 +169,57 @@ def test_a_new_chat_begins_with_the_settings_it_was_given(page: Page, model: AiM
     page.get_by_role("button", name="Save").click()
     expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
     assert Session.objects.get().system_prompt == "Be brief."
+
+
+def test_a_chat_is_renamed_and_deleted_from_the_list(page: Page, session: Session) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old name")
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_role("button", name="Actions for Old name").click()
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("Title of the chat").press("Escape")
+    expect(page.get_by_role("link", name="Old name")).to_be_visible()
+    page.get_by_role("button", name="Actions for Old name").click()
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("Title of the chat").fill("New name")
+    page.get_by_label("Title of the chat").press("Enter")
+    expect(page.get_by_role("link", name="New name")).to_be_visible()
+    expect(page.locator(".chat-title")).to_have_text("New name")
+    page.get_by_role("button", name="Actions for New name").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page).to_have_url(re.compile(r"/new/$"))
+    expect(page.get_by_role("link", name="New name")).to_be_hidden()
+
+
+def test_nothing_in_the_list_vanishes_under_a_hand_when_it_is_refreshed(page: Page, session: Session, user: User) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old name")
+    other = Session.objects.create(owner=user, title="Another")
+    page.goto(f"/c/{session.pk}/")
+    actions = page.get_by_role("button", name="Actions for Another")
+    actions.click()
+    expect(page.get_by_role("button", name="Rename")).to_be_visible()
+    refreshed(page, session, "First name")
+    page.get_by_role("button", name="Rename").click()
+    title = page.get_by_label("Title of the chat")
+    title.fill("Half")
+    refreshed(page, session, "Second name")
+    expect(title).to_be_focused()
+    page.keyboard.type(" typed")
+    expect(title).to_have_value("Half typed")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("link", name="Another")).to_be_visible()
+    expect(page.get_by_role("link", name="Second name")).to_be_visible()
+    other.refresh_from_db()
+    assert other.title == "Another"
+    page.get_by_label("Search chats").fill("noth")
+    expect(page.get_by_role("link", name="Second name")).to_have_count(0)
+    Session.objects.filter(pk=other.pk).update(title="And another")
+    refreshed(page, session, "Something")
+    expect(page.get_by_role("link", name="And another")).to_be_visible()
+    expect(page.get_by_role("link", name="Something")).to_have_count(0)
+
+
+def refreshed(page: Page, session: Session, title: str) -> None:
+    """The chat is given another title elsewhere, and the page has asked for its list again."""
+    Session.objects.filter(pk=session.pk).update(title=title)
+    with page.expect_response("**/chats/*"):
+        events.append(session.pk, ("session.updated", {"fields": ["title"]}))

@@ -10,9 +10,8 @@ from chatcore import turns, versions
 from chatcore.client_tools import Result
 from chatcore.models import Attachment, Message, Session
 from models_registry.models import AiModel
-from tests.browsing import browser, fill, page, send
+from tests.browsing import Held, browser, fill, page, send
 from tests.scripted import Reply, ScriptedModel, call
-from tests.test_web_chat import Held
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 DROP = """([text, name]) => {
