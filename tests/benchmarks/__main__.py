@@ -1,4 +1,4 @@
-"""python -m tests.benchmarks [sse]: makes a database of its own, prints the table, and exits 1 when something is over its limit."""
+"""python -m tests.benchmarks [sse|web]: makes a database of its own, prints the table, and exits 1 when something is over its limit."""
 
 import os
 import shutil
@@ -15,7 +15,8 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connections  # noqa: E402
 
 from chatcore.generator import generator  # noqa: E402
-from tests.benchmarks import first_token, pure, requests, sse, stored  # noqa: E402
+from tests.benchmarks import first_token, long_chat, pure, requests, sse, stored  # noqa: E402
+from tests.benchmarks.stage import stage  # noqa: E402
 from tests.benchmarks.timing import Row, table  # noqa: E402
 from tests.scripted import ScriptedModel  # noqa: E402
 
@@ -29,7 +30,7 @@ def main() -> int:
         if sys.argv[1:] == ["sse"]:
             _migrated()
             return sse.main()
-        rows = list(_measured())
+        rows = list(_in_the_browser() if sys.argv[1:] == ["web"] else _measured())
     finally:
         generator.stop()
         connections.close_all()
@@ -46,6 +47,12 @@ def _measured() -> Iterator[Row]:
         short, long = stored.conversation(1_000, using), stored.conversation(100_000, using)
         yield from requests.rows(short, long)
         yield from first_token.rows(scripted, stored.conversation(2, using))
+
+
+def _in_the_browser() -> Iterator[Row]:
+    _migrated()
+    with stage() as ready:
+        yield from long_chat.rows(ready)
 
 
 def _migrated() -> None:

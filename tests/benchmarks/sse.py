@@ -2,26 +2,24 @@
 
 import asyncio
 import contextlib
-import os
 import resource
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connections
 from knox.models import AuthToken
 
 from chatcore import events
 from chatcore.models import Session
+from tests.benchmarks.serving import environment, server
 
 READERS = 1_000
 STREAMS = 50
@@ -145,7 +143,7 @@ async def _run(url: str, token: str, clients: list[Reader], pid: int, tell: Tell
 def tell_from_another_process(sessions: list[str], each: int) -> float:
     """The same from a process of its own: the readers' has enough to do."""
     told = f"import django; django.setup(); from tests.benchmarks import sse; print(sse.tell({sessions}, {each}))"
-    done = subprocess.run([sys.executable, "-c", told], env=_environment(), check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", told], env=environment(), check=True, capture_output=True, text=True)
     return float(done.stdout.split()[-1])
 
 
@@ -162,12 +160,6 @@ def tell(sessions: list[str], each: int) -> float:
     return time.monotonic() - began
 
 
-def _environment() -> dict[str, str]:
-    """Of a process over this one's database."""
-    ours = {"CHATCORE_DATABASE_URL": f"sqlite:///{settings.DATABASES['default']['NAME']}", "CHATCORE_DEBUG": "0"}
-    return {**os.environ, **ours, "DJANGO_SETTINGS_MODULE": "chatcore.settings", "CHATCORE_SECRET_KEY": "benchmark" * 6}
-
-
 def _status(pid: int) -> dict[str, int]:
     """Threads, and the kilobytes that are its own; a page of the database that many connections map is counted once."""
     found = {}
@@ -175,26 +167,6 @@ def _status(pid: int) -> dict[str, int]:
         line = next(line for line in Path(f"/proc/{pid}/{file}").read_text().splitlines() if line.startswith(f"{name}:"))
         found[name] = int(line.split()[1])
     return found
-
-
-@contextmanager
-def server() -> Iterator[tuple[str, int]]:
-    """One web process over this process's database; its address and its pid."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "uvicorn", "chatcore.asgi:application", "--port", str(port), "--log-level", "warning"]
-    process = subprocess.Popen([*command, "--timeout-graceful-shutdown", "1"], env=_environment())
-    try:
-        deadline = time.monotonic() + 60
-        while socket.socket().connect_ex(("127.0.0.1", port)):
-            assert process.poll() is None, "the server could not start"
-            assert time.monotonic() < deadline, "the server did not start"
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}", process.pid
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 def main() -> int:

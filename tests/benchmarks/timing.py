@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 FLAT = 1.5  # a hundred times the history may cost half as much again; more is growth
@@ -34,9 +35,12 @@ def median_ms(work: Callable[[], Any], *, times: int, warm_up: int = 3) -> float
 
 def medians_by_turns(*works: Callable[[], Any], times: int, warm_up: int = 3) -> list[float]:
     """The medians of several works run by turns, so that a busy machine is as busy for each."""
-    for work in works * warm_up:
-        work()
-    rounds = [[once_ms(work) for work in works] for _ in range(times)]
+    return by_turns(*(partial(once_ms, work) for work in works), times=times, warm_up=warm_up)
+
+
+def by_turns(*measures: Callable[[], float], times: int, warm_up: int = 3) -> list[float]:
+    """The same of works that say themselves what they measured."""
+    rounds = [[measure() for measure in measures] for _ in range(warm_up + times)][warm_up:]
     return [statistics.median(column) for column in zip(*rounds, strict=True)]
 
 

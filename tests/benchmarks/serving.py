@@ -1,0 +1,37 @@
+"""The web process as it runs in production, over this process's database."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+
+
+def environment() -> dict[str, str]:
+    """Of a process over this one's database."""
+    ours = {"CHATCORE_DATABASE_URL": f"sqlite:///{settings.DATABASES['default']['NAME']}", "CHATCORE_DEBUG": "0"}
+    return {**os.environ, **ours, "DJANGO_SETTINGS_MODULE": "chatcore.settings", "CHATCORE_SECRET_KEY": settings.SECRET_KEY}
+
+
+@contextmanager
+def server() -> Iterator[tuple[str, int]]:
+    """One web process over this process's database; its address and its pid."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", "chatcore.asgi:application", "--port", str(port), "--log-level", "warning"]
+    process = subprocess.Popen([*command, "--timeout-graceful-shutdown", "1"], env=environment())
+    try:
+        deadline = time.monotonic() + 60
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            assert process.poll() is None, "the server could not start"
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}", process.pid
+    finally:
+        process.terminate()
+        process.wait(20)
