@@ -33,18 +33,19 @@ export class Panel {
   async refresh() {
     if (!this.dialog.open) return;
     try {
-      const [sent, runs] = await Promise.all([
+      const [sent, context, runs] = await Promise.all([
         api("GET", `sessions/${this.chat.session}/context/preview`),
+        api("GET", `sessions/${this.chat.session}/context`),
         api("GET", `sessions/${this.chat.session}/compactions?limit=${SHOWN_RUNS}`),
       ]);
-      this.#show(sent);
+      this.#show(sent, context);
       this.#runs(runs.results);
     } catch (problem) {
       this.#find(".panel-facts").textContent = say("failed", { why: problem.message });
     }
   }
 
-  #show(sent) {
+  #show(sent, context) {
     this.sent = sent;
     for (const name of ["system", "preface"]) this.#text(name, sent[name]);
     this.#find(".sent-messages").replaceChildren(...sent.messages.map((message) => this.#message(message)));
@@ -53,8 +54,7 @@ export class Panel {
     this.#find(".sent-tools pre").textContent = tools;
     this.#find(".sent-tools .sent-size").textContent = about(tools);
     this.#find(".panel-copy").disabled = false;
-    const tokens = [sent.system, sent.preface, tools, ...sent.messages.map(said)].reduce((sum, text) => sum + (text ? estimate(text) : 0), 0);
-    this.#find(".panel-facts").textContent = say("panelFacts", { model: sent.model || "–", messages: sent.messages.length, tokens: shortCount(tokens), version: sent.context_version });
+    this.#find(".panel-facts").textContent = say("panelFacts", { model: sent.model || "–", messages: sent.messages.length, tokens: shortCount(context.estimated_input_tokens), version: sent.context_version });
   }
 
   #text(name, text) {
