@@ -1,6 +1,10 @@
 """Conversations for the compaction tests: filled by hand to a size, continued over the real wire."""
 
+import threading
+import time
 from typing import Any
+
+from django.db import connection
 
 from chatcore import turns
 from chatcore.models import Message, Session, SessionEvent, Turn
@@ -78,6 +82,27 @@ def work() -> None:
     """What the worker does with what was asked for."""
     for run_id in CompactionRun.objects.filter(status="queued").values_list("pk", flat=True):
         engine.execute_run(run_id)
+
+
+def work_beside(run: CompactionRun) -> threading.Thread:
+    """Another worker takes the run; whoever asked for it joins it."""
+
+    def beside() -> None:
+        engine.execute_run(run.pk)
+        connection.close()
+
+    worker = threading.Thread(target=beside)
+    worker.start()
+    return worker
+
+
+def writing_beside(run: CompactionRun, scripted: ScriptedModel) -> threading.Thread:
+    """Another worker took the run, and is writing its summary."""
+    worker = work_beside(run)
+    while not summary_calls(scripted):
+        assert worker.is_alive(), "the run ended without a summary"
+        time.sleep(0.02)
+    return worker
 
 
 def compacted(session: Session, scripted: ScriptedModel) -> CompactionRun:

@@ -17,6 +17,7 @@ from rest_framework.test import APIClient
 from chatcore.generator import generator
 from chatcore.models import Session
 from models_registry.models import AiModel, Provider
+from tests.compaction_scenes import fill, summarize_or_chat
 from tests.scripted import ScriptedModel
 
 # How long a page may take on a busy machine, in milliseconds: what is right is there at once, only what is wrong waits for this.
@@ -58,6 +59,14 @@ def model(db: None, scripted: ScriptedModel) -> AiModel:
 @pytest.fixture
 def session(user: User, model: AiModel) -> Session:
     return Session.objects.create(owner=user, model=model)
+
+
+@pytest.fixture
+def full(session: Session, scripted: ScriptedModel) -> Session:
+    """Over its threshold: 14 messages of 500 tokens in a window of 8,192."""
+    scripted.default = summarize_or_chat()
+    fill(session)
+    return session
 
 
 @pytest.fixture(autouse=True)

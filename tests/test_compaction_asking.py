@@ -15,18 +15,10 @@ from chatcore.models import Session
 from compaction import engine, leases, tasks
 from compaction.core.policy import PolicyError
 from compaction.models import CompactionPolicy, CompactionRun
-from tests.compaction_scenes import SUMMARY, fill, summarize_or_chat, summary_calls
+from tests.compaction_scenes import SUMMARY, summary_calls, work_beside
 from tests.scripted import Reply, ScriptedModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def full(session: Session, scripted: ScriptedModel) -> Session:
-    """Over its threshold: 14 messages of 500 tokens in a window of 8,192."""
-    scripted.default = summarize_or_chat()
-    fill(session)
-    return session
 
 
 @contextmanager
@@ -39,13 +31,8 @@ def being_worked_on(run: CompactionRun, scripted: ScriptedModel) -> Iterator[thr
         go.wait(20)
         return Reply(text=SUMMARY)
 
-    def work() -> None:
-        engine.execute_run(run.pk)
-        connection.close()
-
     scripted.script(slowly)
-    worker = threading.Thread(target=work)
-    worker.start()
+    worker = work_beside(run)
     try:
         assert asked.wait(20)
         yield go

@@ -23,20 +23,13 @@ from tests.compaction_scenes import (
     event_data,
     event_names,
     fill,
-    summarize_or_chat,
     summary_calls,
+    work_beside,
+    writing_beside,
 )
 from tests.scripted import Reply, ScriptedModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def full(session: Session, scripted: ScriptedModel) -> Session:
-    """Over its threshold: 14 messages of 500 tokens in a window of 8,192."""
-    scripted.default = summarize_or_chat()
-    fill(session)
-    return session
 
 
 def test_thirty_concurrent_triggers_make_one_run(full: Session) -> None:
@@ -129,15 +122,7 @@ def test_an_open_run_is_found_and_executed_not_doubled(full: Session, scripted: 
 def test_whoever_comes_second_waits_for_the_run_of_another_worker(full: Session, scripted: ScriptedModel) -> None:
     scripted.script(Reply(text=SUMMARY, delay=1.0))
     run = engine.request_run(full.pk, trigger="after_response")
-
-    def work() -> None:
-        engine.execute_run(run.pk)
-        connection.close()
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    while CompactionRun.objects.get(pk=run.pk).status == "queued":
-        time.sleep(0.02)
+    worker = writing_beside(run, scripted)
     assert engine.compact_now(full.pk, trigger="before_request").status == "applied"
     worker.join()
     assert len(summary_calls(scripted)) == 1
@@ -199,13 +184,7 @@ def test_the_lease_is_extended_while_a_summary_is_written(full: Session, scripte
     Session.objects.filter(pk=full.pk).update(policy="short-lease")
     scripted.script(Reply(text=SUMMARY, delay=6))
     run = engine.request_run(full.pk, trigger="after_response")
-
-    def work() -> None:
-        engine.execute_run(run.pk)
-        connection.close()
-
-    worker = threading.Thread(target=work)
-    worker.start()
+    worker = work_beside(run)
     worker.join(4.5)
     assert leases.claim(run.pk) is None
     worker.join()

@@ -49,13 +49,6 @@ FAILURES = {
 }
 
 
-@pytest.fixture
-def full(session: Session, scripted: ScriptedModel) -> Session:
-    fill(session)
-    scripted.default = summarize_or_chat()
-    return session
-
-
 def state(session: Session) -> SessionState:
     return SessionState.objects.get(pk=session.pk)
 

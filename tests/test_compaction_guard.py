@@ -1,11 +1,8 @@
 """Before a request and after an overflow: what is sent fits, whatever the policy's phases, and nothing else is refused."""
 
-import threading
-import time
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from chatcore import turns
 from chatcore.models import Message, Session
@@ -22,6 +19,7 @@ from tests.compaction_scenes import (
     say,
     summarize_or_chat,
     summary_calls,
+    writing_beside,
 )
 from tests.scripted import Reply, ScriptedModel, call, overflow
 
@@ -302,15 +300,7 @@ def test_a_run_that_is_waited_for_in_vain_and_then_fails_is_told_once(
     scripted.default = summarize_or_chat(summary=Reply(status=500, delay=1.5))
     fill(session, messages=20)
     run = engine.request_run(session.pk, trigger="after_response")
-
-    def work() -> None:
-        engine.execute_run(run.pk)
-        connection.close()
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    while not summary_calls(scripted):
-        time.sleep(0.02)
+    worker = writing_beside(run, scripted)
     assert say(session).notices == [NOTICE]
     worker.join()
     run.refresh_from_db()

@@ -14,19 +14,12 @@ from django.urls import reverse
 from chatcore.models import Session
 from compaction import engine
 from compaction.models import CompactionRun, SessionState
-from tests.compaction_scenes import SUMMARY, fill, summarize_or_chat
+from tests.compaction_scenes import SUMMARY, fill
 from tests.scripted import Reply, ScriptedModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 RUNS = "admin:compaction_compactionrun_changelist"
-
-
-@pytest.fixture
-def full(session: Session, scripted: ScriptedModel) -> Session:
-    fill(session)
-    scripted.default = summarize_or_chat()
-    return session
 
 
 @pytest.fixture

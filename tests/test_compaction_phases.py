@@ -11,7 +11,19 @@ from chatcore.models import Session
 from compaction import engine, guard, readings
 from compaction.models import CompactionPolicy, CompactionRun
 from models_registry.models import AiModel
-from tests.compaction_scenes import BIG, NOTICE, SUMMARY, chat_calls, event_names, fill, say, summarize_or_chat, summary_calls, system_text
+from tests.compaction_scenes import (
+    BIG,
+    NOTICE,
+    SUMMARY,
+    chat_calls,
+    event_names,
+    fill,
+    say,
+    summarize_or_chat,
+    summary_calls,
+    system_text,
+    writing_beside,
+)
 from tests.scripted import Reply, ScriptedModel, call, overflow
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -126,17 +138,7 @@ def test_disabled_is_disabled_on_every_path_and_an_overflow_is_a_typed_error(
 def run_of_another_worker(session: Session, seconds: float, scripted: ScriptedModel) -> threading.Thread:
     """It has the session's run and is writing the summary."""
     scripted.script(Reply(text=SUMMARY, delay=seconds))
-    run = engine.request_run(session.pk, trigger="manual")
-
-    def work() -> None:
-        engine.execute_run(run.pk)
-        connection.close()
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    while not summary_calls(scripted):
-        time.sleep(0.02)
-    return worker
+    return writing_beside(engine.request_run(session.pk, trigger="manual"), scripted)
 
 
 def test_a_new_turn_waits_for_an_open_run_where_the_policy_says_so(session: Session, scripted: ScriptedModel) -> None:

@@ -7,17 +7,10 @@ from chatcore.models import Session
 from compaction import engine
 from compaction.models import CompactionRun
 from compaction.usage import usage
-from tests.compaction_scenes import BIG, SUMMARY, chat_calls, event_names, fill, say, summarize_or_chat
+from tests.compaction_scenes import BIG, SUMMARY, chat_calls, event_names, say, summarize_or_chat
 from tests.scripted import Reply, ScriptedModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def full(session: Session, scripted: ScriptedModel) -> Session:
-    fill(session)
-    scripted.default = summarize_or_chat()
-    return session
 
 
 def test_it_brings_back_the_whole_history(full: Session, scripted: ScriptedModel) -> None:

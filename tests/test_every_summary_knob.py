@@ -61,13 +61,6 @@ def models(scripted: ScriptedModel) -> list[str]:
 
 
 @pytest.fixture
-def full(session: Session, scripted: ScriptedModel) -> Session:
-    fill(session)
-    scripted.default = summarize_or_chat()
-    return session
-
-
-@pytest.fixture
 def cheap(model: AiModel) -> AiModel:
     return AiModel.objects.create(provider=model.provider, name="cheap", context_window_size=32_000, max_output_tokens=700)
 

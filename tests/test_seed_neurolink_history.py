@@ -32,11 +32,8 @@ def request_of(session: Session) -> Request:
 
 
 @pytest.fixture
-def full(session: Session, scripted: ScriptedModel) -> Session:
-    """Fourteen messages, over the threshold."""
-    scripted.default = summarize_or_chat()
-    fill(session)
-    return living_under(session, "neurolink", scripted, "openai")
+def full(full: Session, scripted: ScriptedModel) -> Session:
+    return living_under(full, "neurolink", scripted, "openai")
 
 
 def truncated(session: Session, scripted: ScriptedModel) -> CompactionRun:
