@@ -162,3 +162,9 @@ def test_registry_lists_take_few_queries(operator: Client, name: str) -> None:
 def test_an_outsider_is_sent_to_sign_in(client: Client, user: User) -> None:
     client.force_login(user)
     assert client.get(reverse("admin:chatcore_session_changelist")).status_code == 302
+
+
+def test_it_wears_the_colors_of_the_pages(operator: Client) -> None:
+    page = operator.get("/admin/").content.decode()
+    assert "chatcore/css/tokens" in page
+    assert "chatcore/css/admin" in page
