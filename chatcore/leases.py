@@ -15,12 +15,13 @@ class TurnLost(Exception):
 
 
 class TurnRunning(Exception):
-    """The session is still answering, or `waiting` for results of tools that the client runs itself."""
+    """The session is still answering, or `waiting` for results of tools that the client runs; `repeated`, what was asked now again."""
 
-    def __init__(self, turn_id: UUID, *, waiting: bool = False) -> None:
+    def __init__(self, turn_id: UUID, *, waiting: bool = False, repeated: bool = False) -> None:
         super().__init__(f"Turn {turn_id} is still {'waiting for results of tools' if waiting else 'running'}.")
         self.turn_id = turn_id
         self.waiting = waiting
+        self.repeated = repeated
 
 
 def hold(turn_id: UUID) -> None:

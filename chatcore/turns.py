@@ -198,7 +198,7 @@ def _turn_of_key(session: Session, key: str | None, payload_hash: str) -> Turn |
     if turn and turn.payload_hash != payload_hash:
         raise IdempotencyConflict("This Idempotency-Key was used with another payload.")
     if turn and turn.status == Turn.Status.RUNNING:
-        raise TurnRunning(turn.pk)
+        raise TurnRunning(turn.pk, repeated=True)
     return turn
 
 

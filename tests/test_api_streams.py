@@ -185,8 +185,11 @@ def test_an_idempotency_key_gives_the_same_turn(client: httpx2.Client, address: 
 def test_an_idempotency_key_in_flight_is_409(client: httpx2.Client, address: str, scripted: ScriptedModel) -> None:
     scripted.script(SLOW)
     headers = {"Idempotency-Key": "k1", "Prefer": "respond-async"}
-    client.post(f"{address}/messages", json={"content": "Hi"}, headers=headers)
-    assert client.post(f"{address}/messages", json={"content": "Hi"}, headers=headers).status_code == 409
+    turn = client.post(f"{address}/messages", json={"content": "Hi"}, headers=headers).json()["turn"]
+    again = client.post(f"{address}/messages", json={"content": "Hi"}, headers=headers)
+    assert (again.status_code, again.json()["turn"], again.json()["repeated"]) == (409, turn, True)
+    other = client.post(f"{address}/messages", json={"content": "Hi"}, headers=headers | {"Idempotency-Key": "k2"})
+    assert (other.status_code, other.json()["turn"], other.json()["repeated"]) == (409, turn, False)
 
 
 def test_a_provider_failure_ends_the_stream_with_its_type(client: httpx2.Client, address: str, scripted: ScriptedModel) -> None:
