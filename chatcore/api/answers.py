@@ -82,8 +82,7 @@ def refusals() -> Iterator[None]:
         yield
     except turns.TurnRunning as open_turn:
         kind, detail = ("turn_waiting", "waiting for results of tools") if open_turn.waiting else ("turn_running", "still answering")
-        told = {"turn": str(open_turn.turn_id), "repeated": open_turn.repeated}
-        raise Problem(409, kind, f"The session is {detail}.", **told) from None
+        raise Problem(409, kind, f"The session is {detail}.", turn=str(open_turn.turn_id), repeated=open_turn.repeated) from None
     except turns.IdempotencyConflict as conflict:
         raise Problem(422, "idempotency_key_reused", str(conflict)) from None
     except turns.NoModel as missing:
