@@ -1,5 +1,7 @@
 """Versions: an answer given anew, a message edited, an earlier version brought back."""
 
+from typing import Any
+
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
@@ -11,6 +13,7 @@ from chatcore import deletion, turns, versions
 from chatcore.api import limits
 from chatcore.api.answers import NEW_TURN, PARAMETERS, keyed, refusals, respond, shown
 from chatcore.api.attachments import taken_in
+from chatcore.api.fields import Strict
 from chatcore.api.problems import Invalid
 from chatcore.api.said import EditedMessageSerializer, RegenerateSerializer
 from chatcore.api.serializers import MessageSerializer
@@ -31,11 +34,7 @@ class Regenerate(APIView):
     @extend_schema(operation_id="regenerate_message", request=RegenerateSerializer, parameters=PARAMETERS, responses=NEW_TURN)
     def post(self, request: Request, message_id: int) -> HttpResponseBase:
         """Answer the same user's message anew; what followed it is superseded: kept, and not sent. `model` is for this answer only."""
-        message = owned_message(request, message_id)
-        fields = RegenerateSerializer(data=request.data)
-        fields.is_valid(raise_exception=True)
-        _refuse_roles(message, Role.ASSISTANT, Role.USER)
-        asked = fields.validated_data
+        message, asked = _asked(request, message_id, RegenerateSerializer)
         key = keyed(request, f"regenerate {message_id}", asked)
         limits.count_turn(request)
         with refusals():
@@ -54,11 +53,7 @@ class OneMessage(APIView):
     )
     def patch(self, request: Request, message_id: int) -> HttpResponseBase:
         """Put another message in its place; it and what followed is superseded. A user's is answered anew; an answer (200) is not."""
-        message = owned_message(request, message_id)
-        fields = EditedMessageSerializer(data=request.data)
-        fields.is_valid(raise_exception=True)
-        _refuse_roles(message, Role.ASSISTANT, Role.USER)
-        said = fields.validated_data
+        message, said = _asked(request, message_id, EditedMessageSerializer)
         if message.role == Role.ASSISTANT:
             if "attachments" in said:
                 raise Invalid("attachments", "Only what a user says has files.")
@@ -91,9 +86,14 @@ class Restore(APIView):
             return _shown(versions.restore(message))
 
 
-def _refuse_roles(message: Message, *taken: str) -> None:
-    if message.role not in taken:
+def _asked(request: Request, message_id: int, serializer: type[Strict]) -> tuple[Message, dict[str, Any]]:
+    """A message that somebody said, and what is wished for instead."""
+    message = owned_message(request, message_id)
+    fields = serializer(data=request.data)
+    fields.is_valid(raise_exception=True)
+    if message.role not in (Role.ASSISTANT, Role.USER):
         raise Invalid("role", f"Not of a message of role {message.role}.")
+    return message, fields.validated_data
 
 
 def _shown(message: Message) -> Response:
