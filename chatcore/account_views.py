@@ -3,7 +3,6 @@
 from django.conf import settings as project
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required, user_passes_test
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import check_for_language, get_language_info
@@ -84,7 +83,5 @@ def set_default_model(request: HttpRequest) -> HttpResponse:
     chosen = AiModel.objects.named(request.POST.get("model", ""))
     if chosen is None:
         raise Http404
-    with transaction.atomic():  # off before on: at most one row is the default at any moment
-        AiModel.objects.filter(is_default=True).update(is_default=False)
-        AiModel.objects.filter(pk=chosen.pk).update(is_default=True)
+    chosen.make_default()
     return render(request, "chatcore/_saved.html")
