@@ -42,7 +42,6 @@ class Generator:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._jobs: dict[UUID, _Job] = {}
-        self.stopping = False
 
     def launch(self, turn_id: UUID, work: Work) -> None:
         """Start `work(turn_id)` now, from any thread."""
@@ -77,11 +76,9 @@ class Generator:
 
     def stop(self, timeout: float = 4.0) -> None:
         """Cancel every turn and give them `timeout` seconds to write down what was said; for the end of the process."""
-        self.stopping = True
         for turn_id in list(self._jobs):
             self.cancel(turn_id)
         self.drain(timeout)
-        self.stopping = False
 
     def drain(self, timeout: float = 10.0) -> None:
         """Wait until no turn is left, `timeout` seconds for each at most."""

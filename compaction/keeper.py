@@ -87,8 +87,7 @@ def chores() -> None:
     """What brings back the work of processes that died: runs nobody told the queue of, leases that ended, answers cut off."""
     if swept := engine.sweep():
         logger.warning("swept %s compaction runs", swept)
-    if recover := getattr(backends.get(), "recover", None):
-        recover()
+    backends.get().recover()
 
 
 def attempt(work: Any, *args: Any) -> Any:

@@ -46,7 +46,6 @@ class Subject:
     max_tokens: int | None  # that the session asks of an answer
     compact_threshold: float | None  # of the session's own
     summary_model: str
-    summary_window: int | None
     automatic: bool
     version: int
     held: bool  # the user went back to an earlier context, and nothing was installed since
@@ -64,7 +63,7 @@ class Subject:
 
 def without_session(**facts: Any) -> Subject:
     """A model alone, of which these facts are known."""
-    nothing: dict[str, Any] = dict.fromkeys(("compact_threshold", "summary_window", "summary", "boundary_seq"))
+    nothing: dict[str, Any] = dict.fromkeys(("compact_threshold", "summary", "boundary_seq"))
     nothing |= dict.fromkeys(("policy", "summary_model"), "") | {"kept_seqs": (), "automatic": True, "held": False}
     counts = ("version", "beside_chars", "system_chars", "tool_chars", "attached_tokens", "attached_images", "message_count", "last_seq")
     return Subject(session_id=UUID(int=0), **nothing | dict.fromkeys(counts, 0) | facts)

@@ -19,13 +19,13 @@ from compaction.core.estimate import LastUsage
 from models_registry.models import AiModel
 
 _BACK = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
-_MODEL = ("name", "provider__name", "context_window_size")
+_MODEL = ("name", "provider__name")
 _SUBJECT = (
     *("policy", "auto_compact", "compact_threshold", "params", "tools", "message_count", "last_seq"),
     *("system_chars", "attached_tokens", "attached_images", "outputs_kept", "turn_model", "turn_tools"),
     *("context_version", "compacted_summary", "compact_boundary_seq"),
-    *("model__policy", "model__supports_tools", "model__supports_images", "model__summary_model"),
-    *("model__output_reserve", "model__provider__family"),
+    *("model__policy", "model__supports_tools", "model__supports_images"),
+    *("model__context_window_size", "model__output_reserve", "model__provider__family"),
     *(f"model__{name}" for name in _MODEL),
     *(f"model__summary_model__{name}" for name in _MODEL),
 )
@@ -61,19 +61,17 @@ class Subjects:
         newest = _newest_revision(session_id, row["context_version"])
         kept_tokens, kept_images = _kept_files(session_id, newest.get("kept_seqs"))
         own = _model_of(row, "model__")
-        summarizer = _model_of(row, "model__summary_model__") if row["model__summary_model"] else own
         return Subject(
             session_id=session_id,
             policy=row["policy"],
             model_policy=row["model__policy"] or "",
-            model=own[0],
-            window=own[1],
+            model=own,
+            window=row["model__context_window_size"],
             family=row["model__provider__family"] or "",
             output_reserve=row["model__output_reserve"],
             max_tokens=row["params"].get("max_tokens"),
             compact_threshold=row["compact_threshold"],
-            summary_model=summarizer[0],
-            summary_window=summarizer[1],
+            summary_model=_model_of(row, "model__summary_model__") or own,
             automatic=row["auto_compact"],
             version=row["context_version"],
             held=newest.get("source") in _BACK,
@@ -174,10 +172,10 @@ def _kept_files(session_id: UUID, seqs: Sequence[int] | None) -> tuple[int, int]
     return sum(texts), len(found) - len(texts)
 
 
-def _model_of(row: dict[str, Any], prefix: str) -> tuple[str, int | None]:
-    """A model's name as messages carry it, and its window."""
-    provider, name = row[f"{prefix}provider__name"], row[f"{prefix}name"]
-    return (f"{provider}/{name}" if name else "", row[f"{prefix}context_window_size"])
+def _model_of(row: dict[str, Any], prefix: str) -> str:
+    """A model's name as messages carry it; empty where there is none."""
+    name = row[f"{prefix}name"]
+    return f"{row[f'{prefix}provider__name']}/{name}" if name else ""
 
 
 def _of_turn(model_id: int | None) -> dict[str, Any]:
