@@ -1,13 +1,12 @@
 """Deleting a message: its words leave the history, the index, the event log, and everything that was written from them."""
 
 from collections.abc import Collection
-from textwrap import shorten
 
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from chatcore import context, events
+from chatcore import context, events, turns
 from chatcore.leases import locked, refuse_open_turn
 from chatcore.models import Message, Session, SessionEvent
 
@@ -64,5 +63,5 @@ def _forget_title(session: Session, message: Message) -> None:
     said = " ".join(message.content.split())
     if message.role != Message.Role.USER or not session.title or not said.startswith(session.title.rstrip("…")[:UNTITLED_CHARS]):
         return
-    left = session.messages.current().filter(role=Message.Role.USER).exclude(pk=message.pk).order_by("seq")
-    session.title = shorten(left.values_list("content", flat=True).first() or "", 60, placeholder="…")
+    left = session.messages.current().filter(role=Message.Role.USER).exclude(pk=message.pk).order_by("seq").first()
+    session.title = turns.title_of(left) if left else ""

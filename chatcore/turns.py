@@ -30,6 +30,7 @@ __all__ = [
     "start",
     "start_recovering",
     "submit_tool_results",
+    "title_of",
     "wait",
 ]
 
@@ -83,7 +84,7 @@ def start(
             files.carry_over(replaces, turn.question)
         touched: dict[str, Any] = {"updated_at": timezone.now()}
         if not now.title:
-            touched["title"] = _title(turn.question)
+            touched["title"] = title_of(turn.question)
         Session.objects.filter(pk=now.pk).update(**touched)
         _begin(turn, ("message.created", created(turn.question)))
     return turn
@@ -184,6 +185,12 @@ def cancel(session_id: UUID) -> bool:
     return _cancel_waiting(turn.pk) or cancel(session_id)
 
 
+def title_of(said: Message) -> str:
+    """What a session is called after its first message: its first words, whole ones if they fit; without words, the names of its files."""
+    flat = " ".join((said.content.strip() or ", ".join(said.attachments.values_list("name", flat=True))).split())
+    return shorten(flat, TITLE_CHARS, placeholder="…").lstrip("…") or flat[:TITLE_CHARS]
+
+
 def _cancel_waiting(turn_id: UUID) -> bool:
     """Calls without a result stay so; the model is told that they were interrupted."""
     with transaction.atomic():
@@ -234,9 +241,3 @@ def _went_on_already(session: Session, results: Sequence[client_tools.Result]) -
     if turn and turn.status == Turn.Status.RUNNING:
         raise TurnRunning(turn.pk)
     raise NothingWaits("No turn waits for results of tools.")
-
-
-def _title(said: Message) -> str:
-    """The first words, whole ones if they fit; of a message without words, the names of its files."""
-    flat = " ".join((said.content.strip() or ", ".join(said.attachments.values_list("name", flat=True))).split())
-    return shorten(flat, TITLE_CHARS, placeholder="…").lstrip("…") or flat[:TITLE_CHARS]
