@@ -6,6 +6,8 @@ from typing import Any
 from rich.bar import Bar
 from rich.table import Table
 
+from chatcore.tokens import short
+
 COLORS = {"ok": "green", "warning": "yellow", "critical": "red"}
 LABELS = {
     "system_prompt": "system prompt",
@@ -16,15 +18,6 @@ LABELS = {
     "file_attachments": "files",
 }
 BAR_CHARS = 30
-
-
-def short(tokens: int) -> str:
-    """41.2k for 41,200; small numbers as they are."""
-    if tokens < 1_000:
-        return str(tokens)
-    if tokens < 1_000_000:
-        return f"{tokens / 1_000:.3g}k"
-    return f"{tokens / 1_000_000:.3g}M"
 
 
 def line(usage: Mapping[str, Any]) -> str:

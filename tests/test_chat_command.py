@@ -12,6 +12,7 @@ from rich.console import Console
 from chatcore import context, events
 from chatcore.models import Message, Session
 from chatcore.terminal import CANNOT_FIT, OK, PROVIDER, SIGN_IN, USAGE, Terminal
+from chatcore.tokens import short
 from tests.scripted import Reply, ScriptedModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -144,6 +145,13 @@ def test_the_context_is_shown_in_its_parts(session: Session, console_with: Calla
     assert "41.2k / 128k · 32 %" in shown
     assert "41,100" in shown
     assert "108,800" in shown
+
+
+@pytest.mark.parametrize(
+    ("tokens", "shown"), [(0, "0"), (940, "940"), (41_200, "41.2k"), (128_000, "128k"), (999_999, "1000k"), (1_048_576, "1.05M")]
+)
+def test_a_count_of_tokens_is_short(tokens: int, shown: str) -> None:
+    assert short(tokens) == shown
 
 
 def test_one_ctrl_c_at_the_prompt_warns_and_two_leave(

@@ -8,6 +8,8 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from chatcore.tokens import short
+
 register = template.Library()
 
 
@@ -19,13 +21,8 @@ def icon(name: str) -> SafeString:
 
 @register.filter
 def tokens(count: object) -> str:
-    """A token count as the meter writes it: 940, 41.2k, 1.05M; empty when unknown."""
-    if not isinstance(count, int):
-        return ""
-    if count < 1_000:
-        return str(count)
-    number, unit = (count / 1_000, "k") if count < 1_000_000 else (count / 1_000_000, "M")
-    return f"{number:.3g}{unit}" if number < 100 else f"{number:.0f}{unit}"
+    """A token count as the meter writes it; empty when unknown."""
+    return short(count) if isinstance(count, int) else ""
 
 
 @register.filter
