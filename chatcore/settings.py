@@ -87,7 +87,7 @@ if not SECRET_KEY:
     SECRET_KEY = _kept_secret("secret-key", lambda: secrets.token_urlsafe(50))
 
 ALLOWED_HOSTS = _read(env.list, "CHATCORE_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
-CSRF_TRUSTED_ORIGINS = [f"https://{host.removeprefix('.')}" for host in ALLOWED_HOSTS if host != "*"]
+CSRF_TRUSTED_ORIGINS = [f"https://{'*' if host.startswith('.') else ''}{host}" for host in ALLOWED_HOSTS if host != "*"]
 
 INSTALLED_APPS = [
     "chatcore.apps.AdminSite",

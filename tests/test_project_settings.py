@@ -60,6 +60,13 @@ def test_a_good_value_is_taken(read: Any, variables: dict[str, str], name: str, 
     assert read(**variables)["COMPACTION"][name] == expected
 
 
+def test_forms_are_taken_from_every_host_that_is_allowed(read: Any) -> None:
+    assert read(ALLOWED_HOSTS="chat.example.com,.example.org")["CSRF_TRUSTED_ORIGINS"] == [
+        "https://chat.example.com",
+        "https://*.example.org",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
