@@ -80,6 +80,18 @@ def test_a_deleted_message_is_gone_from_everywhere(api: APIClient, talk: Session
     assert sound(talk) == []
 
 
+def test_a_title_that_was_made_of_a_deleted_question_is_made_of_the_next(api: APIClient, session: Session) -> None:
+    for seq, (role, content) in enumerate([("user", "My secret"), ("assistant", "Yes?"), ("user", "W" * 100)], start=1):
+        Message.objects.create(session=session, seq=seq, role=role, content=content)
+    Session.objects.filter(pk=session.pk).update(title="My secret", last_seq=3, message_count=3)
+    api.delete(f"/api/v1/messages/{message(session, 1).pk}")
+    session.refresh_from_db()
+    assert session.title == "W" * 60
+    api.delete(f"/api/v1/messages/{message(session, 3).pk}")
+    session.refresh_from_db()
+    assert session.title == ""
+
+
 def test_an_answer_is_deleted_with_the_results_of_its_calls(api: APIClient, talk: Session) -> None:
     assert api.delete(f"/api/v1/messages/{message(talk, 4).pk}").status_code == 204
     assert list(talk.messages.order_by("seq").values_list("seq", flat=True)) == [1, 2, 3, 6]
@@ -111,6 +123,7 @@ def test_a_fork_begins_as_the_conversation_was(api: APIClient, talk: Session) ->
     before = list(talk.messages.order_by("seq").values("seq", "content", "created_at", "role"))
     answer = api.post(f"/api/v1/messages/{message(talk, 4).pk}/fork")
     assert answer.status_code == 201
+    assert api.get(answer["Location"]).json() == answer.json()
     made = Session.objects.get(pk=answer.json()["id"])
     copies = list(made.messages.order_by("seq").values("seq", "content", "created_at", "role"))
     assert copies == before[:5]

@@ -16,6 +16,7 @@ from chatcore import client_tools, files, turns, versions
 from chatcore.api import streams
 from chatcore.api.problems import Invalid, Problem
 from chatcore.api.serializers import AnswerSerializer, StartedTurnSerializer
+from chatcore.api.wire import address_of
 from chatcore.models import Message, Session, Turn
 
 KEY_CHARS = 255
@@ -117,12 +118,11 @@ def _failure(turn: Turn) -> Problem:
 
 
 def _followed(request: Request, turn: Turn, after: int) -> dict[str, Any]:
-    version = request.path.partition("/v1/")[0]
     return {
         "turn": turn.pk,
         "session": turn.session_id,
         "user_message": turn.question_id,
-        "events": request.build_absolute_uri(f"{version}/v1/sessions/{turn.session_id}/events?after={after}"),
+        "events": request.build_absolute_uri(address_of(request, f"sessions/{turn.session_id}/events?after={after}")),
     }
 
 

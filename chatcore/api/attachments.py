@@ -26,6 +26,7 @@ from chatcore.api.fields import Strict, Text
 from chatcore.api.problems import Invalid, Problem, TooLarge
 from chatcore.api.serializers import AttachmentSerializer
 from chatcore.api.sessions import owned
+from chatcore.api.wire import address_of
 from chatcore.models import Attachment, Session
 
 OVERHEAD = 64 * limits.KB  # what a form adds to its file
@@ -139,7 +140,7 @@ class Attachments(APIView):
         session = owned(request, session_id)
         name, data = _one_file(request)
         stored = _stored(session, "file", name, data)
-        headers = {"Location": f"{request.path.partition('/v1/')[0]}/v1/attachments/{stored.pk}"}
+        headers = {"Location": address_of(request, f"attachments/{stored.pk}")}
         return Response(AttachmentSerializer(stored).data, status=201, headers=headers)
 
 

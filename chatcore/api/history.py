@@ -16,7 +16,7 @@ from chatcore.api.answers import refusals
 from chatcore.api.fields import Flag, Strict
 from chatcore.api.problems import Invalid, TooLarge
 from chatcore.api.serializers import SessionSerializer
-from chatcore.api.sessions import owned
+from chatcore.api.sessions import created, owned
 from chatcore.api.versions import owned_message
 from chatcore.api.wire import ImportBody
 
@@ -49,7 +49,7 @@ class Fork(APIView):
         message = owned_message(request, message_id)
         with refusals():
             made = forks.fork(message)
-        return Response(SessionSerializer(owned(request, made.pk)).data, status=201, headers={"Location": f"/api/v1/sessions/{made.pk}"})
+        return created(request, owned(request, made.pk))
 
 
 class Pin(APIView):
@@ -93,7 +93,7 @@ class ImportSession(APIView):
             raise TooLarge(str(long)) from None
         except history.NotImportable as wrong:
             raise Invalid(wrong.field, wrong.detail) from None
-        return Response(SessionSerializer(owned(request, made.pk)).data, status=201, headers={"Location": f"/api/v1/sessions/{made.pk}"})
+        return created(request, owned(request, made.pk))
 
 
 def _check(exported: Any) -> None:

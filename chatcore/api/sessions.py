@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from chatcore import events, history
 from chatcore.api.problems import Invalid
 from chatcore.api.serializers import SessionSerializer
+from chatcore.api.wire import address_of
 from chatcore.models import Session
 from chatcore.truncation import clean_text
 from models_registry.models import AiModel
@@ -26,6 +27,11 @@ def owned(request: Request, session_id: UUID) -> Session:
     """The session, if it is the asker's; a 404 problem otherwise."""
     mine = Session.objects.owned_by(request.user).select_related("model__provider")
     return get_object_or_404(mine, pk=session_id)
+
+
+def created(request: Request, session: Session) -> Response:
+    """A session that was just made, and where it is."""
+    return Response(SessionSerializer(session).data, status=201, headers={"Location": address_of(request, f"sessions/{session.pk}")})
 
 
 class Sessions(GenericAPIView[Session]):
@@ -65,7 +71,7 @@ class Sessions(GenericAPIView[Session]):
         fields = self.get_serializer(data=request.data)
         fields.is_valid(raise_exception=True)
         session = fields.save(owner=request.user, model=fields.validated_data.get("model", AiModel.objects.default()))
-        return Response(self.get_serializer(session).data, status=201, headers={"Location": f"{request.path.rstrip('/')}/{session.pk}"})
+        return created(request, session)
 
 
 class OneSession(GenericAPIView[Session]):

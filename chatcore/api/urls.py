@@ -1,4 +1,4 @@
-"""The addresses of the API, each with and without a slash at its end; the name is the one's without."""
+"""The addresses of the API, each with and without a slash at its end."""
 
 from django.urls import path, re_path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView

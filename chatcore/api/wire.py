@@ -1,4 +1,4 @@
-"""What crosses the wire: who is asking, and JSON, both ways."""
+"""What crosses the wire: who is asking, addresses, and JSON, both ways."""
 
 import json
 import math
@@ -15,6 +15,11 @@ from rest_framework.request import Request
 from chatcore.api import limits
 from chatcore.api.problems import TooLarge
 from chatcore.truncation import cleaned
+
+
+def address_of(request: Request, place: str) -> str:
+    """The path of something else in this version of the API, wherever that is mounted."""
+    return f"{request.path.partition('/v1/')[0]}/v1/{place}"
 
 
 class BearerToken(TokenAuthentication):
