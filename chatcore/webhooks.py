@@ -35,6 +35,9 @@ KEEP = timedelta(days=30)
 # Seconds before each further attempt, as the specification proposes; after the last one the delivery has failed.
 WAITS = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
 GONE = 410
+UNTOLD = ("detail", "reason")  # why something failed, in words of a provider's that may repeat the conversation's
+
+_on_their_way: set[asyncio.Task[None]] = set()  # a loop holds its tasks only weakly
 
 
 def new_secret() -> str:
@@ -63,11 +66,15 @@ def signature(secret: str, delivery_id: str, timestamp: int, body: bytes) -> str
     return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
 
 
-async def deliver_due() -> int:
-    """Send what is due, several at once; returns how many were tried."""
-    due = await in_thread(_claimed)
-    await asyncio.gather(*(_deliver(delivery) for delivery in due))
-    return len(due)
+async def deliver_due() -> list[asyncio.Task[None]]:
+    """Begin to send what is due, AT_ONCE at the most. Whoever asks again need not wait until that is done, so a slow address keeps no other
+    waiting; TIMEOUT_SECONDS bound how many are on their way.
+    """
+    begun = [asyncio.create_task(_deliver(delivery)) for delivery in await in_thread(_claimed)]
+    for task in begun:
+        _on_their_way.add(task)
+        task.add_done_callback(_on_their_way.discard)
+    return begun
 
 
 def prune() -> int:
@@ -82,8 +89,9 @@ def retry(deliveries: Any) -> int:
 
 
 def _payload(session_id: UUID, seq: int, name: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Ids and numbers, no word of the conversation."""
-    return {"type": name, "timestamp": timezone.now().isoformat(), "data": {"session": str(session_id), "seq": seq, **data}}
+    """Ids, numbers and names; no word of the conversation. The type of a failure is told, and the REST API says why."""
+    told = {key: value for key, value in data.items() if key not in UNTOLD}
+    return {"type": name, "timestamp": timezone.now().isoformat(), "data": {"session": str(session_id), "seq": seq, **told}}
 
 
 def _claimed() -> list[WebhookDelivery]:

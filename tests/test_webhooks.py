@@ -21,6 +21,7 @@ from rest_framework.test import APIClient
 
 from chatcore import events, webhooks
 from chatcore.models import Session, Webhook, WebhookDelivery
+from chatcore.threads import in_thread
 from models_registry import keys
 from tests.scripted import Reply, ScriptedModel
 
@@ -29,16 +30,18 @@ pytestmark = pytest.mark.django_db
 
 
 class Listener:
-    """An address of the owner's; answers with `status`."""
+    """An address of the owner's; answers with `status`, below /slow only once it may `go`."""
 
     def __init__(self) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
-        self.status = 204
+        self.status, self.go = 204, threading.Event()
         listener = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.path == "/slow":
+                    listener.go.wait(20)
                 listener.got.append((dict(self.headers), body))
                 self.send_response(listener.status)
                 self.send_header("Content-Length", "0")
@@ -63,14 +66,19 @@ def listener(settings: LazySettings) -> Iterator[Listener]:
     listener.server.server_close()
 
 
-def hooked(api: APIClient, listener: Listener, **fields: Any) -> dict[str, Any]:
-    made = api.post(HOOKS, {"url": f"http://{listener.host}/told", **fields})
+def hooked(api: APIClient, listener: Listener, place: str = "told", **fields: Any) -> dict[str, Any]:
+    made = api.post(HOOKS, {"url": f"http://{listener.host}/{place}", **fields})
     assert made.status_code == 201, made.json()
     return dict(made.json())
 
 
 def deliver() -> int:
-    return asyncio.run(webhooks.deliver_due())
+    """Send what is due, to its end; how many."""
+
+    async def to_its_end() -> int:
+        return len(await asyncio.gather(*await webhooks.deliver_due()))
+
+    return asyncio.run(to_its_end())
 
 
 @pytest.mark.django_db(transaction=True)
@@ -91,6 +99,39 @@ def test_a_finished_turn_is_told_and_signed(api: APIClient, listener: Listener, 
     assert headers["webhook-signature"] == "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
     assert deliver() == 0
     assert api.get(f"{HOOKS}/{hook['id']}/deliveries").json()["results"][0]["status"] == "delivered"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failure_is_told_by_its_type_and_not_in_words(
+    api: APIClient, listener: Listener, session: Session, scripted: ScriptedModel
+) -> None:
+    hooked(api, listener)
+    scripted.script(Reply(status=400, text="I will not speak of the treasure."))
+    answer = api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "Where is the treasure?"})
+    assert "treasure" in answer.json()["detail"]
+    events.append(session.pk, ("compaction.failed", {"run": "1", "reason": "The treasure is too long."}))
+    assert deliver() == 2
+    bodies = [json.loads(body) for _, body in listener.got]
+    assert {body["type"]: body["data"].get("type") for body in bodies} == {"turn.failed": "provider_rejected", "compaction.failed": None}
+    assert "treasure" not in str(bodies)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_address_that_does_not_answer_keeps_no_other_waiting(api: APIClient, listener: Listener, session: Session) -> None:
+    hooked(api, listener, "slow", events=["turn.completed"])
+    hooked(api, listener, "quick", events=["turn.cancelled"])
+    events.append(session.pk, ("turn.completed", {"turn": "1"}))
+
+    async def beside() -> None:
+        slow = await webhooks.deliver_due()
+        await in_thread(events.append, session.pk, ("turn.cancelled", {"turn": "2"}))
+        await asyncio.gather(*await webhooks.deliver_due())
+        assert [json.loads(body)["type"] for _, body in listener.got] == ["turn.cancelled"]
+        listener.go.set()
+        await asyncio.gather(*slow)
+
+    asyncio.run(beside())
+    assert [json.loads(body)["type"] for _, body in listener.got] == ["turn.cancelled", "turn.completed"]
 
 
 @pytest.mark.django_db(transaction=True)
