@@ -1,11 +1,10 @@
 // Markdown to elements. The only module that turns text into HTML: what a model wrote passes the sanitizer here, or it is not shown.
 
 import DOMPurify from "../vendor/purify.es.js";
-import hljs from "../vendor/highlight.min.js";
 import { Marked } from "../vendor/marked.esm.js";
-import { say } from "./words.js";
+import { math, typeset } from "./math.js";
+import { bring, isShown } from "./parts.js";
 
-const HIGHLIGHT_LIMIT = 60_000; // characters; longer code stays plain
 const ALLOWED = {
   ALLOWED_TAGS: [
     "a", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "kbd", "li",
@@ -23,7 +22,8 @@ const marked = new Marked({
     checkbox: ({ checked }) => (checked ? "☑ " : "☐ "), // a form's field has no place in a text
     html: ({ text }) => shownAsWritten(text),
   },
-});
+  tokenizer: { def: (src) => (/^ {0,3}\[\^/.test(src) ? undefined : false) }, // a footnote is no link's address
+}, math);
 
 // HTML in markdown is shown as it was written, but for plain tags that only shape a text. The sanitizer stays behind it.
 function shownAsWritten(html) {
@@ -35,7 +35,7 @@ const purify = DOMPurify(window);
 purify.addHook("afterSanitizeAttributes", (node) => {
   if (node.tagName === "A") openElsewhere(node);
   if (node.tagName === "IMG" && !/^data:image\/(png|jpeg|gif|webp);/i.test(node.getAttribute("src") ?? "")) linkInstead(node);
-  if (node.hasAttribute?.("class") && !/^(hljs|language)-[\w-]+(\s[\w-]+)*$/.test(node.className)) node.removeAttribute("class");
+  if (node.hasAttribute?.("class") && !/^math( display| wide)?$/.test(node.className)) node.removeAttribute("class");
 });
 
 function openElsewhere(link) {
@@ -54,43 +54,32 @@ function linkInstead(image) {
   image.replaceWith(link);
 }
 
-function block(token, { final }) {
-  const element = document.createElement("div");
-  element.className = "block";
-  element.append(purify.sanitize(marked.parser([token]), ALLOWED));
-  for (const code of element.querySelectorAll("pre > code")) frame(code, final);
-  return element;
+// Draw all that is on the canvas: [token, what takes its nodes]. Each is a table's cell for the sanitizer, which no open tag gets out of.
+function draw(canvas) {
+  if (!canvas.length) return;
+  const cells = canvas.map(([token]) => `<td>${html(token).replace(/\n$/, "")}</td>`);
+  const drawn = purify.sanitize(`<table><tbody><tr>${cells.join("")}</tr></tbody></table>`, ALLOWED);
+  typeset(drawn);
+  [...drawn.querySelector("tr").cells].forEach((cell, at) => {
+    canvas[at][1]([...cell.childNodes]);
+  });
 }
 
-function frame(code, final) {
-  const language = code.className.replace(/^language-/, "");
-  const figure = document.createElement("figure");
-  const caption = document.createElement("figcaption");
-  const name = document.createElement("span");
-  const copy = document.createElement("button");
-  figure.className = "code";
-  name.textContent = language;
-  copy.type = "button";
-  copy.dataset.copyCode = "";
-  copy.textContent = say("copy");
-  caption.append(name, copy);
-  code.parentElement.replaceWith(figure);
-  const pre = document.createElement("pre");
-  pre.tabIndex = 0; // it may scroll, so it can be reached by keyboard
-  pre.append(code);
-  figure.append(caption, pre);
-  if (final && hljs.getLanguage(language) && code.textContent.length <= HIGHLIGHT_LIMIT) {
-    const colored = hljs.highlight(code.textContent, { language, ignoreIllegals: true }).value;
-    code.replaceChildren(purify.sanitize(colored, ALLOWED));
-  }
+function html(token) {
+  return token.type === "words" ? marked.Parser.parseInline(token.tokens, marked.defaults) : marked.parser([token]);
 }
+
+const REST = 8; // times as long as the last drawing took: a long text that is drawn slowly is drawn less often
+const LONGEST_REST_MS = 1000;
 
 export class MarkdownView {
   #root;
   #text = "";
   #frozen = 0; // characters whose blocks are final
-  #loose = []; // elements after them, made anew with every piece
+  #loose = []; // the blocks after them
+  #timer = 0;
   #frame = 0;
+  #rested = 0; // when it may be drawn again
 
   constructor(root) {
     this.#root = root;
@@ -103,42 +92,60 @@ export class MarkdownView {
   // A text that is still growing: drawn at most once a frame, and of it only what may still change.
   grow(text) {
     this.#text = text.replace(/\r\n?/g, "\n");
-    this.#frame ||= requestAnimationFrame(() => {
-      this.#frame = 0;
-      this.#draw(false);
+    this.#timer ||= setTimeout(() => (this.#frame = requestAnimationFrame((begun) => this.#next(begun))), this.#rested - performance.now());
+  }
+
+  #next(begun) {
+    this.#timer = 0;
+    this.#draw(false);
+    setTimeout(() => {
+      const now = performance.now(); // laid out and painted too
+      this.#rested = now + Math.min(LONGEST_REST_MS, REST * (now - begun));
     });
   }
 
   // The whole text.
   finish(text) {
+    clearTimeout(this.#timer);
     cancelAnimationFrame(this.#frame);
-    this.#frame = 0;
+    this.#timer = 0;
     this.#text = text.replace(/\r\n?/g, "\n");
-    if (/^ {0,3}\[[^\]]+\]:/m.test(this.#text)) this.#forget(); // a link defined at the end may be used at the beginning
+    if (/^ {0,3}\[[^\]^][^\]]*\]:/m.test(this.#text)) this.#forget(); // a link defined at the end may be used at the beginning
     this.#draw(true);
   }
 
   #forget() {
     this.#frozen = 0;
+    this.#loose = [];
     this.#root.replaceChildren();
   }
 
-  #draw(final) {
+  #draw(done) {
     if (!("shown" in this.#root.dataset)) this.#forget();
     this.#root.dataset.shown = "";
-    for (const element of this.#loose) element.remove();
-    const tokens = marked.lexer(this.#text.slice(this.#frozen));
-    const last = final ? tokens.length : tokens.findLastIndex((token) => token.type !== "space");
-    this.#loose = [];
-    tokens.forEach((token, index) => this.#add(token, index < last));
+    const loose = this.#text.slice(this.#frozen);
+    const tokens = marked.lexer(loose);
+    const blocks = tokens.filter(isShown).map((token) => ({ type: "block", raw: token.raw, tokens: [token] }));
+    const canvas = [];
+    bring(this.#loose, this.#root, blocks, { done, canvas });
+    draw(canvas);
+    const final = done ? tokens : settled(tokens, loose);
+    this.#loose.splice(0, final.filter(isShown).length);
+    this.#frozen += final.reduce((sum, { raw }) => sum + raw.length, 0);
   }
+}
 
-  #add(token, final) {
-    const element = token.type === "space" || token.type === "def" ? null : block(token, { final });
-    if (element) this.#root.append(element);
-    if (final) this.#frozen += token.raw.length;
-    else if (element) this.#loose.push(element);
+// The tokens that nothing changes any more: two whole lines of what follows are there. One says what it is when it is whole, but the head of a
+// table only when the second is.
+function settled(tokens, text) {
+  const last = text.lastIndexOf("\n");
+  const whole = last > 0 ? text.lastIndexOf("\n", last - 1) : -1;
+  let start = text.length;
+  for (let at = tokens.length - 1; at > 0; at -= 1) {
+    start -= tokens[at].raw.length;
+    if (start <= whole && tokens[at].type !== "space") return tokens.slice(0, at);
   }
+  return [];
 }
 
 const views = new WeakMap();
