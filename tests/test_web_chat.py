@@ -99,9 +99,9 @@ def test_a_failed_turn_keeps_the_message_and_says_why(page: Page, session: Sessi
     expect(page.get_by_label("Your message")).to_have_value("Precious words")
 
 
-def test_text_that_could_not_be_sent_stays_in_the_composer(page: Page, session: Session) -> None:
-    page.goto(f"/c/{session.pk}/")
-    page.route("**/messages", lambda route: route.abort())
+def test_text_that_could_not_be_sent_stays_in_the_composer(page: Page, model: AiModel) -> None:
+    page.goto("/new/")
+    page.route("**/sessions", lambda route: route.abort())
     send(page, "Do not lose me")
     expect(page.locator("#snackbar")).to_contain_text("Your text is kept here")
     expect(page.get_by_label("Your message")).to_have_value("Do not lose me")

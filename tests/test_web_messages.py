@@ -207,6 +207,29 @@ def test_what_is_written_meanwhile_waits_for_the_end_of_the_answer(page: Page, s
     expect(waiting).to_have_count(0)
 
 
+def test_a_stop_by_hand_holds_what_waits_until_it_is_sent_by_hand(page: Page, session: Session, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(chunks=["Once upon ", "a time "], cut_after=2, hang=True), Reply(text="Of course."), Reply(text="Blue."))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "A story")
+    expect(page.locator(".answer .prose")).to_contain_text("a time")
+    for words in ("Make it blue", "And long"):
+        send(page, words)
+    expect(page.get_by_role("button", name="Send now")).to_be_hidden()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".queued-note")).to_have_text("Held back, because the answer was stopped.")
+    send(page, "Do you mind?")
+    expect(page.locator(".answer .prose").last).to_have_text("Of course.")
+    expect(page.locator(".queued-words")).to_have_text(["Make it blue", "And long"])
+    page.reload()
+    expect(page.locator(".queued-words")).to_have_text(["Make it blue", "And long"])
+    page.locator(".queued-item").last.get_by_role("button", name="Remove the waiting message").click()
+    page.get_by_role("button", name="Send now").click()
+    expect(page.locator(".answer .prose").last).to_have_text("Blue.")
+    expect(page.locator(".user .words")).to_have_text(["A story", "Do you mind?", "Make it blue"])
+    expect(page.locator(".queued-item")).to_have_count(0)
+    expect(page.locator(".queued-note")).to_be_hidden()
+
+
 def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(page: Page, session: Session, scripted: ScriptedModel) -> None:
     scripted.script(Reply(tool_calls=[call("weather", {"city": "Rome"})]), Reply(text="Sunny."))
     page.goto(f"/c/{session.pk}/")

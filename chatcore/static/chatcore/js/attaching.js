@@ -1,6 +1,7 @@
 // Files beside the message being written: chosen, dropped or pasted, sent up at once, and shown until they go with it.
 
 import { api, Problem } from "./api.js";
+import { keep, kept, whenKeptElsewhere } from "./keeping.js";
 import { snackbar } from "./snackbar.js";
 import { upload } from "./uploading.js";
 import { say } from "./words.js";
@@ -150,22 +151,23 @@ export class Attaching {
   #changed() {
     this.list.hidden = !this.some;
     this.composer.changed();
-    const stored = this.#files.filter((each) => each.id).map(({ id, name, size, type }) => ({ id, name, size, type }));
-    try {
-      if (stored.length) sessionStorage.setItem(`files:${this.chat.session}`, JSON.stringify(stored));
-      else sessionStorage.removeItem(`files:${this.chat.session}`);
-    } catch {
-      // Storage is forbidden or full; after a reload they are to be chosen again.
-    }
+    keep("files", this.chat.session, this.#stored);
+  }
+
+  // What is on the server and can be shown again; null for nothing.
+  get #stored() {
+    const there = this.#files.filter((each) => each.id).map(({ id, name, size, type }) => ({ id, name, size, type }));
+    return there.length ? there : null;
   }
 
   #restore() {
-    try {
-      for (const each of JSON.parse(sessionStorage.getItem(`files:${this.chat.session}`) ?? "[]")) this.#show(each);
-    } catch {
-      // See #changed.
-    }
+    for (const each of kept("files", this.chat.session) ?? []) this.#show(each);
     this.list.hidden = !this.some;
+    whenKeptElsewhere("files", this.chat, (now, before) => {
+      if (JSON.stringify(this.#stored) !== JSON.stringify(before)) return;
+      this.#clear();
+      this.give(now ?? []);
+    });
   }
 }
 

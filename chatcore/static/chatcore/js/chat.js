@@ -4,6 +4,7 @@ import { Actions } from "./actions.js";
 import { api } from "./api.js";
 import { Cards } from "./cards.js";
 import { Composer } from "./composer.js";
+import { Connection } from "./connection.js";
 import { Events } from "./events.js";
 import "./meter.js";
 import { Panel } from "./panel.js";
@@ -12,11 +13,14 @@ import { snackbar } from "./snackbar.js";
 import { Timeline } from "./timeline.js";
 import { say } from "./words.js";
 
+const POST_MS = 30000; // longer ones have lost their way; the same key makes sure that nothing is said twice
+
 class ChatStream extends HTMLElement {
   #queue = Promise.resolve();
 
   connectedCallback() {
     this.session = this.dataset.session;
+    this.connection = new Connection(this);
     this.meter = this.querySelector("context-meter");
     this.timeline = new Timeline(this);
     this.panel = new Panel(this);
@@ -46,11 +50,11 @@ class ChatStream extends HTMLElement {
     this.cards = new Cards(this.session, this.timeline);
     this.#refreshCards().catch((problem) => console.warn(problem));
     this.meter.follow(this.session);
-    new Events(this.session, after, (name, data) => this.#take(name, data));
+    new Events(this.session, after, this);
   }
 
   // One event after the other, though some must fetch something first.
-  #take(name, data) {
+  take(name, data) {
     const apply = HANDLERS[name];
     if (!apply) return;
     this.#queue = this.#queue.then(() => apply(this, data)).catch((problem) => console.warn(name, problem));
@@ -72,7 +76,10 @@ class ChatStream extends HTMLElement {
 
   async post(content, key, attachments) {
     const said = attachments.length ? { content, attachments } : { content };
-    await api("POST", `sessions/${this.session}/messages`, said, { Prefer: "respond-async", "Idempotency-Key": key });
+    const headers = { Prefer: "respond-async", "Idempotency-Key": key };
+    await api("POST", `sessions/${this.session}/messages`, said, headers, { signal: AbortSignal.timeout(POST_MS) }).catch((problem) => {
+      if (!problem.repeated) throw problem; // it had arrived, though nobody heard of it
+    });
     this.timeline.stick();
   }
 
@@ -106,6 +113,7 @@ class ChatStream extends HTMLElement {
     const { session, summarizing } = await this.cards.refresh();
     this.optimizing(summarizing);
     this.querySelector(".chat-title").textContent = session.title || this.querySelector(".chat-title").textContent;
+    document.title = `${this.querySelector(".chat-title").textContent} · Chatcore`;
     this.composer.model = session.model;
   }
 
@@ -122,11 +130,11 @@ class ChatStream extends HTMLElement {
 
   updated({ fields }) {
     if (fields?.includes("title")) this.#refreshList();
-    if (fields?.some((field) => field === "messages" || field === "message_count")) return this.#renew();
+    if (fields?.some((field) => field === "messages" || field === "message_count")) return this.renew();
     return this.contextChanged();
   }
 
-  async #renew() {
+  async renew() {
     await this.timeline.renew(this.session);
     this.cards.place();
     return this.contextChanged();
@@ -139,6 +147,7 @@ class ChatStream extends HTMLElement {
   begun() {
     this.querySelector(".welcome").hidden = true;
     this.generating = true;
+    this.composer.queue.resume();
     this.meter.refresh();
     this.#refreshList();
     return this.#refreshCards();
@@ -146,7 +155,18 @@ class ChatStream extends HTMLElement {
 
   ended() {
     this.generating = false;
-    this.composer.queue.next();
+    this.composer.queue.resume();
+  }
+
+  // Who stops an answer decides what happens to the messages behind it.
+  cut(why) {
+    this.generating = false;
+    this.composer.queue.hold(why);
+  }
+
+  // Nothing will come, and nothing is to be sent, until someone looks again.
+  get restful() {
+    return !this.busy && !this.composer.queue.inLine;
   }
 
   #writeAgain(button) {
@@ -168,10 +188,9 @@ const HANDLERS = {
   },
   "turn.waiting": (chat, data) => chat.awaits(data.tool_calls),
   "turn.completed": (chat) => chat.ended(),
-  "turn.cancelled": (chat) => chat.ended(),
+  "turn.cancelled": (chat) => chat.cut("queueStopped"),
   "turn.failed": (chat, data) => {
-    chat.generating = false;
-    chat.composer.queue.hold();
+    chat.cut("queueFailed");
     return chat.timeline.failed(chat.session, data);
   },
   "context.usage": (chat, data) => chat.meter.show(data),

@@ -1,12 +1,13 @@
 // Where messages are written: sending, stopping, choosing the model. What was typed is lost only when it has arrived.
 
 import { Attaching } from "./attaching.js";
-import { Queue } from "./queue.js";
+import { keep, kept, whenKeptElsewhere } from "./keeping.js";
+import { Queue, unsure, waits } from "./queue.js";
 import { snackbar } from "./snackbar.js";
 import { say } from "./words.js";
 
 export class Composer {
-  #key = null; // one for each text, kept while the same text is tried again
+  #tried = null; // {key, said}: the same, sent once more, goes under the same key and arrives once
 
   constructor(chat) {
     this.chat = chat;
@@ -23,10 +24,16 @@ export class Composer {
     this.field.addEventListener("input", () => this.#typed());
     this.stopButton.addEventListener("click", () => chat.stop());
     this.picker.addEventListener("change", () => chat.changeModel(this.picker.value));
-    this.#restore();
+    if (!this.field.value) this.#take(kept("draft", chat.session)); // else someone was faster than this script
     this.files = new Attaching(chat, this);
     this.queue = new Queue(chat, this);
-    this.changed();
+    this.#drawn();
+    // A field that shows what another tab had shows what it has now.
+    whenKeptElsewhere("draft", chat, (now, before) => {
+      if (this.field.value !== (before?.text ?? "")) return;
+      this.#take(now);
+      this.#drawn();
+    });
   }
 
   get model() {
@@ -92,12 +99,11 @@ export class Composer {
     const content = this.field.value;
     if (!this.#something || this.sendButton.dataset.state === "sending") return;
     this.sendButton.dataset.state = "sending";
-    const draftOf = this.chat.session; // sending the first message gives the chat its session
-    this.#key ??= crypto.randomUUID?.() ?? String(Math.random()).slice(2); // randomUUID needs https or localhost
     try {
-      await this.#sendOrQueue(content, this.#key);
+      if (!this.chat.session) await this.#begin();
+      await this.#sendOrQueue(content);
+      this.#tried = null;
       if (this.field.value === content) this.field.value = "";
-      this.#keep("", draftOf);
       this.#typed();
     } catch (problem) {
       snackbar(say("notSent", { why: problem.message }));
@@ -106,41 +112,55 @@ export class Composer {
     }
   }
 
-  async #sendOrQueue(content, key) {
-    if (!this.chat.session) await this.chat.begin();
+  // What is written belongs to the chat that is stored now.
+  async #begin() {
+    await this.chat.begin();
+    keep("draft", "", null);
+    this.#keep();
+  }
+
+  async #sendOrQueue(content) {
     const ids = await this.files.ids(this.chat.session);
-    if (this.generating) return this.queue.add({ content, key, files: this.files.take() });
-    await this.chat.post(content, key, ids);
-    this.files.take();
+    const key = this.#keyOf(JSON.stringify([content, ids]));
+    const queue = (fields) => this.queue.add({ content, key, files: this.files.take(), ...fields });
+    if (this.generating || this.queue.inLine) return queue();
+    try {
+      await this.chat.post(content, key, ids);
+      this.files.take();
+    } catch (problem) {
+      if (!waits(problem)) throw problem;
+      queue({ unsure: unsure(problem) });
+    }
+  }
+
+  // Kept before it is used: whoever reloads now sends the same under the same key.
+  #keyOf(said) {
+    if (this.#tried?.said !== said) this.#tried = { key: crypto.randomUUID?.() ?? String(Math.random()).slice(2), said }; // randomUUID needs https or localhost
+    this.#keep();
+    return this.#tried.key;
   }
 
   #typed() {
-    this.#key = null;
+    this.#drawn();
+    this.#keep();
+  }
+
+  #drawn() {
     this.changed();
     this.chat.meter.draft(this.field.value);
-    if (!CSS.supports("field-sizing", "content")) {
-      this.field.style.height = "auto";
-      this.field.style.height = `${this.field.scrollHeight}px`;
-    }
-    this.#keep(this.field.value);
+    if (CSS.supports("field-sizing", "content")) return;
+    this.field.style.height = "auto";
+    this.field.style.height = `${this.field.scrollHeight}px`;
   }
 
-  // A draft outlives a reload, not the tab.
-  #keep(text, session = this.chat.session) {
-    try {
-      if (text) sessionStorage.setItem(`draft:${session}`, text);
-      else sessionStorage.removeItem(`draft:${session}`);
-    } catch {
-      // Storage is forbidden or full; the draft lives in the field alone.
-    }
+  #keep() {
+    const text = this.field.value;
+    keep("draft", this.chat.session, text ? { text, tried: this.#tried } : null);
   }
 
-  #restore() {
-    try {
-      this.field.value ||= sessionStorage.getItem(`draft:${this.chat.session}`) ?? "";
-    } catch {
-      // See #keep.
-    }
-    this.chat.meter.draft(this.field.value);
+  // A draft as it was kept.
+  #take(draft) {
+    this.field.value = draft?.text ?? "";
+    this.#tried = draft?.tried ?? null;
   }
 }

@@ -1,6 +1,7 @@
 // Deleting a chat, which can be undone as long as the word about it is shown, and importing one from a file.
 
 import { api, send } from "./api.js";
+import { forget } from "./keeping.js";
 import { offer, snackbar } from "./snackbar.js";
 import { say } from "./words.js";
 
@@ -31,6 +32,7 @@ async function finish() {
   try {
     await api("DELETE", `sessions/${id}`, undefined, {}, { keepalive: true });
     document.getElementById(`row-${id}`)?.remove();
+    forget(id);
   } catch (problem) {
     for (const row of list.querySelectorAll("[data-going]")) delete row.dataset.going;
     snackbar(say("notDeleted", { why: problem.message }));

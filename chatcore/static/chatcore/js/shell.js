@@ -1,6 +1,8 @@
 // What every page has: menus beside their buttons, dialogs, copying, and the keyboard.
 
+import { csrf, leadsToSignIn, signedOut } from "./api.js";
 import { copy } from "./copying.js";
+import { forgetAll } from "./keeping.js";
 
 const GAP = 6; // pixels between a menu and its button
 const MARGIN = 8; // and between it and the window's edge
@@ -42,6 +44,19 @@ function unfold(button) {
   button.remove();
 }
 
+document.addEventListener("htmx:configRequest", ({ detail }) => (detail.headers["X-CSRFToken"] = csrf()));
+
+// The page to sign in is no piece of this one. A chat says so and keeps what is being written; any other page goes there.
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (!leadsToSignIn(detail.xhr.responseURL)) return;
+  detail.shouldSwap = false;
+  signedOut();
+});
+document.addEventListener("signed-out", () => {
+  if (!document.querySelector("chat-stream")) location.assign(`/login/?${new URLSearchParams({ next: location.pathname })}`);
+});
+document.addEventListener("submit", (event) => event.target.matches("[data-signs-out]") && forgetAll());
+
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.target.id === "dialog" && event.target.children.length) event.target.showModal();
   document.querySelector("input[data-select]")?.select();
@@ -68,6 +83,7 @@ chats.addEventListener("htmx:beforeSwap", (event) => {
   late = true;
 });
 chats.addEventListener("htmx:afterRequest", catchUp);
+addEventListener("pageshow", ({ persisted }) => persisted && chats.dispatchEvent(new Event("refresh"))); // back to a page as it was left
 chats.addEventListener("toggle", catchUp, true);
 
 document.addEventListener("keydown", (event) => {

@@ -30,6 +30,10 @@
   show(stored());
   document.cookie = `tz=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=31536000; samesite=lax`;
 
+  // Chosen in another tab, or while this page was left.
+  addEventListener("storage", ({ key }) => key === "theme" && show(stored()));
+  addEventListener("pageshow", ({ persisted }) => persisted && show(stored()));
+
   document.addEventListener("click", (event) => {
     if (event.target.closest?.("[data-theme-toggle]")) choose(isDark() ? "light" : "dark");
   });

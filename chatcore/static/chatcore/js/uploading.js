@@ -1,6 +1,6 @@
 // Sending a file up, with how far it is: what fetch cannot tell.
 
-import { Problem } from "./api.js";
+import { csrf, Problem, signedOut } from "./api.js";
 import { say } from "./words.js";
 
 // What the server made of the file. `progress` is called with 0 to 1; aborting the signal ends it.
@@ -16,12 +16,13 @@ export function upload(session, file, { progress, signal }) {
     request.open("POST", `/api/v1/sessions/${session}/attachments`);
     request.responseType = "json";
     request.setRequestHeader("Accept", "application/json");
-    request.setRequestHeader("X-CSRFToken", document.body.dataset.csrf);
+    request.setRequestHeader("X-CSRFToken", csrf());
     request.send(form);
   });
 }
 
 function refusal({ status, response }) {
+  if (status === 401) return signedOut();
   const errors = Array.isArray(response?.errors) ? response.errors : [];
   const details = errors.map((error) => error.detail).filter(Boolean).join(" ");
   return new Problem(status, details || response?.detail || response?.title || `HTTP ${status}`);
