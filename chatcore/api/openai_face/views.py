@@ -5,7 +5,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.db import close_old_connections
-from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -18,6 +18,7 @@ from chatcore.api.openai_face.completions import Frame, chunks, gathered, with_h
 from chatcore.api.openai_face.stateless import Exchange
 from chatcore.api.wire import BearerToken, ImportBody
 from chatcore.events import HEARTBEAT_SECONDS
+from chatcore.handover import hand_over
 from chatcore.providers.errors import ProviderError
 from models_registry.models import AiModel
 
@@ -39,28 +40,28 @@ class Face(APIView):
 class ChatCompletions(Face):
     """Chat completions."""
 
-    def post(self, request: Request) -> Response | StreamingHttpResponse:
+    def post(self, request: Request) -> HttpResponseBase:
         """Answer the last message: with a memory where the request names a session, else by what the request holds alone."""
         asked = understood(request.data, request.headers)
         limits.count_turn(request)
         try:
-            return self._remembered(request, asked) if asked.session else self._alone(asked)
+            return self._remembered(request, asked) if asked.session else self._alone(request, asked)
         except ProviderError as error:
             raise refusals.of_provider(error) from None
 
-    def _remembered(self, request: Request, asked: Asked) -> Response | StreamingHttpResponse:
+    def _remembered(self, request: Request, asked: Asked) -> HttpResponseBase:
         turn, after = memory.begin(memory.session_of(request.user, asked), asked)
         if asked.stream:
-            return _streamed(asked, memory.parts(turn, after), lambda: memory.headers(turn))
+            return _streamed(request, asked, memory.parts(turn, after), lambda: memory.headers(turn))
         turn = turns.wait(turn.pk)
         text, reasoning, finished = memory.answer(turn)
         counted = finished.usage.input if finished.usage else None
         return Response(Frame(model=asked.name).whole(text, reasoning, finished), headers=memory.headers(turn, counted))
 
-    def _alone(self, asked: Asked) -> Response | StreamingHttpResponse:
+    def _alone(self, request: Request, asked: Asked) -> HttpResponseBase:
         exchange = Exchange(asked)
         if asked.stream:
-            return _streamed(asked, with_heartbeats(exchange.parts(), HEARTBEAT_SECONDS), lambda: exchange.headers)
+            return _streamed(request, asked, with_heartbeats(exchange.parts(), HEARTBEAT_SECONDS), lambda: exchange.headers)
         close_old_connections()  # a pooled one is others' while the model answers
         text, reasoning, finished = async_to_sync(gathered)(exchange.parts())
         return Response(Frame(model=asked.name).whole(text, reasoning, finished), headers=exchange.headers)
@@ -93,14 +94,12 @@ class Nowhere(Face):
         raise refusals.Refused(404, "unknown_url", f"Unknown request URL: {request.method} {request.path[:200]}.")
 
 
-def _streamed(asked: Asked, parts: Parts, headers: Callable[[], dict[str, str]]) -> StreamingHttpResponse:
-    """The answer as it is said. What fails before the first word is raised, and is the response's status."""
+def _streamed(request: Request, asked: Asked, parts: Parts, headers: Callable[[], dict[str, str]]) -> HttpResponseBase:
+    """The answer as it is said. What fails before the first word is raised, and is the response's status; until then it holds a thread."""
     close_old_connections()  # its own reads bring their own connections
     stream = chunks(parts, Frame(model=asked.name), include_usage=asked.include_usage)
     body = async_to_sync(completions.begun)(stream)
-    told = headers()
-    close_old_connections()
-    return StreamingHttpResponse(body, content_type=streams.MEDIA_TYPE, headers=streams.HEADERS | told)
+    return hand_over(request._request, body, content_type=streams.MEDIA_TYPE, headers=streams.HEADERS | headers())
 
 
 def _shown(model: AiModel) -> dict[str, Any]:
