@@ -36,6 +36,7 @@ def delete_message(message: Message) -> None:
         guard = context.guard()
         if guard:
             guard.forget(session, seqs)
+        _forget_earlier_references(session)
 
 
 def _with_results(session: Session, message: Message) -> list[Message]:
@@ -56,6 +57,12 @@ def _forget_events(session: Session, gone: Collection[Message]) -> None:
     asking = [str(each.turn_id) for each in gone if each.turn_id and each.tool_calls]
     if asking:
         told.filter(name="turn.waiting", data__turn__in=asking).delete()
+
+
+def _forget_earlier_references(session: Session) -> None:
+    """Reference text outlives a summary that is reset; what the guard has just made of it is the newest one's."""
+    newest = session.revisions.order_by("-version").values_list("version", flat=True).first()
+    session.revisions.filter(boundary_seq=None).exclude(version=newest).update(background="")
 
 
 def _forget_title(session: Session, message: Message) -> None:

@@ -86,10 +86,14 @@ def rewind(session_id: UUID, *, to_version: int) -> ContextRevision:
 
 
 def reset(session_id: UUID, *, base_version: int | None = None) -> ContextRevision:
-    """Forget the summary: the full history is sent again. Raises StaleContext if the context is not `base_version`."""
+    """Forget the summary: the full history is sent again, and what goes with a summary (state, memory) stays.
+
+    Raises StaleContext if the context is not `base_version`.
+    """
     with transaction.atomic():
         session = _locked(session_id, base_version)
-        revision = _record(session, _shown(session, 0), source=ContextRevision.Source.RESET)
+        kept = {"background": _shown(session, session.context_version)["background"]}
+        revision = _record(session, _shown(session, 0) | kept, source=ContextRevision.Source.RESET)
         session.context_edits.filter(until_version=None).update(until_version=revision.version)
         return revision
 

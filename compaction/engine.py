@@ -151,7 +151,7 @@ def rewind_to(run: CompactionRun) -> CompactionRun:
 def forget_summary(run: CompactionRun) -> None:
     """The whole history of the run's session is sent again; no run is undone by it, and state and memory stay."""
     with transaction.atomic():
-        version = backends.get().rewind(run.session_id, to_version=0)
+        version = backends.get().reset(run.session_id)
         backends.get().announce(run.session_id, ("session.updated", {"context_version": version}))
 
 

@@ -50,7 +50,7 @@ def test_a_rewind_brings_back_where_the_summary_stood_and_what_was_kept(talked: 
     context.rewind(talked.pk, to_version=1)
     assert (newest(talked).kept_seqs, newest(talked).background, newest(talked).placement) == ([1, 2], "State.", PLACEMENT)
     context.reset(talked.pk)
-    assert (newest(talked).kept_seqs, newest(talked).background, newest(talked).placement) == ([], "", {})
+    assert (newest(talked).kept_seqs, newest(talked).background, newest(talked).placement) == ([], "State.", {})
 
 
 def test_other_words_for_the_summary_leave_the_rest_of_the_context_as_it_is(talked: Session) -> None:

@@ -344,6 +344,26 @@ def test_what_was_made_of_a_message_goes_with_it_and_what_the_user_noted_stays(
     assert "Porto" not in sent.replace("from Porto", "")
 
 
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_it_is_sent_on_when_the_summary_is_reset_and_forgets_what_is_deleted_later(
+    api: APIClient, address: str, session: Session, scripted: ScriptedModel, by_hand: bool
+) -> None:
+    run = compact(session, scripted, with_delta(DELTA))
+    ask(session, "risks", "Strike")
+    if by_hand:
+        assert api.delete(f"{address}/summary").status_code == 204
+    else:
+        engine.forget_summary(run)
+    sent = api.get(f"{address}/context/preview").json()
+    assert len(sent["messages"]) == 8
+    assert SUMMARY not in str(sent)
+    assert "Stay at the Lis" in str(sent)
+    assert api.delete(f"/api/v1/messages/{session.messages.get(seq=1).pk}").status_code == 204
+    assert api.get(f"{address}/state").json()["state"]["decisions"] == []
+    assert "Strike" in str(api.get(f"{address}/context/preview").json())
+    assert "Stay at the Lis" not in str(list(session.revisions.values()))
+
+
 def test_a_new_message_that_goes_takes_nothing_with_it(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
     compact(session, scripted, with_delta(DELTA))
     ask(session, "risks", "Strike")

@@ -64,7 +64,7 @@ class Summary(GenericAPIView[Session]):
 
     @extend_schema(operation_id="reset_summary", request=None, parameters=[conditions.IF_MATCH], responses={204: None} | conditions.CHANGED)
     def delete(self, request: Request, session_id: UUID) -> Response:
-        """Forget the summary: the full history is sent again."""
+        """Forget the summary: the full history is sent again. The structured state and the memory stay, and are sent as before."""
         session = owned(request, session_id)
         version = conditions.wanted(request, session.context_version)
         _changed(session, lambda: context.reset(session.pk, base_version=version))

@@ -167,6 +167,10 @@ class Backend(Protocol):
         """Go back to an earlier version; the new version."""
         ...
 
+    def reset(self, session_id: UUID) -> int:
+        """Forget the summary and send the whole history again, with the same reference text; the new version."""
+        ...
+
     def remind(self, session_id: UUID, background: str) -> None:
         """Send this reference text with the summary from now on: a new version, unless it is what is sent. Joins the open transaction."""
         ...

@@ -73,6 +73,10 @@ class Contexts:
         """As context does it."""
         return context.rewind(session_id, to_version=to_version).version
 
+    def reset(self, session_id: UUID) -> int:
+        """As context does it."""
+        return context.reset(session_id).version
+
     def remind(self, session_id: UUID, background: str) -> None:
         """All else of the newest revision stays."""
         sent = ContextRevision.objects.filter(session=session_id).order_by("-version").values_list("background", flat=True).first()
