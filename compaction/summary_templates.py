@@ -29,62 +29,66 @@ FACTS = Template(
 )
 """FEAT-011, Compact Rules, 6: a concise factual summary."""
 
-NINE_SECTIONS = Template(
-    asks=_LENGTH + "Use exactly these nine headings, each on a line of its own:\n"
-    "1. Primary Request and Intent: what the user wants, in full\n"
-    "2. Key Concepts: subjects, technologies and rules that matter\n"
-    "3. Files and Code: each file looked at, changed or made, why, and the lines that matter\n"
-    "4. Errors and Fixes: what went wrong, how it was put right, what the user said about it\n"
-    "5. Problem Solving: what was solved, what was tried, what is still looked into\n"
-    "6. User Messages: what each message of the user asked for or told, none left out\n"
-    "7. Pending Tasks: what was asked for and is not done\n"
-    "8. Current Work: what was being done at the very end, exactly\n"
-    "9. Next Step: the one that follows from the newest request, if there is one\n" + _EMPTY + "{merge}" + REMARK,
-    headings=(
-        "Primary Request and Intent",
-        "Key Concepts",
-        "Files and Code",
-        "Errors and Fixes",
-        "Problem Solving",
-        "User Messages",
-        "Pending Tasks",
-        "Current Work",
-        "Next Step",
-    ),
+
+def _headed(sections: dict[str, str], *, lead: str = "", counted: bool = False, numbered: bool = False) -> Template:
+    """Headings with what each is for. That stands in brackets: small models give "TASK: what the user asked for" back as it is."""
+    numbers = [f"{number}. " if counted else "" for number in range(1, len(sections) + 1)]
+    listed = "\n".join(f"{number}{heading} ({meaning})" for number, (heading, meaning) in zip(numbers, sections.items(), strict=True))
+    return Template(
+        asks=f"{_LENGTH}{lead}Use exactly these {len(sections)} headings, each on a line of its own, and below each what the conversation "
+        f"says of the matter in brackets; leave the brackets out:\n{listed}\n{_EMPTY}{{merge}}{REMARK}",
+        headings=tuple(sections),
+        numbered=numbered,
+    )
+
+
+NINE_SECTIONS = _headed(
+    {
+        "Primary Request and Intent": "what the user wants, in full",
+        "Key Concepts": "subjects, technologies and rules that matter",
+        "Files and Code": "each file looked at, changed or made, why, and the lines that matter",
+        "Errors and Fixes": "what went wrong, how it was put right, what the user said about it",
+        "Problem Solving": "what was solved, what was tried, what is still looked into",
+        "User Messages": "what each message of the user asked for or told, none left out",
+        "Pending Tasks": "what was asked for and is not done",
+        "Current Work": "what was being done at the very end, exactly",
+        "Next Step": "the one that follows from the newest request, if there is one",
+    },
+    counted=True,
 )
 """NeuroLink, Stage 3: LLM Summarization; its document names no section, so these are those a working conversation needs."""
 
-WORKSTREAM = Template(
-    asks=_LENGTH + "Use exactly these three headings, each on a line of its own, with a list under it:\n"
-    "KEY FACTS: who and what, numbers, dates, decisions, constraints\n"
-    "CONVERSATION FLOW: what was talked about and done, in its order\n"
-    "OPEN THREADS: questions not answered, work not finished\n" + _EMPTY + "{merge}" + REMARK,
-    headings=("KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS"),
+WORKSTREAM = _headed(
+    {
+        "KEY FACTS": "who and what, numbers, dates, decisions, constraints",
+        "CONVERSATION FLOW": "what was talked about and done, in its order",
+        "OPEN THREADS": "questions not answered, work not finished",
+    },
     numbered=True,
 )
 """Lota, 4. LLM Summarization and 3. Content Extraction (a numbered transcript)."""
 
-TASK_STATE = Template(
-    asks=_LENGTH + "Use exactly these five headings, each on a line of its own:\n"
-    "TASK: what the user asked for in the first place\n"
-    "PROGRESS: a numbered list of the steps done, each with its result\n"
-    "REMAINING: what is still to be done: exact items, counts, identifiers\n"
-    "DATA: values that are needed later: names, addresses, dates, identifiers, numbers, links, errors\n"
-    "DECISIONS: what was decided or confirmed\n" + _EMPTY + "{merge}" + REMARK,
-    headings=("TASK", "PROGRESS", "REMAINING", "DATA", "DECISIONS"),
+TASK_STATE = _headed(
+    {
+        "TASK": "what the user asked for in the first place",
+        "PROGRESS": "a numbered list of the steps done, each with its result",
+        "REMAINING": "what is still to be done: exact items, counts, identifiers",
+        "DATA": "values that are needed later: names, addresses, dates, identifiers, numbers, links, errors",
+        "DECISIONS": "what was decided or confirmed",
+    }
 )
 """Wolffish, Step 4: One-Shot Summary."""
 
-HANDOFF = Template(
-    asks=_LENGTH + "It hands the work over to another language model, which goes on with it and knows nothing else. "
-    "Use exactly these six headings, each on a line of its own, with a list under it:\n"
-    "PROGRESS: what is done so far, and the decisions taken\n"
-    "CONTEXT: what must be known, limits, and what the user prefers\n"
-    "REMAINING: what is left to do, as clear next steps\n"
-    "CRITICAL DATA: values, examples and references without which the work cannot go on\n"
-    "FILES: which were changed, and how\n"
-    "ERRORS: what went wrong, and how it was resolved\n" + _EMPTY + "{merge}" + REMARK,
-    headings=("PROGRESS", "CONTEXT", "REMAINING", "CRITICAL DATA", "FILES", "ERRORS"),
+HANDOFF = _headed(
+    {
+        "PROGRESS": "what is done so far, and the decisions taken",
+        "CONTEXT": "what must be known, limits, and what the user prefers",
+        "REMAINING": "what is left to do, as clear next steps",
+        "CRITICAL DATA": "values, examples and references without which the work cannot go on",
+        "FILES": "which were changed, and how",
+        "ERRORS": "what went wrong, and how it was resolved",
+    },
+    lead="It hands the work over to another language model, which goes on with it and knows nothing else. ",
 )
 """BaseAgent, the compaction prompt."""
 

@@ -124,7 +124,7 @@ def test_it_asks_for_three_sections_and_a_delta(workstream: Session, scripted: S
     fill(workstream, messages=8)
     compact(workstream)
     asked = instruction(summary_calls(scripted)[0])
-    places = [asked.index(f"{name}:") for name in ("KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS")]
+    places = [asked.index(f"\n{name} (") for name in ("KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS")]
     assert places == sorted(places)
     assert all(name in asked for name in dataclasses.asdict(LOTA.state))
     assert '"memory"' in asked

@@ -61,7 +61,7 @@ def test_it_asks_for_five_sections_and_takes_them(session: Session, scripted: Sc
     run = compact(agent)
     assert (run.status, run.summary_after) == ("applied", AS_IN_THE_DOCUMENT)
     asked = spoken(summary_calls(scripted)[-1])[-1].split("</transcript>")[1]
-    places = [asked.index(f"\n{name}: ") for name in SECTIONS]
+    places = [asked.index(f"\n{name} (") for name in SECTIONS]
     assert places == sorted(places)
     say(agent, "Go on.")
     assert AS_IN_THE_DOCUMENT in last_words(chat_calls(scripted)[-1]) or AS_IN_THE_DOCUMENT in "".join(spoken(chat_calls(scripted)[-1]))
