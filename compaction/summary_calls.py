@@ -153,7 +153,7 @@ class Calls:
 
     def _checked(self, job: Job, chunk: _Chunk, answer: Answer, prompt: Prompt) -> str:
         rewrites = job.asked.parts or job.asked.template.rewrites
-        asked = prompt.system + "\n" + prompt.text.rpartition("</transcript>")[2]
+        asked = prompt.system + "\n" + summary_prompt.without_data(prompt.text)
         return summary_checks.usable(answer, asked=asked, told="" if rewrites else chunk.lines, headings=job.asked.template.headings)
 
     def _prompt(self, job: Job, chunk: _Chunk) -> Prompt:

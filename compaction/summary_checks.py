@@ -17,9 +17,10 @@ LOOP_LINES = 4
 LOOP_WORDS = 24
 LOOP_SHARE = 0.2
 REFUSAL_CHARS = 400
-ECHO_CHARS = 50  # shorter sentences of an instruction may stand in a summary by chance
-ECHO_SHARE = 0.2
+ECHO_WORDS = 6  # in a row; fewer of an instruction, as its headings have, may stand in a summary by chance
+ECHO_SHARE = 0.3
 COPY_CHARS = 200
+COPY_LINE = 50  # shorter lines may be the same by chance
 COPY_SHARE = 0.9
 LETTERS_SHARE = 0.2
 WORD_CHARS = 200  # longer ones are data, not words
@@ -106,19 +107,25 @@ def _instead_of_a_summary(summary: str) -> str | None:
 
 
 def _copied(summary: str, asked: str, told: str) -> str | None:
-    flat = _flat(summary)
-    sentences = {sentence for raw in re.split(r"(?<=[.:])\s|\n", asked) if len(sentence := _flat(raw)) >= ECHO_CHARS}
-    if sum(len(sentence) for sentence in sentences if sentence in flat) > ECHO_SHARE * len(flat):
+    if _echoed(summary, asked) > ECHO_SHARE:
         return "The model repeated its instruction instead of following it."
-    if told and len(flat) >= COPY_CHARS:
+    if told and len(" ".join(summary.split())) >= COPY_CHARS:
         lines = [line for raw in summary.splitlines() if (line := raw.strip())]
-        if sum(len(line) for line in lines if len(line) >= ECHO_CHARS and line in told) > COPY_SHARE * sum(map(len, lines)):
+        if sum(len(line) for line in lines if len(line) >= COPY_LINE and line in told) > COPY_SHARE * sum(map(len, lines)):
             return "The model copied the conversation instead of summarizing it."
     return None
 
 
-def _flat(words: str) -> str:
-    return " ".join(words.split()).casefold()
+def _echoed(summary: str, asked: str) -> float:
+    """The share of a summary's words that stand in a row in the instruction, however they are put on lines or punctuated."""
+    words, instruction = _words(summary), _words(asked)
+    runs = {tuple(instruction[at : at + ECHO_WORDS]) for at in range(len(instruction) - ECHO_WORDS + 1)}
+    starts = [at for at in range(len(words) - ECHO_WORDS + 1) if tuple(words[at : at + ECHO_WORDS]) in runs]
+    return len({at + step for at in starts for step in range(ECHO_WORDS)}) / max(1, len(words))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def loops(words: str) -> bool:

@@ -25,6 +25,7 @@ STATE = (
 )
 MEMORY = ' One more key may be "memory": a list of sentences worth remembering for a long time.'
 
+_END_OF_DATA = re.compile(r"</(?:transcript|existing-state)>")
 _DELIMITER = re.compile(r"<(\s*/?\s*(?:transcript|existing-state))", re.IGNORECASE)
 
 
@@ -59,6 +60,11 @@ def instruction(asked: Asked, *, min_words: int, max_words: int, merge: bool) ->
     end = ALONE if asked.state is None else STATE.format(sections=", ".join(asked.sections), memory=MEMORY if asked.memory else "")
     focus = "\n" + FOCUS.format(focus=neutral(asked.focus)) if asked.focus.strip() else ""
     return asks + end + focus
+
+
+def without_data(text: str) -> str:
+    """The instruction of a call's one message, without the transcript and the state before it."""
+    return _END_OF_DATA.split(text)[-1]
 
 
 def neutral(words: str) -> str:

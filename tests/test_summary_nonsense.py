@@ -10,6 +10,7 @@ from chatcore import history
 from chatcore.models import ContextEdit, ContextRevision, Message, Session
 from compaction import engine, summary_prompt, working_state
 from compaction.models import CompactionRun, WorkingState
+from compaction.summary_templates import TEMPLATES
 from models_registry.models import AiModel
 from tests.compaction_scenes import SUMMARY, fill, speak_anthropic, summarize_or_chat, summary_calls
 from tests.scripted import Reply, ScriptedModel, call, overflow
@@ -24,6 +25,12 @@ DIGITS = " ".join(map(str, range(10_000)))
 
 def the_instruction(request: dict[str, Any]) -> Reply:
     return Reply(text=request["messages"][-1]["content"].rpartition("</transcript>")[2].strip())
+
+
+def its_headings_as_explained(request: dict[str, Any]) -> Reply:
+    """As a small model does: the lines of the instruction alone, with other punctuation and a letter less."""
+    lines = re.findall(r"^(?:\d+\. )?([A-Z][\w ]+) \((.*)\)$", the_instruction(request).text, re.MULTILINE)
+    return Reply(text="\n\n".join(f"{heading}: {meaning.capitalize()[:-1]}" for heading, meaning in lines))
 
 
 def the_transcript(request: dict[str, Any]) -> Reply:
@@ -110,6 +117,15 @@ def test_it_is_a_failed_run_that_changes_nothing(summarized: Session, scripted: 
     assert run.status == "failed", run.summary_after
     assert run.provider_calls == 1
     assert re.search(reason, run.reason), run.reason
+    assert everything(summarized) == before
+
+
+@pytest.mark.parametrize("template", [name for name in TEMPLATES if TEMPLATES[name].headings])
+def test_headings_with_what_they_are_for_are_no_summary(summarized: Session, scripted: ScriptedModel, template: str) -> None:
+    before = everything(summarized)
+    scripted.script(its_headings_as_explained)
+    run = engine.compact_now(summarized.pk, trigger="manual", overrides={"summary": {"retries": 0, "template": template}})
+    assert (run.status, run.reason) == ("failed", "The model repeated its instruction instead of following it."), run.summary_after
     assert everything(summarized) == before
 
 
