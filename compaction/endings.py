@@ -59,7 +59,7 @@ def applied(run: CompactionRun, situation: Situation, transcript: Transcript, ou
                 summary_before=transcript.summary,
                 summary_after=outcome.summary,
                 state_after=run.state_after,
-                **_record(outcome),
+                **record(outcome),
             )
             _learn_success(run, situation, outcome)
             _tell(run, *_applied_events(run, situation, outcome))
@@ -97,7 +97,8 @@ def placement(policy: Policy, transcript: Transcript, outcome: Outcome) -> dict[
     return {name: value for name, value in words.items() if value}
 
 
-def _record(outcome: Outcome) -> dict[str, Any]:
+def record(outcome: Outcome) -> dict[str, Any]:
+    """What a run notes of an outcome, by its fields."""
     return {
         "stages_used": list(outcome.stages_used),
         "tokens_before": outcome.tokens_before,

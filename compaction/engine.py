@@ -11,7 +11,7 @@ from django.db import DatabaseError, close_old_connections, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from compaction import backends, leases, passes, working_state
+from compaction import backends, endings, leases, passes, working_state
 from compaction.asking import RunIsOpen, Wishes, asked_for, standing
 from compaction.backends.base import Stale
 from compaction.models import OPEN, CompactionRun
@@ -128,9 +128,9 @@ def preview(session_id: UUID, **wishes: Unpack[Wishes]) -> CompactionRun:
         run.status, run.reason = CompactionRun.Status.SKIPPED, refusal
         return run
     outcome = passes.propose(run, now, imagined)[1]
-    run.status, run.reason, run.stages_used = outcome.status, outcome.reason, list(outcome.stages_used)
-    run.tokens_before, run.tokens_after = outcome.tokens_before, outcome.tokens_after
-    run.messages_compacted, run.boundary_after = outcome.messages_compacted, outcome.boundary_seq
+    run.status, run.reason = outcome.status, outcome.reason
+    for name, value in endings.record(outcome).items():
+        setattr(run, name, value)
     return run
 
 

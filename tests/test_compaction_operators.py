@@ -105,6 +105,20 @@ def test_the_dry_run_says_what_each_stage_would_do(full: Session, scripted: Scri
 
 
 @pytest.mark.parametrize(
+    ("policy", "stages"),
+    [
+        ("neurolink", ["slide_window: 8 messages left out"]),
+        ("wolffish", ["excerpt: 1 message cut in the middle", "summarize: 11 messages into a summary"]),
+    ],
+)
+def test_each_stage_says_what_it_would_do(full: Session, policy: str, stages: list[str]) -> None:
+    out = StringIO()
+    names = ",".join(stage.partition(":")[0] for stage in stages)
+    call_command("compact_session", str(full.pk), "--dry-run", "--policy", policy, "--stages", names, stdout=out)
+    assert [line.removeprefix("stage").strip() for line in out.getvalue().splitlines() if line.startswith("stage")] == stages
+
+
+@pytest.mark.parametrize(
     ("arguments", "complaint"), [([str(uuid4())], "There is no session"), (["--policy", "nonsense"], "no compaction policy")]
 )
 def test_the_command_says_what_is_wrong(full: Session, arguments: list[str], complaint: str) -> None:

@@ -1,10 +1,13 @@
 """`chatcore compact_session`: one compaction run now, or what it would do."""
 
 from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
+from django.template.defaultfilters import pluralize
 
 from compaction import engine, policies
 from compaction.core.policy import PolicyError
@@ -45,11 +48,33 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+EDITS = {
+    "strip_images": ("images_stripped", "{} message{} without images"),
+    "prune_tool_outputs": ("pruned", "{} tool result{} cleared"),
+    "dedupe_file_reads": ("deduplicated", "{} read{} of a file referred to a later one"),
+    "excerpt": ("excerpted", "{} message{} cut in the middle"),
+}
+ENDS = {"summarize": "into a summary", "slide_window": "left out"}
+
+
+def _stages(run: CompactionRun) -> Iterator[tuple[str, str]]:
+    """Each stage that changed something, and what it did; of the messages that went, a run notes only how many there were in all."""
+    changed = Counter(edit["kind"] for edit in run.edits)
+    gone = run.messages_compacted - changed.total()
+    for stage in run.stages_used:
+        if stage in EDITS:
+            kind, words = EDITS[stage]
+            yield stage, words.format(changed[kind], pluralize(changed[kind]))
+    if ends := [stage for stage in run.stages_used if stage in ENDS]:
+        where = " or ".join(ENDS[stage] for stage in ends)
+        yield ", ".join(ends), f"{gone} message{pluralize(gone)} {where}" if gone else "a summary beside the messages"
+
+
 def _told(run: CompactionRun, *, dry_run: bool) -> list[str]:
     lines = [f"policy     {run.policy}", f"status     {run.status}{' (dry run: nothing was changed)' if dry_run else ''}"]
     if run.reason:
         lines.append(f"reason     {run.reason}")
-    lines += [f"stage      {stage}: {run.messages_compacted} messages into a summary" for stage in run.stages_used]
+    lines += [f"stage      {stage}: {done}" for stage, done in _stages(run)]
     if run.tokens_before is not None:
         lines.append(f"tokens     {run.tokens_before:,} → {run.tokens_after:,}{' (estimated)' if dry_run else ''}")
     if run.boundary_after is not None:
