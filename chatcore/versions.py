@@ -94,14 +94,11 @@ def restore(message: Message) -> Message:
 def places(session_id: UUID) -> dict[int, list[int]]:
     """For each message of the session that has other versions, the ids of all of them, oldest first. One query over those alone."""
     linked = Message.objects.filter(session_id=session_id, replaces__isnull=False)
-    of = dict(linked.order_by("pk").values_list("pk", "replaces_id"))
     groups: dict[int, list[int]] = {}
-    for pk in sorted(set(of) | set(of.values())):
-        first = pk
-        while first in of:
-            first = of[first]
-        groups.setdefault(first, []).append(pk)
-    return {pk: group for group in groups.values() for pk in group}
+    for pk, replaced in linked.order_by("pk").values_list("pk", "replaces_id"):
+        groups[pk] = groups.setdefault(replaced, [replaced])
+        groups[pk].append(pk)
+    return groups
 
 
 def _take_away(session: Session, *, after_seq: int) -> set[int]:
