@@ -1,4 +1,4 @@
-"""Finding a chat by its title or by what was said in it, and the part of a chat around what was found."""
+"""Finding a chat by its title or by what was said in it."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from django.views.decorators.http import require_GET
 
 from chatcore import recall
 from chatcore.models import Session
-from chatcore.surroundings import stretch
 from chatcore.truncation import clean_text
 from chatcore.views import in_local_time, own_chat
 
@@ -44,15 +43,6 @@ def search(request: HttpRequest) -> HttpResponse:
     if words:
         context["messages"] = _said(only.pk if only else request.user, words)
     return render(request, "chatcore/_found.html", context)
-
-
-@login_required
-@require_GET
-@in_local_time
-def between(request: HttpRequest, pk: UUID, after: int, before: int) -> HttpResponse:
-    """The messages after one and before another: what was left out around something found."""
-    session = own_chat(request, pk)
-    return render(request, "chatcore/_between.html", {"session": session} | stretch(session, after, before))
 
 
 def _only(request: HttpRequest) -> Session | None:

@@ -1,4 +1,4 @@
-"""A page of a conversation as people read it: tool results inside their calls, files, versions, and what is to be told about each turn."""
+"""Messages of a chat as people read them: tool results inside their calls, files, versions, and what is to be told about each turn."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,9 +7,6 @@ from django.db.models import Prefetch, prefetch_related_objects
 
 from chatcore import versions
 from chatcore.models import Attachment, Message, Session, Turn
-
-PAGE_SIZE = 60  # messages
-MOST = 200  # messages that are shown again at once
 
 
 @dataclass(kw_only=True)
@@ -53,27 +50,6 @@ class Entry:
         return self.versions[self.number] if self.number < len(self.versions) else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """Entries in reading order; `earlier` is the `seq` before which there are more, None at the beginning."""
-
-    entries: list[Entry]
-    earlier: int | None
-
-
-def page(session: Session, *, before: int | None = None, since: int | None = None) -> Page:
-    """The newest messages, those before `before`, or all from `since` on: one indexed range whatever the length of the chat."""
-    rows = session.messages.current().exclude(role=Message.Role.SYSTEM).select_related("turn").order_by("-seq")
-    if before is not None:
-        rows = rows.filter(seq__lt=before)
-    size = PAGE_SIZE
-    if since is not None:
-        size = min(max(size, rows.filter(seq__gte=since).count()), MOST)
-    newest = list(rows[: size + 1])
-    shown = newest[:size][::-1]
-    return Page(entries=entries(session, shown), earlier=shown[0].seq if len(newest) > size else None)
-
-
 def with_files(messages: Iterable[Message]) -> list[Message]:
     """The messages, with what came with them at hand but for its bytes."""
     rows = list(messages)
@@ -82,7 +58,7 @@ def with_files(messages: Iterable[Message]) -> list[Message]:
 
 
 def entries(session: Session, messages: Iterable[Message]) -> list[Entry]:
-    """Fold each tool result into the newest call of its id; a result whose call is on an earlier page stands alone."""
+    """Fold each tool result into the newest call of its id; a result whose call is not among them stands alone."""
     rows = with_files(messages)
     places = versions.places(session.pk)
     found: list[Entry] = []

@@ -12,11 +12,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 from django_htmx.http import HttpResponseClientRefresh
 
-from chatcore import timeline
+from chatcore import stretches, timeline
 from chatcore.chat_list import chat_list
 from chatcore.local_model.state import state as local_model_state
 from chatcore.models import Message, Session, Turn
-from chatcore.surroundings import around
 from chatcore.truncation import clean_text
 from models_registry.models import AiModel
 
@@ -71,18 +70,16 @@ def onboarding(request: HttpRequest) -> HttpResponse:
 @require_GET
 @in_local_time
 def chat(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """A chat with its newest messages; the page then follows the events after `follow`."""
+    """A chat with its newest messages, or those around `at`; the page then follows the events after `follow`."""
     session = own_chat(request, pk)
     running = session.turns.filter(status__in=Turn.OPEN).first()
     # Read before the messages, so that nothing falls between them; an answer being written is replayed from its turn's beginning.
     follow = max(0, min(session.last_event_seq, running.first_event_seq - 1)) if running else session.last_event_seq
-    page = timeline.page(session)
     context = {
         "session": session,
         "running": running,
         "follow": follow,
-        "page": page,
-        "around": around(session, request.GET.get("at", ""), page),
+        "stretch": stretches.asked_for(session, {"at": request.GET.get("at", "")}),
         "chats": chat_list(request.user),
         "models": AiModel.objects.usable().order_by("provider__name", "name"),
         "chosen": session.model,
@@ -93,21 +90,11 @@ def chat(request: HttpRequest, pk: UUID) -> HttpResponse:
 @login_required
 @require_GET
 @in_local_time
-def earlier(request: HttpRequest, pk: UUID, before: int) -> HttpResponse:
-    """The messages before one, for the top of the chat."""
+def messages(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Another stretch of the chat, or the same one as it is now: versions, edits and deletions of other tabs."""
     session = own_chat(request, pk)
-    return render(request, "chatcore/_messages.html", {"session": session, "page": timeline.page(session, before=before)})
-
-
-@login_required
-@require_GET
-@in_local_time
-def shown_again(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """What the page shows, as it is now, from the message `since` on: versions, edits and deletions of other tabs."""
-    session = own_chat(request, pk)
-    since = request.GET.get("since", "")
-    page = timeline.page(session, since=int(since) if since.isascii() and since.isdigit() and len(since) < 10 else None)
-    return render(request, "chatcore/_messages.html", {"session": session, "page": page})
+    stretch = stretches.asked_for(session, request.GET.dict())
+    return render(request, "chatcore/_messages.html", {"session": session, "stretch": stretch})
 
 
 @login_required

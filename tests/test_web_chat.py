@@ -222,25 +222,6 @@ def test_a_model_without_a_known_window_shows_tokens_alone(page: Page, session: 
     expect(page.locator(".meter-used")).to_have_text(re.compile(r"^[\d.]+k? tokens$"))
 
 
-def test_earlier_messages_arrive_above_and_the_page_stays_where_it_was(page: Page, session: Session) -> None:
-    fill(session, *(f"message {number}" for number in range(1, 101)))
-    page.goto(f"/c/{session.pk}/")
-    expect(page.locator(".message")).to_have_count(60)
-    expect(page.locator(".message").last).to_be_in_viewport()
-    oldest = page.locator("[data-seq='41']")
-    button = page.get_by_role("button", name="Earlier messages")
-    button.scroll_into_view_if_needed()
-    before = oldest.bounding_box()
-    button.click()
-    expect(page.locator(".message")).to_have_count(100)
-    page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
-    after = oldest.bounding_box()
-    assert before
-    assert after
-    assert abs(before["y"] - after["y"]) < 8
-    expect(button).to_have_count(0)
-
-
 def test_a_message_sent_before_the_script_has_come_is_not_lost(page: Page, session: Session) -> None:
     page.route("**/chat.js", lambda route: route.abort())
     page.goto(f"/c/{session.pk}/")

@@ -18,7 +18,6 @@ from knox.models import AuthToken
 from chatcore import sign_in
 from chatcore.local_model.weights import KNOWN
 from chatcore.models import Message, Session, SessionEvent, Turn
-from chatcore.timeline import PAGE_SIZE
 from models_registry.models import AiModel
 from tests.scripted import Reply, ScriptedModel
 
@@ -53,7 +52,7 @@ def text(client: Client, path: str) -> str:
 
 
 def test_every_page_asks_a_stranger_to_sign_in(client: Client, session: Session) -> None:
-    for path in ("/", "/new/", f"/c/{session.pk}/", "/chats/", "/settings/", f"/c/{session.pk}/before/9/"):
+    for path in ("/", "/new/", f"/c/{session.pk}/", "/chats/", "/settings/", f"/c/{session.pk}/messages/"):
         assert client.get(path)["Location"].startswith("/login/?next="), path
 
 
@@ -167,16 +166,6 @@ def test_the_palette_shows_what_is_yours_and_marks_the_words(signed_in: Client, 
     assert signed_in.get(f"/search/?q=secret&chat={others.pk}").status_code == 404
 
 
-def test_a_message_long_ago_is_shown_with_its_neighbors_and_the_newest(signed_in: Client, session: Session) -> None:
-    Message.objects.bulk_create(Message(session=session, seq=seq, role="user", content=f"word {seq};") for seq in range(1, 301))
-    shown = [int(seq) for seq in re.findall(r"word (\d+);", text(signed_in, f"/c/{session.pk}/?at=100").split("<template")[0])]
-    assert shown == [*range(89, 125), *range(241, 301)]
-    following = [int(seq) for seq in re.findall(r"word (\d+);", text(signed_in, f"/c/{session.pk}/between/124/241/"))]
-    assert following == [*range(125, 185)]
-    for nonsense in ("x", "299", "-1", "9" * 40):
-        assert "word 124;" not in text(signed_in, f"/c/{session.pk}/?at={nonsense}"), nonsense
-
-
 def test_what_no_database_stores_is_left_out(signed_in: Client, session: Session) -> None:
     signed_in.post(f"/c/{session.pk}/rename/", {"title": "Ti\0tle"})
     session.refresh_from_db()
@@ -205,15 +194,20 @@ def test_a_tool_result_stands_inside_its_call(signed_in: Client, session: Sessio
     assert page.count("data-done") == 2
 
 
-def test_a_long_chat_renders_its_newest_messages_and_offers_the_earlier(signed_in: Client, session: Session) -> None:
-    Message.objects.bulk_create(Message(session=session, seq=seq, role="user", content=f"word {seq};") for seq in range(1, PAGE_SIZE + 11))
-    page = text(signed_in, f"/c/{session.pk}/")
-    assert "word 10;" not in page
-    assert "word 11;" in page
-    assert f"/c/{session.pk}/before/11/" in page
-    earlier = text(signed_in, f"/c/{session.pk}/before/11/")
-    assert re.findall(r"word (\d+);", earlier) == [str(seq) for seq in range(1, 11)]
-    assert "Earlier messages" not in earlier
+def test_a_long_chat_shows_its_newest_messages_and_offers_the_others(signed_in: Client, session: Session) -> None:
+    Message.objects.bulk_create(Message(session=session, seq=seq, role="user", content=f"word {seq};") for seq in range(1, 301))
+    for path, seen, before, after in (
+        ("", range(241, 301), "241", None),
+        ("?at=100", range(71, 131), "71", "130"),
+        ("?at=nonsense", range(241, 301), "241", None),
+        ("messages/?before=241", range(181, 241), "181", None),
+        ("messages/?after=100", range(101, 161), None, "160"),
+    ):
+        page = text(signed_in, f"/c/{session.pk}/{path}")
+        assert re.findall(r"word (\d+);", page) == [str(seq) for seq in seen], path
+        assert re.findall(r'data-(before|after)="(\d+)"', page) == [
+            (side, seq) for side, seq in (("before", before), ("after", after)) if seq
+        ], path
 
 
 def test_messages_before_the_boundary_are_dimmed_and_whole(signed_in: Client, session: Session) -> None:

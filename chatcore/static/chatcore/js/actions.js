@@ -103,10 +103,11 @@ export class Actions {
   }
 
   // The page takes the new message over when it hears of it.
-  #resend(article, content) {
+  async #resend(article, content) {
     const files = [...article.querySelectorAll(".files a")].map((link) => link.pathname.split("/").at(-1));
     const body = files.length ? { content, attachments: files } : { content };
-    return api("PATCH", `messages/${article.dataset.message}`, body, NOT_WAITED_FOR);
+    await api("PATCH", `messages/${article.dataset.message}`, body, NOT_WAITED_FOR);
+    this.chat.timeline.stick();
   }
 
   leave(article) {

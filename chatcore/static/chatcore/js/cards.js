@@ -2,30 +2,29 @@
 
 import { api, piece } from "./api.js";
 import { Card } from "./card.js";
-import { snackbar } from "./snackbar.js";
-import { say } from "./words.js";
 
 const SHOWN_RUNS = 20;
 
 export class Cards {
   #runs = [];
   #session = null;
+  #made = new Map(); // run → its card, on the page or not
   #forms = []; // of messages that are sent in another form than they were written
 
   constructor(session, timeline) {
     this.session = session;
     this.timeline = timeline;
     timeline.chat.addEventListener("click", ({ target }) => "goesTo" in target.dataset && this.#goTo(target.dataset.goesTo));
+    timeline.chat.addEventListener("stretched", () => this.place());
   }
 
-  // A message that is not on the page is among the earlier ones.
-  #goTo(seq) {
-    const article = this.timeline.list.querySelector(`[data-seq="${seq}"]`);
-    if (!article) return snackbar(say("amongEarlier"));
-    article.closest("chat-stream").querySelector("dialog[open]")?.close();
-    article.scrollIntoView({ block: "center" });
+  async #goTo(seq) {
+    this.timeline.chat.querySelector("dialog[open]")?.close();
+    const article = await this.timeline.stretch.reach(Number(seq));
+    if (!article) return;
+    this.timeline.show(article);
     article.tabIndex = -1;
-    article.focus();
+    article.focus({ preventScroll: true });
   }
 
   // Ask what the model sees now.
@@ -46,16 +45,14 @@ export class Cards {
   place() {
     if (!this.#session) return;
     this.timeline.dim(this.#session.compact_boundary_seq);
-    const there = new Map([...this.timeline.list.querySelectorAll(".card")].map((card) => [card.dataset.run, card]));
+    const placed = new Set();
     for (const { run, seq, current } of this.#shown()) {
       const version = `${current ? this.#session.context_version : "earlier"} ${run.status}`;
-      let card = there.get(run.id);
-      if (card && card.dataset.version !== version && !("editing" in card.dataset)) card = this.#made(run, current, card);
-      card ??= this.#made(run, current);
-      card.dataset.version ??= version;
-      if (this.#put(card, seq)) there.delete(run.id);
+      const card = this.#made.get(run.id);
+      if (!card || (card.dataset.version !== version && !("editing" in card.dataset))) this.#make(run, current, version);
+      if (this.#put(this.#made.get(run.id), seq)) placed.add(run.id);
     }
-    for (const card of there.values()) card.remove();
+    for (const [run, card] of this.#made) if (!placed.has(run)) card.remove();
     for (const form of this.#forms) this.#putForm(form);
   }
 
@@ -88,14 +85,16 @@ export class Cards {
     return found.values();
   }
 
-  #made(run, current, old) {
+  #make(run, current, version) {
+    const old = this.#made.get(run.id);
     const [element] = this.timeline.stamp("card-piece");
     new Card(element, { run, session: this.#session, current, changed: () => this.timeline.chat.contextChanged() });
+    element.dataset.version = version;
     if (old) {
       old.replaceWith(element);
       element.querySelector("details").open = old.querySelector("details").open;
     }
-    return element;
+    this.#made.set(run.id, element);
   }
 
   #put(card, seq) {
@@ -103,6 +102,7 @@ export class Cards {
     const first = articles.find((article) => Number(article.dataset.seq) >= seq);
     const shownFrom = Number(articles[0]?.dataset.seq ?? Infinity);
     if (shownFrom > seq || !articles.length) return false; // its place is among earlier messages
+    if (!first && !this.timeline.stretch.atNewest) return false; // or among later ones
     if (first && first.previousElementSibling !== card) first.before(card);
     else if (!first && articles.at(-1).nextElementSibling !== card) articles.at(-1).after(card);
     return true;

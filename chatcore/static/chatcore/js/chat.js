@@ -29,7 +29,6 @@ class ChatStream extends HTMLElement {
     this.actions = new Actions(this);
     this.generating = Boolean(this.dataset.running);
     this.composer.queue.resume();
-    this.addEventListener("earlier", () => this.cards?.place());
     this.addEventListener("click", (event) => event.target.closest("[data-again]") && this.#writeAgain(event.target));
     if (this.session) this.#follow(Number(this.dataset.follow));
     else this.meter.empty(this.composer.window);
@@ -135,8 +134,7 @@ class ChatStream extends HTMLElement {
   }
 
   async renew() {
-    await this.timeline.renew(this.session);
-    this.cards.place();
+    await this.timeline.renew();
     return this.contextChanged();
   }
 

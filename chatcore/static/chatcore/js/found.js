@@ -3,7 +3,7 @@
 const FRAMES = 4; // heights that the browser had estimated become real while it draws
 
 export async function reveal(chat, seq, words) {
-  const article = place(chat, Number(seq));
+  const article = await chat.timeline.stretch.reach(Number(seq));
   if (!article) return;
   const ranges = matches(article, words);
   for (const range of ranges.slice(0, 1)) unfold(range.startContainer.parentElement, article);
@@ -14,11 +14,6 @@ export async function reveal(chat, seq, words) {
     await new Promise((drawn) => requestAnimationFrame(drawn));
   }
   article.dataset.found = "";
-}
-
-// A tool's result stands inside the call before it.
-function place(chat, seq) {
-  return [...chat.querySelectorAll("[data-seq]")].filter((article) => Number(article.dataset.seq) <= seq).at(-1);
 }
 
 function matches(article, words) {

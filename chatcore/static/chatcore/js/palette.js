@@ -54,12 +54,11 @@ found.addEventListener("pointermove", (event) => {
 only.addEventListener("change", again);
 palette.addEventListener("click", (event) => event.target === palette && palette.close()); // beside it
 
-// What is on this page already is shown without leaving it.
+// What is in the open chat is shown without leaving the page.
 found.addEventListener("click", (event) => {
   const option = event.target.closest("[data-at]");
   const chat = document.querySelector("chat-stream");
   if (!option || event.ctrlKey || event.metaKey || option.dataset.chat !== chat?.session) return;
-  if (!chat.querySelector(`[data-seq="${option.dataset.at}"]`)) return;
   event.preventDefault();
   palette.close();
   reveal(chat, option.dataset.at, field.value);

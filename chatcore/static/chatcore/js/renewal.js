@@ -1,24 +1,14 @@
 // The messages as the server has them now, taken over without touching what did not change: a fold stays open, a word being written goes on.
 
-import { piece } from "./api.js";
-
 const origins = new WeakMap(); // a message → the markup it came in, before anything was drawn into it
 
 export function remember(root) {
   for (const article of root.querySelectorAll("article")) if (!origins.has(article)) origins.set(article, article.outerHTML);
 }
 
-export async function renew(timeline, session) {
-  const { list } = timeline;
-  const first = list.querySelector("[data-seq]")?.dataset.seq ?? "";
-  const fresh = await piece(`/c/${session}/messages/?since=${first}`);
-  const shown = new Map([...list.querySelectorAll("article[data-message]")].map((article) => [article.dataset.message, article]));
-  const wanted = fresh.map((element) => chosen(shown.get(element.dataset.message), element));
-  const focus = focused(list);
-  put(list, wanted);
-  window.htmx.process(list);
-  timeline.render(list);
-  focus?.(list);
+// What comes from the server, or in its place what is there of it already.
+export function taken(fresh, there) {
+  return [...fresh.children].map((element) => (element.dataset.message ? chosen(there(element.dataset.message), element) : element));
 }
 
 // What is being written here, by the model or by the user, is not written over.
@@ -30,7 +20,7 @@ function chosen(here, fresh) {
 }
 
 // Cards are put in their places by whoever knows them.
-function put(list, wanted) {
+export function put(list, wanted) {
   const stays = new Set(wanted);
   for (const element of [...list.children]) if (!stays.has(element) && !element.matches(".card")) element.remove();
   let at = list.firstElementChild;
@@ -42,7 +32,7 @@ function put(list, wanted) {
 }
 
 // Whoever steps through versions by keyboard is still at the same button of the same place afterwards.
-function focused(list) {
+export function focused(list) {
   const button = document.activeElement?.closest(".timeline button");
   if (!button) return null;
   const place = [...list.querySelectorAll("article")].indexOf(button.closest("article"));

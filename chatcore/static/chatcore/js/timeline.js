@@ -2,8 +2,9 @@
 
 import { piece } from "./api.js";
 import { viewOf } from "./markdown.js";
-import { remember, renew } from "./renewal.js";
+import { remember } from "./renewal.js";
 import { Spoken } from "./spoken.js";
+import { Stretch } from "./stretch.js";
 import { say, shortCount } from "./words.js";
 
 const NEAR_THE_END = 64; // pixels
@@ -18,38 +19,46 @@ export class Timeline {
     this.list = chat.querySelector(".timeline");
     this.scroller = chat.querySelector(".scroll");
     this.toEnd = chat.querySelector(".to-end");
+    this.stretch = new Stretch(this);
     this.render(this.list);
     this.#followTheEnd();
-    this.#keepPlaceWhenEarlierArrive();
   }
 
   message(id) {
-    return this.list.querySelector(`[data-message="${id}"]`);
+    return this.stretch.message(id);
   }
 
   // Draw the markdown of messages that the server rendered.
   render(root) {
     remember(root);
     for (const prose of root.querySelectorAll(".answer:not([data-status=streaming]) > .prose:not([data-shown])")) viewOf(prose).finish(prose.textContent);
+    for (const answer of root.querySelectorAll(".answer[data-status=streaming]")) this.#tell(answer);
   }
 
   // Show what is there now: other versions, other words, nothing of what is gone.
-  renew(session) {
-    return renew(this, session);
+  renew() {
+    return this.stretch.renew();
   }
 
   // A message that another request stored: an answer begins empty, anything else is fetched as the server shows it.
-  async created(session, { message, role, message_seq: seq, turn, replaces }) {
-    if (this.message(message) || role === "tool") return;
-    if (role === "assistant") {
-      const [answer] = this.stamp("answer-piece");
-      Object.assign(answer.dataset, { message, seq, turn });
-      if (replaces) answer.dataset.replaces = replaces;
-      this.#insert(answer);
-      return;
-    }
-    for (const element of await piece(`/c/${session}/messages/${message}/`)) this.#insert(element);
-    this.stick();
+  async created(session, data) {
+    if (data.role === "tool") return;
+    const { message } = data;
+    await this.stretch.settled;
+    if (this.message(message)) return;
+    const elements = data.role === "assistant" ? this.#begun(data) : await piece(`/c/${session}/messages/${message}/`);
+    await this.stretch.settled;
+    if (!this.#stuck) this.toEnd.dataset.news = "";
+    if (!this.stretch.atNewest || this.message(message)) return; // it comes with the newest messages, when someone goes there
+    for (const element of elements) this.#insert(element);
+    this.stretch.cut();
+  }
+
+  #begun({ message, message_seq: seq, turn, replaces }) {
+    const [answer] = this.stamp("answer-piece");
+    Object.assign(answer.dataset, { message, seq, turn });
+    if (replaces) answer.dataset.replaces = replaces;
+    return [answer];
   }
 
   #insert(element) {
@@ -59,15 +68,20 @@ export class Timeline {
     else this.list.append(element);
   }
 
+  // What is said to a message that is not on the page is kept until it comes.
   hear(kind, { message, offset, text }) {
     const article = this.message(message);
-    if (article?.dataset.status !== "streaming") return;
+    if (article && article.dataset.status !== "streaming") return;
     const key = `${message}:${kind}`;
     if (!this.#spoken.has(key)) this.#spoken.set(key, new Spoken());
-    const spoken = this.#spoken.get(key);
-    if (!spoken.hear(offset, text)) this.#torn.add(message);
-    if (kind === "reasoning") this.#reason(article, spoken.text);
-    else viewOf(article.querySelector(".prose")).grow(spoken.text);
+    if (!this.#spoken.get(key).hear(offset, text)) this.#torn.add(message);
+    if (article) this.#tell(article);
+  }
+
+  #tell(article) {
+    const [reasoning, text] = ["reasoning", "text"].map((kind) => this.#spoken.get(`${article.dataset.message}:${kind}`)?.text);
+    if (reasoning) this.#reason(article, reasoning);
+    if (text) viewOf(article.querySelector(".prose")).grow(text);
   }
 
   #reason(article, text) {
@@ -79,18 +93,19 @@ export class Timeline {
 
   async completed(session, { message, status, usage }) {
     const article = this.message(message);
+    const said = this.#spoken.get(`${message}:text`)?.text ?? "";
+    for (const kind of ["text", "reasoning"]) this.#spoken.delete(`${message}:${kind}`);
+    const torn = this.#torn.delete(message);
     if (article?.dataset.status !== "streaming") return;
-    if (this.#torn.delete(message) || article.dataset.replaces) {
+    if (torn || article.dataset.replaces) {
       article.replaceWith(...(await piece(`/c/${session}/messages/${message}/`)));
       this.render(this.list);
       return;
     }
     article.dataset.status = status;
     delete article.querySelector(".reasoning").dataset.thinking;
-    viewOf(article.querySelector(".prose")).finish(this.#spoken.get(`${message}:text`)?.text ?? "");
+    viewOf(article.querySelector(".prose")).finish(said);
     if (usage) this.#facts(article, usage);
-    this.#spoken.delete(`${message}:text`);
-    this.#spoken.delete(`${message}:reasoning`);
   }
 
   #facts(article, usage) {
@@ -100,8 +115,8 @@ export class Timeline {
     article.querySelector(".fact-output").textContent = shortCount(usage.output ?? 0);
   }
 
-  callStarted({ id, name, arguments: asked }) {
-    const answer = [...this.list.querySelectorAll(".answer")].at(-1);
+  callStarted({ message, id, name, arguments: asked }) {
+    const answer = this.message(message);
     if (!answer || this.#call(id, answer)) return;
     const [call] = this.stamp("call-piece");
     call.dataset.call = id;
@@ -111,7 +126,7 @@ export class Timeline {
   }
 
   async callCompleted(session, { message, id, is_error: failed }) {
-    const call = this.#call(id, this.list);
+    const call = this.stretch.atNewest && this.#call(id, this.list);
     if (!call || "done" in call.dataset) return;
     call.dataset.done = "";
     if (failed) call.dataset.error = "";
@@ -130,13 +145,14 @@ export class Timeline {
     const [line] = this.stamp("notice-piece");
     line.textContent = notice || say("trimmed");
     if (asked) asked.after(line);
-    else this.list.append(line);
+    else if (this.stretch.atNewest) this.list.append(line);
     return true;
   }
 
   async failed(session, { turn }) {
-    if (this.list.querySelector(`[data-error-of="${turn}"]`)) return;
-    this.list.append(...(await piece(`/c/${session}/turns/${turn}/error/`)));
+    const told = await piece(`/c/${session}/turns/${turn}/error/`);
+    await this.stretch.settled;
+    if (this.stretch.atNewest && !this.list.querySelector(`[data-error-of="${turn}"]`)) this.list.append(...told);
   }
 
   // What the model sees only as a summary is dimmed, and stays.
@@ -157,9 +173,26 @@ export class Timeline {
     article.scrollIntoView({ block: "center" });
   }
 
-  stick() {
+  // To the newest message, and to stay there.
+  async stick() {
+    if (!this.stretch.atNewest) await this.stretch.go();
     this.#stuck = true;
     this.#end();
+  }
+
+  async #toBeginning() {
+    if (!this.stretch.holds(1)) await this.stretch.go("at=1");
+    this.#stuck = false;
+    this.scroller.scrollTop = 0;
+  }
+
+  // Change something, and leave what is read where it is. Browsers try the same (scroll anchoring), but not all and not always.
+  keepPlace(change) {
+    const { top } = this.scroller.getBoundingClientRect();
+    const anchor = [...this.list.children].find((each) => each.getBoundingClientRect().bottom > top);
+    const was = anchor?.getBoundingClientRect().top;
+    change();
+    if (anchor?.isConnected) this.scroller.scrollTop += anchor.getBoundingClientRect().top - was;
   }
 
   #end() {
@@ -168,37 +201,35 @@ export class Timeline {
 
   #followTheEnd() {
     const { scroller } = this;
-    scroller.addEventListener("scroll", () => {
-      this.#stuck = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_THE_END;
-      this.toEnd.hidden = this.#stuck;
-    }, { passive: true });
+    this.#stuck = this.stretch.atNewest;
+    scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     this.toEnd.addEventListener("click", () => this.stick());
     // Who unfolds something reads it from its beginning.
     this.list.addEventListener("click", (event) => {
       if (event.target.closest("summary, [data-unfold]")) this.#stuck = false;
     });
+    document.addEventListener("keydown", (event) => this.#keyDown(event));
     const growth = new ResizeObserver(() => this.#stuck && this.#end());
     growth.observe(this.list);
     growth.observe(scroller);
-    this.#end();
+    if (this.#stuck) this.#end();
+    this.#scrolled();
   }
 
-  #keepPlaceWhenEarlierArrive() {
-    let anchor, top;
-    this.list.addEventListener("htmx:beforeSwap", () => {
-      anchor = this.list.querySelector("[data-seq]");
-      top = anchor?.getBoundingClientRect().top;
-    });
-    this.list.addEventListener("htmx:afterSwap", () => {
-      this.#stuck = false;
-      this.render(this.list);
-      const restore = () => (this.scroller.scrollTop += anchor.getBoundingClientRect().top - top);
-      restore();
-      requestAnimationFrame(() => {
-        restore(); // the browser has now measured what it had estimated
-        this.chat.dispatchEvent(new Event("earlier"));
-      });
-    });
+  #scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+    this.#stuck = this.stretch.atNewest && scrollHeight - scrollTop - clientHeight < NEAR_THE_END;
+    this.toEnd.hidden = this.#stuck;
+    if (this.#stuck) delete this.toEnd.dataset.news;
+    this.stretch.near();
+  }
+
+  #keyDown(event) {
+    const ways = { End: () => this.stick(), Home: () => this.#toBeginning() };
+    const elsewhere = event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || event.target.closest("input, textarea, select, pre, dialog, .menu");
+    if (!(event.key in ways) || elsewhere) return;
+    event.preventDefault();
+    ways[event.key]();
   }
 }
 
