@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from tests.benchmarks import stored
+from tests.benchmarks import spoken, stored
 from tests.benchmarks.stage import Stage
 from tests.benchmarks.timing import FLAT, Row, by_turns
 
@@ -33,7 +33,7 @@ def rows(stage: Stage) -> Iterator[Row]:
 
 
 def _opening(stage: Stage, messages: int) -> Callable[[], float]:
-    session = stored.conversation(messages, stage.using)
+    session = stored.conversation(messages, stage.using, list(spoken.ten()))
 
     def opened() -> float:
         stage.page.goto(f"/c/{session.pk}/", wait_until="commit")

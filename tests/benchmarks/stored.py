@@ -1,5 +1,8 @@
 """A database of its own with long conversations in it, each compacted up to its last messages."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from django.contrib.auth.models import User
 
 from chatcore import context
@@ -9,6 +12,7 @@ from models_registry.models import AiModel, Provider
 TAIL = 40  # messages still live, whatever the history
 BATCH = 5_000
 WORDS = "The quick brown fox jumps over the lazy dog, and then it writes a report about it. " * 5
+SAID = ({"role": "user", "content": WORDS}, {"role": "assistant", "content": WORDS})
 
 
 def model(base_url: str) -> AiModel:
@@ -22,12 +26,12 @@ def user() -> User:
     return User.objects.get_or_create(username="bench")[0]
 
 
-def conversation(messages: int, using: AiModel) -> Session:
-    """A session of so many stored messages, of which the last TAIL are live behind a summary."""
+def conversation(messages: int, using: AiModel, said: Sequence[dict[str, Any]] = SAID) -> Session:
+    """A session of so many stored messages, each the next of `said`, of which the last TAIL are live behind a summary."""
     session = Session.objects.create(owner=user(), model=using, message_count=messages, last_seq=messages)
     for first in range(1, messages + 1, BATCH):
         last = min(first + BATCH, messages + 1)
-        Message.objects.bulk_create(_message(session, seq, using) for seq in range(first, last))
+        Message.objects.bulk_create(_message(session, seq, using, said) for seq in range(first, last))
     if messages > TAIL:
         context.install(
             session.pk, base_version=0, summary=WORDS * 4, boundary_seq=messages - TAIL + 1, source="compaction", run="benchmark"
@@ -39,8 +43,7 @@ def conversation(messages: int, using: AiModel) -> Session:
     return session
 
 
-def _message(session: Session, seq: int, using: AiModel) -> Message:
-    spoken = seq % 2 == 1
-    return Message(
-        session=session, seq=seq, role="user" if spoken else "assistant", content=f"{seq}: {WORDS}", model="" if spoken else str(using)
-    )
+def _message(session: Session, seq: int, using: AiModel, said: Sequence[dict[str, Any]]) -> Message:
+    fields = said[(seq - 1) % len(said)]
+    content = f"{seq}\n\n{fields['content']}"
+    return Message(session=session, seq=seq, model=str(using) if fields["role"] == "assistant" else "", **fields | {"content": content})
