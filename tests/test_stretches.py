@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from chatcore import stretches
+from chatcore import stretches, versions
 from chatcore.models import Message, Session
 from chatcore.stretches import MOST, SIZE, Stretch
 
@@ -72,3 +72,13 @@ def test_results_stay_with_their_calls_wherever_a_stretch_ends(session: Session)
         assert [call.result.seq for call in asking.calls if call.result] == [61, 62, 63, 64]
     for stretch in (stretches.before(session, 123), stretches.after(session, 0)):
         assert not set(seqs(stretch)) & {60, 61, 62, 63, 64}
+
+
+def test_each_of_many_versions_knows_all_of_them(session: Session) -> None:
+    first = Message.objects.create(session=session, seq=1, role="user", content="1")
+    chain = [first]
+    for seq in range(2, 30):
+        chain.append(Message.objects.create(session=session, seq=seq, role="user", content=str(seq), replaces=chain[-1]))
+    other = Message.objects.create(session=session, seq=30, role="user", content="30", replaces=first)
+    ids = [message.pk for message in (*chain, other)]
+    assert versions.places(session.pk) == dict.fromkeys(ids, ids)

@@ -313,13 +313,3 @@ def test_the_page_shows_what_is_current(client: Any, user: Any, api: APIClient, 
     page = client.get(reverse("chat", args=[session.pk])).content.decode()
     assert "Certainly." in page
     assert "Perhaps not." not in page
-
-
-def test_each_of_many_versions_knows_all_of_them(session: Session) -> None:
-    first = Message.objects.create(session=session, seq=1, role="user", content="1")
-    chain = [first]
-    for seq in range(2, 30):
-        chain.append(Message.objects.create(session=session, seq=seq, role="user", content=str(seq), replaces=chain[-1]))
-    other = Message.objects.create(session=session, seq=30, role="user", content="30", replaces=first)
-    ids = [message.pk for message in (*chain, other)]
-    assert versions.places(session.pk) == dict.fromkeys(ids, ids)
