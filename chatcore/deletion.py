@@ -61,8 +61,9 @@ def _forget_events(session: Session, gone: Collection[Message]) -> None:
 
 def _forget_earlier_references(session: Session) -> None:
     """Reference text outlives a summary that is reset; what the guard has just made of it is the newest one's."""
-    newest = session.revisions.order_by("-version").values_list("version", flat=True).first()
-    session.revisions.filter(boundary_seq=None).exclude(version=newest).update(background="")
+    newest = session.revisions.order_by("-version").only("pk").first()
+    if newest:
+        session.revisions.filter(boundary_seq=None).exclude(pk=newest.pk).update(background="")
 
 
 def _forget_title(session: Session, message: Message) -> None:
