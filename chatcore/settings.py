@@ -1,8 +1,10 @@
 """Every setting, read from the environment in this one place; a bad value stops the start with a sentence that names it."""
 
+import contextlib
 import os
 import re
 import secrets
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +35,20 @@ def _read(reader: Any, name: str, default: Any) -> Any:
 
 
 def _read_choice(name: str, choices: list[str]) -> str:
-    """One of `choices`, the first when the variable is not set."""
+    """One of `choices`, in capitals or not; the first when the variable is not set."""
     value: str = _read(env.str, name, choices[0])
-    if value not in choices:
-        raise ImproperlyConfigured(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
-    return value
+    for choice in choices:
+        if value.strip().lower() == choice.lower():
+            return choice
+    raise ImproperlyConfigured(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
 
 
-def _read_at_least(name: str, least: int, default: int) -> int:
+def _read_number(name: str, default: int, *, least: int, most: int | None = None) -> int:
     value: int = _read(env.int, name, default)
     if value < least:
         raise ImproperlyConfigured(f"{name} is {value}; it must be at least {least}.")
+    if most is not None and value > most:
+        raise ImproperlyConfigured(f"{name} is {value}; it must be at most {most}.")
     return value
 
 
@@ -67,6 +72,44 @@ def _read_threshold(name: str) -> float | int | None:
     raise ImproperlyConfigured(f"{name} is {text!r}; it can be a share up to 1, as 0.8, or a whole number of tokens.")
 
 
+def _read_folder(name: str, default: str) -> Path:
+    """Made where it is missing."""
+    path = Path(_read(env.str, name, default)).resolve()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"{name} is {str(path)!r}, which is no folder and cannot be made one: {error.strerror}.") from None
+    return path
+
+
+def _read_database(name: str, default: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with warnings.catch_warnings(), contextlib.suppress(ValueError):  # what these say may show a password
+        warnings.simplefilter("ignore")
+        found = env.db_url(name, default=default)
+    if not str(found.get("ENGINE", "")).startswith("django.db.backends."):
+        raise ImproperlyConfigured(f"{name} has no address of a database in it; one begins with postgres:// or sqlite:///.")
+    return found
+
+
+def _read_redis(name: str) -> str:
+    url: str = _read(env.str, name, "")
+    if url and not url.startswith(("redis://", "rediss://", "unix://")):
+        raise ImproperlyConfigured(f"{name} has no address of a Redis server in it; one begins with redis://.")
+    return url
+
+
+def _read_keys(name: str) -> list[str]:
+    """Keys that encrypt; one is made and kept where there is none."""
+    keys: list[str] = _read(env.list, name, []) or [_kept_secret("key-encryption-key", lambda: Fernet.generate_key().decode())]
+    for place, key in enumerate(keys, start=1):
+        try:
+            Fernet(key)
+        except ValueError:
+            raise ImproperlyConfigured(f"{name} has a key that is none, the one at place {place}: 32 bytes in URL-safe base64.") from None
+    return keys
+
+
 def _read_summary_model() -> str:
     """`provider/model`, or the model's name alone; empty for the conversation's own model."""
     provider: str = _read(env.str, "CHATCORE_SUMMARIZATION_PROVIDER", "").strip()
@@ -76,10 +119,9 @@ def _read_summary_model() -> str:
     return f"{provider}/{model}" if provider else model
 
 
-DATA_DIR = Path(_read(env.str, "CHATCORE_DATA_DIR", "./var")).resolve()
-DATA_DIR.mkdir(parents=True, exist_ok=True)
+DATA_DIR = _read_folder("CHATCORE_DATA_DIR", "./var")
 
-DEBUG = _read(env.bool, "CHATCORE_DEBUG", True)
+DEBUG = _read_switch("CHATCORE_DEBUG")
 SECRET_KEY = _read(env.str, "CHATCORE_SECRET_KEY", "")
 if not SECRET_KEY:
     if not DEBUG:
@@ -145,8 +187,8 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": _read(env.db_url, "CHATCORE_DATABASE_URL", f"sqlite:///{DATA_DIR / 'chatcore.sqlite3'}")}
-DATABASE_POOL = _read(env.bool, "CHATCORE_DATABASE_POOL", True)
+DATABASES = {"default": _read_database("CHATCORE_DATABASE_URL", f"sqlite:///{DATA_DIR / 'chatcore.sqlite3'}")}
+DATABASE_POOL = _read_switch("CHATCORE_DATABASE_POOL")
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # Measured with eight writers: no "database is locked", median 0.5 ms a durable write. Connections are kept by their threads: opening
     # one for every call costs each first word 15 ms.
@@ -163,7 +205,7 @@ else:
     DATABASES["default"]["CONN_MAX_AGE"] = 600
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = _read(env.str, "CHATCORE_REDIS_URL", "")
+REDIS_URL = _read_redis("CHATCORE_REDIS_URL")
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
     if REDIS_URL
@@ -220,7 +262,7 @@ SPECTACULAR_SETTINGS = {
 Q_CLUSTER = {
     "name": "chatcore",
     "orm": "default",
-    "workers": _read_at_least("CHATCORE_WORKERS", 1, 2),
+    "workers": _read_number("CHATCORE_WORKERS", 2, least=1),
     "timeout": 120,
     "retry": 2000,  # longer than any task may take (compaction.tasks.LONGEST_RUN): else a second worker is woken for the same one
     "queue_limit": 1,
@@ -244,11 +286,10 @@ CHATCORE = {
     "VALIDATE_OVERRIDE": "compaction.policies.validate_override",
     # Says how much of a tool's output is stored; see chatcore/tool_output.py. None: its first 30,000 characters.
     "TOOL_OUTPUT": "compaction.tool_output.cut",
-    "KEY_ENCRYPTION_KEYS": _read(env.list, "CHATCORE_KEY_ENCRYPTION_KEYS", [])
-    or [_kept_secret("key-encryption-key", lambda: Fernet.generate_key().decode())],
-    "TURNS_PER_MINUTE": _read(env.int, "CHATCORE_TURNS_PER_MINUTE", 60),
+    "KEY_ENCRYPTION_KEYS": _read_keys("CHATCORE_KEY_ENCRYPTION_KEYS"),
+    "TURNS_PER_MINUTE": _read_number("CHATCORE_TURNS_PER_MINUTE", 60, least=1),
     # So many of a user's unpinned sessions stay out of the archive, those used last; 0: all. None is deleted for it.
-    "MAX_SESSIONS": _read_at_least("CHATCORE_MEMORY_MAX_SESSIONS", 0, 0),
+    "MAX_SESSIONS": _read_number("CHATCORE_MEMORY_MAX_SESSIONS", 0, least=0),
     # Hosts that fetch_url may reach although they are not public: "host" for ports 80 and 443, "host:port" for another.
     "FETCH_ALLOW_HOSTS": _read(env.list, "CHATCORE_FETCH_ALLOW_HOSTS", []),
 }
@@ -257,12 +298,12 @@ USER_CACHE_DIR = Path(_read(env.str, "XDG_CACHE_HOME", "") or os.path.expanduser
 LOCAL_MODEL = {
     "SIZE": _read_choice("CHATCORE_LOCAL_MODEL", ["1.5b", "0.5b"]),
     "PATH": _read(env.str, "CHATCORE_LOCAL_MODEL_PATH", ""),
-    "WINDOW": _read_at_least("CHATCORE_LOCAL_MODEL_WINDOW", 512, 8192),  # tokens
+    "WINDOW": _read_number("CHATCORE_LOCAL_MODEL_WINDOW", 8192, least=512),  # tokens
     "HUB": _read(env.str, "CHATCORE_MODEL_HUB", "https://huggingface.co"),
     # Weights are looked for in each folder, and fetched into the first.
     "FOLDERS": [DATA_DIR / "models", USER_CACHE_DIR],
     # `serve` gives both, so that a restarted model keeps its address; alone, the model makes its own.
-    "PORT": _read(env.int, "CHATCORE_LOCAL_MODEL_PORT", 0),
+    "PORT": _read_number("CHATCORE_LOCAL_MODEL_PORT", 0, least=0, most=65_535),
     "API_KEY": _read(env.str, "CHATCORE_LOCAL_MODEL_API_KEY", ""),
 }
 
@@ -284,6 +325,6 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"()": "chatcore.logs.line_formatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": _read(env.str, "CHATCORE_LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["stderr"], "level": _read_choice("CHATCORE_LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"])},
     "loggers": {"httpx2": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
 }

@@ -1,6 +1,9 @@
 """The settings of NeuroLink's six variables: read from the environment, refused in one sentence, and what each of them does."""
 
+import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +82,37 @@ def test_forms_are_taken_from_every_host_that_is_allowed(read: Any) -> None:
         ("SUMMARIZATION_PROVIDER", "vertex"),
         ("MEMORY_MAX_SESSIONS", "-1"),
         ("MEMORY_MAX_SESSIONS", "many"),
+        ("DEBUG", "maybe"),
+        ("DATA_DIR", "/proc/nowhere"),
+        ("DATABASE_URL", "here"),
+        ("DATABASE_URL", "papyrus://here"),
+        ("DATABASE_URL", "postgres://me:5432:here/there"),
+        ("DATABASE_POOL", "maybe"),
+        ("REDIS_URL", "localhost"),
+        ("WORKERS", "0"),
+        ("TURNS_PER_MINUTE", "0"),
+        ("KEY_ENCRYPTION_KEYS", "secret"),
+        ("LOCAL_MODEL", "7b"),
+        ("LOCAL_MODEL_PORT", "99999"),
+        ("LOG_LEVEL", "loud"),
     ],
 )
 def test_a_bad_value_stops_the_start_with_a_sentence_that_names_it(read: Any, name: str, value: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=f"^CHATCORE_{name} (is|has) .+"):
         read(**{name: value})
+
+
+def test_a_command_ends_with_that_sentence_alone(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "chatcore", "policies"]
+    environment = os.environ | {"CHATCORE_DATA_DIR": str(tmp_path), "CHATCORE_LOG_LEVEL": "loud"}
+    environment.pop("DJANGO_SETTINGS_MODULE", None)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "CHATCORE_LOG_LEVEL is 'loud'; it can be INFO or DEBUG or WARNING or ERROR or CRITICAL.\n"
+
+
+def test_a_level_of_the_log_may_be_written_small(read: Any) -> None:
+    assert read(LOG_LEVEL="debug")["LOGGING"]["root"]["level"] == "DEBUG"
 
 
 @pytest.fixture
