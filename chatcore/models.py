@@ -221,7 +221,7 @@ class Message(models.Model):
         self.reasoning = clean_text(self.reasoning or "")
         self.provider_data = cleaned(self.provider_data)
         self.tool_calls = [{**call, "id": call["id"][:MAX_CALL_ID]} for call in cleaned(self.tool_calls)]
-        self.tool_call_id, self.tool_name = self.tool_call_id[:MAX_CALL_ID], self.tool_name[:MAX_TOOL_NAME]
+        self.tool_call_id, self.tool_name = clean_text(self.tool_call_id)[:MAX_CALL_ID], clean_text(self.tool_name)[:MAX_TOOL_NAME]
         if self.role == self.Role.TOOL:
             self.content, original = cut_tool_result(self.content, self.tool_result_limit or TOOL_RESULT_MAX_CHARS)
             self.original_chars = original if original is not None else self.original_chars

@@ -60,3 +60,13 @@ def test_only_tool_results_are_cut(session: Session) -> None:
     message = Message.objects.create(session=session, seq=1, role="user", content="x" * 40_000)
     message.refresh_from_db()
     assert (len(message.content), message.original_chars) == (40_000, None)
+
+
+@pytest.mark.django_db
+def test_no_text_of_a_message_holds_what_no_database_stores(session: Session) -> None:
+    calls = [{"id": "\x00a\ud800", "name": "\x00b\ud800", "arguments": "\x00c"}]
+    texts = {"content": "\x00", "reasoning": "\ud800", "tool_call_id": "\x00a\ud800", "tool_name": "\ud800b\x00", "tool_calls": calls}
+    Message.objects.create(session=session, seq=1, role="tool", **texts)
+    stored = Message.objects.get()
+    assert (stored.content, stored.reasoning, stored.tool_call_id, stored.tool_name) == ("", "", "a", "b")
+    assert stored.tool_calls == [{"id": "a", "name": "b", "arguments": "c"}]
