@@ -1,5 +1,6 @@
 """Talking in a terminal: the same turns as everywhere, followed through the event log."""
 
+import io
 import json
 import time
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from models_registry.models import AiModel
 
 OK, USAGE, PROVIDER, CANNOT_FIT, SIGN_IN = 0, 2, 3, 4, 5
 INFORMATIONAL = 0.60  # of the context window: where the context line begins to show
+# What would move the cursor, name the window or fill the clipboard is shown as a sign that stands for it.
+SIGNS = {code: 0x2400 + code for code in range(32)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), "\ufffd") | {9: 9, 10: 10, 13: None}
 HELP = "/context  /compact [focus]  /rewind [N]  /models  /export  /quit"
 
 
@@ -42,14 +45,14 @@ class Terminal:
         if self.as_json:
             self._print_json(turn)
         elif turn.error:
-            self.console.print(f"[red]{escape(turn.error['detail'])}[/]", highlight=False)
+            self.console.print(f"[red]{words(turn.error['detail'])}[/]", highlight=False)
         if not self.as_json:
             self._show_context()
         return self._code(turn)
 
     def loop(self) -> int:
         """Read lines until /quit, the end of input, or Ctrl-C twice at the prompt."""
-        self.console.print(f"[dim]{escape(str(self.session.model or 'no model'))} · {self.session.pk} · {HELP}[/]", highlight=False)
+        self.console.print(f"[dim]{words(str(self.session.model or 'no model'))} · {self.session.pk} · {HELP}[/]", highlight=False)
         leaving = False
         while True:
             try:
@@ -94,11 +97,11 @@ class Terminal:
         if self.as_json:
             return
         if event.name == "message.delta":
-            self.console.print(event.data["text"], end="", markup=False, highlight=False, soft_wrap=True)
+            self.console.print(event.data["text"].translate(SIGNS), end="", markup=False, highlight=False, soft_wrap=True)
         elif event.name == "tool_call.started":
-            self.console.print(f"[dim]· {escape(event.data['name'])} …[/]")
+            self.console.print(f"[dim]· {words(event.data['name'])} …[/]")
         elif event.name == "context.trimmed":
-            self.console.print(f"\n[yellow]{escape(event.data['notice'])}[/]")
+            self.console.print(f"\n[yellow]{words(event.data['notice'])}[/]")
         elif event.name == "compaction.started":
             self.console.print("\n[dim]Optimizing conversation context…[/]")
         elif event.name in events.ENDS_A_TURN:
@@ -126,17 +129,21 @@ class Terminal:
             case "rewind":
                 self._rewind(rest)
             case "models":
-                self.console.print("\n".join(str(model) for model in AiModel.objects.usable()), markup=False, highlight=False)
+                self.console.print(
+                    "\n".join(str(model).translate(SIGNS) for model in AiModel.objects.usable()), markup=False, highlight=False
+                )
             case "export":
                 self._call("export", session)
             case _:
                 self.console.print(f"[dim]{HELP}[/]", highlight=False)
 
     def _call(self, *command: str) -> None:
+        told = io.StringIO()
         try:
-            call_command(*command, stdout=self.console.file)
+            call_command(*command, stdout=told)
         except CommandError as error:
-            self.console.print(f"[red]{escape(str(error))}[/]", highlight=False)
+            self.console.print(f"[red]{words(str(error))}[/]", highlight=False)
+        self.console.file.write(told.getvalue().translate(SIGNS))
 
     def _rewind(self, version: str) -> None:
         self.session.refresh_from_db()
@@ -168,13 +175,18 @@ class Terminal:
         )
 
     def _complain(self, sentence: str, code: int) -> int:
-        self.console.print(f"[red]{escape(sentence)}[/]", highlight=False)
+        self.console.print(f"[red]{words(sentence)}[/]", highlight=False)
         return code
 
     def _code(self, turn: Turn) -> int:
         if not turn.error:
             return OK
         return CANNOT_FIT if turn.error["type"] in ("context_overflow", "context_budget_exceeded") else PROVIDER
+
+
+def words(text: str) -> str:
+    """What others wrote, for the console's markup: nothing in it is markup, and nothing steers the terminal."""
+    return escape(text.translate(SIGNS))
 
 
 def _last_usage(session: Session) -> dict[str, Any]:
