@@ -189,7 +189,7 @@ def test_a_tool_result_stands_inside_its_call(signed_in: Client, session: Sessio
         say(session, "assistant", "", tool_calls=[{"id": "call_1", "name": "calculate", "arguments": '{"expression":"6*7"}'}])
         say(session, "tool", "42", tool_call_id="call_1", tool_name="calculate")
     page = text(signed_in, f"/c/{session.pk}/").split("<template")[0]
-    assert page.count(">42</pre>") == 2
+    assert page.count("\n42</pre>") == 2
     assert page.count('<article class="message answer"') == 2
     assert page.count("data-done") == 2
 
