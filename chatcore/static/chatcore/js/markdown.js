@@ -120,7 +120,18 @@ export class MarkdownView {
     this.#root.replaceChildren();
   }
 
+  // What is nested deeper than the reader follows is shown as it was written.
   #draw(done) {
+    try {
+      this.#bring(done);
+    } catch (problem) {
+      console.warn(problem);
+      this.#forget();
+      this.#root.textContent = this.#text;
+    }
+  }
+
+  #bring(done) {
     if (!("shown" in this.#root.dataset)) this.#forget();
     this.#root.dataset.shown = "";
     const loose = this.#text.slice(this.#frozen);

@@ -4,6 +4,7 @@ import { later } from "./later.js";
 import { reachable } from "./reachable.js";
 
 const LONGEST = 4000; // characters; a longer one stays as it was written
+const DEEPEST = 250; // elements inside each other, some thirty fractions; the layout of a thousand and more takes the browser's page down
 const WIDE = 32; // characters; a longer one may be wider than a phone
 const REMEMBERED = 500;
 const OPENING = /^ {0,3}(\$\$(?!\$)|\\\[)/;
@@ -146,11 +147,18 @@ function formula(source, displayMode) {
   try {
     if (words.length > LONGEST) throw new Error("too long");
     katex.render(words, made, { ...OPTIONS, displayMode });
+    if (depth(made) > DEEPEST) throw new Error("too deep");
   } catch (problem) {
     made.textContent = source;
     made.title = problem.message;
   }
   return made;
+}
+
+function depth(root) {
+  let depth = 0;
+  for (let level = [root]; level.length; level = level.flatMap(({ children }) => [...children])) depth += 1;
+  return depth;
 }
 
 function put(span, source) {

@@ -3,7 +3,7 @@
 const texts = document.getElementById("words").dataset;
 
 export function say(key, values = {}) {
-  return texts[key].replace(/%\((\w+)\)s/g, (_, name) => values[name]).replaceAll("%%", "%");
+  return texts[key].replace(/%\((\w+)\)s|%%/g, (_, name) => (name ? values[name] : "%"));
 }
 
 // The key of a text for a value of the API: ("run", "fell_back") → runFellBack.
