@@ -15,7 +15,7 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connections  # noqa: E402
 
 from chatcore.generator import generator  # noqa: E402
-from tests.benchmarks import first_token, long_chat, pure, requests, sse, stored  # noqa: E402
+from tests.benchmarks import first_token, long_chat, pure, requests, sse, stored, streaming  # noqa: E402
 from tests.benchmarks.stage import stage  # noqa: E402
 from tests.benchmarks.timing import Row, table  # noqa: E402
 from tests.scripted import ScriptedModel  # noqa: E402
@@ -53,6 +53,7 @@ def _in_the_browser() -> Iterator[Row]:
     _migrated()
     with stage() as ready:
         yield from long_chat.rows(ready)
+        yield from streaming.rows(ready)
 
 
 def _migrated() -> None:

@@ -27,7 +27,7 @@ export class Stretch {
   }
 
   get #articles() {
-    return [...this.list.querySelectorAll(":scope > [data-seq]")];
+    return [...this.list.children].filter((each) => "seq" in each.dataset);
   }
 
   // Whether the chat's newest message is here: only then something new has its place at the end.
