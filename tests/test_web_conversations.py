@@ -2,16 +2,19 @@
 
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from chatcore import events, history
 from chatcore.models import Session
 from models_registry.models import AiModel
-from tests.browsing import browser, fill, page, until
+from tests.browsing import browser, fill, page, send, until
+from tests.scripted import ScriptedModel
 
 __all__ = ["browser", "page"]
 
@@ -222,3 +225,55 @@ def refreshed(page: Page, session: Session, title: str) -> None:
     Session.objects.filter(pk=session.pk).update(title=title)
     with page.expect_response("**/chats/*"):
         events.append(session.pk, ("session.updated", {"fields": ["title"]}))
+
+
+def test_chats_stand_under_the_days_they_were_last_spoken_in(page: Page, user: User) -> None:
+    now = timezone.now()
+    for title, days in (("Bread", 0), ("Lisbon", 1), ("Taxes", 5), ("Boats", 400)):
+        Session.objects.filter(pk=Session.objects.create(owner=user, title=title).pk).update(updated_at=now - timedelta(days=days))
+    page.goto("/new/")
+    page.reload()  # the first page has told which zone it is in
+    long_ago = now - timedelta(days=400)
+    expect(page.locator(".chats-label")).to_have_text(["Today", "Yesterday", "Last 7 days", f"{long_ago:%B %Y}"])
+    expect(page.locator(".chats-label, .chat-row > a")).to_have_text(
+        ["Today", "Bread", "Yesterday", "Lisbon", "Last 7 days", "Taxes", f"{long_ago:%B %Y}", "Boats"]
+    )
+
+
+def test_a_chat_is_named_by_its_first_words_everywhere(page: Page, model: AiModel, scripted: ScriptedModel) -> None:
+    page.goto("/new/")
+    expect(page).to_have_title("New chat · Chatcore")
+    send(page, "Bake bread\nwith rye, please")
+    for title in (page.locator(".chat-title"), page.locator(".chat-row > a")):
+        expect(title).to_have_text("Bake bread with rye, please")
+    expect(page).to_have_title("Bake bread with rye, please · Chatcore")
+
+
+def test_a_draft_stays_with_its_chat(page: Page, user: User, session: Session) -> None:
+    other = Session.objects.create(owner=user, title="Lisbon", model=session.model)
+    Session.objects.filter(pk=session.pk).update(title="Bread")
+    page.goto(f"/c/{session.pk}/")
+    field = page.get_by_label("Your message")
+    field.fill("How much rye?")
+    page.get_by_role("link", name="Lisbon").click()
+    expect(page).to_have_url(re.compile(str(other.pk)))
+    expect(field).to_have_value("")
+    field.fill("Which tram?")
+    page.get_by_role("link", name="New chat", exact=True).first.click()
+    expect(page).to_have_url(re.compile("/new/$"))
+    expect(field).to_have_value("")
+    field.fill("Something new")
+    page.get_by_role("link", name="Bread").click()
+    expect(field).to_have_value("How much rye?")
+    page.close()
+    again = page.context.new_page()
+    again.goto(f"/c/{other.pk}/")
+    expect(again.get_by_label("Your message")).to_have_value("Which tram?")
+    send(again, "Which tram goes there?")
+    expect(again.locator(".user .words")).to_have_text("Which tram goes there?")
+    again.reload()
+    expect(again.get_by_label("Your message")).to_have_value("")
+    again.goto("/settings/")
+    again.get_by_role("button", name="Sign out").click()
+    expect(again.get_by_role("heading", name="Sign in")).to_be_visible()
+    assert again.evaluate("[localStorage, sessionStorage].flatMap(Object.keys).filter((key) => key.startsWith('draft'))") == []

@@ -69,3 +69,46 @@ def test_escape_in_a_title_leaves_the_answer_alone(page: Page, session: Session,
     said.go_on.set()
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page.locator(".answer .prose")).to_have_text("Once upon a time it was told.")
+
+
+def test_the_keyboard_reaches_all_that_can_be_done_with_a_message(page: Page, session: Session) -> None:
+    fill(session, "One", "Two", "Three", "Four")
+    page.goto(f"/c/{session.pk}/")
+    first = page.locator(".user").first
+    edit = first.get_by_role("button", name="Edit this message")
+    first.get_by_role("button", name="Copy the message").focus()
+    page.keyboard.press("Tab")
+    expect(edit).to_be_focused()
+    expect(first.locator(".acts")).to_have_css("opacity", "1")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    menu = page.locator("#message-menu")
+    expect(menu.get_by_role("button", name="Copy")).to_be_focused()
+    for name in ("Edit", "Answer again", "Quote", "Pin", "Fork from here", "Optimize up to here", "Delete…", "Copy"):
+        page.keyboard.press("ArrowDown")
+        expect(menu.get_by_role("button", name=name)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(menu.get_by_role("button", name="Delete…")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    expect(first.get_by_role("button", name="More actions")).to_be_focused()
+    page.keyboard.press("Enter")
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Your message")).to_have_value("> One\n\n")
+    expect(page.get_by_label("Your message")).to_be_focused()
+
+
+def test_the_keyboard_reaches_the_acts_of_a_chat_in_the_list(page: Page, session: Session) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old name")
+    page.goto("/new/")
+    page.get_by_role("link", name="Old name").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Rename")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Title of the chat")).to_be_focused()
+    page.keyboard.type("New name")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="New name")).to_be_visible()

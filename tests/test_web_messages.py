@@ -1,6 +1,5 @@
 """What a person does with messages in the page: copy, quote, edit, ask again, step through versions, pin, fork, delete."""
 
-import base64
 import re
 
 import pytest
@@ -9,17 +8,8 @@ from playwright.sync_api import Locator, Page, expect
 from chatcore import turns, versions
 from chatcore.client_tools import Result
 from chatcore.models import Attachment, Message, Session
-from models_registry.models import AiModel
 from tests.browsing import Held, browser, fill, page, send
 from tests.scripted import Reply, ScriptedModel, call
-
-PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
-DROP = """([text, name]) => {
-    const data = new DataTransfer();
-    data.items.add(new File([text], name));
-    const chat = document.querySelector("chat-stream");
-    for (const kind of ["dragenter", "dragover", "drop"]) chat.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true }));
-}"""
 
 __all__ = ["browser", "page"]  # fixtures
 
@@ -142,45 +132,6 @@ def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_o
     versions.reword(session.messages.get(content="Old answer"), "Other words")
     expect(page.locator(".answer .prose")).to_have_text(["Other words"])
     expect(page.locator(".message")).to_have_count(2)
-
-
-def test_files_go_with_a_message_and_stand_in_it(page: Page, session: Session, scripted: ScriptedModel) -> None:
-    page.goto(f"/c/{session.pk}/")
-    page.locator(".composer input[type=file]").set_input_files(
-        [  # type: ignore[arg-type]
-            {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL},
-            {"name": "a program.bin", "mimeType": "application/octet-stream", "buffer": b"\0\1\2" * 500},
-        ]
-    )
-    expect(page.locator(".chip")).to_have_count(2)
-    expect(page.locator(".chip[data-failed]")).to_contain_text("Only texts, PDF files and images")
-    send(page, "What is this?")
-    expect(page.locator("#snackbar")).to_contain_text("Not sent: a program.bin")
-    page.get_by_role("button", name="Remove a program.bin").click()
-    page.evaluate(DROP, ["The notes say: forty-two.", "notes.txt"])
-    expect(page.locator(".chip .file-name")).to_have_text(["dot.png", "notes.txt"])
-    page.get_by_label("Your message").press("Enter")
-    expect(page.locator(".user .words")).to_have_text("What is this?")
-    expect(page.locator(".user .thumbnail img")).to_have_js_property("naturalWidth", 1)
-    with page.expect_download() as download:
-        page.locator(".user .file").click()
-    assert download.value.path().read_text() == "The notes say: forty-two."
-    expect(page.locator(".chip")).to_have_count(0)
-    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
-    assert "forty-two" in str(scripted.requests[-1].json)
-
-
-def test_a_new_chat_takes_files_and_a_message_may_be_nothing_else(page: Page, model: AiModel, scripted: ScriptedModel) -> None:
-    page.goto("/new/")
-    page.evaluate(DROP, ["Alone", "alone.md"])
-    expect(page.locator(".chip")).to_contain_text("alone.md")
-    assert not Session.objects.exists()
-    page.get_by_role("button", name="Send").click()
-    expect(page.locator(".user .file-name")).to_have_text("alone.md")
-    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
-    page.reload()
-    expect(page.locator(".user .file-name")).to_have_text("alone.md")
-    assert Attachment.objects.get().message
 
 
 def test_what_is_written_meanwhile_waits_for_the_end_of_the_answer(page: Page, session: Session, scripted: ScriptedModel) -> None:

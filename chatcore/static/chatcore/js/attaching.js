@@ -11,7 +11,6 @@ const MAX_FILES = 20;
 
 export class Attaching {
   #files = []; // {name, size, type, file?, id?, chip, ended?, gone}
-  #depth = 0; // how many elements a dragged file is inside of
 
   constructor(chat, composer) {
     this.chat = chat;
@@ -132,17 +131,17 @@ export class Attaching {
 
   #takeDrops() {
     const has = (event) => event.dataTransfer?.types.includes("Files");
-    const over = (change) => {
-      this.#depth = change === 0 ? 0 : Math.max(0, this.#depth + change);
-      this.chat.toggleAttribute("data-dropping", this.#depth > 0);
-    };
-    this.chat.addEventListener("dragenter", (event) => has(event) && over(1));
-    this.chat.addEventListener("dragleave", (event) => has(event) && over(-1));
-    this.chat.addEventListener("dragover", (event) => has(event) && event.preventDefault());
+    const dropping = (yes) => this.chat.toggleAttribute("data-dropping", yes);
+    this.chat.addEventListener("dragover", (event) => {
+      if (!has(event)) return;
+      event.preventDefault();
+      dropping(true);
+    });
+    this.chat.addEventListener("dragleave", ({ relatedTarget }) => this.chat.contains(relatedTarget) || dropping(false));
     this.chat.addEventListener("drop", (event) => {
       if (!has(event)) return;
       event.preventDefault();
-      over(0);
+      dropping(false);
       this.add(event.dataTransfer.files);
       this.composer.field.focus();
     });

@@ -23,7 +23,11 @@ export class Composer {
     this.field.addEventListener("keydown", (event) => this.#keyDown(event));
     this.field.addEventListener("input", () => this.#typed());
     this.stopButton.addEventListener("click", () => chat.stop());
-    this.picker.addEventListener("change", () => chat.changeModel(this.picker.value));
+    this.picker.addEventListener("change", () => {
+      this.#named();
+      chat.changeModel(this.picker.value);
+    });
+    this.#named();
     if (!this.field.value) this.#take(kept("draft", chat.session)); // else someone was faster than this script
     this.files = new Attaching(chat, this);
     this.queue = new Queue(chat, this);
@@ -46,6 +50,11 @@ export class Composer {
 
   set model(name) {
     if ([...this.picker.options].some((option) => option.value === name)) this.picker.value = name;
+    this.#named();
+  }
+
+  #named() {
+    this.form.querySelector(".picker-name").textContent = this.picker.selectedOptions[0]?.dataset.name ?? "";
   }
 
   set generating(yes) {

@@ -6,15 +6,33 @@ import { forgetAll } from "./keeping.js";
 
 const GAP = 6; // pixels between a menu and its button
 const MARGIN = 8; // and between it and the window's edge
+const MENU = ".menu:not([role])";
 
 let opener = null; // the button pressed last: many may open the same menu
 document.addEventListener("click", (event) => (opener = event.target.closest("[popovertarget]") ?? opener), true);
 
 document.addEventListener("toggle", (event) => {
   if (!event.target.matches?.("[data-places]")) return;
-  if (event.newState === "open") place(event.target);
+  if (event.newState === "open") opened(event.target);
   else delete event.target.dataset.placed;
 }, true);
+
+// Who opens a menu by keyboard goes on in it; the browser brings them back to its button.
+function opened(menu) {
+  place(menu);
+  if (menu.matches(MENU) && document.activeElement === opener && opener.matches(":focus-visible")) acts(menu)[0]?.focus();
+}
+
+const acts = (menu) => [...menu.querySelectorAll("button, a")].filter((act) => act.checkVisibility());
+
+document.addEventListener("keydown", (event) => {
+  const menu = document.querySelector(`${MENU}:popover-open`);
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step || !menu || !(event.target === opener || menu.contains(event.target))) return;
+  event.preventDefault();
+  const all = acts(menu);
+  all.at((Math.max(0, all.indexOf(event.target)) + step) % all.length).focus(); // a key may be faster than the menu
+});
 
 function place(menu) {
   const opens = `[popovertarget="${menu.id}"]`;

@@ -48,13 +48,14 @@ export class Slash {
   }
 
   #models(part) {
-    const models = [...this.chat.composer.picker.options].filter(({ value }) => value.toLowerCase().includes(part.toLowerCase()));
-    return models.map(({ value }) => {
+    const models = [...this.chat.composer.picker.options].filter(({ value }) => value && value.toLowerCase().includes(part.toLowerCase()));
+    return models.map(({ value, label, dataset }) => {
       const [option] = this.chat.timeline.stamp("slash-commands");
       option.dataset.value = `/model ${value}`;
       delete option.dataset.takes;
       option.querySelector(".slash-name").textContent = value;
-      for (const rest of option.querySelectorAll(":not(.slash-name)")) rest.remove();
+      option.querySelector(".slash-argument").remove();
+      option.querySelector(".slash-words").textContent = label.slice(dataset.name.length).replace(" · ", ""); // its window and prices
       return option;
     });
   }
@@ -158,9 +159,9 @@ function save(address) {
 
 function choose(chat, name) {
   const { picker } = chat.composer;
-  const found = [...picker.options].find(({ value, label }) => value && [value, label].includes(name));
+  const found = [...picker.options].find(({ value, dataset }) => value && [value, dataset.name].includes(name));
   if (!name) return picker.showPicker?.();
   if (!found) return snackbar(say("noModel", { name }));
-  picker.value = found.value;
+  chat.composer.model = found.value;
   return chat.changeModel(found.value);
 }
