@@ -4,9 +4,11 @@ import uuid
 from typing import Any
 
 from django.conf import settings
-from django.db import models
+from django.db import connection, models
 from django.db.models import Q
 from django.utils import timezone
+
+from compaction.prepared import Prepared
 
 OPEN = ("queued", "running")
 FRUITLESS_RUNS = 2
@@ -177,9 +179,16 @@ class ModelRatio(models.Model):
 
 def state_of(session_id: Any) -> SessionState:
     """The session's state; a blank one, not stored, where nothing has happened yet."""
-    return SessionState.objects.filter(pk=session_id).first() or SessionState(session_id=session_id)
+    found = _STATE.first(session_id)
+    return SessionState.from_db(connection.alias, list(found), list(found.values())) if found else SessionState(session_id=session_id)
 
 
 def open_run_of(session_id: Any) -> CompactionRun | None:
     """The session's queued or running run, if there is one."""
     return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN).first()
+
+
+_STATE = Prepared(
+    lambda own: SessionState.objects.filter(pk=own).order_by().values(*(field.attname for field in SessionState._meta.concrete_fields)),
+    uuid.UUID,
+)

@@ -6,6 +6,7 @@ from uuid import UUID
 from compaction import backends, situation
 from compaction.core.budget import Budget
 from compaction.models import CompactionRun
+from compaction.prepared import Prepared
 from compaction.situation import NoSuchSession, Situation
 
 WARNING_RATIO = 0.8  # of the threshold
@@ -68,5 +69,10 @@ def _breakdown(now: Situation, tokens: int) -> dict[str, int]:
 
 
 def _summary_is_written(now: Situation) -> bool:
-    runs = CompactionRun.objects.filter(session_id=now.subject.session_id, status=CompactionRun.Status.RUNNING, announced=True)
-    return runs.exists()
+    return _WRITTEN.first(now.subject.session_id) is not None
+
+
+_WRITTEN = Prepared(
+    lambda own: CompactionRun.objects.filter(session_id=own, status=CompactionRun.Status.RUNNING, announced=True).order_by().values("pk"),
+    UUID,
+)

@@ -16,6 +16,7 @@ from chatcore.providers.base import Request
 from compaction.backends.base import Subject, without_session
 from compaction.backends.chatcore.translation import stored_tokens, told_of
 from compaction.core.estimate import LastUsage
+from compaction.prepared import Prepared
 from models_registry.models import AiModel
 
 _BACK = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
@@ -46,13 +47,34 @@ _TURN_TOOLS = (
 )
 _OUTPUTS_KEPT = "SELECT 1 FROM chatcore_attachment file WHERE file.session_id = chatcore_session.id AND file.kind = 'output' LIMIT 1"
 
+_ROW = Prepared(lambda own: Session.objects.filter(pk=own).annotate(**_measured()).order_by().values(*_SUBJECT), UUID)
+_REVISION = Prepared(
+    lambda own, version: (
+        ContextRevision.objects.filter(session=own, version=version).order_by().values("source", "kept_seqs", "background", "placement")
+    ),
+    UUID,
+    int,
+)
+_COUNTED_ANSWER = Prepared(
+    lambda own, boundary, version, model: (
+        _live(own, boundary)
+        .filter(context_version=version, model=model, token_count_input__gt=0)
+        .values("seq", "token_count_input", "token_count_output")
+    ),
+    UUID,
+    int,
+    int,
+    str,
+)
+_NEWEST_PROMPT = Prepared(lambda own, boundary: _live(own, boundary).filter(role=Message.Role.USER).values("token_estimate"), UUID, int)
+
 
 class Subjects:
     """Facts and sums; no message's text is read."""
 
     def subject(self, session_id: UUID) -> Subject | None:
         """One query for the session and its models; one more each for the newest revision and the running turn's own model, if any."""
-        row = Session.objects.filter(pk=session_id).annotate(**_measured()).order_by().values(*_SUBJECT).first()
+        row = _ROW.first(session_id)
         if row is None:
             return None
         row |= _of_turn(row["turn_model"])
@@ -94,9 +116,11 @@ class Subjects:
 
     def last_usage(self, subject: Subject) -> LastUsage | None:
         """The newest answer whose request was this context, whole, sent to this model."""
-        counted = self._live(subject).filter(context_version=subject.version, model=subject.model, token_count_input__gt=0)
-        row = counted.order_by("-seq").values_list("seq", "token_count_input", "token_count_output").first()
-        return LastUsage(tokens=(row[1] or 0) + (row[2] or 0), input=row[1] or 0, after_seq=row[0]) if row else None
+        row = _COUNTED_ANSWER.first(subject.session_id, subject.boundary_seq or 0, subject.version, subject.model)
+        if row is None:
+            return None
+        counted = row["token_count_input"]
+        return LastUsage(tokens=counted + (row["token_count_output"] or 0), input=counted, after_seq=row["seq"])
 
     def weight(self, subject: Subject, *, after_seq: int = 0, before_seq: int | None = None) -> int:
         """One aggregate over indexed ranges, one for the edits in force; none right after an answer, which is then the newest message."""
@@ -123,8 +147,8 @@ class Subjects:
 
     def newest_prompt(self, subject: Subject) -> int:
         """The newest user message's stored estimate."""
-        newest = self._live(subject).filter(role=Message.Role.USER).order_by("-seq")
-        return newest.values_list("token_estimate", flat=True).first() or 0
+        row = _NEWEST_PROMPT.first(subject.session_id, subject.boundary_seq or 0)
+        return row["token_estimate"] if row else 0
 
     def last_model(self, subject: Subject) -> str:
         """From the newest answer, however old."""
@@ -146,9 +170,6 @@ class Subjects:
         """A subquery."""
         return Session.objects.owned_by(owner).values_list("id", flat=True)
 
-    def _live(self, subject: Subject) -> QuerySet[Message]:
-        return Message.objects.filter(session_id=subject.session_id, seq__gte=subject.boundary_seq or 0).current()
-
     def _sent(self, subject: Subject) -> QuerySet[Message]:
         return live.sent(subject.session_id, subject.boundary_seq, subject.kept_seqs)
 
@@ -156,8 +177,7 @@ class Subjects:
 def _newest_revision(session_id: UUID, version: int) -> dict[str, Any]:
     if not version:
         return {}
-    found = ContextRevision.objects.filter(session=session_id, version=version).order_by()
-    return dict(found.values("source", "kept_seqs", "background", "placement").first() or {})
+    return _REVISION.first(session_id, version) or {}
 
 
 def _kept_files(session_id: UUID, seqs: Sequence[int] | None) -> tuple[int, int]:
@@ -195,3 +215,8 @@ def _measured() -> dict[str, Any]:
         "turn_model": RawSQL(_TURN_MODEL, ()),  # noqa: S611
         "turn_tools": RawSQL(_TURN_TOOLS, (), output_field=JSONField()),  # noqa: S611
     }
+
+
+def _live(own: UUID, boundary: int) -> QuerySet[Message]:
+    """The newest first."""
+    return Message.objects.filter(session_id=own, seq__gte=boundary).current().order_by("-seq")
