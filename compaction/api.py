@@ -18,10 +18,9 @@ from rest_framework.views import APIView
 from compaction import backends, engine, policies, situation, usage
 from compaction.backends.base import Stale
 from compaction.core.policy import STAGES, PolicyError
-from compaction.models import OPEN, CompactionRun
+from compaction.models import LARGEST_SEQ, OPEN, CompactionRun
 from compaction.situation import NoSuchSession
 
-LARGEST_SEQ = 2**31 - 1
 IF_MATCH = OpenApiParameter(
     "If-Match", str, OpenApiParameter.HEADER, description="A `context_version`, as in `ETag`: go back from that version, or not (412)."
 )

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 from compaction import backends, endings, policies, situation
 from compaction.core.policy import STAGES, Policy, PolicyError
-from compaction.models import CompactionRun, open_run_of
+from compaction.models import LARGEST_SEQ, CompactionRun, open_run_of
 from compaction.situation import NoSuchSession, Situation
 
 
@@ -64,6 +64,9 @@ def standing(session_id: UUID, wishes: Wishes) -> Situation:
     if now is None:
         raise NoSuchSession(str(session_id))
     _refuse_unknown(wishes.get("stages", ()), now.policy)
+    up_to = wishes.get("up_to_seq")
+    if up_to is not None and not 1 <= up_to <= LARGEST_SEQ:
+        raise PolicyError("up_to_seq", f"must be the number of a message, not {up_to}")
     return now
 
 

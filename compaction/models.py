@@ -12,6 +12,7 @@ from compaction.prepared import Prepared
 
 OPEN = ("queued", "running")
 FRUITLESS_RUNS = 2
+LARGEST_SEQ = 2**31 - 1
 
 
 class CompactionRun(models.Model):

@@ -62,6 +62,12 @@ def test_a_queued_run_by_hand_keeps_its_own_wishes(full: Session) -> None:
     assert engine.request_run(full.pk, trigger="after_response").pk == first.pk
 
 
+@pytest.mark.parametrize("seq", [0, -1, 2**31])
+def test_a_place_that_no_message_has_is_refused(full: Session, seq: int) -> None:
+    with pytest.raises(PolicyError, match="up_to_seq: must be the number of a message"):
+        engine.compact_now(full.pk, trigger="manual", up_to_seq=seq)
+
+
 def test_who_waits_gets_a_run_of_their_own_after_the_open_one(full: Session, scripted: ScriptedModel) -> None:
     first = engine.request_run(full.pk, trigger="manual", up_to_seq=4)
     second = engine.compact_now(full.pk, trigger="manual", instructions="the flight")
