@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from chatcore import context
@@ -22,6 +22,13 @@ def verify(*sessions: Session) -> tuple[int, str]:
     except SystemExit as leaving:
         return int(leaving.code or 0), out.getvalue()
     return 0, out.getvalue()
+
+
+def test_a_session_that_is_not_there_is_named(session: Session) -> None:
+    with pytest.raises(CommandError, match=f"There is no session {BRANCH}"):
+        call_command("verify", str(session.pk), str(BRANCH))
+    with pytest.raises(CommandError, match="invalid UUID value: 'abc'"):
+        call_command("verify", "abc")
 
 
 def filled(session: Session) -> Session:

@@ -3,8 +3,9 @@
 import sys
 from argparse import ArgumentParser
 from typing import Any
+from uuid import UUID
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from chatcore.invariants import violations
 from chatcore.models import Session
@@ -14,11 +15,14 @@ class Command(BaseCommand):
     help = "Check every stored invariant, of the given sessions or of all; exit 1 and say which do not hold."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("sessions", nargs="*", metavar="SESSION")
+        parser.add_argument("sessions", nargs="*", type=UUID, metavar="SESSION")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print one line a violation."""
-        sessions = Session.objects.filter(pk__in=options["sessions"]) if options["sessions"] else Session.objects.all()
+        named = set(options["sessions"])
+        sessions = Session.objects.filter(pk__in=named) if named else Session.objects.all()
+        if missing := named.difference(sessions.values_list("pk", flat=True)) if named else set():
+            raise CommandError(f"There is no session {', '.join(map(str, missing))}.")
         checked, found = 0, 0
         for session in sessions.iterator():
             checked += 1
