@@ -52,7 +52,7 @@ class Terminal:
 
     def loop(self) -> int:
         """Read lines until /quit, the end of input, or Ctrl-C twice at the prompt."""
-        self.console.print(f"[dim]{words(str(self.session.model or 'no model'))} · {self.session.pk} · {HELP}[/]", highlight=False)
+        self.console.print(f"[dim]{words(str(self.session.model or 'no model'))} · {self.session.pk} · {escape(HELP)}[/]", highlight=False)
         leaving = False
         while True:
             try:
@@ -135,7 +135,7 @@ class Terminal:
             case "export":
                 self._call("export", session)
             case _:
-                self.console.print(f"[dim]{HELP}[/]", highlight=False)
+                self.console.print(f"[dim]{escape(HELP)}[/]", highlight=False)
 
     def _call(self, *command: str) -> None:
         told = io.StringIO()

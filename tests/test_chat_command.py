@@ -154,6 +154,12 @@ def test_a_count_of_tokens_is_short(tokens: int, shown: str) -> None:
     assert short(tokens) == shown
 
 
+def test_its_help_shows_what_a_command_takes(session: Session, console_with: Callable[..., tuple[Terminal, io.StringIO]]) -> None:
+    terminal, screen = console_with(session, "/what", "/quit")
+    terminal.loop()
+    assert screen.getvalue().count("/compact [focus]  /rewind [N]") == 2
+
+
 def test_one_ctrl_c_at_the_prompt_warns_and_two_leave(
     session: Session, console_with: Callable[..., tuple[Terminal, io.StringIO]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,10 @@
 """`chatcore chat`: talk in a terminal."""
 
+import logging
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -44,9 +47,22 @@ class Command(BaseCommand):
             self.stderr.write(sentence)
             sys.exit(code)
         text = options["text"] or ("" if sys.stdin.isatty() else sys.stdin.read().strip())
-        code = terminal.say(text) if text else terminal.loop()
-        generator.drain()
+        with _quietly():
+            code = terminal.say(text) if text else terminal.loop()
+            generator.drain()
         sys.exit(code)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """What goes well is told by the answer, not by the log, unless that is asked for more."""
+    log = logging.getLogger()
+    level = log.level
+    log.setLevel(logging.WARNING if level == logging.INFO else level)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _session(options: dict[str, Any]) -> Session:
