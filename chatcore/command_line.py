@@ -6,16 +6,29 @@ import sys
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
+from django.db import OperationalError, ProgrammingError
 
 USAGE = 2
 
 
 def main() -> None:
-    """Run one management command; argv is the process's own. A setting that cannot be used ends it with the sentence that names it."""
+    """Run one management command; argv is the process's own.
+
+    A setting or a database that cannot be used ends it with the sentence that names it; --traceback shows where.
+    """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
     try:
         settings.DATABASES  # noqa: B018 - reads them all
     except ImproperlyConfigured as wrong:
         sys.stderr.write(f"{wrong}\n")
         sys.exit(USAGE)
-    execute_from_command_line(["chatcore", *sys.argv[1:]])
+    try:
+        execute_from_command_line(["chatcore", *sys.argv[1:]])
+    except (OperationalError, ProgrammingError) as error:
+        if "--traceback" in sys.argv:
+            raise
+        why = str(error).partition("\n")[0].rstrip(".")
+        sys.stderr.write(
+            f"The database cannot be used: {why}. CHATCORE_DATABASE_URL says where it is; `chatcore migrate` makes its tables.\n"
+        )
+        sys.exit(1)

@@ -1,7 +1,9 @@
 """The settings of NeuroLink's six variables: read from the environment, refused in one sentence, and what each of them does."""
 
 import os
+import re
 import runpy
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -102,13 +104,47 @@ def test_a_bad_value_stops_the_start_with_a_sentence_that_names_it(read: Any, na
         read(**{name: value})
 
 
-def test_a_command_ends_with_that_sentence_alone(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "chatcore", "policies"]
-    environment = os.environ | {"CHATCORE_DATA_DIR": str(tmp_path), "CHATCORE_LOG_LEVEL": "loud"}
+def ended(folder: Path, command: str, **variables: str) -> tuple[int, str]:
+    """The exit code of a command in a folder of its own, and what it complained of."""
+    environment = os.environ | {"CHATCORE_DATA_DIR": str(folder)} | variables
     environment.pop("DJANGO_SETTINGS_MODULE", None)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "CHATCORE_LOG_LEVEL is 'loud'; it can be INFO or DEBUG or WARNING or ERROR or CRITICAL.\n"
+    run = [sys.executable, "-m", "chatcore", *command.split()]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def test_a_command_ends_with_that_sentence_alone(tmp_path: Path) -> None:
+    complaint = "CHATCORE_LOG_LEVEL is 'loud'; it can be INFO or DEBUG or WARNING or ERROR or CRITICAL.\n"
+    assert ended(tmp_path, "policies", CHATCORE_LOG_LEVEL="loud") == (2, complaint)
+
+
+@pytest.mark.parametrize(
+    ("command", "variables", "code", "complaint"),
+    [
+        ("chat Hello", {}, 1, r"The database cannot be used: no such table: \w+\. .*`chatcore migrate` makes its tables\.\n"),
+        ("serve --port 99999", {}, 2, r"CommandError: --port is 99999; it must be from 1 to 65535\.\n"),
+        (
+            "serve --no-local-model --port {port}",
+            {"CHATCORE_POLICY": "none"},
+            1,
+            r"(?s).*no compaction policy named 'none'.*CHATCORE_POLICY.*",
+        ),
+        (
+            "serve --no-local-model --port {port}",
+            {"CHATCORE_REDIS_URL": "redis://127.0.0.1:1"},
+            1,
+            r"CommandError: The server that CHATCORE_REDIS_URL names cannot be used: .*\n",
+        ),
+        ("worker --patience=-1", {}, 2, r"CommandError: --patience is -1\.0; it must be above 0\.\n"),
+    ],
+)
+def test_so_does_one_that_cannot_begin(tmp_path: Path, command: str, variables: dict[str, str], code: int, complaint: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    found = ended(tmp_path, command.format(port=port), **variables)
+    assert found[0] == code
+    assert re.fullmatch(complaint, found[1]), found[1]
 
 
 def test_a_level_of_the_log_may_be_written_small(read: Any) -> None:

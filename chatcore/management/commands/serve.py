@@ -13,10 +13,13 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
+from redis.exceptions import RedisError
 
 from chatcore import children, sign_in
 from chatcore.local_model import register
 from chatcore.supervisor import supervise
+
+MOST = 65_535  # ports
 
 
 class Command(BaseCommand):
@@ -31,11 +34,17 @@ class Command(BaseCommand):
         parser.add_argument("--workers", type=int, default=settings.Q_CLUSTER["workers"], help="job processes")
 
     def handle(self, *, host: str, port: int, no_local_model: bool, workers: int, **options: Any) -> None:
+        if not 1 <= port <= MOST:
+            raise CommandError(f"--port is {port}; it must be from 1 to {MOST}.", returncode=2)
         _refuse_a_taken_port(host, port)
         if workers < 1:
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
-        self._prepare()
-        team = [children.web(host, port, on_answer=self._once(self._welcome(host, port))), children.worker(workers)]
+        try:
+            self._prepare()
+            welcome = self._welcome(host, port)
+        except RedisError as error:
+            raise CommandError(f"The server that CHATCORE_REDIS_URL names cannot be used: {error}") from None
+        team = [children.web(host, port, on_answer=self._once(welcome)), children.worker(workers)]
         if not no_local_model and self._model_is_installed():
             team.append(children.local_model())
         _let_go_of_the_database()
@@ -43,6 +52,7 @@ class Command(BaseCommand):
 
     def _prepare(self) -> None:
         call_command("migrate", verbosity=0, interactive=False)
+        self.check(databases=["default"])  # the policy that the settings name may be a stored one
         call_command("createcachetable", verbosity=0)
         call_command("sync_models", verbosity=0, stdout=io.StringIO())
         register.withdraw()
@@ -84,6 +94,6 @@ def _refuse_a_taken_port(host: str, port: int) -> None:
         with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-    except (OSError, OverflowError) as error:
-        reason = "it is taken" if isinstance(error, OSError) and error.errno == errno.EADDRINUSE else error
+    except OSError as error:
+        reason = "it is taken" if error.errno == errno.EADDRINUSE else error
         raise CommandError(f"Cannot listen on {host} port {port}: {reason}. Choose another with --port.", returncode=2) from None

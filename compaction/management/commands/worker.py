@@ -30,6 +30,8 @@ class Command(BaseCommand):
         """Keep a cluster; exits 1 when none could be kept."""
         if workers < 1:
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
+        if patience <= 0:
+            raise CommandError(f"--patience is {patience}; it must be above 0.", returncode=2)
         logging.getLogger("django-q").setLevel(logging.WARNING)  # a line for every canary hides what matters
         without_pools()
         die_with_parent()
