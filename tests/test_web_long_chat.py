@@ -76,6 +76,17 @@ def test_earlier_messages_come_by_themselves_and_what_is_read_stays_where_it_is(
     expect(page.locator("[data-more='after']")).to_be_hidden()
 
 
+def test_a_chat_opens_at_its_end_though_a_long_draft_takes_room(page: Page, session: Session) -> None:
+    chat(session, 60)
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_label("Your message").fill("A line of many.\n" * 60)
+    expect(page.locator("[data-seq='60'] .foot")).to_be_in_viewport(ratio=1)
+    page.reload()
+    expect(page.get_by_label("Your message")).to_have_value("A line of many.\n" * 60)
+    expect(page.locator("[data-seq='60'] .foot")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("button", name="To the newest message")).to_be_hidden()
+
+
 def test_the_keys_lead_to_both_ends_and_a_button_to_what_is_earlier(page: Page, session: Session) -> None:
     chat(session, 500)
     page.goto(f"/c/{session.pk}/")

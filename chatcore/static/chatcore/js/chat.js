@@ -60,12 +60,15 @@ class ChatStream extends HTMLElement {
     this.#queue.then(() => this.#wait());
   }
 
-  // Three dots while nothing is being said yet; or for whose results everything waits.
+  // Three dots while nothing is being said yet; or for whose results everything waits. Asked with every event: what stays is not touched.
   #wait() {
     const speaking = this.timeline.list.querySelector(".answer[data-status=streaming]");
-    this.querySelector(".waiting").hidden = !this.busy || Boolean(speaking) || Boolean(this.awaited);
-    this.querySelector(".awaited").hidden = !this.busy || !this.awaited;
-    this.querySelector(".awaited").textContent = this.awaited ? say("awaited", { names: this.awaited }) : "";
+    const [dots, awaited] = [this.querySelector(".waiting"), this.querySelector(".awaited")];
+    const words = this.busy && this.awaited ? say("awaited", { names: this.awaited }) : "";
+    const silent = this.busy && !speaking && !this.awaited;
+    if (dots.hidden === silent) dots.hidden = !silent;
+    if (awaited.hidden === Boolean(words)) awaited.hidden = !words;
+    if (awaited.textContent !== words) awaited.textContent = words;
   }
 
   // Another program runs these tools; the turn goes on when their results are in.

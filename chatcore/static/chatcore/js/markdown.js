@@ -32,6 +32,7 @@ function shownAsWritten(html) {
 }
 
 const purify = DOMPurify(window);
+purify.setConfig(ALLOWED);
 purify.addHook("afterSanitizeAttributes", (node) => {
   if (node.tagName === "A") openElsewhere(node);
   if (node.tagName === "IMG" && !/^data:image\/(png|jpeg|gif|webp);/i.test(node.getAttribute("src") ?? "")) linkInstead(node);
@@ -58,7 +59,7 @@ function linkInstead(image) {
 function draw(canvas) {
   if (!canvas.length) return;
   const cells = canvas.map(([token]) => `<td>${html(token).replace(/\n$/, "")}</td>`);
-  const drawn = purify.sanitize(`<table><tbody><tr>${cells.join("")}</tr></tbody></table>`, ALLOWED);
+  const drawn = purify.sanitize(`<table><tbody><tr>${cells.join("")}</tr></tbody></table>`);
   typeset(drawn);
   [...drawn.querySelector("tr").cells].forEach((cell, at) => {
     canvas[at][1]([...cell.childNodes]);
@@ -69,8 +70,8 @@ function html(token) {
   return token.type === "words" ? marked.Parser.parseInline(token.tokens, marked.defaults) : marked.parser([token]);
 }
 
-const REST = 8; // times as long as the last drawing took: a long text that is drawn slowly is drawn less often
-const LONGEST_REST_MS = 1000;
+const REST = 50; // times as long as the last drawing took: a text that streams takes a fiftieth of the main thread, however long it is
+const LONGEST_REST_MS = 500;
 
 export class MarkdownView {
   #root;

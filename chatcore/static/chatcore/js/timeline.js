@@ -13,6 +13,7 @@ export class Timeline {
   #spoken = new Map(); // "message:kind" → Spoken
   #torn = new Set(); // messages of which a piece is missing
   #stuck = true;
+  #top = 0; // where the scroller was last
 
   constructor(chat) {
     this.chat = chat;
@@ -216,10 +217,13 @@ export class Timeline {
     this.#scrolled();
   }
 
+  // Only who goes up leaves the end: it may also move away by itself, when an answer or the composer grows.
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
-    this.#stuck = this.stretch.atNewest && scrollHeight - scrollTop - clientHeight < NEAR_THE_END;
-    this.toEnd.hidden = this.#stuck;
+    if (scrollHeight - scrollTop - clientHeight < NEAR_THE_END) this.#stuck = this.stretch.atNewest;
+    else if (scrollTop < this.#top) this.#stuck = false;
+    this.#top = scrollTop;
+    if (this.toEnd.hidden !== this.#stuck) this.toEnd.hidden = this.#stuck;
     if (this.#stuck) delete this.toEnd.dataset.news;
     this.stretch.near();
   }
