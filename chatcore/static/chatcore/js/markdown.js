@@ -137,7 +137,7 @@ export class MarkdownView {
     this.#root.dataset.shown = "";
     const loose = this.#text.slice(this.#frozen);
     const tokens = marked.lexer(loose);
-    const blocks = tokens.filter(isShown).map((token) => ({ type: "block", raw: token.raw, tokens: [token] }));
+    const blocks = tokens.filter(isShown).map(block);
     const canvas = [];
     bring(this.#loose, this.#root, blocks, { done, canvas });
     draw(canvas);
@@ -145,6 +145,10 @@ export class MarkdownView {
     this.#loose.splice(0, final.filter(isShown).length);
     this.#frozen += final.reduce((sum, { raw }) => sum + raw.length, 0);
   }
+}
+
+function block(token) {
+  return { type: "block", className: token.type === "heading" ? "block titled" : "block", raw: token.raw, tokens: [token] };
 }
 
 // The tokens that nothing changes any more: two whole lines of what follows are there. One says what it is when it is whole, but the head of a

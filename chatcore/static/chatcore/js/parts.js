@@ -80,7 +80,7 @@ class Branch {
   constructor(token) {
     this.kind = kind(token);
     this.element = document.createElement(ELEMENTS[token.type] ?? (token.ordered ? "ol" : "ul"));
-    if (token.type === "block") this.element.className = "block";
+    if (token.className) this.element.className = token.className;
     if (token.ordered && token.start !== 1) this.element.start = token.start;
     if (token.align) this.element.align = token.align;
     this.nodes = [this.element];
@@ -101,8 +101,8 @@ class Branch {
 
 const ELEMENTS = { block: "div", list_item: "li", blockquote: "blockquote", row: "tr", head: "th", cell: "td" };
 
-function kind({ type, ordered, start, align }) {
-  return `${type} ${ordered} ${start} ${align}`;
+function kind({ type, className, ordered, start, align }) {
+  return `${type} ${className} ${ordered} ${start} ${align}`;
 }
 
 export function isShown({ type }) {
