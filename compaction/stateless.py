@@ -16,13 +16,14 @@ def fit(model: Any, request: Any, *, refused: Any = None) -> Any:
     """The host's Fit of a request to a model: over the threshold, its oldest messages are left out until it is under it.
 
     `refused`: the host's overflow error that this very request met; its numbers are learned and the request becomes smaller. Raises the
-    error again where nothing can be left out, and one like it where the newest message alone is larger than the window.
+    error again where nothing can be left out, and one like it where the newest message alone is larger than the window. Where automatic
+    compaction is off, or the window is unknown, a request is sent as it is.
     """
     reading = _read(model, request)
     if refused is not None:
         reading = _corrected(reading, refused)
     budget = reading.now.budget
-    if budget is None:
+    if budget is None or reading.now.automatic == "off":
         if refused is not None:
             raise refused
         return _answer(reading, request, tokens=reading.measure.tokens)
@@ -47,6 +48,7 @@ def learn(model: Any, request: Any, tokens: int) -> None:
 def _read(model: Any, request: Any) -> Reading:
     """Measured as a session's next request would be, by the policy of the model or the project."""
     subject = backends.get().subject_of(model, request)
+    subject = replace(subject, automatic=subject.automatic and policies.automatic())
     name, policy = policies.choose(subject.model_policy)
     experience = ratios.of(subject.model, subject.window)
     state = SessionState(session_id=subject.session_id)

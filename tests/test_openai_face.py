@@ -259,6 +259,18 @@ def test_a_history_past_the_window_is_sent_without_its_oldest_messages(client: O
     assert len(completions(scripted)) == 1
 
 
+def test_a_history_past_the_window_is_sent_whole_where_nothing_is_optimized_by_itself(
+    client: OpenAI, scripted: ScriptedModel, settings: Any
+) -> None:
+    settings.COMPACTION = settings.COMPACTION | {"AUTOMATIC": False}
+    told: Any = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "lisbon " * 1000} for n in range(21)]
+    scripted.script(overflow(21_000, WINDOW))
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.chat.completions.create(model=MODEL, messages=told)
+    assert refused.value.code == "context_length_exceeded"
+    assert [request.json["messages"] for request in completions(scripted)] == [told]
+
+
 def test_a_history_within_the_window_is_sent_as_it_is(client: OpenAI, scripted: ScriptedModel) -> None:
     answer = client.chat.completions.with_raw_response.create(model=MODEL, messages=HELLO)
     assert answer.headers["x-context-compacted"] == "false"
