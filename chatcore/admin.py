@@ -42,7 +42,6 @@ class SessionAdmin(admin.ModelAdmin):
     list_per_page = 50
     show_full_result_count = False
     search_fields = ("=id", "title", "owner__username")
-    autocomplete_fields = ("model",)
     actions = ("clear_summary",)
     readonly_fields = (
         "owner",

@@ -109,7 +109,6 @@ class AiModelAdmin(admin.ModelAdmin):
     list_select_related = ("provider",)
     search_fields = ("name", "provider__name")
     ordering = ("provider__name", "name")
-    autocomplete_fields = ("summary_model",)
     readonly_fields = ("is_default",)
     actions = ("make_default",)
     fieldsets = (

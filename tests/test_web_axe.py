@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from tests.browsing import PHONE, browser, fill, page
 
 __all__ = ["browser", "page"]
 
+WIDE = {"width": 1280, "height": 860}
 VENDOR = Path(__file__).parent / "vendor"
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+TABS = ("Summary", "Changes", "Messages", "Kept as written")
 ANSWER = "A bread **raised** by yeast:\n\n```python\nprint('flour')  # and water\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |"
 
 
@@ -47,6 +50,19 @@ def screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
 
         return go
 
+    def card() -> None:
+        page.locator(".card summary").first.click()
+
+    def view(tab: str) -> None:
+        page.get_by_role("tab", name=tab).click()
+
+    def menu() -> None:
+        page.locator(".user").last.hover()
+        page.locator(".user").last.get_by_role("button", name="More actions").click()
+
+    def meter() -> None:
+        page.locator(".meter-button").click()
+
     chat = f"/c/{session.pk}/"
     return {
         "chat": opened(chat, lambda: expect(page.locator(".card")).to_be_visible()),
@@ -61,36 +77,87 @@ def screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
             lambda: page.get_by_role("button", name="Settings of this chat").click(),
             lambda: expect(page.get_by_label("System prompt")).to_be_visible(),
         ),
+        **{f"card, {tab}": opened(chat, card, partial(view, tab)) for tab in TABS},
+        "card, edited": opened(chat, card, lambda: page.get_by_role("button", name="Edit the summary").click()),
+        "message menu": opened(chat, menu, lambda: expect(page.locator("#message-menu")).to_be_visible()),
+        "message edited": opened(chat, menu, lambda: page.locator("[data-menu='edit']").click()),
+        "message deleted": opened(chat, menu, lambda: page.locator("[data-menu='delete']").click()),
+        "meter": opened(chat, meter, lambda: expect(page.locator("#context")).to_be_visible()),
+        "context panel": opened(
+            chat,
+            meter,
+            lambda: page.get_by_role("button", name="Look at all of it").click(),
+            lambda: expect(page.locator("#context-panel .sent-messages li").first).to_be_visible(),
+        ),
+        "commands": opened(chat, lambda: page.get_by_label("Your message").press_sequentially("/")),
         "new chat": opened("/new/"),
         "help": opened("/new/", lambda: page.get_by_label("Your message").blur(), lambda: page.keyboard.press("?")),
         "settings": opened("/settings/"),
     }
 
 
-@pytest.mark.browser
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_screen_has_anything_axe_objects_to(page: Page, session: Session, user: User, theme: Any) -> None:
+@pytest.fixture
+def staffed(user: User, session: Session) -> Session:
+    """A chat with a summary, whose owner may see everything."""
     User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
     fill(session, "What is bread?", "Food.", "How is bread made?", ANSWER)
     Session.objects.filter(pk=session.pk).update(title="Bread", compacted_summary="They spoke of bread.", compact_boundary_seq=3)
     CompactionRun.objects.create(
-        session=session, trigger="manual", status="applied", policy="oneclaw", boundary_after=3, summary_after="They spoke of bread."
+        session=session,
+        trigger="manual",
+        status="applied",
+        policy="oneclaw",
+        boundary_after=3,
+        summary_after="They spoke of bread.",
+        targets=[{"seq": 1, "role": "user", "tool": "", "method": "summarized", "chars_before": 14, "chars_after": 0}],
     )
+    return session
+
+
+def expect_none(found: dict[str, list[tuple[str, str]]]) -> None:
+    wrong = [f"{name}: {rule}: {element}" for name, listed in found.items() for rule, element in listed]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("theme", "size"), [("light", WIDE), ("dark", WIDE), ("dark", PHONE)])
+def test_no_screen_has_anything_axe_objects_to(page: Page, staffed: Session, theme: Any, size: Any) -> None:
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.set_viewport_size(size)
     found = {}
-    for name, reach in screens(page, session).items():
+    for name, reach in screens(page, staffed).items():
         reach()
         found[name] = objections(page)
-    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    page.goto(f"/c/{session.pk}/")
-    page.get_by_role("button", name="Chats", exact=True).click()
-    found["drawer"] = objections(page)
+    if size == PHONE:
+        page.goto(f"/c/{staffed.pk}/")
+        page.get_by_role("button", name="Chats", exact=True).click()
+        found["drawer"] = objections(page)
     AiModel.objects.update(is_active=False)
     page.goto("/new/")
     found["onboarding"] = objections(page)
     page.context.clear_cookies()
     page.goto("/login/")
     found["login"] = objections(page)
-    wrong = [f"{name}: {rule}: {element}" for name, listed in found.items() for rule, element in listed]
-    assert not wrong, "\n".join(wrong)
+    expect_none(found)
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_admin_adds_nothing_to_what_axe_objects_to_in_django(page: Page, staffed: Session, theme: Any) -> None:
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    run, model = CompactionRun.objects.get(), AiModel.objects.first()
+    assert model
+    found = {}
+    for path in (
+        "",
+        "chatcore/session/",
+        f"chatcore/session/{staffed.pk}/change/",
+        f"compaction/compactionrun/{run.pk}/change/",
+        "models_registry/aimodel/add/",
+        f"models_registry/aimodel/{model.pk}/change/",
+    ):
+        page.goto(f"/admin/{path}")
+        found[path] = objections(page)
+    expect_none(found)

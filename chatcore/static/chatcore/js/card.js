@@ -82,7 +82,7 @@ export class Card {
     const { messages } = await api("GET", `sessions/${this.session.id}/context/preview`);
     const kept = messages.filter(({ seq }) => seq && seq < this.run.boundary_after);
     list.replaceChildren(...kept.map(({ seq, role, tool_name: tool, content }) => row(seq, tool || roleName(role), content.slice(0, EXCERPT))));
-    if (!kept.length) list.append(line("p", say("nothingPinned")));
+    if (!kept.length) list.append(line("li", say("nothingPinned")));
   }
 
   #state({ state = {}, memory = [], memory_summary: folded = "" }) {
