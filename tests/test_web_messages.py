@@ -1,6 +1,7 @@
 """What a person does with messages in the page: copy, quote, edit, ask again, step through versions, pin, fork, delete."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -204,3 +205,17 @@ def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(page: Page, s
     with page.expect_download() as download:
         page.get_by_role("link", name="The whole output").click()
     assert download.value.path().read_text() == "Rome"
+
+
+def test_when_it_was_said_stands_below_each_message(page: Page, session: Session) -> None:
+    fill(session, "One?", "One.", "Two?", "Two.")
+    Message.objects.filter(session=session, seq__lte=2).update(created_at=datetime(2024, 11, 3, 14, 5, tzinfo=UTC))
+    page.goto(f"/c/{session.pk}/")
+    times = page.locator(".message > .foot > local-time")
+    hour = re.compile(r"^\d?\d:\d\d\s[AP]M$")
+    expect(times).to_have_text([re.compile(r"^Nov 3, 2024, 2:05\sPM$")] * 2 + [hour] * 2)
+    expect(times.first).to_have_attribute("title", re.compile(r"^Sunday, November 3, 2024 at 2:05:00\sPM$"))
+    send(page, "Three?")
+    expect(page.locator(".answer")).to_have_count(3)
+    expect(times.nth(4)).to_have_text(hour)
+    expect(times.nth(5)).to_have_text(hour)

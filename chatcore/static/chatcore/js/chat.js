@@ -7,6 +7,7 @@ import { Composer } from "./composer.js";
 import { Connection } from "./connection.js";
 import { Events } from "./events.js";
 import "./meter.js";
+import "./moments.js";
 import { Panel } from "./panel.js";
 import { Slash } from "./slash.js";
 import { snackbar } from "./snackbar.js";

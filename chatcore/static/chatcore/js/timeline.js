@@ -59,6 +59,7 @@ export class Timeline {
     const [answer] = this.stamp("answer-piece");
     Object.assign(answer.dataset, { message, seq, turn });
     if (replaces) answer.dataset.replaces = replaces;
+    answer.querySelector("local-time").setAttribute("datetime", new Date().toISOString());
     return [answer];
   }
 
