@@ -121,7 +121,7 @@ def expect_none(found: dict[str, list[tuple[str, str]]]) -> None:
 
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("theme", "size"), [("light", WIDE), ("dark", WIDE), ("dark", PHONE)])
+@pytest.mark.parametrize(("theme", "size"), [("light", WIDE), ("dark", PHONE), pytest.param("dark", WIDE, marks=pytest.mark.slow)])
 def test_no_screen_has_anything_axe_objects_to(page: Page, staffed: Session, theme: Any, size: Any) -> None:
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     page.set_viewport_size(size)
