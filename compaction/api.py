@@ -194,10 +194,19 @@ class Runs(SessionView):
 
     serializer_class = RunSerializer
 
-    @extend_schema(operation_id="list_compactions", responses=RunSerializer(many=True))
+    @extend_schema(
+        operation_id="list_compactions",
+        parameters=[OpenApiParameter("status", str, enum=CompactionRun.Status.values, description="Only runs that stand so.")],
+        responses=RunSerializer(many=True),
+    )
     def get(self, request: Request, session_id: UUID) -> Response:
         """A page of runs."""
         runs = _my_runs(request).filter(session_id=mine(request, session_id))
+        status = request.query_params.get("status")
+        if status is not None:
+            if status not in CompactionRun.Status.values:
+                raise serializers.ValidationError({"status": [f"One of {', '.join(CompactionRun.Status.values)}."]})
+            runs = runs.filter(status=status)
         return self.get_paginated_response(self.get_serializer(self.paginate_queryset(runs), many=True).data)
 
 

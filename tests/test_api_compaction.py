@@ -130,6 +130,14 @@ def test_runs_are_listed_newest_first(api: APIClient, address: str, applied: dic
     assert listed[1] == applied
 
 
+def test_runs_are_listed_by_how_they_stand(api: APIClient, address: str, applied: dict[str, object]) -> None:
+    api.post(f"{address}/compact", {"wait": True})
+    assert api.get(f"{address}/compactions?status=applied").json()["results"] == [applied]
+    assert not api.get(f"{address}/compactions?status=running").json()["results"]
+    refused = api.get(f"{address}/compactions?status=done")
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "status")
+
+
 def test_a_rewind_shows_the_model_what_it_saw_before(api: APIClient, address: str, applied: dict[str, object]) -> None:
     undone = api.post(f"/api/v1/compactions/{applied['id']}/rewind")
     assert (undone.status_code, undone.json()["status"]) == (200, "rewound")

@@ -1,6 +1,9 @@
 """A long chat in a real browser: a part of it is on the page, wherever one reads, and what is read stays where it is."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from chatcore import turns
@@ -85,6 +88,31 @@ def test_a_chat_opens_at_its_end_though_a_long_draft_takes_room(page: Page, sess
     expect(page.get_by_label("Your message")).to_have_value("A line of many.\n" * 60)
     expect(page.locator("[data-seq='60'] .foot")).to_be_in_viewport(ratio=1)
     expect(page.get_by_role("button", name="To the newest message")).to_be_hidden()
+
+
+def test_each_of_many_boundaries_has_its_card(page: Page, session: Session) -> None:
+    chat(session, 400)
+    now = timezone.now()
+    facts = {"session": session, "trigger": "after_response", "policy": "oneclaw"}
+    applied = [
+        CompactionRun(**facts, status="applied", boundary_after=1 + 10 * number, summary_after=f"Number {number}.")
+        for number in range(1, 40)
+    ]
+    skipped = [CompactionRun(**facts, status="skipped", reason="Too little.") for _ in range(25)]
+    for number, run in enumerate([*applied, *skipped]):
+        run.created_at = now + timedelta(seconds=number)
+        run.save()
+    Session.objects.filter(pk=session.pk).update(compacted_summary="Number 39.", compact_boundary_seq=391)
+    page.goto(f"/c/{session.pk}/")
+    card = page.locator(".card")
+    expect(page.locator(".card:not([data-superseded])")).to_have_count(1)
+    expect(page.locator(".card + [data-seq='391']")).to_have_count(1)
+    page.keyboard.press("Home")
+    expect(page.locator("[data-seq='1']")).to_be_in_viewport()
+    expect(page.locator(".card + [data-seq='11']")).to_have_count(1)
+    expect(page.locator(".card + [data-seq='21']")).to_have_count(1)
+    card.first.locator("summary").click()
+    expect(card.first.locator(".card-summary")).to_have_text("Number 1.")
 
 
 def test_the_keys_lead_to_both_ends_and_a_button_to_what_is_earlier(page: Page, session: Session) -> None:

@@ -3,10 +3,12 @@
 import { api, piece } from "./api.js";
 import { Card } from "./card.js";
 
-const SHOWN_RUNS = 20;
+const ASKED = 20; // runs at once
+const MOST_ASKED = 100;
 
 export class Cards {
-  #runs = [];
+  #runs = []; // those that were applied, the newest first
+  #next = null; // the address of earlier ones
   #session = null;
   #made = new Map(); // run → its card, on the page or not
   #forms = []; // of messages that are sent in another form than they were written
@@ -29,16 +31,36 @@ export class Cards {
 
   // Ask what the model sees now.
   async refresh() {
-    const [session, page, forms] = await Promise.all([
+    const many = Math.min(Math.max(ASKED, this.#runs.length), MOST_ASKED);
+    const [session, applied, running, forms] = await Promise.all([
       api("GET", `sessions/${this.session}`),
-      api("GET", `sessions/${this.session}/compactions?limit=${SHOWN_RUNS}`),
+      this.#ask(`?status=applied&limit=${many}`),
+      this.#ask("?status=running&limit=1"),
       piece(`/c/${this.session}/shortened/`),
     ]);
     this.#session = session;
-    this.#runs = page.results;
+    this.#runs = applied.results;
+    this.#next = applied.next;
     this.#takeForms(forms);
     this.place();
-    return { session, summarizing: this.#runs.some((run) => run.status === "running") };
+    return { session, summarizing: running.results.length > 0 };
+  }
+
+  #ask(query) {
+    return api("GET", `sessions/${this.session}/compactions${query}`);
+  }
+
+  // The runs of earlier messages, when these are on the page.
+  async #askOlder() {
+    const [runs, next] = [this.#runs, this.#next];
+    const first = this.timeline.list.querySelector("[data-seq]");
+    if (!next || !first || placeOf(runs.at(-1)) <= Number(first.dataset.seq)) return;
+    this.#next = null;
+    const page = await this.#ask(new URL(next).search);
+    if (runs !== this.#runs) return; // asked anew meanwhile
+    this.#runs.push(...page.results);
+    this.#next = page.next;
+    this.place();
   }
 
   // A card stays the one it is, open or being edited, as long as what it tells is true.
@@ -54,6 +76,7 @@ export class Cards {
     }
     for (const [run, card] of this.#made) if (!placed.has(run)) card.remove();
     for (const form of this.#forms) this.#putForm(form);
+    this.#askOlder().catch((problem) => console.warn(problem));
   }
 
   // What is being looked at stays open.
@@ -76,10 +99,10 @@ export class Cards {
   // The newest run at each boundary; and one that moved none, after the last message it changed.
   #shown() {
     const boundary = this.#session.compact_boundary_seq ?? 0;
-    const applied = this.#runs.filter((run) => run.status === "applied" && (run.boundary_after ?? 0) <= boundary);
+    const applied = this.#runs.filter((run) => (run.boundary_after ?? 0) <= boundary);
     const found = new Map();
     for (const run of applied) {
-      const seq = run.boundary_after ?? Math.max(0, ...run.targets.map((target) => target.seq)) + 1;
+      const seq = placeOf(run);
       if (seq > 1 && !found.has(seq)) found.set(seq, { run, seq, current: run === applied[0] });
     }
     return found.values();
@@ -107,4 +130,9 @@ export class Cards {
     else if (!first && articles.at(-1).nextElementSibling !== card) articles.at(-1).after(card);
     return true;
   }
+}
+
+// The message that a run's card stands before.
+function placeOf(run) {
+  return run.boundary_after ?? Math.max(0, ...run.targets.map((target) => target.seq)) + 1;
 }
