@@ -57,6 +57,14 @@ class Written:
     block: str | None = None
 
 
+class _OnlyDelta(SummaryFailed):
+    """An answer that holds the delta of the structured state, and no summary beside it."""
+
+    def __init__(self, block: str) -> None:
+        super().__init__("The model wrote only how the state changes, and no summary.")
+        self.block = block
+
+
 @dataclass(frozen=True)
 class _Chunk:
     """What one call summarizes: the summary so far, and lines of the transcript. `replaced`: characters of the chunks before."""
@@ -103,18 +111,22 @@ class Calls:
     def next(self, job: Job, previous: str | None, rest: deque[str], *, replaced: int = 0) -> Written:
         """One chunk off the rest, with its retries. A call refused for its length is retried with a shorter chunk.
 
+        One that was answered by the delta of the state alone, as small models do, is retried for the summary alone; the delta is kept.
         Raises SummaryFailed, and Lost when another worker took the run over while this one waited.
         """
-        failure = SummaryFailed("No call was made.")
+        failure, block = SummaryFailed("No call was made."), None
         for attempt in range(1 + self.wanted.retries):
             if attempt:
                 self._wait(attempt)
             chunk = _Chunk(previous, take(rest, self._needed(job, previous)), replaced)
             try:
-                return self._written(job, chunk, last=not rest)
+                written = self._written(job, chunk, last=not rest)
+                return replace(written, block=written.block or block)
             except SummaryFailed as error:
                 failure = error
                 rest.appendleft(chunk.lines)
+                if isinstance(error, _OnlyDelta):
+                    job, block = replace(job, asked=replace(job.asked, state=None)), error.block
         raise failure
 
     def _needed(self, job: Job, previous: str | None) -> int:
@@ -144,6 +156,8 @@ class Calls:
         account(self.run, answer)
         self.brevity *= 2 if answer.finish == "length" else 1  # the retry of one that was cut off asks for half of the words
         answer, block = _without_delta(answer) if job.asked.state is not None else (answer, None)
+        if block and not answer.text:
+            raise _OnlyDelta(block)
         summary = self._checked(job, chunk, answer, prompt)
         if not job.grows and len(summary) >= chunk.replaced + chunk.characters:
             raise SummaryFailed("The summary is not smaller than what it replaces.")

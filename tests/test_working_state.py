@@ -195,6 +195,15 @@ def test_an_answer_cut_off_in_its_delta_keeps_its_summary(session: Session, scri
     assert items(session, "tasks") == ()
 
 
+def test_a_delta_that_comes_without_a_summary_is_kept_and_the_summary_asked_for_alone(session: Session, scripted: ScriptedModel) -> None:
+    alone = Reply(text=f"```json\n{json.dumps(DELTA)}\n```", finish="length")
+    run = compact(session, scripted, alone, Reply(text=SUMMARY), overrides={"summary": {"backoff": []}})
+    assert (run.status, run.summary_after, run.provider_calls) == ("applied", SUMMARY, 2)
+    assert items(session, "tasks") == ("Book a flight",)
+    first, second = (request.json["messages"][-1]["content"] for request in summary_calls(scripted))
+    assert ("existing-state" in first, "existing-state" in second) == (True, False)
+
+
 def test_a_failed_run_leaves_it_as_it_was(session: Session, scripted: ScriptedModel) -> None:
     compact(session, scripted, with_delta(DELTA))
     before = working_state.read(session.pk)
