@@ -31,7 +31,8 @@ class Summarizer:
     def __init__(self, run: CompactionRun, situation: Situation, scale: float) -> None:
         self.run, self.policy = run, situation.policy
         self.calls = Calls(run, situation, scale)
-        self.template = TEMPLATES[self.policy.summary.template]
+        template = TEMPLATES[self.policy.summary.template]
+        self.template = replace(template, asks=template.bare) if self.calls.echoes and template.bare else template
         self.working = working_state.read(run.session_id)
         run.state_after = {}
 

@@ -88,6 +88,7 @@ class Calls:
         writer = backends.get().writer(run.session_id, policies.summary_model(self.wanted.model))
         own = situation.budget.window if situation.budget else 0
         self.model, self.window, self.most_output = writer.model, writer.window or own, writer.max_output
+        self.echoes = writer.echoes
         if writer.model == situation.subject.model:  # what a refusal told of it counts
             self.window = own or self.window
 

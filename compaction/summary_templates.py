@@ -9,10 +9,12 @@ REMARK = "Write plain factual sentences about the conversation, not a further me
 class Template:
     """`asks` stands after the transcript; whoever uses it ends its last sentence. `headings`: those it must use, in order.
 
+    `bare`: the same with the headings alone, for models that give back what each is for; empty where there are no headings.
     `numbered`: messages are told with their numbers. `rewrites`: it is given summaries, of which much may stay as it is.
     """
 
     asks: str
+    bare: str = ""
     headings: tuple[str, ...] = ()
     numbered: bool = False
     rewrites: bool = False
@@ -32,11 +34,15 @@ FACTS = Template(
 
 def _headed(sections: dict[str, str], *, lead: str = "", counted: bool = False, numbered: bool = False) -> Template:
     """Headings with what each is for. That stands in brackets: small models give "TASK: what the user asked for" back as it is."""
-    numbers = [f"{number}. " if counted else "" for number in range(1, len(sections) + 1)]
-    listed = "\n".join(f"{number}{heading} ({meaning})" for number, (heading, meaning) in zip(numbers, sections.items(), strict=True))
+    numbered_headings = [f"{number}. {heading}" if counted else heading for number, heading in enumerate(sections, start=1)]
+    begin = (
+        f"{_LENGTH}{lead}Use exactly these {len(sections)} headings, each on a line of its own, and below each what the conversation says"
+    )
+    listed = "\n".join(f"{heading} ({meaning})" for heading, meaning in zip(numbered_headings, sections.values(), strict=True))
+    end = f"\n{_EMPTY}{{merge}}{REMARK}"
     return Template(
-        asks=f"{_LENGTH}{lead}Use exactly these {len(sections)} headings, each on a line of its own, and below each what the conversation "
-        f"says of the matter in brackets; leave the brackets out:\n{listed}\n{_EMPTY}{{merge}}{REMARK}",
+        asks=f"{begin} of the matter in brackets; leave the brackets out:\n{listed}{end}",
+        bare=f"{begin} of it:\n" + "\n".join(numbered_headings) + end,
         headings=tuple(sections),
         numbered=numbered,
     )

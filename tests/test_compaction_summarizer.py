@@ -10,8 +10,10 @@ from chatcore.models import Message, Session
 from compaction import engine, summary_checks, summary_prompt
 from compaction.backends.base import Answer
 from compaction.core.pipeline import SummaryFailed
+from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.summary_calls import take
+from compaction.summary_templates import TEMPLATES
 from models_registry.models import AiModel, Provider
 from tests.compaction_scenes import SUMMARY, fill, say, summarize_or_chat, summary_calls
 from tests.scripted import Reply, ScriptedModel, overflow
@@ -278,3 +280,17 @@ def test_a_slow_provider_may_be_given_longer_for_a_summary_than_the_policy_gives
     scripted.default = Reply(text=SUMMARY, delay=0.7)
     run = engine.compact_now(session.pk, trigger="manual", overrides={"summary": {"timeout": 0.3, "retries": 0}})
     assert run.status in (status, "fell_back" if status == "failed" else status)
+
+
+@db
+@pytest.mark.parametrize("policy", ["neurolink", "lota", "wolffish", "baseagent"])
+def test_a_model_that_gives_back_what_headings_are_for_is_told_the_headings_alone(
+    session: Session, scripted: ScriptedModel, policy: str
+) -> None:
+    fill(session, messages=12)
+    scripted.default = Reply(text=SUMMARY)
+    Provider.objects.update(options={"summary_headings": "bare"})
+    engine.compact_now(session.pk, trigger="manual", policy=policy, stages=["summarize"])
+    asked = summary_calls(scripted)[0].json["messages"][-1]["content"].rsplit("</transcript>")[-1].splitlines()
+    headings = TEMPLATES[PRESETS[policy].summary.template].headings
+    assert [heading for line in asked for heading in headings if line.endswith(heading)] == list(headings)

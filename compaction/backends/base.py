@@ -83,9 +83,13 @@ class Prompt:
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
-    """The language model that writes a session's summaries. `model` is empty where there is none; tokens, None unknown."""
+    """The language model that writes a session's summaries. `model` is empty where there is none; tokens, None unknown.
+
+    `echoes`: it is told headings alone, since it gives back what they are for.
+    """
 
     model: str
+    echoes: bool = False
     window: int | None = None
     max_output: int | None = None
 

@@ -22,10 +22,16 @@ class Writing:
     """One call without tools, and which model it goes to."""
 
     def writer(self, session_id: UUID, wanted: str) -> Writer:
-        """Same model, provider and key as the conversation's, unless its model or the policy names another."""
+        """Same model, provider and key as the conversation's, unless its model or the policy names another.
+
+        A provider's option `summary_headings` says `bare` where its models give back what headings are for.
+        """
         own = _own(session_id)
         model = (_named_writer(own, wanted) or own) if own else None
-        return Writer(model=str(model), window=model.context_window_size, max_output=model.max_output_tokens) if model else Writer(model="")
+        if model is None:
+            return Writer(model="")
+        echoes = model.provider.options.get("summary_headings") == "bare"
+        return Writer(model=str(model), echoes=echoes, window=model.context_window_size, max_output=model.max_output_tokens)
 
     def ask(self, session_id: UUID, prompt: Prompt) -> Answer:
         """A provider's option `summary_seconds` gives it longer than the policy does: a slow machine reads a full window in minutes."""
