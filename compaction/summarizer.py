@@ -62,13 +62,13 @@ class Summarizer:
 
     def _with_state(self, job: Job) -> Job:
         """The same, asking for a delta of the state too; without one where the window has no room for it."""
-        state = numbered(self.working, self.policy.state)
-        if len(state) > self.calls.room(job, None) / STATE_SHARE:
-            logger.warning("the state of session %s is too long for the summarizer's window", self.run.session_id)
+        state, most = numbered(self.working, self.policy.state), self.calls.most_tokens(job.max_tokens + DELTA_TOKENS)
+        if most <= DELTA_TOKENS or len(state) > self.calls.room(job, None) / STATE_SHARE:
+            logger.warning("the summarizer's window has no room for the state of session %s", self.run.session_id)
             return job
         sections = tuple(name for name in SECTIONS if getattr(self.policy.state, name))
         asked = replace(job.asked, state=state, sections=sections, memory=bool(self.policy.memory.entries))
-        return replace(job, asked=asked, max_tokens=self.calls.most_tokens(job.max_tokens + DELTA_TOKENS))
+        return replace(job, asked=asked, max_tokens=most)
 
     def _merged(self, job: Job, task: SummaryTask, rest: deque[str]) -> str:
         previous = task.previous
