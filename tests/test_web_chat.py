@@ -199,7 +199,7 @@ def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Sessi
     opener.click()
     expect(page.locator(".card-summary")).to_be_visible()
     page.wait_for_timeout(300)
-    expect(opener).to_be_in_viewport(ratio=1)
+    expect(opener).to_be_in_viewport(ratio=0.95)
     with page.expect_response("**/compactions?*"):
         events.append(session.pk, ("session.updated", {"fields": ["params"]}))
     expect(page.locator(".card-summary")).to_be_visible()
