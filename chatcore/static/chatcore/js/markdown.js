@@ -81,6 +81,7 @@ export class MarkdownView {
   #timer = 0;
   #frame = 0;
   #rested = 0; // when it may be drawn again
+  #growing = null; // the block that is being written
 
   constructor(root) {
     this.#root = root;
@@ -141,9 +142,17 @@ export class MarkdownView {
     const canvas = [];
     bring(this.#loose, this.#root, blocks, { done, canvas });
     draw(canvas);
+    this.#growAt(done ? null : this.#root.lastElementChild);
     const final = done ? tokens : settled(tokens, loose);
     this.#loose.splice(0, final.filter(isShown).length);
     this.#frozen += final.reduce((sum, { raw }) => sum + raw.length, 0);
+  }
+
+  #growAt(block) {
+    if (block === this.#growing) return;
+    this.#growing?.classList.remove("growing");
+    block?.classList.add("growing");
+    this.#growing = block;
   }
 }
 

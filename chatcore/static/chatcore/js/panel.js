@@ -90,7 +90,7 @@ export class Panel {
           part.textContent = text;
           item.append(part);
         }
-        item.dataset.status = run.status;
+        item.dataset.run = run.status;
         return item;
       }),
     );
