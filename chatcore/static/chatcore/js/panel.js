@@ -90,7 +90,7 @@ export class Panel {
           part.textContent = text;
           item.append(part);
         }
-        item.dataset.run = run.status;
+        item.dataset.outcome = run.status;
         return item;
       }),
     );
