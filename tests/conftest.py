@@ -31,6 +31,11 @@ settings.register_profile("random", deadline=None, derandomize=False, suppress_h
 settings.load_profile(os.environ.get("CHATCORE_HYPOTHESIS", "same"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for the language model begins first: it takes longest, and another worker does all the rest meanwhile."""
+    items.sort(key=lambda item: item.get_closest_marker("model") is None)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A test that passed only when it ran again is nothing to be quiet about."""
     for report in terminalreporter.stats.get("rerun", []):

@@ -19,12 +19,12 @@ from compaction.models import CompactionRun
 from models_registry.models import AiModel, Provider
 from tests.browsing import browser, fill, page
 from tests.conftest import Live
-from tests.hostile import FAMILIES, HOSTILE
+from tests.hostile import HOSTILE, TRIED, TRIED_FAMILIES
 from tests.scripted import Reply, ScriptedModel, call
 
 __all__ = ["browser", "page"]
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
 
 AUDIT = Path(__file__).parent / "hostile_audit.js"
 # Everything that was written is pointed at, focused and pressed, but for what is meant to be pressed.
@@ -116,7 +116,7 @@ def works(page: Page, scripted: ScriptedModel) -> None:
 
 def batches(size: int) -> list[str]:
     """The texts, so many below each other; a text that swallows what follows stands at an end in one of the orders."""
-    return ["\n\n".join(texts[at : at + size]) for texts in FAMILIES.values() for at in range(0, len(texts), size)]
+    return ["\n\n".join(texts[at : at + size]) for texts in TRIED_FAMILIES.values() for at in range(0, len(texts), size)]
 
 
 def shown(text: str) -> str:
@@ -168,8 +168,8 @@ def stored(session: Session, said: Sequence[str]) -> None:
 
 def pages(session: Session, size: int) -> Iterator[tuple[Session, list[str]]]:
     """The texts, so many for each of as many chats as it takes: what one page shows."""
-    for at in range(0, len(HOSTILE), size):
-        yield Session.objects.create(owner=session.owner, model=session.model), HOSTILE[at : at + size]
+    for at in range(0, len(TRIED), size):
+        yield Session.objects.create(owner=session.owner, model=session.model), TRIED[at : at + size]
 
 
 def test_what_was_stored_stays_words(watched: Page, session: Session, scripted: ScriptedModel) -> None:
@@ -193,8 +193,8 @@ def titled(user: User, said: Sequence[str]) -> list[Session]:
 
 
 def test_titles_stay_words_in_list_head_and_dialogs(watched: Page, user: User) -> None:
-    breaking = [text for text in HOSTILE if text.startswith(("</title>", "' onmouse", "%(title)s", "$&"))]
-    chats = titled(user, [*breaking, *(text for text in HOSTILE if text not in breaking)])
+    breaking = [text for text in TRIED if text.startswith(("</title>", "' onmouse", "%(title)s", "$&"))]
+    chats = titled(user, [*breaking, *(text for text in TRIED if text not in breaking)])
     watched.goto(f"/c/{chats[0].pk}/")
     watched.evaluate(SCROLL_CHATS)
     assert texts(watched.locator(".chat-row > a")) == [shown(chat.title) or "New chat" for chat in chats]
@@ -236,7 +236,7 @@ def test_cards_diffs_and_the_panel_stay_words(watched: Page, session: Session, s
     CompactionRun.objects.bulk_create(runs[-20:])
     Session.objects.filter(pk=session.pk).update(compacted_summary=every[-1], compact_boundary_seq=2 * len(every), system_prompt=every[0])
     watched.goto(f"/c/{session.pk}/")
-    expect(watched.locator(".card")).to_have_count(20)
+    expect(watched.locator(".card")).to_have_count(min(20, len(every)))
     watched.evaluate("for (const fold of document.querySelectorAll('.card > details')) fold.open = true")
     for tab in ("summary", "changes", "targets", "state"):
         expect(watched.locator(".card [role=tab][aria-selected]")).not_to_have_count(0)
@@ -297,7 +297,7 @@ def test_failures_and_notices_stay_words(watched: Page, session: Session, script
 
 def named(model: AiModel) -> None:
     """A registry whose names are hostile."""
-    for number, text in enumerate(map(clean_text, HOSTILE)):
+    for number, text in enumerate(map(clean_text, TRIED)):
         name = f"{number} {text}"[:64].strip()
         provider = Provider.objects.create(name=name, protocol="openai", base_url=model.provider.base_url, api_key_env=text[:32])
         if number % 8 == 0:
@@ -311,7 +311,7 @@ def test_settings_stay_words(watched: Page, session: Session, user: User, model:
         system_prompt="</textarea><script>ran=1</script>", policy='"><img src=x>', params={"a": "'>\"<b>"}
     )
     watched.goto("/settings/")
-    expect(watched.locator(".provider")).to_have_count(len(HOSTILE) + 1)
+    expect(watched.locator(".provider")).to_have_count(len(TRIED) + 1)
     sound(watched)
     scripted.script(Reply(status=401, body=b'{"error": {"message": "<img src=x onerror=ran=1>", "code": "</p><script>"}}'))
     watched.locator(f"#provider-{model.provider_id}").get_by_role("button", name="Test").click()

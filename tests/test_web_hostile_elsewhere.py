@@ -17,12 +17,12 @@ from chatcore.truncation import clean_text
 from compaction.models import CompactionPolicy, CompactionRun, WorkingState
 from models_registry.models import AiModel, Provider
 from tests.browsing import browser, fill, page
-from tests.hostile import FAMILIES, FILES, HOSTILE
+from tests.hostile import ADDRESSES, FILES, REQUESTS, TRIED, TRIED_FAMILIES
 from tests.test_web_hostile import batches, looked_through, shown, sound, stored, texts, watched, wide
 
 __all__ = ["browser", "page", "watched", "wide"]
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
 PAGE = b"<!doctype html><svg xmlns='http://www.w3.org/2000/svg' onload='ran=1'><script>ran=1</script></svg>"
 
 
@@ -68,18 +68,18 @@ def test_the_admin_shows_words(operator: Page, session: Session) -> None:
 
 
 def test_the_admin_lists_every_text_as_words(operator: Page, session: Session) -> None:
-    stored(session, HOSTILE)
+    stored(session, TRIED)
     address = reverse("admin:chatcore_message_changelist")
     operator.goto(address)
-    looked_through(operator, [f"{address}?p={number}" for number in range(1, 3 * len(HOSTILE) // 50 + 2)])
-    looked_through(operator, [f"{address}?q={family}" for family in FAMILIES])
+    looked_through(operator, [f"{address}?p={number}" for number in range(1, 3 * len(TRIED) // 50 + 2)])
+    looked_through(operator, [f"{address}?q={family}" for family in TRIED_FAMILIES])
     operator.goto(f"{address}?q=%3Cscript%3Eran%3D1%3C%2Fscript%3E")
     expect(operator.locator("#searchbar")).to_have_value("<script>ran=1</script>")
     sound(operator)
 
 
 def test_an_export_is_a_download_that_holds_every_text(watched: Page, session: Session) -> None:
-    stored(session, HOSTILE)
+    stored(session, TRIED)
     Session.objects.filter(pk=session.pk).update(title='a"; filename=b.html\r\nX-Ran: 1\r\n\r\n<script>ran=1</script>')
     watched.goto("/new/")
     for form in ("chatcore", "openai", "anthropic"):
@@ -89,14 +89,14 @@ def test_an_export_is_a_download_that_holds_every_text(watched: Page, session: S
         assert answer.headers["content-disposition"] == f'attachment; filename="{session.pk}.json"'
         assert "x-ran" not in answer.headers
         said = [each["content"] for each in answer.json()["messages"] if each["role"] == "user"]
-        assert json.dumps(said).count("onerror") >= json.dumps([shown(text) for text in HOSTILE]).count("onerror")
+        assert json.dumps(said).count("onerror") >= json.dumps([shown(text) for text in TRIED]).count("onerror")
     with watched.expect_download() as download:
         watched.evaluate(f"location.assign('/api/v1/sessions/{session.pk}/export')")
     assert download.value.suggested_filename == f"{session.pk}.json"
     watched.locator("#import-file").set_input_files(download.value.path())
     watched.wait_for_url("**/c/**")
     brought = Session.objects.exclude(pk=session.pk).get()
-    assert list(brought.messages.filter(role="user").values_list("content", flat=True)) == [clean_text(text) for text in HOSTILE]
+    assert list(brought.messages.filter(role="user").values_list("content", flat=True)) == [clean_text(text) for text in TRIED]
     assert "\n" not in watched.title()
 
 
@@ -139,9 +139,7 @@ def elsewhere(page: Page) -> list[str]:
 
 
 def test_a_link_that_is_pressed_opens_beside_and_cannot_reach_back(page: Page, session: Session, elsewhere: list[str]) -> None:
-    fill(
-        session, "Links?", "\n\n".join(text.replace("(/logout/)", "(/logout/?x)") for text in FAMILIES["addresses"] + FAMILIES["requests"])
-    )
+    fill(session, "Links?", "\n\n".join(text.replace("(/logout/)", "(/logout/?x)") for text in ADDRESSES + REQUESTS))
     page.goto(f"/c/{session.pk}/")
     links = page.locator(".prose a[href]")
     addresses = links.evaluate_all("all => all.map(each => each.href)")
