@@ -15,7 +15,10 @@ export class Actions {
   constructor(chat) {
     this.chat = chat;
     this.dialog = document.getElementById("dialog");
-    chat.addEventListener("pointerdown", (event) => event.target.closest("[data-act=menu]") && this.#noteSelection(event.target));
+    chat.addEventListener(
+      "pointerdown",
+      (event) => event.target.closest("[data-act=menu]") && this.#noteSelection(event.target),
+    );
     chat.addEventListener("click", (event) => this.#click(event));
   }
 
@@ -47,7 +50,9 @@ export class Actions {
 
   menu(article) {
     this.#article = article;
-    document.getElementById("message-menu").toggleAttribute("data-pinned", "pinned" in article.dataset);
+    document
+      .getElementById("message-menu")
+      .toggleAttribute("data-pinned", "pinned" in article.dataset);
   }
 
   async copy(article, button) {
@@ -83,7 +88,9 @@ export class Actions {
 
   askToDelete(article) {
     const [form] = this.chat.timeline.stamp("delete-piece");
-    form.addEventListener("submit", () => this.#try(form, () => api("DELETE", `messages/${article.dataset.message}`)));
+    form.addEventListener("submit", () =>
+      this.#try(form, () => api("DELETE", `messages/${article.dataset.message}`)),
+    );
     this.dialog.replaceChildren(form);
     this.dialog.showModal();
   }
@@ -104,7 +111,9 @@ export class Actions {
 
   // The page takes the new message over when it hears of it.
   async #resend(article, content) {
-    const files = [...article.querySelectorAll(".files a")].map((link) => link.pathname.split("/").at(-1));
+    const files = [...article.querySelectorAll(".files a")].map((link) =>
+      link.pathname.split("/").at(-1),
+    );
     const body = files.length ? { content, attachments: files } : { content };
     await api("PATCH", `messages/${article.dataset.message}`, body, NOT_WAITED_FOR);
     this.chat.timeline.stick();
@@ -122,17 +131,21 @@ const ACTS = {
   quote: (actions, article) => actions.quote(article),
   edit: (actions, article) => actions.edit(article),
   leave: (actions, article) => actions.leave(article),
-  regenerate: (actions, article, button) => actions.regenerate(button.dataset.of ?? article.dataset.message),
+  regenerate: (actions, article, button) =>
+    actions.regenerate(button.dataset.of ?? article.dataset.message),
   restore: (actions, article, button) => actions.restore(button.dataset.version),
   pin: (actions, article) => actions.pin(article),
   fork: (actions, article) => actions.fork(article),
-  compact: (actions, article) => actions.chat.meter.optimize({ up_to_seq: Number(article.dataset.seq) }),
+  compact: (actions, article) =>
+    actions.chat.meter.optimize({ up_to_seq: Number(article.dataset.seq) }),
   delete: (actions, article) => actions.askToDelete(article),
 };
 
 // As they were written, without what the page makes of them.
 function words(article) {
-  return article.matches(".user") ? article.querySelector(".words").textContent : viewOf(article.querySelector(".prose")).text;
+  return article.matches(".user")
+    ? article.querySelector(".words").textContent
+    : viewOf(article.querySelector(".prose")).text;
 }
 
 function editorKey(event, form) {

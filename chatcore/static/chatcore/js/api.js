@@ -31,7 +31,8 @@ async function ask(path, options) {
   } catch {
     throw new Problem(0, say("offline"));
   }
-  if (response.status === 401 || (response.redirected && leadsToSignIn(response.url))) throw signedOut();
+  if (response.status === 401 || (response.redirected && leadsToSignIn(response.url)))
+    throw signedOut();
   if (!response.ok) throw await problemOf(response);
   return response;
 }
@@ -39,13 +40,24 @@ async function ask(path, options) {
 async function problemOf(response) {
   const problem = await response.json().catch(() => ({}));
   const errors = Array.isArray(problem.errors) ? problem.errors : [];
-  const fields = errors.map((error) => error.detail ?? error.message).filter(Boolean).join(" ");
-  return new Problem(response.status, fields || problem.detail || problem.title || `HTTP ${response.status}`, { ...problem, errors });
+  const fields = errors
+    .map((error) => error.detail ?? error.message)
+    .filter(Boolean)
+    .join(" ");
+  return new Problem(
+    response.status,
+    fields || problem.detail || problem.title || `HTTP ${response.status}`,
+    { ...problem, errors },
+  );
 }
 
 // A JSON file as it is.
 export async function send(path, file) {
-  const headers = { Accept: "application/json", "Content-Type": "application/json", "X-CSRFToken": csrf() };
+  const headers = {
+    Accept: "application/json",
+    "Content-Type": "application/json",
+    "X-CSRFToken": csrf(),
+  };
   return (await ask(`/api/v1/${path}`, { method: "POST", headers, body: file })).json();
 }
 
@@ -53,7 +65,12 @@ export async function api(method, path, body, headers = {}, options = {}) {
   const response = await ask(`/api/v1/${path}`, {
     ...options,
     method,
-    headers: { Accept: "application/json", "Content-Type": "application/json", "X-CSRFToken": csrf(), ...headers },
+    headers: {
+      Accept: "application/json",
+      "Content-Type": "application/json",
+      "X-CSRFToken": csrf(),
+      ...headers,
+    },
     body: body === undefined ? undefined : JSON.stringify(body),
   });
   return response.status === 204 ? null : response.json();

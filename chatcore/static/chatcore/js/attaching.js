@@ -35,7 +35,13 @@ export class Attaching {
     for (const file of files) {
       if (file.size > MAX_BYTES) snackbar(say("fileTooLarge", { name: file.name }));
       else if (this.#files.length >= MAX_FILES) snackbar(say("tooManyFiles", { count: MAX_FILES }));
-      else this.#show({ name: file.name || say("pastedFile"), size: file.size, type: file.type, file });
+      else
+        this.#show({
+          name: file.name || say("pastedFile"),
+          size: file.size,
+          type: file.type,
+          file,
+        });
     }
     if (this.chat.session) for (const each of this.#files) this.#send(each);
     this.#changed();
@@ -45,7 +51,11 @@ export class Attaching {
   async ids(session) {
     await Promise.all(this.#files.map((each) => this.#send(each, session)));
     const failed = this.#files.find((each) => each.problem);
-    if (failed) throw new Problem(failed.problem.status, say("fileFailed", { name: failed.name, why: failed.problem.message }));
+    if (failed)
+      throw new Problem(
+        failed.problem.status,
+        say("fileFailed", { name: failed.name, why: failed.problem.message }),
+      );
     return this.#files.map((each) => each.id);
   }
 
@@ -137,7 +147,10 @@ export class Attaching {
       event.preventDefault();
       dropping(true);
     });
-    this.chat.addEventListener("dragleave", ({ relatedTarget }) => this.chat.contains(relatedTarget) || dropping(false));
+    this.chat.addEventListener(
+      "dragleave",
+      ({ relatedTarget }) => this.chat.contains(relatedTarget) || dropping(false),
+    );
     this.chat.addEventListener("drop", (event) => {
       if (!has(event)) return;
       event.preventDefault();
@@ -155,7 +168,9 @@ export class Attaching {
 
   // What is on the server and can be shown again; null for nothing.
   get #stored() {
-    const there = this.#files.filter((each) => each.id).map(({ id, name, size, type }) => ({ id, name, size, type }));
+    const there = this.#files
+      .filter((each) => each.id)
+      .map(({ id, name, size, type }) => ({ id, name, size, type }));
     return there.length ? there : null;
   }
 
@@ -181,6 +196,11 @@ function picture(chip, { id, file }) {
 function size(bytes) {
   const unit = bytes < 1024 ? "byte" : bytes < 1024 * 1024 ? "kilobyte" : "megabyte";
   const number = bytes / { byte: 1, kilobyte: 1024, megabyte: 1024 * 1024 }[unit];
-  const format = { style: "unit", unit, unitDisplay: unit === "byte" ? "long" : "short", maximumFractionDigits: number < 10 && unit !== "byte" ? 1 : 0 };
+  const format = {
+    style: "unit",
+    unit,
+    unitDisplay: unit === "byte" ? "long" : "short",
+    maximumFractionDigits: number < 10 && unit !== "byte" ? 1 : 0,
+  };
   return new Intl.NumberFormat(document.documentElement.lang, format).format(number);
 }

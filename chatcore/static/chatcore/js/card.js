@@ -27,14 +27,20 @@ export class Card {
     const { run } = this;
     const facts = {
       count: run.messages_compacted ? say("summarized", { count: run.messages_compacted }) : "",
-      tokens: run.tokens_before === null ? "" : `${shortCount(run.tokens_before)} → ${shortCount(run.tokens_after)} ${say("tokens")}`,
+      tokens:
+        run.tokens_before === null
+          ? ""
+          : `${shortCount(run.tokens_before)} → ${shortCount(run.tokens_after)} ${say("tokens")}`,
       time: run.duration_ms === null ? "" : shortTime(run.duration_ms),
       model: run.model,
-      cost: run.cost ? say("cost", { cost: run.cost < 0.01 ? run.cost.toPrecision(2) : run.cost.toFixed(2) }) : "",
+      cost: run.cost
+        ? say("cost", { cost: run.cost < 0.01 ? run.cost.toPrecision(2) : run.cost.toFixed(2) })
+        : "",
       stages: run.stages_used.join(" + "),
       focus: run.instructions ? say("focusedOn", { focus: run.instructions }) : "",
     };
-    for (const [name, text] of Object.entries(facts)) this.#find(`.card-${name}`).textContent = text;
+    for (const [name, text] of Object.entries(facts))
+      this.#find(`.card-${name}`).textContent = text;
     if (!run.boundary_after) this.#title(say("shortened", { count: run.messages_compacted }));
     else if (!this.current) this.#title(say("superseded"));
     if (!this.current) this.element.dataset.superseded = "";
@@ -46,9 +52,16 @@ export class Card {
 
   #views() {
     const { run } = this;
-    const there = { summary: this.summary, changes: this.summary, targets: run.targets.length, kept: this.current && run.boundary_after };
-    for (const [name, yes] of Object.entries(there)) this.#find(`[data-tab="${name}"]`).hidden = !yes;
-    if (this.current && this.summary !== (run.summary_after ?? "")) this.#find(".card-focus").textContent = say("edited");
+    const there = {
+      summary: this.summary,
+      changes: this.summary,
+      targets: run.targets.length,
+      kept: this.current && run.boundary_after,
+    };
+    for (const [name, yes] of Object.entries(there))
+      this.#find(`[data-tab="${name}"]`).hidden = !yes;
+    if (this.current && this.summary !== (run.summary_after ?? ""))
+      this.#find(".card-focus").textContent = say("edited");
     if (Object.keys(run.state_after ?? {}).length) this.#state(run.state_after);
     this.#find("details").addEventListener("toggle", () => this.#open(), { once: true });
   }
@@ -62,7 +75,10 @@ export class Card {
       kept: (panel) => this.#kept(panel.firstElementChild),
     };
     tabbed(this.element, { shown: (name, panel) => draw[name]?.(panel) });
-    if (this.current) api("GET", `sessions/${this.session.id}/state`).then((kept) => this.#state(kept)).catch(() => {});
+    if (this.current)
+      api("GET", `sessions/${this.session.id}/state`)
+        .then((kept) => this.#state(kept))
+        .catch(() => {});
   }
 
   #changes(panel) {
@@ -72,8 +88,14 @@ export class Card {
 
   #targets(list) {
     list.replaceChildren(
-      ...this.run.targets.map(({ seq, role, tool, method, chars_before: before, chars_after: after }) =>
-        row(seq, tool || roleName(role), methodName(method), `${before.toLocaleString()} → ${after.toLocaleString()} ${say("characters")}`),
+      ...this.run.targets.map(
+        ({ seq, role, tool, method, chars_before: before, chars_after: after }) =>
+          row(
+            seq,
+            tool || roleName(role),
+            methodName(method),
+            `${before.toLocaleString()} → ${after.toLocaleString()} ${say("characters")}`,
+          ),
       ),
     );
   }
@@ -81,13 +103,20 @@ export class Card {
   async #kept(list) {
     const { messages } = await api("GET", `sessions/${this.session.id}/context/preview`);
     const kept = messages.filter(({ seq }) => seq && seq < this.run.boundary_after);
-    list.replaceChildren(...kept.map(({ seq, role, tool_name: tool, content }) => row(seq, tool || roleName(role), content.slice(0, EXCERPT))));
+    list.replaceChildren(
+      ...kept.map(({ seq, role, tool_name: tool, content }) =>
+        row(seq, tool || roleName(role), content.slice(0, EXCERPT)),
+      ),
+    );
     if (!kept.length) list.append(line("li", say("nothingPinned")));
   }
 
   #state({ state = {}, memory = [], memory_summary: folded = "" }) {
     const panel = this.#find('[data-view="state"]');
-    const parts = Object.entries({ ...state, memory: [...(folded ? [folded] : []), ...memory] }).filter(([, items]) => items.length);
+    const parts = Object.entries({
+      ...state,
+      memory: [...(folded ? [folded] : []), ...memory],
+    }).filter(([, items]) => items.length);
     this.#find('[data-tab="state"]').hidden = !parts.length;
     panel.replaceChildren();
     for (const [name, items] of parts) {
@@ -102,9 +131,14 @@ export class Card {
     undo.hidden = false;
     undo.addEventListener("click", () => this.#doing(undo, () => this.#undo()));
     this.#find(".card-acts").hidden = !this.summary;
-    for (const opener of this.element.querySelectorAll("[data-form]")) opener.addEventListener("click", () => this.#show(opener.dataset.form));
-    for (const cancel of this.element.querySelectorAll("[data-cancel]")) cancel.addEventListener("click", () => this.#show(null));
-    const acts = { edit: (form) => this.#edit(form.summary.value), redo: (form) => this.#redo(form.focus.value) };
+    for (const opener of this.element.querySelectorAll("[data-form]"))
+      opener.addEventListener("click", () => this.#show(opener.dataset.form));
+    for (const cancel of this.element.querySelectorAll("[data-cancel]"))
+      cancel.addEventListener("click", () => this.#show(null));
+    const acts = {
+      edit: (form) => this.#edit(form.summary.value),
+      redo: (form) => this.#redo(form.focus.value),
+    };
     for (const form of this.element.querySelectorAll(".card-form")) {
       form.addEventListener("submit", (event) => {
         event.preventDefault();
@@ -119,11 +153,13 @@ export class Card {
   }
 
   #show(name) {
-    for (const form of this.element.querySelectorAll(".card-form")) form.hidden = form.dataset.for !== name;
+    for (const form of this.element.querySelectorAll(".card-form"))
+      form.hidden = form.dataset.for !== name;
     this.#find(".card-acts").hidden = Boolean(name);
     this.element.toggleAttribute("data-editing", Boolean(name));
     if (name === "edit") this.#find("textarea").value = this.summary;
-    const shown = this.#find(".card-form:not([hidden]) :is(textarea, input)") ?? this.#find("[data-form]");
+    const shown =
+      this.#find(".card-form:not([hidden]) :is(textarea, input)") ?? this.#find("[data-form]");
     shown.focus();
   }
 
@@ -132,7 +168,11 @@ export class Card {
     try {
       await act();
     } catch (problem) {
-      snackbar([409, 412].includes(problem.status) ? say("contextChanged") : say("failed", { why: problem.message }));
+      snackbar(
+        [409, 412].includes(problem.status)
+          ? say("contextChanged")
+          : say("failed", { why: problem.message }),
+      );
     } finally {
       button.disabled = false;
     }
@@ -145,7 +185,12 @@ export class Card {
   }
 
   async #edit(summary) {
-    await api("PATCH", `sessions/${this.session.id}/summary`, { summary }, { "If-Match": `"${this.session.context_version}"` });
+    await api(
+      "PATCH",
+      `sessions/${this.session.id}/summary`,
+      { summary },
+      { "If-Match": `"${this.session.context_version}"` },
+    );
     delete this.element.dataset.editing;
     snackbar(say("summarySaved"));
     await this.changed();
@@ -155,7 +200,10 @@ export class Card {
   async #redo(instructions) {
     await api("POST", `compactions/${this.run.id}/rewind`);
     delete this.element.dataset.editing;
-    await api("POST", `sessions/${this.session.id}/compact`, { instructions, up_to_seq: this.run.boundary_after - 1 });
+    await api("POST", `sessions/${this.session.id}/compact`, {
+      instructions,
+      up_to_seq: this.run.boundary_after - 1,
+    });
     snackbar(say("redoing"));
     await this.changed();
   }
@@ -177,7 +225,9 @@ function line(tag, text) {
 }
 
 export function roleName(role) {
-  return say({ user: "roleUser", assistant: "roleAssistant", tool: "roleTool" }[role] ?? "roleAside");
+  return say(
+    { user: "roleUser", assistant: "roleAssistant", tool: "roleTool" }[role] ?? "roleAside",
+  );
 }
 
 function methodName(method) {

@@ -16,7 +16,10 @@ export class Cards {
   constructor(session, timeline) {
     this.session = session;
     this.timeline = timeline;
-    timeline.chat.addEventListener("click", ({ target }) => "goesTo" in target.dataset && this.#goTo(target.dataset.goesTo));
+    timeline.chat.addEventListener(
+      "click",
+      ({ target }) => "goesTo" in target.dataset && this.#goTo(target.dataset.goesTo),
+    );
     timeline.chat.addEventListener("stretched", () => this.place());
   }
 
@@ -71,7 +74,8 @@ export class Cards {
     for (const { run, seq, current } of this.#shown()) {
       const version = `${current ? this.#session.context_version : "earlier"} ${run.status}`;
       const card = this.#made.get(run.id);
-      if (!card || (card.dataset.version !== version && !("editing" in card.dataset))) this.#make(run, current, version);
+      if (!card || (card.dataset.version !== version && !("editing" in card.dataset)))
+        this.#make(run, current, version);
       if (this.#put(this.#made.get(run.id), seq)) placed.add(run.id);
     }
     for (const [run, card] of this.#made) if (!placed.has(run)) card.remove();
@@ -111,7 +115,12 @@ export class Cards {
   #make(run, current, version) {
     const old = this.#made.get(run.id);
     const [element] = this.timeline.stamp("card-piece");
-    new Card(element, { run, session: this.#session, current, changed: () => this.timeline.chat.contextChanged() });
+    new Card(element, {
+      run,
+      session: this.#session,
+      current,
+      changed: () => this.timeline.chat.contextChanged(),
+    });
     element.dataset.version = version;
     if (old) {
       old.replaceWith(element);

@@ -30,7 +30,10 @@ class ChatStream extends HTMLElement {
     this.actions = new Actions(this);
     this.generating = Boolean(this.dataset.running);
     this.composer.queue.resume();
-    this.addEventListener("click", (event) => event.target.closest("[data-again]") && this.#writeAgain(event.target));
+    this.addEventListener(
+      "click",
+      (event) => event.target.closest("[data-again]") && this.#writeAgain(event.target),
+    );
     if (this.session) this.#follow(Number(this.dataset.follow));
     else this.meter.empty(this.composer.window);
   }
@@ -57,7 +60,9 @@ class ChatStream extends HTMLElement {
   take(name, data) {
     const apply = HANDLERS[name];
     if (!apply) return;
-    this.#queue = this.#queue.then(() => apply(this, data)).catch((problem) => console.warn(name, problem));
+    this.#queue = this.#queue
+      .then(() => apply(this, data))
+      .catch((problem) => console.warn(name, problem));
     this.#queue.then(() => this.#wait());
   }
 
@@ -80,7 +85,9 @@ class ChatStream extends HTMLElement {
   async post(content, key, attachments) {
     const said = attachments.length ? { content, attachments } : { content };
     const headers = { Prefer: "respond-async", "Idempotency-Key": key };
-    await api("POST", `sessions/${this.session}/messages`, said, headers, { signal: AbortSignal.timeout(POST_MS) }).catch((problem) => {
+    await api("POST", `sessions/${this.session}/messages`, said, headers, {
+      signal: AbortSignal.timeout(POST_MS),
+    }).catch((problem) => {
       if (!problem.repeated) throw problem; // it had arrived, though nobody heard of it
     });
     this.timeline.stick();
@@ -88,14 +95,20 @@ class ChatStream extends HTMLElement {
 
   // The chat is stored now that something is said in it.
   async begin(fields = {}) {
-    const created = await api("POST", "sessions", { ...(this.model ? { model: this.model } : {}), ...fields });
+    const created = await api("POST", "sessions", {
+      ...(this.model ? { model: this.model } : {}),
+      ...fields,
+    });
     this.session = created.id;
     history.replaceState(null, "", `/c/${created.id}/`);
     this.#follow(0);
   }
 
   async stop() {
-    if (this.busy) await api("POST", `sessions/${this.session}/cancel`).catch((problem) => snackbar(say("failed", { why: problem.message })));
+    if (this.busy)
+      await api("POST", `sessions/${this.session}/cancel`).catch((problem) =>
+        snackbar(say("failed", { why: problem.message })),
+      );
   }
 
   async changeModel(model) {
@@ -115,7 +128,8 @@ class ChatStream extends HTMLElement {
   async #refreshCards() {
     const { session, summarizing } = await this.cards.refresh();
     this.optimizing(summarizing);
-    this.querySelector(".chat-title").textContent = session.title || this.querySelector(".chat-title").textContent;
+    this.querySelector(".chat-title").textContent =
+      session.title || this.querySelector(".chat-title").textContent;
     document.title = `${this.querySelector(".chat-title").textContent} · Chatcore`;
     this.composer.model = session.model;
   }
@@ -133,7 +147,8 @@ class ChatStream extends HTMLElement {
 
   updated({ fields }) {
     if (fields?.includes("title")) this.#refreshList();
-    if (fields?.some((field) => field === "messages" || field === "message_count")) return this.renew();
+    if (fields?.some((field) => field === "messages" || field === "message_count"))
+      return this.renew();
     return this.contextChanged();
   }
 
@@ -172,7 +187,9 @@ class ChatStream extends HTMLElement {
   }
 
   #writeAgain(button) {
-    const asked = [...this.timeline.list.querySelectorAll(".user")].filter((user) => user.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING).at(-1);
+    const asked = [...this.timeline.list.querySelectorAll(".user")]
+      .filter((user) => user.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING)
+      .at(-1);
     if (asked) this.composer.write(asked.querySelector(".words").textContent);
   }
 }

@@ -52,7 +52,8 @@ class ChatSettings extends HTMLElement {
       params,
       auto_compact: this.form.elements.auto_compact.checked,
       policy: given("policy"),
-      compact_threshold: share === "" ? null : typeof share === "number" ? Math.round(share * 100) / 10_000 : share,
+      compact_threshold:
+        share === "" ? null : typeof share === "number" ? Math.round(share * 100) / 10_000 : share,
     };
     return given("model") ? { model: given("model"), ...values } : values;
   }
@@ -89,7 +90,8 @@ function numberOr(text) {
 // The button asks for the chat on the page, which may have been stored only now.
 document.addEventListener("htmx:configRequest", ({ detail }) => {
   const session = document.querySelector("chat-stream")?.session;
-  if (session && detail.elt.matches("[data-chat-settings]")) detail.path = `/c/${session}/settings/`;
+  if (session && detail.elt.matches("[data-chat-settings]"))
+    detail.path = `/c/${session}/settings/`;
 });
 
 customElements.define("chat-settings", ChatSettings);

@@ -6,7 +6,8 @@ import { say } from "./words.js";
 
 const LINES = 50; // that are laid out together, so that a line more does not cost a long block anew
 const asked = new Map(); // number → what to do with the colors
-let painter, number = 0;
+let painter,
+  number = 0;
 
 // The colors of a text, for each chunk of its lines; none where the language is not known.
 function colors(language, text, take) {
@@ -54,9 +55,14 @@ export class Code {
 
   update(token, { done }) {
     const lines = token.text ? `${token.text.replace(/\n$/, "")}\n`.split(/(?<=\n)/) : [];
-    const chunks = Array.from({ length: Math.ceil(lines.length / LINES) }, (_, at) => lines.slice(at * LINES, (at + 1) * LINES).join(""));
+    const chunks = Array.from({ length: Math.ceil(lines.length / LINES) }, (_, at) =>
+      lines.slice(at * LINES, (at + 1) * LINES).join(""),
+    );
     const changed = chunks.map((chunk, at) => at).filter((at) => chunks[at] !== this.#chunks[at]);
-    for (const at of changed) (this.#code.children[at] ?? this.#code.appendChild(document.createElement("span"))).textContent = chunks[at];
+    for (const at of changed)
+      (
+        this.#code.children[at] ?? this.#code.appendChild(document.createElement("span"))
+      ).textContent = chunks[at];
     while (this.#code.children.length > chunks.length) this.#code.lastChild.remove();
     this.#chunks = chunks;
     if (done && (changed.length || !this.#colored)) this.#color(chunks);
@@ -64,9 +70,15 @@ export class Code {
 
   #color(chunks) {
     this.#colored = true;
-    if (this.language && chunks.length) colors(this.language, chunks.join(""), (colored) => {
-      colored.forEach((words, at) => later(() => this.#chunks === chunks && this.#code.children[at].replaceChildren(...painted(words))));
-    });
+    if (this.language && chunks.length)
+      colors(this.language, chunks.join(""), (colored) => {
+        colored.forEach((words, at) =>
+          later(
+            () =>
+              this.#chunks === chunks && this.#code.children[at].replaceChildren(...painted(words)),
+          ),
+        );
+      });
   }
 
   #frame() {

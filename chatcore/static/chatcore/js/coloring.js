@@ -8,7 +8,12 @@ const ENTITIES = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27
 
 addEventListener("message", ({ data: { id, language, text, lines } }) => {
   const known = hljs.getLanguage(language) && text.length <= LIMIT;
-  postMessage({ id, chunks: known ? chunks(hljs.highlight(text, { language, ignoreIllegals: true }).value, lines) : [] });
+  postMessage({
+    id,
+    chunks: known
+      ? chunks(hljs.highlight(text, { language, ignoreIllegals: true }).value, lines)
+      : [],
+  });
 });
 
 // One list for each so many lines: a string is plain, ["hljs-string", …] is in that class. What spans a border is opened again after it.

@@ -54,7 +54,8 @@ export class Composer {
   }
 
   #named() {
-    this.form.querySelector(".picker-name").textContent = this.picker.selectedOptions[0]?.dataset.name ?? "";
+    this.form.querySelector(".picker-name").textContent =
+      this.picker.selectedOptions[0]?.dataset.name ?? "";
   }
 
   set generating(yes) {
@@ -144,7 +145,8 @@ export class Composer {
 
   // Kept before it is used: whoever reloads now sends the same under the same key.
   #keyOf(said) {
-    if (this.#tried?.said !== said) this.#tried = { key: crypto.randomUUID?.() ?? String(Math.random()).slice(2), said }; // randomUUID needs https or localhost
+    if (this.#tried?.said !== said)
+      this.#tried = { key: crypto.randomUUID?.() ?? String(Math.random()).slice(2), said }; // randomUUID needs https or localhost
     this.#keep();
     return this.#tried.key;
   }

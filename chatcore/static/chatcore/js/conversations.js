@@ -14,7 +14,12 @@ let going = null; // {id, title, shown}: gone from the list, still in the databa
 function begin(chat) {
   going = chat;
   hide();
-  offer(say("deleted", { title: chat.title }), { label: say("undo"), act: keep, close: finish, shownFor: UNDO_MS });
+  offer(say("deleted", { title: chat.title }), {
+    label: say("undo"),
+    act: keep,
+    close: finish,
+    shownFor: UNDO_MS,
+  });
 }
 
 function keep() {

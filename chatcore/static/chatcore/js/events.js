@@ -3,11 +3,24 @@
 import { api } from "./api.js";
 
 const NAMES = [
-  "turn.started", "turn.waiting", "turn.completed", "turn.failed", "turn.cancelled",
-  "message.created", "message.delta", "message.completed", "reasoning.delta",
-  "tool_call.started", "tool_call.completed",
-  "compaction.started", "compaction.applied", "compaction.skipped", "compaction.failed",
-  "context.usage", "context.trimmed", "session.updated",
+  "turn.started",
+  "turn.waiting",
+  "turn.completed",
+  "turn.failed",
+  "turn.cancelled",
+  "message.created",
+  "message.delta",
+  "message.completed",
+  "reasoning.delta",
+  "tool_call.started",
+  "tool_call.completed",
+  "compaction.started",
+  "compaction.applied",
+  "compaction.skipped",
+  "compaction.failed",
+  "context.usage",
+  "context.trimmed",
+  "session.updated",
 ];
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 15000;
@@ -57,7 +70,10 @@ export class Events {
     this.#source = source;
     for (const name of NAMES) source.addEventListener(name, (event) => this.#receive(name, event));
     source.addEventListener("open", () => this.#opened());
-    source.addEventListener("error", () => source === this.#source && this.#failed(source.readyState === EventSource.CLOSED));
+    source.addEventListener(
+      "error",
+      () => source === this.#source && this.#failed(source.readyState === EventSource.CLOSED),
+    );
   }
 
   #close() {
@@ -84,7 +100,9 @@ export class Events {
   async #failed(refused) {
     this.#close();
     const attempt = this.#opening;
-    const { status } = refused ? await api("GET", `sessions/${this.session}`).catch((problem) => problem) : {};
+    const { status } = refused
+      ? await api("GET", `sessions/${this.session}`).catch((problem) => problem)
+      : {};
     if (attempt === this.#opening) this.#again(STATES[status]);
   }
 
@@ -110,6 +128,9 @@ export class Events {
   }
 
   #restSoon() {
-    this.#rest = setTimeout(() => (this.chat.restful ? this.#close() : this.#restSoon()), REST_AFTER_HIDDEN_MS);
+    this.#rest = setTimeout(
+      () => (this.chat.restful ? this.#close() : this.#restSoon()),
+      REST_AFTER_HIDDEN_MS,
+    );
   }
 }

@@ -23,7 +23,8 @@ function matches(article, words) {
   while (texts.nextNode()) {
     const text = texts.currentNode.data.toLowerCase();
     for (const term of terms) {
-      for (let at = text.indexOf(term); at >= 0; at = text.indexOf(term, at + term.length)) ranges.push(rangeOf(texts.currentNode, at, term.length));
+      for (let at = text.indexOf(term); at >= 0; at = text.indexOf(term, at + term.length))
+        ranges.push(rangeOf(texts.currentNode, at, term.length));
     }
   }
   return ranges;
@@ -37,6 +38,11 @@ function rangeOf(node, at, length) {
 }
 
 function unfold(element, article) {
-  for (let fold = element.closest("details"); fold && article.contains(fold); fold = fold.parentElement.closest("details")) fold.open = true;
+  for (
+    let fold = element.closest("details");
+    fold && article.contains(fold);
+    fold = fold.parentElement.closest("details")
+  )
+    fold.open = true;
   element.closest("[data-long]")?.removeAttribute("data-long");
 }

@@ -13,10 +13,25 @@ export function shownOnHover(area, button, popover) {
   };
   const isOpen = () => popover.matches(":popover-open");
 
-  area.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && later(REST_MS, () => isOpen() || popover.showPopover()));
-  area.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && later(LEAVE_MS, () => kept || area.matches(":focus-within") || popover.hidePopover()));
-  button.addEventListener("focus", () => button.matches(":focus-visible") && !isOpen() && popover.showPopover());
-  area.addEventListener("focusout", (event) => kept || area.contains(event.relatedTarget) || popover.hidePopover());
+  area.addEventListener(
+    "pointerenter",
+    (event) =>
+      event.pointerType === "mouse" && later(REST_MS, () => isOpen() || popover.showPopover()),
+  );
+  area.addEventListener(
+    "pointerleave",
+    (event) =>
+      event.pointerType === "mouse" &&
+      later(LEAVE_MS, () => kept || area.matches(":focus-within") || popover.hidePopover()),
+  );
+  button.addEventListener(
+    "focus",
+    () => button.matches(":focus-visible") && !isOpen() && popover.showPopover(),
+  );
+  area.addEventListener(
+    "focusout",
+    (event) => kept || area.contains(event.relatedTarget) || popover.hidePopover(),
+  );
   button.addEventListener("click", (event) => {
     clearTimeout(timer);
     if (isOpen() && !kept) event.preventDefault();

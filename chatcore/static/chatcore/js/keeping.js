@@ -26,7 +26,8 @@ export function kept(kind, session) {
 // `take` is given what another tab keeps now, and what it kept before; null for nothing.
 export function whenKeptElsewhere(kind, chat, take) {
   addEventListener("storage", ({ key, newValue, oldValue, storageArea }) => {
-    if (chat.session && storageArea === localStorage && key === `${kind}:${chat.session}`) take(JSON.parse(newValue), JSON.parse(oldValue));
+    if (chat.session && storageArea === localStorage && key === `${kind}:${chat.session}`)
+      take(JSON.parse(newValue), JSON.parse(oldValue));
   });
 }
 
@@ -36,6 +37,7 @@ export function forget(session) {
 
 export function forgetAll() {
   for (const store of [localStorage, sessionStorage]) {
-    for (const key of Object.keys(store)) if (KINDS.includes(key.split(":")[0])) store.removeItem(key);
+    for (const key of Object.keys(store))
+      if (KINDS.includes(key.split(":")[0])) store.removeItem(key);
   }
 }

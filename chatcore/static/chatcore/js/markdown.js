@@ -7,8 +7,40 @@ import { bring, isShown } from "./parts.js";
 
 const ALLOWED = {
   ALLOWED_TAGS: [
-    "a", "b", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "kbd", "li",
-    "mark", "ol", "p", "pre", "s", "span", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
+    "a",
+    "b",
+    "blockquote",
+    "br",
+    "code",
+    "del",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "i",
+    "img",
+    "kbd",
+    "li",
+    "mark",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "span",
+    "strong",
+    "sub",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
   ],
   ALLOWED_ATTR: ["href", "title", "alt", "src", "class", "start", "align", "colspan", "rowspan"],
   ALLOW_DATA_ATTR: false,
@@ -16,27 +48,38 @@ const ALLOWED = {
   RETURN_DOM_FRAGMENT: true,
 };
 
-const marked = new Marked({
-  gfm: true,
-  renderer: {
-    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "), // a form's field has no place in a text
-    html: ({ text }) => shownAsWritten(text),
+const marked = new Marked(
+  {
+    gfm: true,
+    renderer: {
+      checkbox: ({ checked }) => (checked ? "☑ " : "☐ "), // a form's field has no place in a text
+      html: ({ text }) => shownAsWritten(text),
+    },
+    tokenizer: { def: (src) => (/^ {0,3}\[\^/.test(src) ? undefined : false) }, // a footnote is no link's address
   },
-  tokenizer: { def: (src) => (/^ {0,3}\[\^/.test(src) ? undefined : false) }, // a footnote is no link's address
-}, math);
+  math,
+);
 
 // HTML in markdown is shown as it was written, but for plain tags that only shape a text. The sanitizer stays behind it.
 function shownAsWritten(html) {
   const escaped = html.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-  return escaped.replace(/&lt;(\/?(?:b|br|code|em|i|kbd|mark|s|strong|sub|sup))\s*\/?&gt;/gi, "<$1>");
+  return escaped.replace(
+    /&lt;(\/?(?:b|br|code|em|i|kbd|mark|s|strong|sub|sup))\s*\/?&gt;/gi,
+    "<$1>",
+  );
 }
 
 const purify = DOMPurify(window);
 purify.setConfig(ALLOWED);
 purify.addHook("afterSanitizeAttributes", (node) => {
   if (node.tagName === "A") openElsewhere(node);
-  if (node.tagName === "IMG" && !/^data:image\/(png|jpeg|gif|webp);/i.test(node.getAttribute("src") ?? "")) linkInstead(node);
-  if (node.hasAttribute?.("class") && !/^math( display| wide)?$/.test(node.className)) node.removeAttribute("class");
+  if (
+    node.tagName === "IMG" &&
+    !/^data:image\/(png|jpeg|gif|webp);/i.test(node.getAttribute("src") ?? "")
+  )
+    linkInstead(node);
+  if (node.hasAttribute?.("class") && !/^math( display| wide)?$/.test(node.className))
+    node.removeAttribute("class");
 });
 
 function openElsewhere(link) {
@@ -67,7 +110,9 @@ function draw(canvas) {
 }
 
 function html(token) {
-  return token.type === "words" ? marked.Parser.parseInline(token.tokens, marked.defaults) : marked.parser([token]);
+  return token.type === "words"
+    ? marked.Parser.parseInline(token.tokens, marked.defaults)
+    : marked.parser([token]);
 }
 
 const REST = 50; // times as long as the last drawing took: a text that streams takes a fiftieth of the main thread, however long it is
@@ -94,7 +139,10 @@ export class MarkdownView {
   // A text that is still growing: drawn at most once a frame, and of it only what may still change.
   grow(text) {
     this.#text = text.replace(/\r\n?/g, "\n");
-    this.#timer ||= setTimeout(() => (this.#frame = requestAnimationFrame((begun) => this.#next(begun))), this.#rested - performance.now());
+    this.#timer ||= setTimeout(
+      () => (this.#frame = requestAnimationFrame((begun) => this.#next(begun))),
+      this.#rested - performance.now(),
+    );
   }
 
   #next(begun) {
@@ -157,7 +205,12 @@ export class MarkdownView {
 }
 
 function block(token) {
-  return { type: "block", className: token.type === "heading" ? "block titled" : "block", raw: token.raw, tokens: [token] };
+  return {
+    type: "block",
+    className: token.type === "heading" ? "block titled" : "block",
+    raw: token.raw,
+    tokens: [token],
+  };
 }
 
 // The tokens that nothing changes any more: two whole lines of what follows are there. One says what it is when it is whole, but the head of a

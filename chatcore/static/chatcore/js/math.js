@@ -12,12 +12,23 @@ const CLOSING = { $$: "$$", "\\[": "\\]", "\\(": "\\)" };
 const INLINE = String.raw`\$(?![\s$])(?:\\.|[^\\$\n${"`"}])*?[^\s\\$\n${"`"}]\$(?![\p{L}\p{N}$])`; // one line; not “$5 and $10”
 const DOLLARS = new RegExp(`^${INLINE}`, "u");
 const MONEY = /^\$\d[\d.,]*(?:[kKmMbB%]|\s?%)?[,;:.]?\s+\p{L}{2}/u; // “$5 or more, so 10$”
-const OPTIONS = { throwOnError: true, trust: false, strict: "ignore", maxExpand: 200, maxSize: 15, errorColor: "currentColor" };
+const OPTIONS = {
+  throwOnError: true,
+  trust: false,
+  strict: "ignore",
+  maxExpand: 200,
+  maxSize: 15,
+  errorColor: "currentColor",
+};
 
 // Where the formula that was opened before `from` is closed; −1 when a blank line or the end comes first.
 function closed(src, from, closing) {
   const end = blank(src, from);
-  for (let at = src.indexOf(closing, from); at >= 0 && at < end; at = src.indexOf(closing, at + 1)) {
+  for (
+    let at = src.indexOf(closing, from);
+    at >= 0 && at < end;
+    at = src.indexOf(closing, at + 1)
+  ) {
     if (/(?<!\\)(?:\\\\)*$/.test(src.slice(Math.max(from, at - 8), at))) return at;
   }
   return -1;
@@ -43,7 +54,11 @@ const block = {
     const at = closed(src, opening.length, CLOSING[mark]);
     const line = at < 0 ? -1 : src.indexOf("\n", at);
     const end = at < 0 ? blank(src, 0) : line < 0 ? src.length : line;
-    return { type: "formula", raw: src.slice(0, end), tokens: this.lexer.inline(src.slice(0, end).trim()) };
+    return {
+      type: "formula",
+      raw: src.slice(0, end),
+      tokens: this.lexer.inline(src.slice(0, end).trim()),
+    };
   },
   renderer(token) {
     return `<p>${this.parser.parseInline(token.tokens)}</p>`;
@@ -58,7 +73,12 @@ const inline = {
     return at < 0 ? undefined : at;
   },
   tokenizer(src, tokens) {
-    const raw = src[0] === "$" ? dollars(src, tokens.at(-1)?.raw.at(-1) ?? "") : src[0] === "\\" ? brackets(src) : "";
+    const raw =
+      src[0] === "$"
+        ? dollars(src, tokens.at(-1)?.raw.at(-1) ?? "")
+        : src[0] === "\\"
+          ? brackets(src)
+          : "";
     return raw ? { type: "math", raw } : undefined;
   },
   renderer: ({ raw }) => `<span class="${shape(raw)}">${escaped(raw)}</span>`,
@@ -103,7 +123,10 @@ export const math = {
     },
   },
   hooks: {
-    emStrongMask: (src) => src.replace(new RegExp(INLINE, "gu"), (formula) => (MONEY.test(formula) ? formula : `[${"a".repeat(formula.length - 2)}]`)),
+    emStrongMask: (src) =>
+      src.replace(new RegExp(INLINE, "gu"), (formula) =>
+        MONEY.test(formula) ? formula : `[${"a".repeat(formula.length - 2)}]`,
+      ),
   },
 };
 
@@ -120,7 +143,9 @@ export function typeset(root) {
 }
 
 function load() {
-  loading ??= Promise.all([import("../vendor/katex/katex.mjs"), style()]).then(([module]) => (katex = module.default));
+  loading ??= Promise.all([import("../vendor/katex/katex.mjs"), style()]).then(
+    ([module]) => (katex = module.default),
+  );
   return loading.catch(() => (loading = undefined)); // and try again with the next formula
 }
 
@@ -129,7 +154,9 @@ function style() {
   link.rel = "stylesheet";
   link.href = new URL("../vendor/katex/katex.min.css", import.meta.url);
   document.head.append(link);
-  return new Promise((resolve, reject) => Object.assign(link, { onload: resolve, onerror: reject }));
+  return new Promise((resolve, reject) =>
+    Object.assign(link, { onload: resolve, onerror: reject }),
+  );
 }
 
 function draw(span) {
@@ -157,7 +184,8 @@ function formula(source, displayMode) {
 
 function depth(root) {
   let depth = 0;
-  for (let level = [root]; level.length; level = level.flatMap(({ children }) => [...children])) depth += 1;
+  for (let level = [root]; level.length; level = level.flatMap(({ children }) => [...children]))
+    depth += 1;
   return depth;
 }
 

@@ -56,10 +56,14 @@ class ContextMeter extends HTMLElement {
     const used = usage.estimated_input_tokens + this.#draft;
     const whole = usage.context_window;
     const percent = whole ? Math.round((used / whole) * 100) : null;
-    const known = whole ? say("contextKnown", { used: shortCount(used), window: shortCount(whole), percent }) : say("contextUnknown", { used: shortCount(used) });
+    const known = whole
+      ? say("contextKnown", { used: shortCount(used), window: shortCount(whole), percent })
+      : say("contextUnknown", { used: shortCount(used) });
     this.toggleAttribute("data-unknown", !whole);
     this.dataset.level = usage.level ?? "ok";
-    const shown = whole ? `${shortCount(used)} / ${shortCount(whole)} · ${percent} %` : `${shortCount(used)} ${say("tokens")}`;
+    const shown = whole
+      ? `${shortCount(used)} / ${shortCount(whole)} · ${percent} %`
+      : `${shortCount(used)} ${say("tokens")}`;
     const button = this.querySelector(".meter-button");
     button.setAttribute("aria-label", `${button.title}: ${shown}`); // what is seen is part of the name, for who speaks to the page
     this.querySelector(".meter-used").textContent = shown;
@@ -72,11 +76,16 @@ class ContextMeter extends HTMLElement {
   }
 
   #fill(selector, tokens) {
-    this.querySelector(selector).style.width = `${Math.min(100, (tokens / (this.#usage.context_window || Infinity)) * 100)}%`;
+    this.querySelector(selector).style.width =
+      `${Math.min(100, (tokens / (this.#usage.context_window || Infinity)) * 100)}%`;
   }
 
   #marks({ threshold_tokens: threshold, context_window: whole }) {
-    const at = { threshold, warning: threshold && Math.round(threshold * WARNING_RATIO), window: whole };
+    const at = {
+      threshold,
+      warning: threshold && Math.round(threshold * WARNING_RATIO),
+      window: whole,
+    };
     for (const mark of this.querySelectorAll("[data-mark]")) {
       mark.hidden = !(whole && threshold);
       if (!mark.hidden) mark.style.insetInlineStart = `${(at[mark.dataset.mark] / whole) * 100}%`;
@@ -91,7 +100,11 @@ class ContextMeter extends HTMLElement {
     const bar = this.querySelector(".bar-parts");
     const used = usage.estimated_input_tokens + this.#draft;
     const whole = Math.max(usage.context_window ?? 0, used, 1);
-    const sizes = { ...usage.breakdown, draft: this.#draft, free: usage.context_window ? Math.max(0, usage.context_window - used) : 0 };
+    const sizes = {
+      ...usage.breakdown,
+      draft: this.#draft,
+      free: usage.context_window ? Math.max(0, usage.context_window - used) : 0,
+    };
     bar.replaceChildren();
     for (const row of this.querySelectorAll("[data-part]")) {
       const name = row.dataset.part;
@@ -109,13 +122,19 @@ class ContextMeter extends HTMLElement {
 
   #notes(usage) {
     const soon = this.querySelector(".context-soon");
-    const held = { off: "automaticOff", waiting: "automaticWaiting", stopped: "automaticStopped" }[usage.automatic];
+    const held = { off: "automaticOff", waiting: "automaticWaiting", stopped: "automaticStopped" }[
+      usage.automatic
+    ];
     soon.hidden = !usage.should_compact && !held;
     soon.dataset.held = held ?? "";
     if (!soon.hidden) soon.textContent = say(held ?? "compactsSoon");
     this.querySelector(".context-note").hidden = !usage.source;
-    this.querySelector(".context-source").textContent = usage.source ? say(usage.source === "provider" ? "countedByProvider" : "countedByUs") : "";
-    this.querySelector(".context-policy").textContent = usage.policy ? say("policy", { name: usage.policy }) : "";
+    this.querySelector(".context-source").textContent = usage.source
+      ? say(usage.source === "provider" ? "countedByProvider" : "countedByUs")
+      : "";
+    this.querySelector(".context-policy").textContent = usage.policy
+      ? say("policy", { name: usage.policy })
+      : "";
   }
 
   // Who asked is told why nothing came of it; a run that began by itself fails quietly.

@@ -13,9 +13,15 @@ export class Panel {
   constructor(chat) {
     this.chat = chat;
     this.dialog = chat.querySelector("#context-panel");
-    this.dialog.addEventListener("click", (event) => event.target === this.dialog && this.dialog.close()); // beside it
+    this.dialog.addEventListener(
+      "click",
+      (event) => event.target === this.dialog && this.dialog.close(),
+    ); // beside it
     this.#find(".panel-copy").addEventListener("click", () => this.#copy());
-    chat.addEventListener("click", ({ target }) => target.closest("[data-context-panel]") && this.open());
+    chat.addEventListener(
+      "click",
+      ({ target }) => target.closest("[data-context-panel]") && this.open(),
+    );
   }
 
   #find(selector) {
@@ -48,13 +54,20 @@ export class Panel {
   #show(sent, context) {
     this.sent = sent;
     for (const name of ["system", "preface"]) this.#text(name, sent[name]);
-    this.#find(".sent-messages").replaceChildren(...sent.messages.map((message) => this.#message(message)));
+    this.#find(".sent-messages").replaceChildren(
+      ...sent.messages.map((message) => this.#message(message)),
+    );
     const tools = sent.tools.length ? JSON.stringify(sent.tools, null, 2) : "";
     this.#find(".sent-tools").hidden = !tools;
     this.#find(".sent-tools pre").textContent = tools;
     this.#find(".sent-tools .sent-size").textContent = about(tools);
     this.#find(".panel-copy").disabled = false;
-    this.#find(".panel-facts").textContent = say("panelFacts", { model: sent.model || "–", messages: sent.messages.length, tokens: shortCount(context.estimated_input_tokens), version: sent.context_version });
+    this.#find(".panel-facts").textContent = say("panelFacts", {
+      model: sent.model || "–",
+      messages: sent.messages.length,
+      tokens: shortCount(context.estimated_input_tokens),
+      version: sent.context_version,
+    });
   }
 
   #text(name, text) {
@@ -67,7 +80,9 @@ export class Panel {
   #message(message) {
     const [item] = this.chat.timeline.stamp("sent-piece");
     item.dataset.role = message.aside ? "aside" : message.role;
-    item.querySelector(".sent-role").textContent = message.aside ? say("roleAside") : message.tool_name || roleName(message.role);
+    item.querySelector(".sent-role").textContent = message.aside
+      ? say("roleAside")
+      : message.tool_name || roleName(message.role);
     const link = item.querySelector(".sent-seq");
     link.hidden = !message.seq;
     link.textContent = `#${message.seq}`;
@@ -82,9 +97,21 @@ export class Panel {
     this.#find(".runs").replaceChildren(
       ...runs.map((run) => {
         const item = document.createElement("li");
-        const figures = run.tokens_before === null ? "" : `${shortCount(run.tokens_before)} → ${shortCount(run.tokens_after)}`;
-        const when = new Date(run.created_at).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
-        const texts = [when, say(camel("run", run.status)), figures, run.duration_ms === null ? "" : shortTime(run.duration_ms), run.reason];
+        const figures =
+          run.tokens_before === null
+            ? ""
+            : `${shortCount(run.tokens_before)} → ${shortCount(run.tokens_after)}`;
+        const when = new Date(run.created_at).toLocaleString(document.documentElement.lang, {
+          dateStyle: "medium",
+          timeStyle: "short",
+        });
+        const texts = [
+          when,
+          say(camel("run", run.status)),
+          figures,
+          run.duration_ms === null ? "" : shortTime(run.duration_ms),
+          run.reason,
+        ];
         for (const text of texts.filter(Boolean)) {
           const part = document.createElement("span");
           part.textContent = text;
@@ -107,7 +134,11 @@ export class Panel {
 
 // All that a message says: its words, its calls, and that there are images.
 function said({ content, tool_calls: calls, images }) {
-  const parts = [content, ...calls.map((call) => `→ ${call.name} ${call.arguments}`), ...images.map((image) => `[${image.media_type}, ${image.size.toLocaleString()} B]`)];
+  const parts = [
+    content,
+    ...calls.map((call) => `→ ${call.name} ${call.arguments}`),
+    ...images.map((image) => `[${image.media_type}, ${image.size.toLocaleString()} B]`),
+  ];
   return parts.filter(Boolean).join("\n");
 }
 

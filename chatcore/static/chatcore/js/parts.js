@@ -40,7 +40,11 @@ class Leaf {
   update(token, { canvas }) {
     if (token.raw === this.#raw) return;
     this.#raw = token.raw;
-    canvas.push([token, (fresh) => (this.nodes = merged(this.nodes, fresh.length ? fresh : [document.createTextNode("")]))]);
+    canvas.push([
+      token,
+      (fresh) =>
+        (this.nodes = merged(this.nodes, fresh.length ? fresh : [document.createTextNode("")])),
+    ]);
   }
 }
 
@@ -49,7 +53,8 @@ function merged(old, fresh) {
   let same = 0;
   while (same < old.length && same < fresh.length && old[same].isEqualNode(fresh[same])) same += 1;
   const kept = old.slice(0, same);
-  if (same < old.length && same < fresh.length && continued(old[same], fresh[same])) kept.push(old[same]);
+  if (same < old.length && same < fresh.length && continued(old[same], fresh[same]))
+    kept.push(old[same]);
   const added = fresh.slice(kept.length);
   if (kept.length) kept.at(-1).after(...added);
   else old[0].before(...added);
@@ -60,7 +65,12 @@ function merged(old, fresh) {
 function continued(old, fresh) {
   if (old.nodeType !== fresh.nodeType) return false;
   if (old.nodeType === Node.TEXT_NODE) return appended(old, fresh.data);
-  if (!old.hasChildNodes() || !fresh.hasChildNodes() || !old.cloneNode().isEqualNode(fresh.cloneNode())) return false;
+  if (
+    !old.hasChildNodes() ||
+    !fresh.hasChildNodes() ||
+    !old.cloneNode().isEqualNode(fresh.cloneNode())
+  )
+    return false;
   merged([...old.childNodes], [...fresh.childNodes]);
   return true;
 }
@@ -95,11 +105,21 @@ class Branch {
     if (token.raw === this.#raw && state === this.#state) return;
     this.#raw = token.raw;
     this.#state = state;
-    bring(this.#parts, this.element, (token.items ?? token.tokens).filter(isShown), { done, canvas });
+    bring(this.#parts, this.element, (token.items ?? token.tokens).filter(isShown), {
+      done,
+      canvas,
+    });
   }
 }
 
-const ELEMENTS = { block: "div", list_item: "li", blockquote: "blockquote", row: "tr", head: "th", cell: "td" };
+const ELEMENTS = {
+  block: "div",
+  list_item: "li",
+  blockquote: "blockquote",
+  row: "tr",
+  head: "th",
+  cell: "td",
+};
 
 function kind({ type, className, ordered, start, align }) {
   return `${type} ${className} ${ordered} ${start} ${align}`;
@@ -138,9 +158,22 @@ class Table {
 
 function row(cells) {
   const tokens = cells.map(({ text, header, align, tokens }) => ({
-    type: header ? "head" : "cell", raw: text, align, tokens: [{ type: "words", raw: text, tokens }],
+    type: header ? "head" : "cell",
+    raw: text,
+    align,
+    tokens: [{ type: "words", raw: text, tokens }],
   }));
   return { type: "row", raw: cells.map(({ text }) => text).join("\n"), tokens };
 }
 
-const KINDS = { block: Branch, code: Code, table: Table, list: Branch, list_item: Branch, blockquote: Branch, row: Branch, head: Branch, cell: Branch };
+const KINDS = {
+  block: Branch,
+  code: Code,
+  table: Table,
+  list: Branch,
+  list_item: Branch,
+  blockquote: Branch,
+  row: Branch,
+  head: Branch,
+  cell: Branch,
+};

@@ -8,7 +8,8 @@ import { say } from "./words.js";
 const TRY_AGAIN_MS = 5000;
 
 // Whether the message may arrive when it is sent once more: the server is away or has no one signed in, or answers another one.
-export const waits = ({ status, type }) => status === 0 || status === 401 || type === "turn_running" || type === "turn_waiting";
+export const waits = ({ status, type }) =>
+  status === 0 || status === 401 || type === "turn_running" || type === "turn_waiting";
 
 export const unsure = ({ status }) => status === 0;
 
@@ -54,10 +55,19 @@ export class Queue {
     if (!message || this.#held || this.#sending || (this.chat.busy && !message.unsure)) return;
     this.#sending = true;
     try {
-      await this.chat.post(message.content, message.key, message.files.map((file) => file.id));
+      await this.chat.post(
+        message.content,
+        message.key,
+        message.files.map((file) => file.id),
+      );
       this.#remove(message);
     } catch (problem) {
-      if (waits(problem)) this.#change((waiting) => waiting.map((other) => (other.key === message.key ? { ...other, unsure: unsure(problem) } : other)));
+      if (waits(problem))
+        this.#change((waiting) =>
+          waiting.map((other) =>
+            other.key === message.key ? { ...other, unsure: unsure(problem) } : other,
+          ),
+        );
       else this.#refused(problem);
     } finally {
       this.#sending = false;
@@ -68,7 +78,8 @@ export class Queue {
   // What is heard of the chat sends the next one; this is for what is not heard.
   #later() {
     clearTimeout(this.#timer);
-    if (this.inLine && !(this.chat.busy && !this.#waiting[0].unsure)) this.#timer = setTimeout(() => this.#send(), TRY_AGAIN_MS);
+    if (this.inLine && !(this.chat.busy && !this.#waiting[0].unsure))
+      this.#timer = setTimeout(() => this.#send(), TRY_AGAIN_MS);
   }
 
   #refused(problem) {
@@ -89,14 +100,16 @@ export class Queue {
     }
     this.#remove(message);
     if (button.dataset.queue === "edit") this.composer.takeBack(message);
-    else for (const file of message.files) api("DELETE", `attachments/${file.id}`).catch((problem) => console.warn(problem));
+    else
+      for (const file of message.files)
+        api("DELETE", `attachments/${file.id}`).catch((problem) => console.warn(problem));
     this.composer.field.focus();
   }
 
   // Another tab may have changed it in this moment.
   #change(changed, held = this.#held) {
     const there = kept("queue", this.chat.session);
-    const waiting = changed(there === undefined ? this.#waiting : there?.waiting ?? []);
+    const waiting = changed(there === undefined ? this.#waiting : (there?.waiting ?? []));
     const stored = waiting.length ? { waiting, held } : null;
     keep("queue", this.chat.session, stored);
     this.#show(stored);
@@ -113,7 +126,8 @@ export class Queue {
 
   #item({ content, files }) {
     const [item] = this.chat.timeline.stamp("queued-piece");
-    item.querySelector(".queued-words").textContent = content || files.map((file) => file.name).join(", ");
+    item.querySelector(".queued-words").textContent =
+      content || files.map((file) => file.name).join(", ");
     return item;
   }
 }

@@ -3,12 +3,15 @@
 const origins = new WeakMap(); // a message → the markup it came in, before anything was drawn into it
 
 export function remember(root) {
-  for (const article of root.querySelectorAll("article")) if (!origins.has(article)) origins.set(article, article.outerHTML);
+  for (const article of root.querySelectorAll("article"))
+    if (!origins.has(article)) origins.set(article, article.outerHTML);
 }
 
 // What comes from the server, or in its place what is there of it already.
 export function taken(fresh, there) {
-  return [...fresh.children].map((element) => (element.dataset.message ? chosen(there(element.dataset.message), element) : element));
+  return [...fresh.children].map((element) =>
+    element.dataset.message ? chosen(there(element.dataset.message), element) : element,
+  );
 }
 
 // What is being written here, by the model or by the user, is not written over.
@@ -22,7 +25,8 @@ function chosen(here, fresh) {
 // Cards are put in their places by whoever knows them.
 export function put(list, wanted) {
   const stays = new Set(wanted);
-  for (const element of [...list.children]) if (!stays.has(element) && !element.matches(".card")) element.remove();
+  for (const element of [...list.children])
+    if (!stays.has(element) && !element.matches(".card")) element.remove();
   let at = list.firstElementChild;
   for (const element of wanted) {
     while (at?.matches(".card")) at = at.nextElementSibling;
@@ -40,7 +44,9 @@ export function focused(list) {
   return () => {
     if (button.isConnected) return;
     const article = [...list.querySelectorAll("article")][place];
-    const same = [...(article?.querySelectorAll("button:enabled") ?? [])].find((other) => other.getAttribute("aria-label") === name);
+    const same = [...(article?.querySelectorAll("button:enabled") ?? [])].find(
+      (other) => other.getAttribute("aria-label") === name,
+    );
     (same ?? article?.querySelector("[data-act=menu]"))?.focus({ preventScroll: true });
   };
 }

@@ -9,21 +9,31 @@ const MARGIN = 8; // and between it and the window's edge
 const MENU = ".menu:not([role])";
 
 let opener = null; // the button pressed last: many may open the same menu
-document.addEventListener("click", (event) => (opener = event.target.closest("[popovertarget]") ?? opener), true);
+document.addEventListener(
+  "click",
+  (event) => (opener = event.target.closest("[popovertarget]") ?? opener),
+  true,
+);
 
-document.addEventListener("toggle", (event) => {
-  if (!event.target.matches?.("[data-places]")) return;
-  if (event.newState === "open") opened(event.target);
-  else delete event.target.dataset.placed;
-}, true);
+document.addEventListener(
+  "toggle",
+  (event) => {
+    if (!event.target.matches?.("[data-places]")) return;
+    if (event.newState === "open") opened(event.target);
+    else delete event.target.dataset.placed;
+  },
+  true,
+);
 
 // Who opens a menu by keyboard goes on in it; the browser brings them back to its button.
 function opened(menu) {
   place(menu);
-  if (menu.matches(MENU) && document.activeElement === opener && opener.matches(":focus-visible")) acts(menu)[0]?.focus();
+  if (menu.matches(MENU) && document.activeElement === opener && opener.matches(":focus-visible"))
+    acts(menu)[0]?.focus();
 }
 
-const acts = (menu) => [...menu.querySelectorAll("button, a")].filter((act) => act.checkVisibility());
+const acts = (menu) =>
+  [...menu.querySelectorAll("button, a")].filter((act) => act.checkVisibility());
 
 document.addEventListener("keydown", (event) => {
   const menu = document.querySelector(`${MENU}:popover-open`);
@@ -36,7 +46,9 @@ document.addEventListener("keydown", (event) => {
 
 function place(menu) {
   const opens = `[popovertarget="${menu.id}"]`;
-  const button = (opener?.matches(opens) ? opener : document.querySelector(opens)).getBoundingClientRect();
+  const button = (
+    opener?.matches(opens) ? opener : document.querySelector(opens)
+  ).getBoundingClientRect();
   const { width, height } = menu.getBoundingClientRect();
   const below = button.bottom + GAP;
   const above = button.top - GAP - height;
@@ -53,7 +65,8 @@ document.addEventListener("click", (event) => {
   if ("unfold" in button.dataset) unfold(button);
   if ("closesDialog" in button.dataset) button.closest("dialog").close();
   if (button.parentElement?.matches(".menu")) button.parentElement.hidePopover();
-  if ("copyCode" in button.dataset) copy(button, button.closest("figure").querySelector("code").textContent);
+  if ("copyCode" in button.dataset)
+    copy(button, button.closest("figure").querySelector("code").textContent);
   if ("copyNear" in button.dataset) copy(button, button.previousElementSibling.textContent);
 });
 
@@ -62,7 +75,10 @@ function unfold(button) {
   button.remove();
 }
 
-document.addEventListener("htmx:configRequest", ({ detail }) => (detail.headers["X-CSRFToken"] = csrf()));
+document.addEventListener(
+  "htmx:configRequest",
+  ({ detail }) => (detail.headers["X-CSRFToken"] = csrf()),
+);
 
 // The page to sign in is no piece of this one. A chat says so and keeps what is being written; any other page goes there.
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
@@ -71,18 +87,25 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
   signedOut();
 });
 document.addEventListener("signed-out", () => {
-  if (!document.querySelector("chat-stream")) location.assign(`/login/?${new URLSearchParams({ next: location.pathname })}`);
+  if (!document.querySelector("chat-stream"))
+    location.assign(`/login/?${new URLSearchParams({ next: location.pathname })}`);
 });
-document.addEventListener("submit", (event) => event.target.matches("[data-signs-out]") && forgetAll());
+document.addEventListener(
+  "submit",
+  (event) => event.target.matches("[data-signs-out]") && forgetAll(),
+);
 
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.target.id === "dialog" && event.target.children.length) event.target.showModal();
   document.querySelector("input[data-select]")?.select();
 });
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful && event.target.matches("[data-closes]")) event.target.closest("dialog")?.close();
+  if (event.detail.successful && event.target.matches("[data-closes]"))
+    event.target.closest("dialog")?.close();
 });
-document.addEventListener("htmx:afterSettle", () => document.querySelector("input[data-select]")?.focus());
+document.addEventListener("htmx:afterSettle", () =>
+  document.querySelector("input[data-select]")?.focus(),
+);
 
 // A fresh list of chats waits while a menu in it is open, a title is edited or a row is fetched: nothing vanishes under a person's hand.
 const chats = document.getElementById("chats");
@@ -101,7 +124,10 @@ chats.addEventListener("htmx:beforeSwap", (event) => {
   late = true;
 });
 chats.addEventListener("htmx:afterRequest", catchUp);
-addEventListener("pageshow", ({ persisted }) => persisted && chats.dispatchEvent(new Event("refresh"))); // back to a page as it was left
+addEventListener(
+  "pageshow",
+  ({ persisted }) => persisted && chats.dispatchEvent(new Event("refresh")),
+); // back to a page as it was left
 chats.addEventListener("toggle", catchUp, true);
 
 document.addEventListener("keydown", (event) => {
@@ -111,7 +137,8 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "Escape") escape(event);
   // Asked of the page, not of the key's target: a dialog just closed keeps the focus until the next frame.
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
+    return;
   if (event.target.closest("input, textarea, select")) return;
   if (event.key === "/") focusComposer(event);
   if (event.key === "?") document.getElementById("help").showModal();
@@ -121,7 +148,8 @@ document.addEventListener("keydown", (event) => {
 function escape(event) {
   const title = event.target.closest("input[data-select]");
   if (title) title.dispatchEvent(new Event("leave"));
-  else if (!event.isComposing && !document.querySelector("dialog[open], :popover-open")) document.querySelector("chat-stream")?.stop();
+  else if (!event.isComposing && !document.querySelector("dialog[open], :popover-open"))
+    document.querySelector("chat-stream")?.stop();
 }
 
 function focusComposer(event) {

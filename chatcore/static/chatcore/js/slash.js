@@ -20,8 +20,16 @@ export class Slash {
     this.field.addEventListener("input", () => this.#complete());
     this.field.addEventListener("blur", () => this.#hide());
     // Before the composer hears of it.
-    chat.addEventListener("keydown", (event) => event.target === this.field && this.#keyDown(event), { capture: true });
-    chat.addEventListener("submit", (event) => event.target === chat.composer.form && this.#taken() && stop(event), { capture: true });
+    chat.addEventListener(
+      "keydown",
+      (event) => event.target === this.field && this.#keyDown(event),
+      { capture: true },
+    );
+    chat.addEventListener(
+      "submit",
+      (event) => event.target === chat.composer.form && this.#taken() && stop(event),
+      { capture: true },
+    );
     this.list.addEventListener("pointerdown", (event) => {
       event.preventDefault(); // the field keeps the focus
       const option = event.target.closest("[role=option]");
@@ -35,7 +43,11 @@ export class Slash {
 
   #complete() {
     const text = this.field.value;
-    const options = NAMES_A_COMMAND.test(text) ? this.#commands(text) : NAMES_A_MODEL.test(text) ? this.#models(NAMES_A_MODEL.exec(text)[1]) : [];
+    const options = NAMES_A_COMMAND.test(text)
+      ? this.#commands(text)
+      : NAMES_A_MODEL.test(text)
+        ? this.#models(NAMES_A_MODEL.exec(text)[1])
+        : [];
     this.list.replaceChildren(...options);
     options.forEach((option, index) => (option.id = `slash-${index}`));
     this.list.hidden = !options.length;
@@ -44,24 +56,31 @@ export class Slash {
   }
 
   #commands(text) {
-    return this.chat.timeline.stamp("slash-commands").filter((option) => option.dataset.value.startsWith(text));
+    return this.chat.timeline
+      .stamp("slash-commands")
+      .filter((option) => option.dataset.value.startsWith(text));
   }
 
   #models(part) {
-    const models = [...this.chat.composer.picker.options].filter(({ value }) => value && value.toLowerCase().includes(part.toLowerCase()));
+    const models = [...this.chat.composer.picker.options].filter(
+      ({ value }) => value && value.toLowerCase().includes(part.toLowerCase()),
+    );
     return models.map(({ value, label, dataset }) => {
       const [option] = this.chat.timeline.stamp("slash-commands");
       option.dataset.value = `/model ${value}`;
       delete option.dataset.takes;
       option.querySelector(".slash-name").textContent = value;
       option.querySelector(".slash-argument").remove();
-      option.querySelector(".slash-words").textContent = label.slice(dataset.name.length).replace(" · ", ""); // its window and prices
+      option.querySelector(".slash-words").textContent = label
+        .slice(dataset.name.length)
+        .replace(" · ", ""); // its window and prices
       return option;
     });
   }
 
   #select(option) {
-    for (const other of this.list.children) other.setAttribute("aria-selected", String(other === option));
+    for (const other of this.list.children)
+      other.setAttribute("aria-selected", String(other === option));
     this.field.setAttribute("aria-activedescendant", option.id);
     option.scrollIntoView({ block: "nearest" });
   }
@@ -117,7 +136,10 @@ export class Slash {
     }
     this.#write("");
     if (!this.chat.session && name !== "model") snackbar(say("nothingYet"));
-    else Promise.resolve(COMMANDS[name](this.chat, argument.trim())).catch((problem) => snackbar(say("failed", { why: problem.message })));
+    else
+      Promise.resolve(COMMANDS[name](this.chat, argument.trim())).catch((problem) =>
+        snackbar(say("failed", { why: problem.message })),
+      );
     return true;
   }
 }
@@ -144,7 +166,9 @@ function stop(event) {
 }
 
 async function fork(chat) {
-  const last = [...chat.timeline.list.querySelectorAll('[data-message]:not([data-message=""])')].at(-1);
+  const last = [...chat.timeline.list.querySelectorAll('[data-message]:not([data-message=""])')].at(
+    -1,
+  );
   if (!last) return snackbar(say("nothingYet"));
   const made = await api("POST", `messages/${last.dataset.message}/fork`);
   location.assign(`/c/${made.id}/`);
@@ -159,7 +183,9 @@ function save(address) {
 
 function choose(chat, name) {
   const { picker } = chat.composer;
-  const found = [...picker.options].find(({ value, dataset }) => value && [value, dataset.name].includes(name));
+  const found = [...picker.options].find(
+    ({ value, dataset }) => value && [value, dataset.name].includes(name),
+  );
   if (!name) return picker.showPicker?.();
   if (!found) return snackbar(say("noModel", { name }));
   chat.composer.model = found.value;

@@ -38,8 +38,10 @@ function wait() {
   timer = setTimeout(hide, shownMs);
 }
 
-for (const name of ["pointerenter", "focusin"]) bar.addEventListener(name, () => clearTimeout(timer));
-for (const name of ["pointerleave", "focusout"]) bar.addEventListener(name, () => "shown" in bar.dataset && wait());
+for (const name of ["pointerenter", "focusin"])
+  bar.addEventListener(name, () => clearTimeout(timer));
+for (const name of ["pointerleave", "focusout"])
+  bar.addEventListener(name, () => "shown" in bar.dataset && wait());
 
 function hide() {
   clearTimeout(timer);

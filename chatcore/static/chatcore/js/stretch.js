@@ -19,7 +19,8 @@ export class Stretch {
     this.timeline = timeline;
     this.list = timeline.list;
     this.scroller = timeline.scroller;
-    for (const button of this.#buttons()) button.addEventListener("click", () => this.#asked(button));
+    for (const button of this.#buttons())
+      button.addEventListener("click", () => this.#asked(button));
   }
 
   #buttons() {
@@ -52,7 +53,10 @@ export class Stretch {
 
   holds(seq) {
     const first = Number(this.#articles[0]?.dataset.seq ?? Infinity);
-    return (first <= seq || !("before" in this.list.dataset)) && seq <= Number(this.list.dataset.after ?? Infinity);
+    return (
+      (first <= seq || !("before" in this.list.dataset)) &&
+      seq <= Number(this.list.dataset.after ?? Infinity)
+    );
   }
 
   // Load what follows where its end comes near.
@@ -60,12 +64,18 @@ export class Stretch {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     if (this.#growing || this.#failed || !clientHeight) return;
     if (scrollTop < NEAR * clientHeight && this.#canGrow("before")) this.#grow("before");
-    else if (scrollHeight - scrollTop - clientHeight < NEAR * clientHeight && this.#canGrow("after")) this.#grow("after");
+    else if (
+      scrollHeight - scrollTop - clientHeight < NEAR * clientHeight &&
+      this.#canGrow("after")
+    )
+      this.#grow("after");
   }
 
   // Someone else's messages, of which one is wanted; or without `where` the newest.
   go(where = "") {
-    return this.#exchange(() => where).catch((problem) => snackbar(say("failed", { why: problem.message })));
+    return this.#exchange(() => where).catch((problem) =>
+      snackbar(say("failed", { why: problem.message })),
+    );
   }
 
   // The same as it is now: other versions, other words, nothing of what is gone.
@@ -94,7 +104,8 @@ export class Stretch {
     getSelection().removeAllRanges();
     this.#failed = false;
     await this.#grow(button.dataset.more);
-    if (button.isConnected && button.closest("[hidden]")) focusOn(this.#articles.at(button.dataset.more === "before" ? 0 : -1));
+    if (button.isConnected && button.closest("[hidden]"))
+      focusOn(this.#articles.at(button.dataset.more === "before" ? 0 : -1));
   }
 
   #canGrow(side) {
@@ -173,13 +184,18 @@ export class Stretch {
   }
 
   #layAside(article) {
-    if (article.matches("[data-status=streaming]") || article.querySelector(".editor, details[open]")) this.#aside.set(article.dataset.message, article);
+    if (
+      article.matches("[data-status=streaming]") ||
+      article.querySelector(".editor, details[open]")
+    )
+      this.#aside.set(article.dataset.message, article);
   }
 
   #mark(side, seq) {
     if (seq) this.list.dataset[side] = seq;
     else delete this.list.dataset[side];
-    for (const button of this.#buttons()) if (button.dataset.more === side) button.parentElement.hidden = !seq;
+    for (const button of this.#buttons())
+      if (button.dataset.more === side) button.parentElement.hidden = !seq;
   }
 
   // Drop from one side what is too many, but nothing that is in use nor what is behind it.
@@ -199,17 +215,26 @@ export class Stretch {
     if (side === "before") range.setEndBefore(articles[dropped.length]);
     else range.setStartBefore(dropped.at(-1));
     range.deleteContents();
-    this.#mark(side, side === "before" ? articles[dropped.length].dataset.seq : dropped.at(-1).dataset.seq - 1);
+    this.#mark(
+      side,
+      side === "before" ? articles[dropped.length].dataset.seq : dropped.at(-1).dataset.seq - 1,
+    );
   }
 }
 
 function weight(articles) {
-  return articles.reduce((sum, article) => sum + 1 + article.querySelectorAll("[data-result]").length, 0);
+  return articles.reduce(
+    (sum, article) => sum + 1 + article.querySelectorAll("[data-result]").length,
+    0,
+  );
 }
 
 function inUse(article) {
   const selection = getSelection();
-  return article.contains(document.activeElement) || (!selection.isCollapsed && selection.containsNode(article, true));
+  return (
+    article.contains(document.activeElement) ||
+    (!selection.isCollapsed && selection.containsNode(article, true))
+  );
 }
 
 function focusOn(article) {

@@ -32,8 +32,12 @@ export class Timeline {
   // Draw the markdown of messages that the server rendered.
   render(root) {
     remember(root);
-    for (const prose of root.querySelectorAll(".answer:not([data-status=streaming]) > .prose:not([data-shown])")) viewOf(prose).finish(prose.textContent);
-    for (const answer of root.querySelectorAll(".answer[data-status=streaming]")) this.#tell(answer);
+    for (const prose of root.querySelectorAll(
+      ".answer:not([data-status=streaming]) > .prose:not([data-shown])",
+    ))
+      viewOf(prose).finish(prose.textContent);
+    for (const answer of root.querySelectorAll(".answer[data-status=streaming]"))
+      this.#tell(answer);
   }
 
   // Show what is there now: other versions, other words, nothing of what is gone.
@@ -47,7 +51,10 @@ export class Timeline {
     const { message } = data;
     await this.stretch.settled;
     if (this.message(message)) return;
-    const elements = data.role === "assistant" ? this.#begun(data) : await piece(`/c/${session}/messages/${message}/`);
+    const elements =
+      data.role === "assistant"
+        ? this.#begun(data)
+        : await piece(`/c/${session}/messages/${message}/`);
     await this.stretch.settled;
     if (!this.#stuck) this.toEnd.dataset.news = "";
     if (!this.stretch.atNewest || this.message(message)) return; // it comes with the newest messages, when someone goes there
@@ -65,7 +72,11 @@ export class Timeline {
 
   #insert(element) {
     const seq = Number(element.dataset.seq ?? 0);
-    const after = seq && [...this.list.querySelectorAll("[data-seq]")].find((other) => Number(other.dataset.seq) > seq);
+    const after =
+      seq &&
+      [...this.list.querySelectorAll("[data-seq]")].find(
+        (other) => Number(other.dataset.seq) > seq,
+      );
     if (after) after.before(element);
     else this.list.append(element);
   }
@@ -81,7 +92,9 @@ export class Timeline {
   }
 
   #tell(article) {
-    const [reasoning, text] = ["reasoning", "text"].map((kind) => this.#spoken.get(`${article.dataset.message}:${kind}`)?.text);
+    const [reasoning, text] = ["reasoning", "text"].map(
+      (kind) => this.#spoken.get(`${article.dataset.message}:${kind}`)?.text,
+    );
     if (reasoning) this.#reason(article, reasoning);
     if (text) viewOf(article.querySelector(".prose")).grow(text);
   }
@@ -132,7 +145,9 @@ export class Timeline {
     if (!call || "done" in call.dataset) return;
     call.dataset.done = "";
     if (failed) call.dataset.error = "";
-    call.querySelector(".call-result").replaceChildren(...(await piece(`/c/${session}/messages/${message}/`)));
+    call
+      .querySelector(".call-result")
+      .replaceChildren(...(await piece(`/c/${session}/messages/${message}/`)));
   }
 
   // The newest call of that id: some models begin to count anew with every answer.
@@ -141,7 +156,9 @@ export class Timeline {
   }
 
   trimmed({ turn, notice }) {
-    const asked = turn && [...this.list.querySelectorAll(".user")].filter((user) => user.dataset.turn === turn).at(-1);
+    const asked =
+      turn &&
+      [...this.list.querySelectorAll(".user")].filter((user) => user.dataset.turn === turn).at(-1);
     const there = asked ? asked.nextElementSibling : this.list.lastElementChild;
     if (there?.matches(".notice")) return false;
     const [line] = this.stamp("notice-piece");
@@ -154,7 +171,8 @@ export class Timeline {
   async failed(session, { turn }) {
     const told = await piece(`/c/${session}/turns/${turn}/error/`);
     await this.stretch.settled;
-    if (this.stretch.atNewest && !this.list.querySelector(`[data-error-of="${turn}"]`)) this.list.append(...told);
+    if (this.stretch.atNewest && !this.list.querySelector(`[data-error-of="${turn}"]`))
+      this.list.append(...told);
   }
 
   // What the model sees only as a summary is dimmed, and stays.
@@ -191,7 +209,9 @@ export class Timeline {
   // Change something, and leave what is read where it is. Browsers try the same (scroll anchoring), but not all and not always.
   keepPlace(change) {
     const { top } = this.scroller.getBoundingClientRect();
-    const anchor = [...this.list.children].find((each) => each.getBoundingClientRect().bottom > top);
+    const anchor = [...this.list.children].find(
+      (each) => each.getBoundingClientRect().bottom > top,
+    );
     const was = anchor?.getBoundingClientRect().top;
     change();
     if (anchor?.isConnected) this.scroller.scrollTop += anchor.getBoundingClientRect().top - was;
@@ -231,7 +251,12 @@ export class Timeline {
 
   #keyDown(event) {
     const ways = { End: () => this.stick(), Home: () => this.#toBeginning() };
-    const elsewhere = event.ctrlKey || event.metaKey || event.altKey || event.shiftKey || event.target.closest("input, textarea, select, pre, dialog, .menu");
+    const elsewhere =
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      event.shiftKey ||
+      event.target.closest("input, textarea, select, pre, dialog, .menu");
     if (!(event.key in ways) || elsewhere) return;
     event.preventDefault();
     ways[event.key]();

@@ -9,9 +9,15 @@ export function upload(session, file, { progress, signal }) {
   const form = new FormData();
   form.append("file", file, file.name || "file");
   return new Promise((resolve, reject) => {
-    request.upload.addEventListener("progress", (event) => event.lengthComputable && progress(event.loaded / event.total));
-    request.addEventListener("load", () => (request.status === 201 ? resolve(request.response) : reject(refusal(request))));
-    for (const name of ["error", "abort", "timeout"]) request.addEventListener(name, () => reject(new Problem(0, say("offline"))));
+    request.upload.addEventListener(
+      "progress",
+      (event) => event.lengthComputable && progress(event.loaded / event.total),
+    );
+    request.addEventListener("load", () =>
+      request.status === 201 ? resolve(request.response) : reject(refusal(request)),
+    );
+    for (const name of ["error", "abort", "timeout"])
+      request.addEventListener(name, () => reject(new Problem(0, say("offline"))));
     signal.addEventListener("abort", () => request.abort());
     request.open("POST", `/api/v1/sessions/${session}/attachments`);
     request.responseType = "json";
@@ -24,6 +30,9 @@ export function upload(session, file, { progress, signal }) {
 function refusal({ status, response }) {
   if (status === 401) return signedOut();
   const errors = Array.isArray(response?.errors) ? response.errors : [];
-  const details = errors.map((error) => error.detail).filter(Boolean).join(" ");
+  const details = errors
+    .map((error) => error.detail)
+    .filter(Boolean)
+    .join(" ");
   return new Problem(status, details || response?.detail || response?.title || `HTTP ${status}`);
 }

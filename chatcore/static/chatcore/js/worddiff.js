@@ -10,9 +10,15 @@ export function wordDiff(before, after) {
   let start = 0;
   while (start < old.length && start < now.length && alike(old[start], now[start])) start += 1;
   let end = 0;
-  while (end < old.length - start && end < now.length - start && alike(old.at(-1 - end), now.at(-1 - end))) end += 1;
+  while (
+    end < old.length - start &&
+    end < now.length - start &&
+    alike(old.at(-1 - end), now.at(-1 - end))
+  )
+    end += 1;
   const pieces = [];
-  const add = (kind, text) => (pieces.at(-1)?.kind === kind ? (pieces.at(-1).text += text) : pieces.push({ kind, text }));
+  const add = (kind, text) =>
+    pieces.at(-1)?.kind === kind ? (pieces.at(-1).text += text) : pieces.push({ kind, text });
   for (const word of now.slice(0, start)) add("same", word);
   between(old.slice(start, old.length - end), now.slice(start, now.length - end), add);
   for (const word of now.slice(now.length - end)) add("same", word);
@@ -42,7 +48,10 @@ function between(old, now, add) {
       add("same", now[j]);
       i += 1;
       j += 1;
-    } else if (i < old.length && (j === now.length || common[(i + 1) * width + j] >= common[i * width + j + 1])) {
+    } else if (
+      i < old.length &&
+      (j === now.length || common[(i + 1) * width + j] >= common[i * width + j + 1])
+    ) {
       add("gone", old[i++]);
     } else {
       add("new", now[j++]);
@@ -57,7 +66,9 @@ function lengths(old, now) {
   for (let i = old.length - 1; i >= 0; i -= 1) {
     for (let j = now.length - 1; j >= 0; j -= 1) {
       const at = i * width + j;
-      table[at] = alike(old[i], now[j]) ? table[at + width + 1] + 1 : Math.max(table[at + width], table[at + 1]);
+      table[at] = alike(old[i], now[j])
+        ? table[at + width + 1] + 1
+        : Math.max(table[at + width], table[at + 1]);
     }
   }
   return table;
@@ -68,7 +79,10 @@ export function showDiff(root, before, after) {
   const pieces = wordDiff(before, after);
   pieces.forEach(({ kind, text }, index) => {
     const element = document.createElement({ same: "span", gone: "del", new: "ins" }[kind]);
-    element.textContent = kind === "same" ? shortened(text, { first: index === 0, last: index === pieces.length - 1 }) : text;
+    element.textContent =
+      kind === "same"
+        ? shortened(text, { first: index === 0, last: index === pieces.length - 1 })
+        : text;
     root.append(element);
   });
 }

@@ -8,7 +8,13 @@ export function say(key, values = {}) {
 
 // The key of a text for a value of the API: ("run", "fell_back") → runFellBack.
 export function camel(prefix, value) {
-  return prefix + value.split("_").map((word) => word[0].toUpperCase() + word.slice(1)).join("");
+  return (
+    prefix +
+    value
+      .split("_")
+      .map((word) => word[0].toUpperCase() + word.slice(1))
+      .join("")
+  );
 }
 
 export function shortCount(count) {
