@@ -1,10 +1,11 @@
-// Requests to this server: JSON of the REST API, and pieces of pages as the server renders them.
+// Send requests to this server: the REST API in JSON, and parts of pages in HTML.
 
-import { say } from "./words.js";
+import { getText } from "./texts.js";
 
-const SIGN_IN = "/login/";
+const SIGN_IN_PATH = "/login/";
 
-// `status` is 0 when the server was not reached; `errors` are [{field, detail}]; `repeated`, what was asked runs already.
+// An error of a request. `status` is 0 when the server could not be reached. `errors` is a list of
+// {field, detail}. `repeated` is true when the same request is already running.
 export class Problem extends Error {
   constructor(status, detail, { errors = [], type = "", repeated = false } = {}) {
     super(detail);
@@ -12,32 +13,33 @@ export class Problem extends Error {
   }
 }
 
-// The cookie's, which is new after every signing in, also in another tab; the page's where scripts may not read it.
-export function csrf() {
+// Read the token from the cookie, because every sign-in replaces it, also in another tab. The page
+// holds a copy for servers that hide the cookie from scripts.
+export function getCsrfToken() {
   return document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1] ?? document.body.dataset.csrf;
 }
 
-export const leadsToSignIn = (url) => new URL(url, location.href).pathname === SIGN_IN;
+export const isSignInUrl = (url) => new URL(url, location.href).pathname === SIGN_IN_PATH;
 
-export function signedOut() {
+export function reportSignedOut() {
   document.dispatchEvent(new Event("signed-out"));
-  return new Problem(401, say("signedOut"));
+  return new Problem(401, getText("signedOut"));
 }
 
-async function ask(path, options) {
+async function sendRequest(path, options) {
   let response;
   try {
     response = await fetch(path, { credentials: "same-origin", ...options });
   } catch {
-    throw new Problem(0, say("offline"));
+    throw new Problem(0, getText("offline"));
   }
-  if (response.status === 401 || (response.redirected && leadsToSignIn(response.url)))
-    throw signedOut();
-  if (!response.ok) throw await problemOf(response);
+  if (response.status === 401 || (response.redirected && isSignInUrl(response.url)))
+    throw reportSignedOut();
+  if (!response.ok) throw await createProblem(response);
   return response;
 }
 
-async function problemOf(response) {
+async function createProblem(response) {
   const problem = await response.json().catch(() => ({}));
   const errors = Array.isArray(problem.errors) ? problem.errors : [];
   const fields = errors
@@ -51,24 +53,24 @@ async function problemOf(response) {
   );
 }
 
-// A JSON file as it is.
-export async function send(path, file) {
+// Send a JSON file as it is.
+export async function postFile(path, file) {
   const headers = {
     Accept: "application/json",
     "Content-Type": "application/json",
-    "X-CSRFToken": csrf(),
+    "X-CSRFToken": getCsrfToken(),
   };
-  return (await ask(`/api/v1/${path}`, { method: "POST", headers, body: file })).json();
+  return (await sendRequest(`/api/v1/${path}`, { method: "POST", headers, body: file })).json();
 }
 
-export async function api(method, path, body, headers = {}, options = {}) {
-  const response = await ask(`/api/v1/${path}`, {
+export async function callApi(method, path, body, headers = {}, options = {}) {
+  const response = await sendRequest(`/api/v1/${path}`, {
     ...options,
     method,
     headers: {
       Accept: "application/json",
       "Content-Type": "application/json",
-      "X-CSRFToken": csrf(),
+      "X-CSRFToken": getCsrfToken(),
       ...headers,
     },
     body: body === undefined ? undefined : JSON.stringify(body),
@@ -76,9 +78,10 @@ export async function api(method, path, body, headers = {}, options = {}) {
   return response.status === 204 ? null : response.json();
 }
 
-// Elements of a server-rendered piece, escaped by its template; scripts in it would stay inert.
-export async function piece(path) {
-  const response = await ask(path, { headers: { Accept: "text/html" } });
+// Fetch HTML from the server and return its elements. The template has escaped it, and scripts in
+// it do not run.
+export async function fetchElements(path) {
+  const response = await sendRequest(path, { headers: { Accept: "text/html" } });
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   return [...page.body.children].map((element) => document.adoptNode(element));
 }

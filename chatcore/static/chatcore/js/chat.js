@@ -1,226 +1,230 @@
-// One conversation, live: the page as the server rendered it, kept true by the session's events.
+// Keep one conversation live: the server renders the page, and the session's events update it.
 
-import { Actions } from "./actions.js";
-import { api } from "./api.js";
-import { Cards } from "./cards.js";
+import { callApi } from "./api.js";
 import { Composer } from "./composer.js";
-import { Connection } from "./connection.js";
-import { Events } from "./events.js";
-import "./meter.js";
-import "./moments.js";
-import { Panel } from "./panel.js";
-import { Slash } from "./slash.js";
-import { snackbar } from "./snackbar.js";
+import { ConnectionStatus } from "./connection_status.js";
+import "./context_meter.js";
+import { ContextPanel } from "./context_panel.js";
+import { EventStream } from "./event_stream.js";
+import { EventType } from "./event_types.js";
+import "./local_time.js";
+import { MessageActions } from "./message_actions.js";
+import { SlashCommands } from "./slash_commands.js";
+import { showSnackbar } from "./snackbar.js";
+import { SummaryCards } from "./summary_cards.js";
+import { getText } from "./texts.js";
 import { Timeline } from "./timeline.js";
-import { say } from "./words.js";
 
-const POST_MS = 30000; // longer ones have lost their way; the same key makes sure that nothing is said twice
+// After this time the request counts as lost; its key makes a second attempt safe.
+const POST_MS = 30000;
 
 class ChatStream extends HTMLElement {
   #queue = Promise.resolve();
 
   connectedCallback() {
     this.session = this.dataset.session;
-    this.connection = new Connection(this);
+    this.connection = new ConnectionStatus(this);
     this.meter = this.querySelector("context-meter");
     this.timeline = new Timeline(this);
-    this.panel = new Panel(this);
+    this.panel = new ContextPanel(this);
     this.composer = new Composer(this);
-    this.slash = new Slash(this);
-    this.actions = new Actions(this);
+    this.slash = new SlashCommands(this);
+    this.actions = new MessageActions(this);
     this.generating = Boolean(this.dataset.running);
     this.composer.queue.resume();
     this.addEventListener(
       "click",
-      (event) => event.target.closest("[data-again]") && this.#writeAgain(event.target),
+      (event) => event.target.closest("[data-again]") && this.#rewriteMessage(event.target),
     );
-    if (this.session) this.#follow(Number(this.dataset.follow));
-    else this.meter.empty(this.composer.window);
+    if (this.session) this.#followSession(Number(this.dataset.follow));
+    else this.meter.showEmpty(this.composer.contextWindow);
   }
 
   get model() {
     return this.composer.model;
   }
 
-  set generating(yes) {
-    this.composer.generating = yes;
-    this.awaited = "";
-    this.busy = yes;
-    this.#wait();
+  set generating(isRunning) {
+    this.composer.generating = isRunning;
+    this.awaitedTools = "";
+    this.isBusy = isRunning;
+    this.#showWaiting();
   }
 
-  #follow(after) {
-    this.cards = new Cards(this.session, this.timeline);
+  #followSession(after) {
+    this.cards = new SummaryCards(this.session, this.timeline);
     this.#refreshCards().catch((problem) => console.warn(problem));
-    this.meter.follow(this.session);
-    new Events(this.session, after, this);
+    this.meter.followSession(this.session);
+    new EventStream(this.session, after, this);
   }
 
-  // One event after the other, though some must fetch something first.
-  take(name, data) {
-    const apply = HANDLERS[name];
-    if (!apply) return;
+  // Handle the events one after another, although some of them must fetch something first.
+  handleEvent(type, data) {
+    const handler = HANDLERS[type];
+    if (!handler) return;
     this.#queue = this.#queue
-      .then(() => apply(this, data))
-      .catch((problem) => console.warn(name, problem));
-    this.#queue.then(() => this.#wait());
+      .then(() => handler(this, data))
+      .catch((problem) => console.warn(type, problem));
+    this.#queue.then(() => this.#showWaiting());
   }
 
-  // Three dots while nothing is being said yet; or for whose results everything waits. Asked with every event: what stays is not touched.
-  #wait() {
-    const speaking = this.timeline.list.querySelector(".answer[data-status=streaming]");
-    const [dots, awaited] = [this.querySelector(".waiting"), this.querySelector(".awaited")];
-    const words = this.busy && this.awaited ? say("awaited", { names: this.awaited }) : "";
-    const silent = this.busy && !speaking && !this.awaited;
-    if (dots.hidden === silent) dots.hidden = !silent;
-    if (awaited.hidden === Boolean(words)) awaited.hidden = !words;
-    if (awaited.textContent !== words) awaited.textContent = words;
+  // Show three dots until the answer begins, or the names of the tools that the turn waits for.
+  // This runs with every event, so it writes only what changed.
+  #showWaiting() {
+    const streaming = this.timeline.list.querySelector(".answer[data-status=streaming]");
+    const [waiting, awaitedLine] = [this.querySelector(".waiting"), this.querySelector(".awaited")];
+    const text =
+      this.isBusy && this.awaitedTools ? getText("awaited", { names: this.awaitedTools }) : "";
+    const isSilent = this.isBusy && !streaming && !this.awaitedTools;
+    if (waiting.hidden === isSilent) waiting.hidden = !isSilent;
+    if (awaitedLine.hidden === Boolean(text)) awaitedLine.hidden = !text;
+    if (awaitedLine.textContent !== text) awaitedLine.textContent = text;
   }
 
-  // Another program runs these tools; the turn goes on when their results are in.
-  awaits(calls) {
-    this.awaited = [...new Set(calls.map((call) => call.name))].join(", ");
+  // The client of the API runs these tools. The turn continues when it has sent their results.
+  waitForTools(calls) {
+    this.awaitedTools = [...new Set(calls.map((call) => call.name))].join(", ");
   }
 
-  async post(content, key, attachments) {
-    const said = attachments.length ? { content, attachments } : { content };
+  async sendMessage(content, key, attachments) {
+    const body = attachments.length ? { content, attachments } : { content };
     const headers = { Prefer: "respond-async", "Idempotency-Key": key };
-    await api("POST", `sessions/${this.session}/messages`, said, headers, {
+    await callApi("POST", `sessions/${this.session}/messages`, body, headers, {
       signal: AbortSignal.timeout(POST_MS),
     }).catch((problem) => {
-      if (!problem.repeated) throw problem; // it had arrived, though nobody heard of it
+      if (!problem.repeated) throw problem; // the first attempt had arrived
     });
-    this.timeline.stick();
+    this.timeline.followEnd();
   }
 
-  // The chat is stored now that something is said in it.
-  async begin(fields = {}) {
-    const created = await api("POST", "sessions", {
+  // Store the chat on the server. A new chat exists only on the page until its first message.
+  async createSession(fields = {}) {
+    const created = await callApi("POST", "sessions", {
       ...(this.model ? { model: this.model } : {}),
       ...fields,
     });
     this.session = created.id;
     history.replaceState(null, "", `/c/${created.id}/`);
-    this.#follow(0);
+    this.#followSession(0);
   }
 
-  async stop() {
-    if (this.busy)
-      await api("POST", `sessions/${this.session}/cancel`).catch((problem) =>
-        snackbar(say("failed", { why: problem.message })),
+  async cancelTurn() {
+    if (this.isBusy)
+      await callApi("POST", `sessions/${this.session}/cancel`).catch((problem) =>
+        showSnackbar(getText("failed", { why: problem.message })),
       );
   }
 
   async changeModel(model) {
-    if (!this.session) return this.meter.empty(this.composer.window);
+    if (!this.session) return this.meter.showEmpty(this.composer.contextWindow);
     try {
-      await api("PATCH", `sessions/${this.session}`, { model });
+      await callApi("PATCH", `sessions/${this.session}`, { model });
     } catch (problem) {
-      snackbar(say("failed", { why: problem.message }));
+      showSnackbar(getText("failed", { why: problem.message }));
     }
     this.meter.refresh();
   }
 
-  optimizing(yes) {
-    this.querySelector(".optimizing span").hidden = !yes;
+  showOptimizing(isRunning) {
+    this.querySelector(".optimizing span").hidden = !isRunning;
   }
 
   async #refreshCards() {
     const { session, summarizing } = await this.cards.refresh();
-    this.optimizing(summarizing);
+    this.showOptimizing(summarizing);
     this.querySelector(".chat-title").textContent =
       session.title || this.querySelector(".chat-title").textContent;
     document.title = `${this.querySelector(".chat-title").textContent} · Chatcore`;
     this.composer.model = session.model;
   }
 
-  contextChanged() {
+  refreshContext() {
     this.meter.refresh();
     this.panel.refresh();
     return this.#refreshCards();
   }
 
-  notOptimized({ reason }) {
-    this.optimizing(false);
-    this.meter.refused(reason);
+  reportSkippedCompaction({ reason }) {
+    this.showOptimizing(false);
+    this.meter.reportRefusal(reason);
   }
 
-  updated({ fields }) {
-    if (fields?.includes("title")) this.#refreshList();
+  onSessionUpdated({ fields }) {
+    if (fields?.includes("title")) this.#refreshChatList();
     if (fields?.some((field) => field === "messages" || field === "message_count"))
-      return this.renew();
-    return this.contextChanged();
+      return this.reloadMessages();
+    return this.refreshContext();
   }
 
-  async renew() {
-    await this.timeline.renew();
-    return this.contextChanged();
+  async reloadMessages() {
+    await this.timeline.reload();
+    return this.refreshContext();
   }
 
-  #refreshList() {
+  #refreshChatList() {
     document.getElementById("chats").dispatchEvent(new Event("refresh"));
   }
 
-  begun() {
+  onTurnStarted() {
     this.querySelector(".welcome").hidden = true;
     this.generating = true;
     this.composer.queue.resume();
     this.meter.refresh();
-    this.#refreshList();
+    this.#refreshChatList();
     return this.#refreshCards();
   }
 
-  ended() {
+  onTurnCompleted() {
     this.generating = false;
     this.composer.queue.resume();
   }
 
-  // Who stops an answer decides what happens to the messages behind it.
-  cut(why) {
+  // Hold the queued messages until the user decides what happens to them.
+  onTurnInterrupted(reason) {
     this.generating = false;
-    this.composer.queue.hold(why);
+    this.composer.queue.hold(reason);
   }
 
-  // Nothing will come, and nothing is to be sent, until someone looks again.
-  get restful() {
-    return !this.busy && !this.composer.queue.inLine;
+  // True when no event is expected and no message waits to be sent.
+  get isIdle() {
+    return !this.isBusy && !this.composer.queue.isActive;
   }
 
-  #writeAgain(button) {
-    const asked = [...this.timeline.list.querySelectorAll(".user")]
+  #rewriteMessage(button) {
+    const question = [...this.timeline.list.querySelectorAll(".user")]
       .filter((user) => user.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING)
       .at(-1);
-    if (asked) this.composer.write(asked.querySelector(".words").textContent);
+    if (question) this.composer.setText(question.querySelector(".words").textContent);
   }
 }
 
 const HANDLERS = {
-  "turn.started": (chat) => chat.begun(),
-  "message.created": (chat, data) => chat.timeline.created(chat.session, data),
-  "message.delta": (chat, data) => chat.timeline.hear("text", data),
-  "reasoning.delta": (chat, data) => chat.timeline.hear("reasoning", data),
-  "message.completed": (chat, data) => chat.timeline.completed(chat.session, data),
-  "tool_call.started": (chat, data) => chat.timeline.callStarted(data),
-  "tool_call.completed": (chat, data) => {
-    chat.awaited = "";
-    return chat.timeline.callCompleted(chat.session, data);
+  [EventType.TURN_STARTED]: (chat) => chat.onTurnStarted(),
+  [EventType.MESSAGE_CREATED]: (chat, data) => chat.timeline.addMessage(chat.session, data),
+  [EventType.MESSAGE_DELTA]: (chat, data) => chat.timeline.appendDelta("text", data),
+  [EventType.REASONING_DELTA]: (chat, data) => chat.timeline.appendDelta("reasoning", data),
+  [EventType.MESSAGE_COMPLETED]: (chat, data) => chat.timeline.completeMessage(chat.session, data),
+  [EventType.TOOL_CALL_STARTED]: (chat, data) => chat.timeline.addToolCall(data),
+  [EventType.TOOL_CALL_COMPLETED]: (chat, data) => {
+    chat.awaitedTools = "";
+    return chat.timeline.completeToolCall(chat.session, data);
   },
-  "turn.waiting": (chat, data) => chat.awaits(data.tool_calls),
-  "turn.completed": (chat) => chat.ended(),
-  "turn.cancelled": (chat) => chat.cut("queueStopped"),
-  "turn.failed": (chat, data) => {
-    chat.cut("queueFailed");
-    return chat.timeline.failed(chat.session, data);
+  [EventType.TURN_WAITING]: (chat, data) => chat.waitForTools(data.tool_calls),
+  [EventType.TURN_COMPLETED]: (chat) => chat.onTurnCompleted(),
+  [EventType.TURN_CANCELLED]: (chat) => chat.onTurnInterrupted("queueStopped"),
+  [EventType.TURN_FAILED]: (chat, data) => {
+    chat.onTurnInterrupted("queueFailed");
+    return chat.timeline.addTurnError(chat.session, data);
   },
-  "context.usage": (chat, data) => chat.meter.show(data),
-  "context.trimmed": (chat, data) => {
-    if (chat.timeline.trimmed(data)) snackbar(say("trimmed"));
+  [EventType.CONTEXT_USAGE]: (chat, data) => chat.meter.showUsage(data),
+  [EventType.CONTEXT_TRIMMED]: (chat, data) => {
+    if (chat.timeline.addTrimNotice(data)) showSnackbar(getText("trimmed"));
   },
-  "compaction.started": (chat) => chat.optimizing(true),
-  "compaction.applied": (chat) => chat.contextChanged(),
-  "compaction.skipped": (chat, data) => chat.notOptimized(data),
-  "compaction.failed": (chat, data) => chat.notOptimized(data),
-  "session.updated": (chat, data) => chat.updated(data),
+  [EventType.COMPACTION_STARTED]: (chat) => chat.showOptimizing(true),
+  [EventType.COMPACTION_APPLIED]: (chat) => chat.refreshContext(),
+  [EventType.COMPACTION_SKIPPED]: (chat, data) => chat.reportSkippedCompaction(data),
+  [EventType.COMPACTION_FAILED]: (chat, data) => chat.reportSkippedCompaction(data),
+  [EventType.SESSION_UPDATED]: (chat, data) => chat.onSessionUpdated(data),
 };
 
 customElements.define("chat-stream", ChatStream);

@@ -1,13 +1,15 @@
-// Where messages are written: sending, stopping, choosing the model. What was typed is lost only when it has arrived.
+// The form for writing a message: send, stop, choose the model. A draft is kept until it has
+// arrived.
 
-import { Attaching } from "./attaching.js";
-import { keep, kept, whenKeptElsewhere } from "./keeping.js";
-import { Queue, unsure, waits } from "./queue.js";
-import { snackbar } from "./snackbar.js";
-import { say } from "./words.js";
+import { Attachments } from "./attachments.js";
+import { loadItem, onItemChangedElsewhere, saveItem } from "./browser_storage.js";
+import { canRetry, mayHaveArrived, MessageQueue } from "./message_queue.js";
+import { showSnackbar } from "./snackbar.js";
+import { getText } from "./texts.js";
 
 export class Composer {
-  #tried = null; // {key, said}: the same, sent once more, goes under the same key and arrives once
+  // {key, body}; the same body is sent again under the same key, so that it arrives once.
+  #lastAttempt = null;
 
   constructor(chat) {
     this.chat = chat;
@@ -20,23 +22,25 @@ export class Composer {
       event.preventDefault();
       this.#send();
     });
-    this.field.addEventListener("keydown", (event) => this.#keyDown(event));
-    this.field.addEventListener("input", () => this.#typed());
-    this.stopButton.addEventListener("click", () => chat.stop());
+    this.field.addEventListener("keydown", (event) => this.#onKeyDown(event));
+    this.field.addEventListener("input", () => this.#onInput());
+    this.stopButton.addEventListener("click", () => chat.cancelTurn());
     this.picker.addEventListener("change", () => {
-      this.#named();
+      this.#showModelName();
       chat.changeModel(this.picker.value);
     });
-    this.#named();
-    if (!this.field.value) this.#take(kept("draft", chat.session)); // else someone was faster than this script
-    this.files = new Attaching(chat, this);
-    this.queue = new Queue(chat, this);
-    this.#drawn();
-    // A field that shows what another tab had shows what it has now.
-    whenKeptElsewhere("draft", chat, (now, before) => {
+    this.#showModelName();
+    // Otherwise the user typed before this script ran.
+    if (!this.field.value) this.#loadDraft(loadItem("draft", chat.session));
+    this.files = new Attachments(chat, this);
+    this.queue = new MessageQueue(chat, this);
+    this.#refreshView();
+    // Take over a draft from another tab, unless the text here differs from the tab's previous
+    // draft.
+    onItemChangedElsewhere("draft", chat, (now, before) => {
       if (this.field.value !== (before?.text ?? "")) return;
-      this.#take(now);
-      this.#drawn();
+      this.#loadDraft(now);
+      this.#refreshView();
     });
   }
 
@@ -44,62 +48,62 @@ export class Composer {
     return this.picker.value;
   }
 
-  get window() {
+  get contextWindow() {
     return Number(this.picker.selectedOptions[0]?.dataset.window) || null;
   }
 
   set model(name) {
     if ([...this.picker.options].some((option) => option.value === name)) this.picker.value = name;
-    this.#named();
+    this.#showModelName();
   }
 
-  #named() {
+  #showModelName() {
     this.form.querySelector(".picker-name").textContent =
       this.picker.selectedOptions[0]?.dataset.name ?? "";
   }
 
-  set generating(yes) {
-    this.stopButton.hidden = !yes;
-    this.changed();
+  set generating(isRunning) {
+    this.stopButton.hidden = !isRunning;
+    this.updateButtons();
   }
 
   get generating() {
     return !this.stopButton.hidden;
   }
 
-  get #something() {
-    return Boolean(this.field.value.trim()) || this.files.some;
+  get #hasContent() {
+    return Boolean(this.field.value.trim()) || this.files.hasFiles;
   }
 
-  // While an answer is being written, what is ready to be sent can be put behind it.
-  changed() {
-    const queues = this.generating;
-    const label = say(queues ? "queue" : "send");
-    this.sendButton.hidden = queues && !this.#something;
+  // While an answer is written, the send button queues the message.
+  updateButtons() {
+    const isQueueing = this.generating;
+    const label = getText(isQueueing ? "queue" : "send");
+    this.sendButton.hidden = isQueueing && !this.#hasContent;
     this.sendButton.setAttribute("aria-label", label);
     this.sendButton.title = label;
-    this.form.toggleAttribute("data-ready", this.#something);
+    this.form.toggleAttribute("data-ready", this.#hasContent);
   }
 
-  write(text) {
+  setText(text) {
     this.field.value = text;
-    this.#typed();
+    this.#onInput();
     this.field.focus();
   }
 
   quote(text) {
     const before = this.field.value.trimEnd();
-    this.write(`${before && `${before}\n\n`}${text.trimEnd().replace(/^/gm, "> ")}\n\n`);
+    this.setText(`${before && `${before}\n\n`}${text.trimEnd().replace(/^/gm, "> ")}\n\n`);
     this.field.setSelectionRange(this.field.value.length, this.field.value.length);
   }
 
-  // Out of the queue, before what is being written.
-  takeBack({ content, files }) {
-    this.write([content, this.field.value].filter((text) => text.trim()).join("\n\n"));
-    this.files.give(files);
+  // Take a message back from the queue and put it before the text in the field.
+  restoreMessage({ content, files }) {
+    this.setText([content, this.field.value].filter((text) => text.trim()).join("\n\n"));
+    this.files.restoreFiles(files);
   }
 
-  #keyDown(event) {
+  #onKeyDown(event) {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     this.#send();
@@ -107,71 +111,73 @@ export class Composer {
 
   async #send() {
     const content = this.field.value;
-    if (!this.#something || this.sendButton.dataset.state === "sending") return;
+    if (!this.#hasContent || this.sendButton.dataset.state === "sending") return;
     this.sendButton.dataset.state = "sending";
     try {
-      if (!this.chat.session) await this.#begin();
+      if (!this.chat.session) await this.#createSession();
       await this.#sendOrQueue(content);
-      this.#tried = null;
+      this.#lastAttempt = null;
       if (this.field.value === content) this.field.value = "";
-      this.#typed();
+      this.#onInput();
     } catch (problem) {
-      snackbar(say("notSent", { why: problem.message }));
+      showSnackbar(getText("notSent", { why: problem.message }));
     } finally {
       this.sendButton.dataset.state = "idle";
     }
   }
 
-  // What is written belongs to the chat that is stored now.
-  async #begin() {
-    await this.chat.begin();
-    keep("draft", "", null);
-    this.#keep();
+  // Move the draft to the chat that is stored now.
+  async #createSession() {
+    await this.chat.createSession();
+    saveItem("draft", "", null);
+    this.#saveDraft();
   }
 
   async #sendOrQueue(content) {
-    const ids = await this.files.ids(this.chat.session);
-    const key = this.#keyOf(JSON.stringify([content, ids]));
-    const queue = (fields) => this.queue.add({ content, key, files: this.files.take(), ...fields });
-    if (this.generating || this.queue.inLine) return queue();
+    const ids = await this.files.uploadAll(this.chat.session);
+    const key = this.#getIdempotencyKey(JSON.stringify([content, ids]));
+    const queue = (fields) =>
+      this.queue.add({ content, key, files: this.files.takeFiles(), ...fields });
+    if (this.generating || this.queue.isActive) return queue();
     try {
-      await this.chat.post(content, key, ids);
-      this.files.take();
+      await this.chat.sendMessage(content, key, ids);
+      this.files.takeFiles();
     } catch (problem) {
-      if (!waits(problem)) throw problem;
-      queue({ unsure: unsure(problem) });
+      if (!canRetry(problem)) throw problem;
+      queue({ unsure: mayHaveArrived(problem) });
     }
   }
 
-  // Kept before it is used: whoever reloads now sends the same under the same key.
-  #keyOf(said) {
-    if (this.#tried?.said !== said)
-      this.#tried = { key: crypto.randomUUID?.() ?? String(Math.random()).slice(2), said }; // randomUUID needs https or localhost
-    this.#keep();
-    return this.#tried.key;
+  // Save the key before it is used, so that a reload sends the same message under the same key.
+  #getIdempotencyKey(body) {
+    if (this.#lastAttempt?.body !== body)
+      // RandomUUID needs https or localhost.
+      this.#lastAttempt = { key: crypto.randomUUID?.() ?? String(Math.random()).slice(2), body };
+    this.#saveDraft();
+    return this.#lastAttempt.key;
   }
 
-  #typed() {
-    this.#drawn();
-    this.#keep();
+  #onInput() {
+    this.#refreshView();
+    this.#saveDraft();
   }
 
-  #drawn() {
-    this.changed();
-    this.chat.meter.draft(this.field.value);
+  #refreshView() {
+    this.updateButtons();
+    this.chat.meter.showDraft(this.field.value);
     if (CSS.supports("field-sizing", "content")) return;
     this.field.style.height = "auto";
     this.field.style.height = `${this.field.scrollHeight}px`;
   }
 
-  #keep() {
+  #saveDraft() {
     const text = this.field.value;
-    keep("draft", this.chat.session, text ? { text, tried: this.#tried } : null);
+    saveItem("draft", this.chat.session, text ? { text, attempt: this.#lastAttempt } : null);
   }
 
-  // A draft as it was kept.
-  #take(draft) {
+  // Restore a saved draft.
+  #loadDraft(draft) {
     this.field.value = draft?.text ?? "";
-    this.#tried = draft?.tried ?? null;
+    this.#lastAttempt = draft?.attempt ?? null;
   }
 }

@@ -1,47 +1,16 @@
-// Markdown to elements. The only module that turns text into HTML: what a model wrote passes the sanitizer here, or it is not shown.
+// Render markdown. This is the only module that turns text into HTML, and all of that HTML passes
+// the sanitizer.
 
-import DOMPurify from "../vendor/purify.es.js";
 import { Marked } from "../vendor/marked.esm.js";
-import { math, typeset } from "./math.js";
-import { bring, isShown } from "./parts.js";
+import DOMPurify from "../vendor/purify.es.js";
+import { isVisible, updateParts } from "./markdown_parts.js";
+import { math, typesetMath } from "./math.js";
 
-const ALLOWED = {
-  ALLOWED_TAGS: [
-    "a",
-    "b",
-    "blockquote",
-    "br",
-    "code",
-    "del",
-    "em",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "hr",
-    "i",
-    "img",
-    "kbd",
-    "li",
-    "mark",
-    "ol",
-    "p",
-    "pre",
-    "s",
-    "span",
-    "strong",
-    "sub",
-    "sup",
-    "table",
-    "tbody",
-    "td",
-    "th",
-    "thead",
-    "tr",
-    "ul",
-  ],
+const TAGS =
+  "a b blockquote br code del em h1 h2 h3 h4 h5 h6 hr i img kbd " +
+  "li mark ol p pre s span strong sub sup table tbody td th thead tr ul";
+const SANITIZER_OPTIONS = {
+  ALLOWED_TAGS: TAGS.split(" "),
   ALLOWED_ATTR: ["href", "title", "alt", "src", "class", "start", "align", "colspan", "rowspan"],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
@@ -52,16 +21,17 @@ const marked = new Marked(
   {
     gfm: true,
     renderer: {
-      checkbox: ({ checked }) => (checked ? "☑ " : "☐ "), // a form's field has no place in a text
-      html: ({ text }) => shownAsWritten(text),
+      checkbox: ({ checked }) => (checked ? "☑ " : "☐ "), // a form field does not belong in a text
+      html: ({ text }) => escapeHtml(text),
     },
-    tokenizer: { def: (src) => (/^ {0,3}\[\^/.test(src) ? undefined : false) }, // a footnote is no link's address
+    // A footnote is not the address of a link.
+    tokenizer: { def: (src) => (/^ {0,3}\[\^/.test(src) ? undefined : false) },
   },
   math,
 );
 
-// HTML in markdown is shown as it was written, but for plain tags that only shape a text. The sanitizer stays behind it.
-function shownAsWritten(html) {
+// Show HTML in markdown as text, except for plain tags that format. The sanitizer runs afterwards.
+function escapeHtml(html) {
   const escaped = html.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return escaped.replace(
     /&lt;(\/?(?:b|br|code|em|i|kbd|mark|s|strong|sub|sup))\s*\/?&gt;/gi,
@@ -70,63 +40,66 @@ function shownAsWritten(html) {
 }
 
 const purify = DOMPurify(window);
-purify.setConfig(ALLOWED);
+purify.setConfig(SANITIZER_OPTIONS);
 purify.addHook("afterSanitizeAttributes", (node) => {
-  if (node.tagName === "A") openElsewhere(node);
+  if (node.tagName === "A") secureLink(node);
   if (
     node.tagName === "IMG" &&
     !/^data:image\/(png|jpeg|gif|webp);/i.test(node.getAttribute("src") ?? "")
   )
-    linkInstead(node);
+    replaceWithLink(node);
   if (node.hasAttribute?.("class") && !/^math( display| wide)?$/.test(node.className))
     node.removeAttribute("class");
 });
 
-function openElsewhere(link) {
+function secureLink(link) {
   if (!/^(https?:|mailto:)/i.test(link.getAttribute("href") ?? "")) link.removeAttribute("href");
   link.setAttribute("target", "_blank");
   link.setAttribute("rel", "noopener noreferrer nofollow");
 }
 
-// An image from elsewhere would tell its server who reads this, and what: it becomes a link.
-function linkInstead(image) {
+// Replace an external image with a link. Loading it would tell its server who reads this text.
+function replaceWithLink(image) {
   const link = document.createElement("a");
   const source = image.getAttribute("src") ?? "";
   if (/^https?:/i.test(source)) link.href = source;
   link.textContent = image.getAttribute("alt") || source || "image";
-  openElsewhere(link);
+  secureLink(link);
   image.replaceWith(link);
 }
 
-// Draw all that is on the canvas: [token, what takes its nodes]. Each is a table's cell for the sanitizer, which no open tag gets out of.
-function draw(canvas) {
-  if (!canvas.length) return;
-  const cells = canvas.map(([token]) => `<td>${html(token).replace(/\n$/, "")}</td>`);
-  const drawn = purify.sanitize(`<table><tbody><tr>${cells.join("")}</tr></tbody></table>`);
-  typeset(drawn);
-  [...drawn.querySelector("tr").cells].forEach((cell, at) => {
-    canvas[at][1]([...cell.childNodes]);
+// Render all entries, [token, function that takes the nodes], with one call of the sanitizer. Each
+// entry is a cell of a table, and no unclosed tag can leave its cell.
+function renderCells(renderQueue) {
+  if (!renderQueue.length) return;
+  const cells = renderQueue.map(([token]) => `<td>${renderHtml(token).replace(/\n$/, "")}</td>`);
+  const fragment = purify.sanitize(`<table><tbody><tr>${cells.join("")}</tr></tbody></table>`);
+  typesetMath(fragment);
+  [...fragment.querySelector("tr").cells].forEach((cell, at) => {
+    renderQueue[at][1]([...cell.childNodes]);
   });
 }
 
-function html(token) {
+function renderHtml(token) {
   return token.type === "words"
     ? marked.Parser.parseInline(token.tokens, marked.defaults)
     : marked.parser([token]);
 }
 
-const REST = 50; // times as long as the last drawing took: a text that streams takes a fiftieth of the main thread, however long it is
-const LONGEST_REST_MS = 500;
+// The pause lasts this many times the last drawing, so that a streamed text of any length takes two
+// percent of the main thread.
+const PAUSE_FACTOR = 50;
+const MAX_PAUSE_MS = 500;
 
 export class MarkdownView {
   #root;
   #text = "";
-  #frozen = 0; // characters whose blocks are final
-  #loose = []; // the blocks after them
+  #frozenLength = 0; // characters whose blocks do not change any more
+  #openParts = []; // the parts of the blocks after them
   #timer = 0;
   #frame = 0;
-  #rested = 0; // when it may be drawn again
-  #growing = null; // the block that is being written
+  #nextDrawTime = 0; // the earliest time of the next drawing
+  #growingBlock = null; // the block that is being written
 
   constructor(root) {
     this.#root = root;
@@ -136,75 +109,77 @@ export class MarkdownView {
     return this.#text;
   }
 
-  // A text that is still growing: drawn at most once a frame, and of it only what may still change.
+  // Show a text that still grows. Draw at most once a frame, and only the blocks that can still
+  // change.
   grow(text) {
     this.#text = text.replace(/\r\n?/g, "\n");
     this.#timer ||= setTimeout(
-      () => (this.#frame = requestAnimationFrame((begun) => this.#next(begun))),
-      this.#rested - performance.now(),
+      () => (this.#frame = requestAnimationFrame((startedAt) => this.#drawFrame(startedAt))),
+      this.#nextDrawTime - performance.now(),
     );
   }
 
-  #next(begun) {
+  #drawFrame(startedAt) {
     this.#timer = 0;
     this.#draw(false);
     setTimeout(() => {
-      const now = performance.now(); // laid out and painted too
-      this.#rested = now + Math.min(LONGEST_REST_MS, REST * (now - begun));
+      const now = performance.now(); // after layout and paint
+      this.#nextDrawTime = now + Math.min(MAX_PAUSE_MS, PAUSE_FACTOR * (now - startedAt));
     });
   }
 
-  // The whole text.
+  // Show the complete text.
   finish(text) {
     clearTimeout(this.#timer);
     cancelAnimationFrame(this.#frame);
     this.#timer = 0;
     this.#text = text.replace(/\r\n?/g, "\n");
-    if (/^ {0,3}\[[^\]^][^\]]*\]:/m.test(this.#text)) this.#forget(); // a link defined at the end may be used at the beginning
+    // A link that is defined at the end may be used at the beginning.
+    if (/^ {0,3}\[[^\]^][^\]]*\]:/m.test(this.#text)) this.#reset();
     this.#draw(true);
   }
 
-  #forget() {
-    this.#frozen = 0;
-    this.#loose = [];
+  #reset() {
+    this.#frozenLength = 0;
+    this.#openParts = [];
     this.#root.replaceChildren();
   }
 
-  // What is nested deeper than the reader follows is shown as it was written.
+  // Markdown that is nested too deeply for the parser is shown as plain text.
   #draw(done) {
     try {
-      this.#bring(done);
+      this.#updateBlocks(done);
     } catch (problem) {
       console.warn(problem);
-      this.#forget();
+      this.#reset();
       this.#root.textContent = this.#text;
     }
   }
 
-  #bring(done) {
-    if (!("shown" in this.#root.dataset)) this.#forget();
+  #updateBlocks(done) {
+    if (!("shown" in this.#root.dataset)) this.#reset();
     this.#root.dataset.shown = "";
-    const loose = this.#text.slice(this.#frozen);
-    const tokens = marked.lexer(loose);
-    const blocks = tokens.filter(isShown).map(block);
-    const canvas = [];
-    bring(this.#loose, this.#root, blocks, { done, canvas });
-    draw(canvas);
-    this.#growAt(done ? null : this.#root.lastElementChild);
-    const final = done ? tokens : settled(tokens, loose);
-    this.#loose.splice(0, final.filter(isShown).length);
-    this.#frozen += final.reduce((sum, { raw }) => sum + raw.length, 0);
+    const openText = this.#text.slice(this.#frozenLength);
+    const tokens = marked.lexer(openText);
+    const blocks = tokens.filter(isVisible).map(createBlock);
+    const renderQueue = [];
+    updateParts(this.#openParts, this.#root, blocks, { done, renderQueue });
+    renderCells(renderQueue);
+    this.#markGrowing(done ? null : this.#root.lastElementChild);
+    const settledTokens = done ? tokens : findSettled(tokens, openText);
+    this.#openParts.splice(0, settledTokens.filter(isVisible).length);
+    this.#frozenLength += settledTokens.reduce((sum, { raw }) => sum + raw.length, 0);
   }
 
-  #growAt(block) {
-    if (block === this.#growing) return;
-    this.#growing?.classList.remove("growing");
+  #markGrowing(block) {
+    if (block === this.#growingBlock) return;
+    this.#growingBlock?.classList.remove("growing");
     block?.classList.add("growing");
-    this.#growing = block;
+    this.#growingBlock = block;
   }
 }
 
-function block(token) {
+function createBlock(token) {
   return {
     type: "block",
     className: token.type === "heading" ? "block titled" : "block",
@@ -213,15 +188,15 @@ function block(token) {
   };
 }
 
-// The tokens that nothing changes any more: two whole lines of what follows are there. One says what it is when it is whole, but the head of a
-// table only when the second is.
-function settled(tokens, text) {
+// Return the tokens that cannot change any more: two complete lines follow them. One line is enough
+// for every block except a table, which needs its second line.
+function findSettled(tokens, text) {
   const last = text.lastIndexOf("\n");
-  const whole = last > 0 ? text.lastIndexOf("\n", last - 1) : -1;
+  const settledEnd = last > 0 ? text.lastIndexOf("\n", last - 1) : -1;
   let start = text.length;
   for (let at = tokens.length - 1; at > 0; at -= 1) {
     start -= tokens[at].raw.length;
-    if (start <= whole && tokens[at].type !== "space") return tokens.slice(0, at);
+    if (start <= settledEnd && tokens[at].type !== "space") return tokens.slice(0, at);
   }
   return [];
 }

@@ -1,18 +1,20 @@
-// Formulas: what counts as one in markdown, and KaTeX, which is fetched when the first one is there.
+// Find formulas in markdown and render them with KaTeX, which is loaded with the first formula.
 
-import { later } from "./later.js";
-import { reachable } from "./reachable.js";
+import { enableKeyboardScrolling } from "./keyboard_scrolling.js";
+import { scheduleTask } from "./task_scheduler.js";
 
-const LONGEST = 4000; // characters; a longer one stays as it was written
-const DEEPEST = 250; // elements inside each other, some thirty fractions; the layout of a thousand and more takes the browser's page down
-const WIDE = 32; // characters; a longer one may be wider than a phone
-const REMEMBERED = 500;
+const MAX_CHARACTERS = 4000; // a longer formula stays as it was written
+// Nested elements, about thirty fractions; a thousand levels crash the browser's layout.
+const MAX_DEPTH = 250;
+const WIDE_CHARACTERS = 32; // a longer formula may be wider than a phone
+const CACHE_SIZE = 500;
 const OPENING = /^ {0,3}(\$\$(?!\$)|\\\[)/;
 const CLOSING = { $$: "$$", "\\[": "\\]", "\\(": "\\)" };
-const INLINE = String.raw`\$(?![\s$])(?:\\.|[^\\$\n${"`"}])*?[^\s\\$\n${"`"}]\$(?![\p{L}\p{N}$])`; // one line; not “$5 and $10”
+// One line; not “$5 and $10”.
+const INLINE = String.raw`\$(?![\s$])(?:\\.|[^\\$\n${"`"}])*?[^\s\\$\n${"`"}]\$(?![\p{L}\p{N}$])`;
 const DOLLARS = new RegExp(`^${INLINE}`, "u");
 const MONEY = /^\$\d[\d.,]*(?:[kKmMbB%]|\s?%)?[,;:.]?\s+\p{L}{2}/u; // “$5 or more, so 10$”
-const OPTIONS = {
+const KATEX_OPTIONS = {
   throwOnError: true,
   trust: false,
   strict: "ignore",
@@ -21,9 +23,10 @@ const OPTIONS = {
   errorColor: "currentColor",
 };
 
-// Where the formula that was opened before `from` is closed; −1 when a blank line or the end comes first.
-function closed(src, from, closing) {
-  const end = blank(src, from);
+// Find where the formula that was opened before `from` is closed. Return −1 when a blank line or
+// the end of the text comes first.
+function findClosing(src, from, closing) {
+  const end = findBlankLine(src, from);
   for (
     let at = src.indexOf(closing, from);
     at >= 0 && at < end;
@@ -34,26 +37,27 @@ function closed(src, from, closing) {
   return -1;
 }
 
-function blank(src, from) {
+function findBlankLine(src, from) {
   const at = src.slice(from).search(/\n[ \t]*\n/);
   return at < 0 ? src.length : from + at;
 }
 
-// A line that opens a formula begins a block, which goes on to the end of the line that closes it. One that nothing closes goes on to the
-// blank line and is shown as it was written: what may still become a formula is never taken apart as a list or a heading.
+// A line that opens a formula begins a block up to the end of the line that closes it. An unclosed
+// formula goes up to the next blank line and is shown as it was written, so that a formula that
+// still arrives is never shown as a list or a heading.
 const block = {
   name: "formula",
   level: "block",
   start: (src) => {
-    const found = /\n(?:[ \t]*\n| {0,3}(\$\$(?!\$)|\\\[))/.exec(src);
-    return found?.[1] ? found.index + 1 : undefined;
+    const match = /\n(?:[ \t]*\n| {0,3}(\$\$(?!\$)|\\\[))/.exec(src);
+    return match?.[1] ? match.index + 1 : undefined;
   },
   tokenizer(src) {
     const [opening, mark] = OPENING.exec(src) ?? [];
     if (!opening) return undefined;
-    const at = closed(src, opening.length, CLOSING[mark]);
+    const at = findClosing(src, opening.length, CLOSING[mark]);
     const line = at < 0 ? -1 : src.indexOf("\n", at);
-    const end = at < 0 ? blank(src, 0) : line < 0 ? src.length : line;
+    const end = at < 0 ? findBlankLine(src, 0) : line < 0 ? src.length : line;
     return {
       type: "formula",
       raw: src.slice(0, end),
@@ -75,47 +79,48 @@ const inline = {
   tokenizer(src, tokens) {
     const raw =
       src[0] === "$"
-        ? dollars(src, tokens.at(-1)?.raw.at(-1) ?? "")
+        ? matchDollars(src, tokens.at(-1)?.raw.at(-1) ?? "")
         : src[0] === "\\"
-          ? brackets(src)
+          ? matchBrackets(src)
           : "";
     return raw ? { type: "math", raw } : undefined;
   },
-  renderer: ({ raw }) => `<span class="${shape(raw)}">${escaped(raw)}</span>`,
+  renderer: ({ raw }) => `<span class="${getClassName(raw)}">${escapeHtml(raw)}</span>`,
 };
 
-function shape(raw) {
+function getClassName(raw) {
   if (/^(?:\$\$|\\\[)/.test(raw)) return "math display";
-  return raw.length > WIDE ? "math wide" : "math";
+  return raw.length > WIDE_CHARACTERS ? "math wide" : "math";
 }
 
-function dollars(src, before) {
-  if (src.startsWith("$$")) return between(src, "$$");
+function matchDollars(src, before) {
+  if (src.startsWith("$$")) return matchDelimited(src, "$$");
   if (/[\p{L}\p{N}$]/u.test(before)) return "";
   const [raw] = DOLLARS.exec(src) ?? [""];
   return MONEY.test(raw) ? "" : raw;
 }
 
-function brackets(src) {
+function matchBrackets(src) {
   const opening = src.slice(0, 2);
   if (opening !== "\\(" && opening !== "\\[") return "";
-  const raw = between(src, opening);
-  return opening === "\\[" && /^[([]/.test(src.slice(raw.length)) ? "" : raw; // \[a link that was escaped\](…)
+  const raw = matchDelimited(src, opening);
+  // \[an escaped link\](…)
+  return opening === "\\[" && /^[([]/.test(src.slice(raw.length)) ? "" : raw;
 }
 
-function between(src, opening) {
-  const at = closed(src, 2, CLOSING[opening]);
+function matchDelimited(src, opening) {
+  const at = findClosing(src, 2, CLOSING[opening]);
   return at < 0 || !src.slice(2, at).trim() ? "" : src.slice(0, at + 2);
 }
 
-function escaped(text) {
+function escapeHtml(text) {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 }
 
 export const math = {
   extensions: [block, inline],
   tokenizer: {
-    // An underline inside a formula makes no heading of what stands before it.
+    // An underline inside a formula does not turn the text before it into a heading.
     lheading(src) {
       const at = block.start(src);
       const heading = at === undefined ? null : this.rules.block.lheading.exec(src);
@@ -130,26 +135,28 @@ export const math = {
   },
 };
 
-let katex, loading;
-const drawn = new Map(); // source → the formula, to be copied
+let katex;
+let loading;
+const formulaCache = new Map(); // source → rendered element, to be cloned
 
-// KaTeX makes elements and never HTML, so what it makes needs no sanitizer, which would have to let styles and MathML through for all texts.
-// A text's formulas come to it as the sanitizer left them: spans that hold nothing but their source.
-export function typeset(root) {
+// KaTeX creates elements, not HTML. Its result therefore does not need the sanitizer, which would
+// otherwise have to allow styles and MathML in all texts. The sanitizer has already checked the
+// spans, which hold only the source of the formulas.
+export function typesetMath(root) {
   for (const span of root.querySelectorAll(".math")) {
-    if (drawn.has(span.textContent)) put(span, span.textContent);
-    else load().then(() => later(() => span.isConnected && draw(span)));
+    if (formulaCache.has(span.textContent)) insertFormula(span, span.textContent);
+    else loadKatex().then(() => scheduleTask(() => span.isConnected && drawFormula(span)));
   }
 }
 
-function load() {
-  loading ??= Promise.all([import("../vendor/katex/katex.mjs"), style()]).then(
+function loadKatex() {
+  loading ??= Promise.all([import("../vendor/katex/katex.mjs"), loadStylesheet()]).then(
     ([module]) => (katex = module.default),
   );
-  return loading.catch(() => (loading = undefined)); // and try again with the next formula
+  return loading.catch(() => (loading = undefined)); // the next formula tries again
 }
 
-function style() {
+function loadStylesheet() {
   const link = document.createElement("link");
   link.rel = "stylesheet";
   link.href = new URL("../vendor/katex/katex.min.css", import.meta.url);
@@ -159,39 +166,40 @@ function style() {
   );
 }
 
-function draw(span) {
+function drawFormula(span) {
   const source = span.textContent;
   if (!katex || span.querySelector(".katex")) return;
-  if (drawn.size >= REMEMBERED) drawn.delete(drawn.keys().next().value);
-  drawn.set(source, formula(source, span.matches(".display")));
-  put(span, source);
+  if (formulaCache.size >= CACHE_SIZE) formulaCache.delete(formulaCache.keys().next().value);
+  formulaCache.set(source, renderFormula(source, span.matches(".display")));
+  insertFormula(span, source);
 }
 
-// The elements of a formula; of a wrong one its source, with what is wrong.
-function formula(source, displayMode) {
-  const made = document.createElement("span");
+// Render a formula. A wrong one shows its source, with the error as its title.
+function renderFormula(source, displayMode) {
+  const element = document.createElement("span");
   const words = source.replace(/^\$?\$|\$?\$$|^\\[([]|\\[)\]]$/g, "").trim();
   try {
-    if (words.length > LONGEST) throw new Error("too long");
-    katex.render(words, made, { ...OPTIONS, displayMode });
-    if (depth(made) > DEEPEST) throw new Error("too deep");
+    if (words.length > MAX_CHARACTERS) throw new Error("too long");
+    katex.render(words, element, { ...KATEX_OPTIONS, displayMode });
+    if (measureDepth(element) > MAX_DEPTH) throw new Error("too deep");
   } catch (problem) {
-    made.textContent = source;
-    made.title = problem.message;
+    element.textContent = source;
+    element.title = problem.message;
   }
-  return made;
+  return element;
 }
 
-function depth(root) {
+function measureDepth(root) {
   let depth = 0;
   for (let level = [root]; level.length; level = level.flatMap(({ children }) => [...children]))
     depth += 1;
   return depth;
 }
 
-function put(span, source) {
-  const made = drawn.get(source).cloneNode(true);
-  if (made.title) span.title = made.title;
-  span.replaceChildren(...made.childNodes);
-  if (span.matches(".display, .wide")) reachable(span, span.firstElementChild ?? span);
+function insertFormula(span, source) {
+  const element = formulaCache.get(source).cloneNode(true);
+  if (element.title) span.title = element.title;
+  span.replaceChildren(...element.childNodes);
+  if (span.matches(".display, .wide"))
+    enableKeyboardScrolling(span, span.firstElementChild ?? span);
 }

@@ -1,14 +1,14 @@
-// What every page has: menus beside their buttons, dialogs, copying, and the keyboard.
+// Handle what every page has: menus, dialogs, copy buttons and keyboard shortcuts.
 
-import { csrf, leadsToSignIn, signedOut } from "./api.js";
-import { copy } from "./copying.js";
-import { forgetAll } from "./keeping.js";
+import { getCsrfToken, isSignInUrl, reportSignedOut } from "./api.js";
+import { removeAllItems } from "./browser_storage.js";
+import { copyText } from "./clipboard.js";
 
 const GAP = 6; // pixels between a menu and its button
-const MARGIN = 8; // and between it and the window's edge
+const MARGIN = 8; // pixels between a menu and the edge of the window
 const MENU = ".menu:not([role])";
 
-let opener = null; // the button pressed last: many may open the same menu
+let opener = null; // the last pressed button; several buttons open the same menu
 document.addEventListener(
   "click",
   (event) => (opener = event.target.closest("[popovertarget]") ?? opener),
@@ -19,32 +19,33 @@ document.addEventListener(
   "toggle",
   (event) => {
     if (!event.target.matches?.("[data-places]")) return;
-    if (event.newState === "open") opened(event.target);
+    if (event.newState === "open") onMenuOpen(event.target);
     else delete event.target.dataset.placed;
   },
   true,
 );
 
-// Who opens a menu by keyboard goes on in it; the browser brings them back to its button.
-function opened(menu) {
-  place(menu);
+// A menu that was opened by keyboard takes the focus. The browser gives it back to the button.
+function onMenuOpen(menu) {
+  placeMenu(menu);
   if (menu.matches(MENU) && document.activeElement === opener && opener.matches(":focus-visible"))
-    acts(menu)[0]?.focus();
+    getMenuItems(menu)[0]?.focus();
 }
 
-const acts = (menu) =>
-  [...menu.querySelectorAll("button, a")].filter((act) => act.checkVisibility());
+const getMenuItems = (menu) =>
+  [...menu.querySelectorAll("button, a")].filter((item) => item.checkVisibility());
 
 document.addEventListener("keydown", (event) => {
   const menu = document.querySelector(`${MENU}:popover-open`);
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!step || !menu || !(event.target === opener || menu.contains(event.target))) return;
   event.preventDefault();
-  const all = acts(menu);
-  all.at((Math.max(0, all.indexOf(event.target)) + step) % all.length).focus(); // a key may be faster than the menu
+  const items = getMenuItems(menu);
+  // The key may come before the menu has the focus.
+  items.at((Math.max(0, items.indexOf(event.target)) + step) % items.length).focus();
 });
 
-function place(menu) {
+function placeMenu(menu) {
   const opens = `[popovertarget="${menu.id}"]`;
   const button = (
     opener?.matches(opens) ? opener : document.querySelector(opens)
@@ -62,29 +63,30 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.dataset.opens) document.getElementById(button.dataset.opens).showModal();
-  if ("unfold" in button.dataset) unfold(button);
+  if ("unfold" in button.dataset) showFullText(button);
   if ("closesDialog" in button.dataset) button.closest("dialog").close();
   if (button.parentElement?.matches(".menu")) button.parentElement.hidePopover();
   if ("copyCode" in button.dataset)
-    copy(button, button.closest("figure").querySelector("code").textContent);
-  if ("copyNear" in button.dataset) copy(button, button.previousElementSibling.textContent);
+    copyText(button, button.closest("figure").querySelector("code").textContent);
+  if ("copyNear" in button.dataset) copyText(button, button.previousElementSibling.textContent);
 });
 
-function unfold(button) {
+function showFullText(button) {
   delete button.previousElementSibling.dataset.long;
   button.remove();
 }
 
 document.addEventListener(
   "htmx:configRequest",
-  ({ detail }) => (detail.headers["X-CSRFToken"] = csrf()),
+  ({ detail }) => (detail.headers["X-CSRFToken"] = getCsrfToken()),
 );
 
-// The page to sign in is no piece of this one. A chat says so and keeps what is being written; any other page goes there.
+// The sign-in page must not be swapped into this page. A chat shows a message and keeps the draft;
+// any other page goes to the sign-in page.
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {
-  if (!leadsToSignIn(detail.xhr.responseURL)) return;
+  if (!isSignInUrl(detail.xhr.responseURL)) return;
   detail.shouldSwap = false;
-  signedOut();
+  reportSignedOut();
 });
 document.addEventListener("signed-out", () => {
   if (!document.querySelector("chat-stream"))
@@ -92,7 +94,7 @@ document.addEventListener("signed-out", () => {
 });
 document.addEventListener(
   "submit",
-  (event) => event.target.matches("[data-signs-out]") && forgetAll(),
+  (event) => event.target.matches("[data-signs-out]") && removeAllItems(),
 );
 
 document.addEventListener("htmx:afterSwap", (event) => {
@@ -107,36 +109,38 @@ document.addEventListener("htmx:afterSettle", () =>
   document.querySelector("input[data-select]")?.focus(),
 );
 
-// A fresh list of chats waits while a menu in it is open, a title is edited or a row is fetched: nothing vanishes under a person's hand.
+// Do not replace the list of chats while a menu in it is open, a title is edited or a row is
+// loaded.
 const chats = document.getElementById("chats");
-const inUse = () => chats.querySelector(":popover-open, .editing, .htmx-request");
-let late = false;
+const isListInUse = () => chats.querySelector(":popover-open, .editing, .htmx-request");
+let isRefreshPending = false;
 
-function catchUp() {
-  if (!late || inUse()) return;
-  late = false;
+function refreshIfPending() {
+  if (!isRefreshPending || isListInUse()) return;
+  isRefreshPending = false;
   chats.dispatchEvent(new Event("refresh"));
 }
 
 chats.addEventListener("htmx:beforeSwap", (event) => {
-  if (event.detail.requestConfig.elt !== chats || !inUse()) return;
+  if (event.detail.requestConfig.elt !== chats || !isListInUse()) return;
   event.detail.shouldSwap = false;
-  late = true;
+  isRefreshPending = true;
 });
-chats.addEventListener("htmx:afterRequest", catchUp);
+chats.addEventListener("htmx:afterRequest", refreshIfPending);
 addEventListener(
   "pageshow",
   ({ persisted }) => persisted && chats.dispatchEvent(new Event("refresh")),
-); // back to a page as it was left
-chats.addEventListener("toggle", catchUp, true);
+); // the browser shows the page as it was left
+chats.addEventListener("toggle", refreshIfPending, true);
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey && event.shiftKey && event.code === "KeyO") {
     event.preventDefault();
     document.querySelector("[data-shortcut=new]").click();
   }
-  if (event.key === "Escape") escape(event);
-  // Asked of the page, not of the key's target: a dialog just closed keeps the focus until the next frame.
+  if (event.key === "Escape") onEscape(event);
+  // Ask the page, not the target of the key: a dialog that was just closed keeps the focus until
+  // the next frame.
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
     return;
   if (event.target.closest("input, textarea, select")) return;
@@ -144,12 +148,13 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "?") document.getElementById("help").showModal();
 });
 
-// What is innermost is left: the title being edited, a dialog or menu (the browser closes these), the answer being written.
-function escape(event) {
+// Escape leaves the innermost: the title being edited, a dialog or menu (which the browser closes),
+// or the answer being written.
+function onEscape(event) {
   const title = event.target.closest("input[data-select]");
   if (title) title.dispatchEvent(new Event("leave"));
   else if (!event.isComposing && !document.querySelector("dialog[open], :popover-open"))
-    document.querySelector("chat-stream")?.stop();
+    document.querySelector("chat-stream")?.cancelTurn();
 }
 
 function focusComposer(event) {

@@ -1,53 +1,55 @@
-// A short word at the bottom of the page, which goes away by itself; with an act, it waits longer, and while it is pointed at.
+// Show a short message at the bottom of the page. It disappears after a while, but not under the
+// mouse.
 
-const SHOWN_MS = 5000;
+const DURATION_MS = 5000;
 const bar = document.getElementById("snackbar");
 let timer;
-let shownMs;
-let closed = () => {};
+let currentDurationMs;
+let onClose = () => {};
 
-export function snackbar(text) {
-  show(text, SHOWN_MS);
+export function showSnackbar(text) {
+  showText(text, DURATION_MS);
 }
 
-// With a button: `act` when it is pressed, `close` when the word has gone without it.
-export function offer(text, { label, act, close, shownFor }) {
-  show(text, shownFor);
-  closed = close;
+// Show a message with a button. `action` runs when it is pressed, `onDismiss` when the message
+// disappears without that.
+export function showSnackbarWithAction(text, { label, action, onDismiss, durationMs }) {
+  showText(text, durationMs);
+  onClose = onDismiss;
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = label;
   button.addEventListener("click", () => {
-    closed = () => {};
+    onClose = () => {};
     hide();
-    act();
+    action();
   });
   bar.append(button);
 }
 
-function show(text, shownFor) {
+function showText(text, durationMs) {
   hide();
   bar.textContent = text;
   bar.dataset.shown = "";
-  shownMs = shownFor;
-  wait();
+  currentDurationMs = durationMs;
+  startTimer();
 }
 
-function wait() {
+function startTimer() {
   clearTimeout(timer);
-  timer = setTimeout(hide, shownMs);
+  timer = setTimeout(hide, currentDurationMs);
 }
 
 for (const name of ["pointerenter", "focusin"])
   bar.addEventListener(name, () => clearTimeout(timer));
 for (const name of ["pointerleave", "focusout"])
-  bar.addEventListener(name, () => "shown" in bar.dataset && wait());
+  bar.addEventListener(name, () => "shown" in bar.dataset && startTimer());
 
 function hide() {
   clearTimeout(timer);
   delete bar.dataset.shown;
   bar.querySelector("button")?.remove();
-  const tell = closed;
-  closed = () => {};
-  tell();
+  const callback = onClose;
+  onClose = () => {};
+  callback();
 }

@@ -1,12 +1,12 @@
-// Tabs and their panels: one is shown, arrows go from one to the next.
+// Connect tabs with their panels. Arrow keys move between the tabs.
 
-let made = 0;
+let tabLists = 0;
 
-export function tabbed(root, { shown }) {
+export function initTabs(root, { onSelect }) {
   const tabs = [...root.querySelectorAll("[role=tab]")];
-  const number = (made += 1);
+  const number = (tabLists += 1);
   for (const tab of tabs) {
-    const panel = panelOf(root, tab);
+    const panel = getPanel(root, tab);
     tab.id = `tab-${number}-${tab.dataset.tab}`;
     panel.id = `panel-${number}-${tab.dataset.tab}`;
     tab.setAttribute("aria-controls", panel.id);
@@ -16,29 +16,29 @@ export function tabbed(root, { shown }) {
     tab.addEventListener("keydown", (event) => step(event, tab));
   }
 
-  function select(chosen) {
+  function select(selectedTab) {
     for (const tab of tabs) {
-      tab.setAttribute("aria-selected", String(tab === chosen));
-      tab.tabIndex = tab === chosen ? 0 : -1;
-      panelOf(root, tab).hidden = tab !== chosen;
+      tab.setAttribute("aria-selected", String(tab === selectedTab));
+      tab.tabIndex = tab === selectedTab ? 0 : -1;
+      getPanel(root, tab).hidden = tab !== selectedTab;
     }
-    shown(chosen.dataset.tab, panelOf(root, chosen));
+    onSelect(selectedTab.dataset.tab, getPanel(root, selectedTab));
   }
 
   function step(event, tab) {
-    const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!way) return;
+    const direction = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!direction) return;
     event.preventDefault();
-    const there = tabs.filter((each) => !each.hidden);
-    const next = there.at((there.indexOf(tab) + way) % there.length);
+    const visibleTabs = tabs.filter((each) => !each.hidden);
+    const next = visibleTabs.at((visibleTabs.indexOf(tab) + direction) % visibleTabs.length);
     next.focus();
     select(next);
   }
 
-  const usable = tabs.find((tab) => !tab.hidden);
-  if (usable) select(usable);
+  const firstTab = tabs.find((tab) => !tab.hidden);
+  if (firstTab) select(firstTab);
 }
 
-function panelOf(root, tab) {
+function getPanel(root, tab) {
   return root.querySelector(`[data-view="${tab.dataset.tab}"]`);
 }

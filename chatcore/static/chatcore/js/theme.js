@@ -1,4 +1,5 @@
-// The look, before the first paint; and the browser's time zone, for the days in the list of chats.
+// Apply the theme before the first paint, and store the time zone for the dates in the list of
+// chats.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -7,7 +8,7 @@
     try {
       return localStorage.getItem("theme") ?? "auto";
     } catch {
-      return "auto"; // storage is forbidden: the system decides
+      return "auto"; // storage is forbidden: follow the system
     }
   };
 
@@ -21,7 +22,7 @@
     try {
       localStorage.setItem("theme", theme);
     } catch {
-      // It holds until the next page, then.
+      // Storage is forbidden: the choice lasts until the next page.
     }
   };
 
@@ -32,7 +33,7 @@
   show(stored());
   document.cookie = `tz=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=31536000; samesite=lax`;
 
-  // Chosen in another tab, or while this page was left.
+  // The theme may change in another tab, or while this page was left.
   addEventListener("storage", ({ key }) => key === "theme" && show(stored()));
   addEventListener("pageshow", ({ persisted }) => persisted && show(stored()));
 

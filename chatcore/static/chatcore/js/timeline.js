@@ -1,76 +1,79 @@
-// The messages on the page: finding and adding them, filling the one being written, and staying at the end while it grows.
+// Manage the messages on the page: find and add them, fill the streaming one, and keep the scroll
+// position.
 
-import { piece } from "./api.js";
+import { fetchElements } from "./api.js";
+import { formatCount } from "./formats.js";
 import { viewOf } from "./markdown.js";
-import { remember } from "./renewal.js";
-import { Spoken } from "./spoken.js";
-import { Stretch } from "./stretch.js";
-import { say, shortCount } from "./words.js";
+import { recordMarkup } from "./message_merge.js";
+import { MessagePager } from "./message_pager.js";
+import { StreamedText } from "./streamed_text.js";
+import { getText } from "./texts.js";
 
-const NEAR_THE_END = 64; // pixels
+const END_DISTANCE = 64; // pixels
 
 export class Timeline {
-  #spoken = new Map(); // "message:kind" → Spoken
-  #torn = new Set(); // messages of which a piece is missing
-  #stuck = true;
-  #top = 0; // where the scroller was last
+  #streams = new Map(); // "message:kind" → StreamedText
+  #incomplete = new Set(); // messages with a missing delta
+  #isAtEnd = true;
+  #lastScrollTop = 0; // the previous scroll position
 
   constructor(chat) {
     this.chat = chat;
     this.list = chat.querySelector(".timeline");
     this.scroller = chat.querySelector(".scroll");
     this.toEnd = chat.querySelector(".to-end");
-    this.stretch = new Stretch(this);
-    this.render(this.list);
-    this.#followTheEnd();
+    this.pager = new MessagePager(this);
+    this.renderMarkdown(this.list);
+    this.#watchScrolling();
   }
 
-  message(id) {
-    return this.stretch.message(id);
+  findMessage(id) {
+    return this.pager.findMessage(id);
   }
 
-  // Draw the markdown of messages that the server rendered.
-  render(root) {
-    remember(root);
+  // Render the markdown of messages that the server sent.
+  renderMarkdown(root) {
+    recordMarkup(root);
     for (const prose of root.querySelectorAll(
       ".answer:not([data-status=streaming]) > .prose:not([data-shown])",
     ))
       viewOf(prose).finish(prose.textContent);
     for (const answer of root.querySelectorAll(".answer[data-status=streaming]"))
-      this.#tell(answer);
+      this.#showStreamedText(answer);
   }
 
-  // Show what is there now: other versions, other words, nothing of what is gone.
-  renew() {
-    return this.stretch.renew();
+  // Load the messages again: versions and texts may have changed, messages may be deleted.
+  reload() {
+    return this.pager.reload();
   }
 
-  // A message that another request stored: an answer begins empty, anything else is fetched as the server shows it.
-  async created(session, data) {
+  // Add a message that was stored. An answer begins empty; any other message is fetched as HTML.
+  async addMessage(session, data) {
     if (data.role === "tool") return;
     const { message } = data;
-    await this.stretch.settled;
-    if (this.message(message)) return;
+    await this.pager.whenIdle;
+    if (this.findMessage(message)) return;
     const elements =
       data.role === "assistant"
-        ? this.#begun(data)
-        : await piece(`/c/${session}/messages/${message}/`);
-    await this.stretch.settled;
-    if (!this.#stuck) this.toEnd.dataset.news = "";
-    if (!this.stretch.atNewest || this.message(message)) return; // it comes with the newest messages, when someone goes there
-    for (const element of elements) this.#insert(element);
-    this.stretch.cut();
+        ? this.#createAnswer(data)
+        : await fetchElements(`/c/${session}/messages/${message}/`);
+    await this.pager.whenIdle;
+    if (!this.#isAtEnd) this.toEnd.dataset.news = "";
+    // It is loaded later, together with the newest messages.
+    if (!this.pager.hasNewest || this.findMessage(message)) return;
+    for (const element of elements) this.#insertBySeq(element);
+    this.pager.trim();
   }
 
-  #begun({ message, message_seq: seq, turn, replaces }) {
-    const [answer] = this.stamp("answer-piece");
+  #createAnswer({ message, message_seq: seq, turn, replaces }) {
+    const [answer] = this.cloneTemplate("answer-piece");
     Object.assign(answer.dataset, { message, seq, turn });
     if (replaces) answer.dataset.replaces = replaces;
     answer.querySelector("local-time").setAttribute("datetime", new Date().toISOString());
     return [answer];
   }
 
-  #insert(element) {
+  #insertBySeq(element) {
     const seq = Number(element.dataset.seq ?? 0);
     const after =
       seq &&
@@ -81,189 +84,191 @@ export class Timeline {
     else this.list.append(element);
   }
 
-  // What is said to a message that is not on the page is kept until it comes.
-  hear(kind, { message, offset, text }) {
-    const article = this.message(message);
+  // Keep the deltas of a message that is not on the page until it is loaded.
+  appendDelta(kind, { message, offset, text }) {
+    const article = this.findMessage(message);
     if (article && article.dataset.status !== "streaming") return;
     const key = `${message}:${kind}`;
-    if (!this.#spoken.has(key)) this.#spoken.set(key, new Spoken());
-    if (!this.#spoken.get(key).hear(offset, text)) this.#torn.add(message);
-    if (article) this.#tell(article);
+    if (!this.#streams.has(key)) this.#streams.set(key, new StreamedText());
+    if (!this.#streams.get(key).append(offset, text)) this.#incomplete.add(message);
+    if (article) this.#showStreamedText(article);
   }
 
-  #tell(article) {
+  #showStreamedText(article) {
     const [reasoning, text] = ["reasoning", "text"].map(
-      (kind) => this.#spoken.get(`${article.dataset.message}:${kind}`)?.text,
+      (kind) => this.#streams.get(`${article.dataset.message}:${kind}`)?.text,
     );
-    if (reasoning) this.#reason(article, reasoning);
+    if (reasoning) this.#showReasoning(article, reasoning);
     if (text) viewOf(article.querySelector(".prose")).grow(text);
   }
 
-  #reason(article, text) {
+  #showReasoning(article, text) {
     const fold = article.querySelector(".reasoning");
     fold.hidden = false;
     fold.dataset.thinking = "";
     fold.querySelector(".words").textContent = text;
   }
 
-  async completed(session, { message, status, usage }) {
-    const article = this.message(message);
-    const said = this.#spoken.get(`${message}:text`)?.text ?? "";
-    for (const kind of ["text", "reasoning"]) this.#spoken.delete(`${message}:${kind}`);
-    const torn = this.#torn.delete(message);
+  async completeMessage(session, { message, status, usage }) {
+    const article = this.findMessage(message);
+    const text = this.#streams.get(`${message}:text`)?.text ?? "";
+    for (const kind of ["text", "reasoning"]) this.#streams.delete(`${message}:${kind}`);
+    const isIncomplete = this.#incomplete.delete(message);
     if (article?.dataset.status !== "streaming") return;
-    if (torn || article.dataset.replaces) {
-      article.replaceWith(...(await piece(`/c/${session}/messages/${message}/`)));
-      this.render(this.list);
+    if (isIncomplete || article.dataset.replaces) {
+      article.replaceWith(...(await fetchElements(`/c/${session}/messages/${message}/`)));
+      this.renderMarkdown(this.list);
       return;
     }
     article.dataset.status = status;
     delete article.querySelector(".reasoning").dataset.thinking;
-    viewOf(article.querySelector(".prose")).finish(said);
-    if (usage) this.#facts(article, usage);
+    viewOf(article.querySelector(".prose")).finish(text);
+    if (usage) this.#showFacts(article, usage);
   }
 
-  #facts(article, usage) {
+  #showFacts(article, usage) {
     article.querySelector(".facts").hidden = false;
     article.querySelector(".fact-model").textContent = this.chat.model;
-    article.querySelector(".fact-input").textContent = shortCount(usage.input);
-    article.querySelector(".fact-output").textContent = shortCount(usage.output ?? 0);
+    article.querySelector(".fact-input").textContent = formatCount(usage.input);
+    article.querySelector(".fact-output").textContent = formatCount(usage.output ?? 0);
   }
 
-  callStarted({ message, id, name, arguments: asked }) {
-    const answer = this.message(message);
-    if (!answer || this.#call(id, answer)) return;
-    const [call] = this.stamp("call-piece");
+  addToolCall({ message, id, name, arguments: callArguments }) {
+    const answer = this.findMessage(message);
+    if (!answer || this.#findToolCall(id, answer)) return;
+    const [call] = this.cloneTemplate("call-piece");
     call.dataset.call = id;
     call.querySelector(".call-name").textContent = name;
-    call.querySelector(".call-arguments").textContent = readable(asked);
+    call.querySelector(".call-arguments").textContent = formatJson(callArguments);
     answer.querySelector(".calls").append(call);
   }
 
-  async callCompleted(session, { message, id, is_error: failed }) {
-    const call = this.stretch.atNewest && this.#call(id, this.list);
+  async completeToolCall(session, { message, id, is_error: failed }) {
+    const call = this.pager.hasNewest && this.#findToolCall(id, this.list);
     if (!call || "done" in call.dataset) return;
     call.dataset.done = "";
     if (failed) call.dataset.error = "";
     call
       .querySelector(".call-result")
-      .replaceChildren(...(await piece(`/c/${session}/messages/${message}/`)));
+      .replaceChildren(...(await fetchElements(`/c/${session}/messages/${message}/`)));
   }
 
-  // The newest call of that id: some models begin to count anew with every answer.
-  #call(id, root) {
+  // Return the newest call with this id. Some models number their calls anew in every answer.
+  #findToolCall(id, root) {
     return [...root.querySelectorAll(`[data-call="${CSS.escape(id)}"]`)].at(-1);
   }
 
-  trimmed({ turn, notice }) {
-    const asked =
-      turn &&
-      [...this.list.querySelectorAll(".user")].filter((user) => user.dataset.turn === turn).at(-1);
-    const there = asked ? asked.nextElementSibling : this.list.lastElementChild;
-    if (there?.matches(".notice")) return false;
-    const [line] = this.stamp("notice-piece");
-    line.textContent = notice || say("trimmed");
-    if (asked) asked.after(line);
-    else if (this.stretch.atNewest) this.list.append(line);
+  addTrimNotice({ turn, notice }) {
+    const questions = [...this.list.querySelectorAll(".user")];
+    const question = turn && questions.filter((user) => user.dataset.turn === turn).at(-1);
+    const next = question ? question.nextElementSibling : this.list.lastElementChild;
+    if (next?.matches(".notice")) return false;
+    const [line] = this.cloneTemplate("notice-piece");
+    line.textContent = notice || getText("trimmed");
+    if (question) question.after(line);
+    else if (this.pager.hasNewest) this.list.append(line);
     return true;
   }
 
-  async failed(session, { turn }) {
-    const told = await piece(`/c/${session}/turns/${turn}/error/`);
-    await this.stretch.settled;
-    if (this.stretch.atNewest && !this.list.querySelector(`[data-error-of="${turn}"]`))
-      this.list.append(...told);
+  async addTurnError(session, { turn }) {
+    const elements = await fetchElements(`/c/${session}/turns/${turn}/error/`);
+    await this.pager.whenIdle;
+    if (this.pager.hasNewest && !this.list.querySelector(`[data-error-of="${turn}"]`))
+      this.list.append(...elements);
   }
 
-  // What the model sees only as a summary is dimmed, and stays.
-  dim(boundary) {
+  // Dim the messages that the model sees only as a summary.
+  markCompacted(boundary) {
     for (const article of this.list.querySelectorAll("[data-seq]")) {
       if (Number(article.dataset.seq) < (boundary ?? 0)) article.dataset.compacted = "";
       else delete article.dataset.compacted;
     }
   }
 
-  stamp(id) {
+  cloneTemplate(id) {
     return [...document.getElementById(id).content.cloneNode(true).children];
   }
 
-  // Someone wants to see this one: the end is left alone.
-  show(article) {
-    this.#stuck = false;
+  // Scroll to a message, and do not follow the end any more.
+  scrollToMessage(article) {
+    this.#isAtEnd = false;
     article.scrollIntoView({ block: "center" });
   }
 
-  // To the newest message, and to stay there.
-  async stick() {
-    if (!this.stretch.atNewest) await this.stretch.go();
-    this.#stuck = true;
-    this.#end();
+  // Go to the newest message and stay at the end.
+  async followEnd() {
+    if (!this.pager.hasNewest) await this.pager.loadPage();
+    this.#isAtEnd = true;
+    this.#scrollToEnd();
   }
 
-  async #toBeginning() {
-    if (!this.stretch.holds(1)) await this.stretch.go("at=1");
-    this.#stuck = false;
+  async #goToStart() {
+    if (!this.pager.includesSeq(1)) await this.pager.loadPage("at=1");
+    this.#isAtEnd = false;
     this.scroller.scrollTop = 0;
   }
 
-  // Change something, and leave what is read where it is. Browsers try the same (scroll anchoring), but not all and not always.
-  keepPlace(change) {
+  // Run a change and keep the visible messages where they are. Scroll anchoring does the same, but
+  // not in every browser and not always.
+  keepScrollPosition(change) {
     const { top } = this.scroller.getBoundingClientRect();
     const anchor = [...this.list.children].find(
       (each) => each.getBoundingClientRect().bottom > top,
     );
-    const was = anchor?.getBoundingClientRect().top;
+    const previousTop = anchor?.getBoundingClientRect().top;
     change();
-    if (anchor?.isConnected) this.scroller.scrollTop += anchor.getBoundingClientRect().top - was;
+    if (anchor?.isConnected)
+      this.scroller.scrollTop += anchor.getBoundingClientRect().top - previousTop;
   }
 
-  #end() {
+  #scrollToEnd() {
     this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
-  #followTheEnd() {
+  #watchScrolling() {
     const { scroller } = this;
-    this.#stuck = this.stretch.atNewest;
-    scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
-    this.toEnd.addEventListener("click", () => this.stick());
-    // Who unfolds something reads it from its beginning.
+    this.#isAtEnd = this.pager.hasNewest;
+    scroller.addEventListener("scroll", () => this.#onScroll(), { passive: true });
+    this.toEnd.addEventListener("click", () => this.followEnd());
+    // Whoever opens something wants to read it from its beginning.
     this.list.addEventListener("click", (event) => {
-      if (event.target.closest("summary, [data-unfold]")) this.#stuck = false;
+      if (event.target.closest("summary, [data-unfold]")) this.#isAtEnd = false;
     });
-    document.addEventListener("keydown", (event) => this.#keyDown(event));
-    const growth = new ResizeObserver(() => this.#stuck && this.#end());
+    document.addEventListener("keydown", (event) => this.#onKeyDown(event));
+    const growth = new ResizeObserver(() => this.#isAtEnd && this.#scrollToEnd());
     growth.observe(this.list);
     growth.observe(scroller);
-    if (this.#stuck) this.#end();
-    this.#scrolled();
+    if (this.#isAtEnd) this.#scrollToEnd();
+    this.#onScroll();
   }
 
-  // Only who goes up leaves the end: it may also move away by itself, when an answer or the composer grows.
-  #scrolled() {
+  // Only scrolling up leaves the end. The end also moves when an answer or the composer grows.
+  #onScroll() {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
-    if (scrollHeight - scrollTop - clientHeight < NEAR_THE_END) this.#stuck = this.stretch.atNewest;
-    else if (scrollTop < this.#top) this.#stuck = false;
-    this.#top = scrollTop;
-    if (this.toEnd.hidden !== this.#stuck) this.toEnd.hidden = this.#stuck;
-    if (this.#stuck) delete this.toEnd.dataset.news;
-    this.stretch.near();
+    if (scrollHeight - scrollTop - clientHeight < END_DISTANCE)
+      this.#isAtEnd = this.pager.hasNewest;
+    else if (scrollTop < this.#lastScrollTop) this.#isAtEnd = false;
+    this.#lastScrollTop = scrollTop;
+    if (this.toEnd.hidden !== this.#isAtEnd) this.toEnd.hidden = this.#isAtEnd;
+    if (this.#isAtEnd) delete this.toEnd.dataset.news;
+    this.pager.loadIfNearEdge();
   }
 
-  #keyDown(event) {
-    const ways = { End: () => this.stick(), Home: () => this.#toBeginning() };
-    const elsewhere =
+  #onKeyDown(event) {
+    const keys = { End: () => this.followEnd(), Home: () => this.#goToStart() };
+    const isIgnored =
       event.ctrlKey ||
       event.metaKey ||
       event.altKey ||
       event.shiftKey ||
       event.target.closest("input, textarea, select, pre, dialog, .menu");
-    if (!(event.key in ways) || elsewhere) return;
+    if (!(event.key in keys) || isIgnored) return;
     event.preventDefault();
-    ways[event.key]();
+    keys[event.key]();
   }
 }
 
-function readable(text) {
+function formatJson(text) {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {

@@ -1,4 +1,5 @@
-// When something was said, where its reader is: the hour of today, else the day too; the whole of it for who points at it.
+// Show a time in the reader's time zone: only the time for today, else with the date. The tooltip
+// has the full date and time.
 
 class LocalTime extends HTMLElement {
   static observedAttributes = ["datetime"];
@@ -6,17 +7,17 @@ class LocalTime extends HTMLElement {
   attributeChangedCallback() {
     const moment = new Date(this.getAttribute("datetime"));
     if (isNaN(moment)) return;
-    const show = (format) =>
-      new Intl.DateTimeFormat(document.documentElement.lang, format).format(moment);
+    const format = (options) =>
+      new Intl.DateTimeFormat(document.documentElement.lang, options).format(moment);
     const now = new Date();
     const today = moment.toDateString() === now.toDateString();
     const year = moment.getFullYear() === now.getFullYear() ? undefined : "numeric";
-    this.textContent = show(
+    this.textContent = format(
       today
         ? { timeStyle: "short" }
         : { year, month: "short", day: "numeric", hour: "numeric", minute: "2-digit" },
     );
-    this.title = show({ dateStyle: "full", timeStyle: "medium" });
+    this.title = format({ dateStyle: "full", timeStyle: "medium" });
   }
 }
 

@@ -1,10 +1,10 @@
-// Sending a file up, with how far it is: what fetch cannot tell.
+// Upload a file and report the progress, which fetch cannot do.
 
-import { csrf, Problem, signedOut } from "./api.js";
-import { say } from "./words.js";
+import { getCsrfToken, Problem, reportSignedOut } from "./api.js";
+import { getText } from "./texts.js";
 
-// What the server made of the file. `progress` is called with 0 to 1; aborting the signal ends it.
-export function upload(session, file, { progress, signal }) {
+// Return the stored attachment. `progress` is called with 0 to 1; the signal aborts the upload.
+export function uploadFile(session, file, { progress, signal }) {
   const request = new XMLHttpRequest();
   const form = new FormData();
   form.append("file", file, file.name || "file");
@@ -14,21 +14,21 @@ export function upload(session, file, { progress, signal }) {
       (event) => event.lengthComputable && progress(event.loaded / event.total),
     );
     request.addEventListener("load", () =>
-      request.status === 201 ? resolve(request.response) : reject(refusal(request)),
+      request.status === 201 ? resolve(request.response) : reject(createProblem(request)),
     );
     for (const name of ["error", "abort", "timeout"])
-      request.addEventListener(name, () => reject(new Problem(0, say("offline"))));
+      request.addEventListener(name, () => reject(new Problem(0, getText("offline"))));
     signal.addEventListener("abort", () => request.abort());
     request.open("POST", `/api/v1/sessions/${session}/attachments`);
     request.responseType = "json";
     request.setRequestHeader("Accept", "application/json");
-    request.setRequestHeader("X-CSRFToken", csrf());
+    request.setRequestHeader("X-CSRFToken", getCsrfToken());
     request.send(form);
   });
 }
 
-function refusal({ status, response }) {
-  if (status === 401) return signedOut();
+function createProblem({ status, response }) {
+  if (status === 401) return reportSignedOut();
   const errors = Array.isArray(response?.errors) ? response.errors : [];
   const details = errors
     .map((error) => error.detail)

@@ -1,10 +1,10 @@
-// Whether the server is heard: a quiet line above the composer while it is not, with the way back for who was signed out.
+// Show a line above the composer while there is no connection to the server.
 
-import { say } from "./words.js";
+import { getText } from "./texts.js";
 
-const PATIENCE_MS = 2000; // a short break is nobody's concern
+const LOST_DELAY_MS = 2000; // a shorter break is not shown
 
-export class Connection {
+export class ConnectionStatus {
   #state = "open";
   #timer;
 
@@ -22,16 +22,16 @@ export class Connection {
     if (state === this.#state) return;
     this.#state = state;
     clearTimeout(this.#timer);
-    if (state === "lost") this.#timer = setTimeout(() => this.#show(), PATIENCE_MS);
-    else this.#show();
+    if (state === "lost") this.#timer = setTimeout(() => this.#render(), LOST_DELAY_MS);
+    else this.#render();
     if (state === "open") this.chat.composer.queue.resume();
   }
 
-  #show() {
+  #render() {
     const { line } = this;
     line.hidden = this.#state === "open";
     line.dataset.state = this.#state;
-    line.querySelector("span").textContent = line.hidden ? "" : say(this.#state);
+    line.querySelector("span").textContent = line.hidden ? "" : getText(this.#state);
     const link = line.querySelector("a");
     link.hidden = this.#state !== "signedOut";
     link.search = new URLSearchParams({ next: location.pathname });

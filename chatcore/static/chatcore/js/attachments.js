@@ -1,0 +1,215 @@
+// Attach files to the message being written: chosen, dropped or pasted, and uploaded at once.
+
+import { callApi, Problem } from "./api.js";
+import { loadItem, onItemChangedElsewhere, saveItem } from "./browser_storage.js";
+import { showSnackbar } from "./snackbar.js";
+import { getText } from "./texts.js";
+import { uploadFile } from "./upload.js";
+
+const MAX_BYTES = 10 * 1024 * 1024;
+const MAX_FILES = 20;
+
+export class Attachments {
+  #entries = []; // {name, size, type, file?, id?, chip, sending?, problem?, abortController?}
+
+  constructor(chat, composer) {
+    this.chat = chat;
+    this.composer = composer;
+    this.list = composer.form.querySelector(".chips");
+    const input = composer.form.querySelector("input[type=file]");
+    composer.form.querySelector(".attach").addEventListener("click", () => input.click());
+    input.addEventListener("change", () => {
+      this.add(input.files);
+      input.value = "";
+    });
+    composer.field.addEventListener("paste", (event) => this.#onPaste(event));
+    this.#listenForDrops();
+    this.#restore();
+  }
+
+  get hasFiles() {
+    return this.#entries.length > 0;
+  }
+
+  add(files) {
+    for (const file of files) {
+      if (file.size > MAX_BYTES) showSnackbar(getText("fileTooLarge", { name: file.name }));
+      else if (this.#entries.length >= MAX_FILES)
+        showSnackbar(getText("tooManyFiles", { count: MAX_FILES }));
+      else
+        this.#addEntry({
+          name: file.name || getText("pastedFile"),
+          size: file.size,
+          type: file.type,
+          file,
+        });
+    }
+    if (this.chat.session) for (const entry of this.#entries) this.#ensureUpload(entry);
+    this.#onChange();
+  }
+
+  // Upload all files and return their ids. Throw the problem of the first one that failed.
+  async uploadAll(session) {
+    await Promise.all(this.#entries.map((entry) => this.#ensureUpload(entry, session)));
+    const failed = this.#entries.find((entry) => entry.problem);
+    if (failed)
+      throw new Problem(
+        failed.problem.status,
+        getText("fileFailed", { name: failed.name, why: failed.problem.message }),
+      );
+    return this.#entries.map((entry) => entry.id);
+  }
+
+  // Return the files and forget them here.
+  takeFiles() {
+    const files = this.#entries.map(({ id, name, size, type }) => ({ id, name, size, type }));
+    this.#clear();
+    return files;
+  }
+
+  restoreFiles(files) {
+    for (const file of files) this.#addEntry(file);
+    this.#onChange();
+  }
+
+  #clear() {
+    this.#entries = [];
+    this.list.replaceChildren();
+    this.#onChange();
+  }
+
+  #addEntry(entry) {
+    const [chip] = this.chat.timeline.cloneTemplate("chip-piece");
+    chip.querySelector(".file-name").textContent = entry.name;
+    chip.querySelector(".file-size").textContent = formatSize(entry.size);
+    if (/^image\/(png|jpeg|gif|webp)$/.test(entry.type)) showThumbnail(chip, entry);
+    chip
+      .querySelector("button")
+      .setAttribute("aria-label", getText("removeFile", { name: entry.name }));
+    chip.querySelector("button").addEventListener("click", () => this.#removeEntry(entry));
+    entry.chip = chip;
+    this.#entries.push(entry);
+    this.list.append(chip);
+  }
+
+  // Upload each file once. Try again only when the server could not be reached.
+  #ensureUpload(entry, session = this.chat.session) {
+    if (entry.id || (entry.problem && entry.problem.status !== 0)) return null;
+    if (entry.problem) delete entry.sending;
+    entry.sending ??= this.#upload(entry, session);
+    return entry.sending;
+  }
+
+  async #upload(entry, session) {
+    delete entry.problem;
+    delete entry.chip.dataset.failed;
+    entry.abortController = new AbortController();
+    entry.chip.dataset.sending = "";
+    const progress = (part) => entry.chip.style.setProperty("--done", part);
+    try {
+      const stored = await uploadFile(session, entry.file, {
+        progress,
+        signal: entry.abortController.signal,
+      });
+      entry.id = stored.id;
+      entry.type = stored.media_type;
+    } catch (problem) {
+      if (entry.abortController.signal.aborted) return;
+      entry.problem = problem;
+      this.#showFailure(entry);
+    }
+    delete entry.chip.dataset.sending;
+    this.#onChange();
+  }
+
+  #showFailure({ chip, name, problem }) {
+    chip.dataset.failed = "";
+    chip.querySelector(".file-size").textContent = problem.message;
+    showSnackbar(getText("fileFailed", { name, why: problem.message }));
+  }
+
+  #removeEntry(entry) {
+    this.#entries = this.#entries.filter((other) => other !== entry);
+    entry.chip.remove();
+    entry.abortController?.abort();
+    // The server deletes unused files after a day.
+    if (entry.id)
+      callApi("DELETE", `attachments/${entry.id}`).catch((problem) => console.warn(problem));
+    this.#onChange();
+    this.composer.field.focus();
+  }
+
+  // Word processors paste an image of the text together with the text. Only the text is wanted
+  // then.
+  #onPaste(event) {
+    const { files, types } = event.clipboardData;
+    if (!files.length || types.includes("text/plain")) return;
+    event.preventDefault();
+    this.add(files);
+  }
+
+  #listenForDrops() {
+    const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
+    const setDropping = (yes) => this.chat.toggleAttribute("data-dropping", yes);
+    this.chat.addEventListener("dragover", (event) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      setDropping(true);
+    });
+    this.chat.addEventListener(
+      "dragleave",
+      ({ relatedTarget }) => this.chat.contains(relatedTarget) || setDropping(false),
+    );
+    this.chat.addEventListener("drop", (event) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      setDropping(false);
+      this.add(event.dataTransfer.files);
+      this.composer.field.focus();
+    });
+  }
+
+  #onChange() {
+    this.list.hidden = !this.hasFiles;
+    this.composer.updateButtons();
+    saveItem("files", this.chat.session, this.#storedFiles);
+  }
+
+  // The uploaded files, which can be shown again after a reload; null when there are none.
+  get #storedFiles() {
+    const stored = this.#entries
+      .filter((entry) => entry.id)
+      .map(({ id, name, size, type }) => ({ id, name, size, type }));
+    return stored.length ? stored : null;
+  }
+
+  #restore() {
+    for (const entry of loadItem("files", this.chat.session) ?? []) this.#addEntry(entry);
+    this.list.hidden = !this.hasFiles;
+    onItemChangedElsewhere("files", this.chat, (now, before) => {
+      if (JSON.stringify(this.#storedFiles) !== JSON.stringify(before)) return;
+      this.#clear();
+      this.restoreFiles(now ?? []);
+    });
+  }
+}
+
+function showThumbnail(chip, { id, file }) {
+  const image = document.createElement("img");
+  image.alt = "";
+  image.src = id ? `/api/v1/attachments/${id}` : URL.createObjectURL(file);
+  if (!id) image.addEventListener("load", () => URL.revokeObjectURL(image.src), { once: true });
+  chip.querySelector("svg").replaceWith(image);
+}
+
+function formatSize(bytes) {
+  const unit = bytes < 1024 ? "byte" : bytes < 1024 * 1024 ? "kilobyte" : "megabyte";
+  const number = bytes / { byte: 1, kilobyte: 1024, megabyte: 1024 * 1024 }[unit];
+  const format = {
+    style: "unit",
+    unit,
+    unitDisplay: unit === "byte" ? "long" : "short",
+    maximumFractionDigits: number < 10 && unit !== "byte" ? 1 : 0,
+  };
+  return new Intl.NumberFormat(document.documentElement.lang, format).format(number);
+}

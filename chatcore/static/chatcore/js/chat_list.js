@@ -1,0 +1,88 @@
+// Delete a chat, with a few seconds to undo it, and import a chat from a file.
+
+import { callApi, postFile } from "./api.js";
+import { removeItems } from "./browser_storage.js";
+import { showSnackbar, showSnackbarWithAction } from "./snackbar.js";
+import { getText } from "./texts.js";
+
+const UNDO_MS = 8000;
+// Carries the deletion from the page of the deleted chat to the next page.
+const STORAGE_KEY = "deleting";
+const list = document.getElementById("chats");
+let deletion = null; // {id, title, wasOpen}; the row is hidden, the chat is still in the database
+
+// The chat is deleted when the snackbar closes or the page is left; until then nothing has
+// happened.
+function startDeletion(chat) {
+  deletion = chat;
+  hideDeletedRow();
+  showSnackbarWithAction(getText("deleted", { title: chat.title }), {
+    label: getText("undo"),
+    action: undoDeletion,
+    onDismiss: finishDeletion,
+    durationMs: UNDO_MS,
+  });
+}
+
+function undoDeletion() {
+  const { id, wasOpen } = deletion;
+  deletion = null;
+  if (wasOpen) return location.assign(`/c/${id}/`);
+  for (const row of list.querySelectorAll("[data-going]")) delete row.dataset.going;
+  showSnackbar(getText("kept"));
+}
+
+async function finishDeletion() {
+  if (!deletion) return;
+  const { id } = deletion;
+  deletion = null;
+  try {
+    await callApi("DELETE", `sessions/${id}`, undefined, {}, { keepalive: true });
+    document.getElementById(`row-${id}`)?.remove();
+    removeItems(id);
+  } catch (problem) {
+    for (const row of list.querySelectorAll("[data-going]")) delete row.dataset.going;
+    showSnackbar(getText("notDeleted", { why: problem.message }));
+  }
+}
+
+function hideDeletedRow() {
+  const row = deletion && document.getElementById(`row-${deletion.id}`);
+  if (row) row.dataset.going = "";
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-deletes]");
+  if (button) deleteChat({ id: button.dataset.deletes, title: button.dataset.title });
+  event.target.closest(".menu > a")?.parentElement.hidePopover();
+  if (event.target.closest("[data-imports]")) document.getElementById("import-file").click();
+});
+
+async function deleteChat(chat) {
+  if (!location.pathname.startsWith(`/c/${chat.id}/`)) return startDeletion(chat);
+  await finishDeletion();
+  sessionStorage.setItem(STORAGE_KEY, JSON.stringify({ ...chat, wasOpen: true }));
+  location.assign("/new/");
+}
+
+// The list may be rendered again while the chat is still in it.
+document.addEventListener("htmx:afterSwap", hideDeletedRow);
+addEventListener("pagehide", () => finishDeletion());
+
+const storedDeletion = sessionStorage.getItem(STORAGE_KEY);
+if (storedDeletion) {
+  sessionStorage.removeItem(STORAGE_KEY);
+  startDeletion(JSON.parse(storedDeletion));
+}
+
+document.getElementById("import-file").addEventListener("change", async (event) => {
+  const [file] = event.target.files;
+  event.target.value = ""; // so that the same file can be chosen again
+  if (!file) return;
+  try {
+    const session = await postFile("sessions/import", file);
+    location.assign(`/c/${session.id}/`);
+  } catch (problem) {
+    showSnackbar(getText("notImported", { why: problem.message }));
+  }
+});

@@ -1,0 +1,168 @@
+// Show how full the context window of the model is, what fills it, and when it is compacted.
+
+import { callApi } from "./api.js";
+import { formatCount } from "./formats.js";
+import { openOnHover } from "./hover_popover.js";
+import { showSnackbar } from "./snackbar.js";
+import { getText } from "./texts.js";
+import { estimateTokens } from "./token_estimate.js";
+
+const WARNING_RATIO = 0.8; // of the threshold; must equal the server's warning level
+
+class ContextMeter extends HTMLElement {
+  #usage = null;
+  #draftTokens = 0; // estimated
+  #frame = 0;
+
+  connectedCallback() {
+    this.querySelector(".compact").addEventListener("click", () => this.requestCompaction());
+    openOnHover(this, this.querySelector(".meter-button"), this.querySelector("#context"));
+  }
+
+  followSession(session) {
+    this.session = session;
+    return this.refresh();
+  }
+
+  async refresh() {
+    if (!this.session) return;
+    try {
+      this.showUsage(await callApi("GET", `sessions/${this.session}/context`));
+    } catch {
+      // An error here is not worth a message; the next answer brings new numbers.
+    }
+  }
+
+  // Show the meter of a chat without messages.
+  showEmpty(contextWindow) {
+    this.showUsage({ estimated_input_tokens: 0, context_window: contextWindow });
+  }
+
+  showUsage(usage) {
+    this.#usage = usage;
+    this.#render();
+  }
+
+  // Add the text being typed. Draw at most once a frame.
+  showDraft(text) {
+    this.#draftTokens = text.trim() && !text.startsWith("/") ? estimateTokens(text) : 0;
+    this.#frame ||= requestAnimationFrame(() => {
+      this.#frame = 0;
+      if (this.#usage) this.#render();
+    });
+  }
+
+  #render() {
+    const usage = this.#usage;
+    const usedTokens = usage.estimated_input_tokens + this.#draftTokens;
+    const contextWindow = usage.context_window;
+    const percent = contextWindow ? Math.round((usedTokens / contextWindow) * 100) : null;
+    const description = contextWindow
+      ? getText("contextKnown", {
+          used: formatCount(usedTokens),
+          window: formatCount(contextWindow),
+          percent,
+        })
+      : getText("contextUnknown", { used: formatCount(usedTokens) });
+    this.toggleAttribute("data-unknown", !contextWindow);
+    this.dataset.level = usage.level ?? "ok";
+    const label = contextWindow
+      ? `${formatCount(usedTokens)} / ${formatCount(contextWindow)} · ${percent} %`
+      : `${formatCount(usedTokens)} ${getText("tokens")}`;
+    const button = this.querySelector(".meter-button");
+    // The accessible name contains the visible text, for users who speak commands.
+    button.setAttribute("aria-label", `${button.title}: ${label}`);
+    this.querySelector(".meter-used").textContent = label;
+    this.querySelector(".context-total").textContent = description;
+    this.#setBarWidth(".meter-button .bar-fill", usage.estimated_input_tokens);
+    this.#setBarWidth(".meter-button .bar-draft", this.#draftTokens);
+    this.#renderMarks(usage);
+    this.#renderParts(usage);
+    this.#renderNotes(usage);
+  }
+
+  #setBarWidth(selector, tokens) {
+    this.querySelector(selector).style.width =
+      `${Math.min(100, (tokens / (this.#usage.context_window || Infinity)) * 100)}%`;
+  }
+
+  #renderMarks({ threshold_tokens: threshold, context_window: contextWindow }) {
+    const positions = {
+      threshold,
+      warning: threshold && Math.round(threshold * WARNING_RATIO),
+      window: contextWindow,
+    };
+    for (const mark of this.querySelectorAll("[data-mark]")) {
+      mark.hidden = !(contextWindow && threshold);
+      if (!mark.hidden)
+        mark.style.insetInlineStart = `${(positions[mark.dataset.mark] / contextWindow) * 100}%`;
+    }
+    for (const line of this.querySelectorAll("[data-at]")) {
+      line.hidden = !positions[line.dataset.at];
+      line.querySelector("dd").textContent = formatCount(positions[line.dataset.at] ?? 0);
+    }
+  }
+
+  #renderParts(usage) {
+    const bar = this.querySelector(".bar-parts");
+    const usedTokens = usage.estimated_input_tokens + this.#draftTokens;
+    const contextWindow = Math.max(usage.context_window ?? 0, usedTokens, 1);
+    const sizes = {
+      ...usage.breakdown,
+      draft: this.#draftTokens,
+      free: usage.context_window ? Math.max(0, usage.context_window - usedTokens) : 0,
+    };
+    bar.replaceChildren();
+    for (const row of this.querySelectorAll("[data-part]")) {
+      const name = row.dataset.part;
+      const tokens = sizes[name] ?? 0;
+      row.hidden = !tokens;
+      row.querySelector("dd").textContent = formatCount(tokens);
+      row.style.setProperty("--part", `var(--part-${name})`);
+      if (!tokens || name === "free") continue;
+      const part = document.createElement("span");
+      part.style.width = `${(tokens / contextWindow) * 100}%`;
+      part.style.background = `var(--part-${name})`;
+      bar.append(part);
+    }
+  }
+
+  #renderNotes(usage) {
+    const notice = this.querySelector(".context-soon");
+    const pauseReason = {
+      off: "automaticOff",
+      waiting: "automaticWaiting",
+      stopped: "automaticStopped",
+    }[usage.automatic];
+    notice.hidden = !usage.should_compact && !pauseReason;
+    notice.dataset.held = pauseReason ?? "";
+    if (!notice.hidden) notice.textContent = getText(pauseReason ?? "compactsSoon");
+    this.querySelector(".context-note").hidden = !usage.source;
+    this.querySelector(".context-source").textContent = usage.source
+      ? getText(usage.source === "provider" ? "countedByProvider" : "countedByUs")
+      : "";
+    this.querySelector(".context-policy").textContent = usage.policy
+      ? getText("policy", { name: usage.policy })
+      : "";
+  }
+
+  // Tell the reason only to a user who asked for the run. An automatic run fails silently.
+  reportRefusal(reason) {
+    if (this.isRequested) showSnackbar(getText("notOptimized", { why: reason }));
+    this.isRequested = false;
+  }
+
+  // Request a compaction run. Options: instructions, up_to_seq.
+  async requestCompaction(options = {}) {
+    if (!this.session) return;
+    this.querySelector("#context").hidePopover();
+    try {
+      this.isRequested = true;
+      await callApi("POST", `sessions/${this.session}/compact`, options);
+    } catch (problem) {
+      showSnackbar(getText("failed", { why: problem.message }));
+    }
+  }
+}
+
+customElements.define("context-meter", ContextMeter);

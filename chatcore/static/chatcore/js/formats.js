@@ -1,0 +1,13 @@
+// Format numbers and durations for people.
+
+export function formatCount(count) {
+  if (count < 1000) return String(count);
+  const [number, unit] = count < 1_000_000 ? [count / 1000, "k"] : [count / 1_000_000, "M"];
+  return (number < 100 ? String(Number(number.toPrecision(3))) : number.toFixed(0)) + unit;
+}
+
+export function formatDuration(milliseconds) {
+  const seconds = milliseconds / 1000;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+}

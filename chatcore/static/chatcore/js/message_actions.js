@@ -1,0 +1,161 @@
+// Run the actions of a message: copy, quote, edit, regenerate, change version, pin, fork, delete.
+
+import { callApi } from "./api.js";
+import { copyText } from "./clipboard.js";
+import { viewOf } from "./markdown.js";
+import { showSnackbar } from "./snackbar.js";
+import { getText } from "./texts.js";
+
+const RESPOND_ASYNC = { Prefer: "respond-async" };
+
+export class MessageActions {
+  #menuArticle = null; // the message whose menu is open
+  #selectedText = "";
+
+  constructor(chat) {
+    this.chat = chat;
+    this.dialog = document.getElementById("dialog");
+    chat.addEventListener(
+      "pointerdown",
+      (event) => event.target.closest("[data-act=menu]") && this.#rememberSelection(event.target),
+    );
+    chat.addEventListener("click", (event) => this.#onClick(event));
+  }
+
+  #onClick({ target }) {
+    const button = target.closest("button[data-act], button[data-menu]");
+    if (!button) return;
+    const article = button.dataset.menu ? this.#menuArticle : button.closest("article");
+    const action = ACTS[button.dataset.menu ?? button.dataset.act];
+    this.#runAction(button, () => action(this, article, button));
+  }
+
+  async #runAction(button, action) {
+    if (button.dataset.working) return;
+    button.dataset.working = "yes";
+    try {
+      await action();
+    } catch (problem) {
+      showSnackbar(getText("failed", { why: problem.message }));
+    } finally {
+      delete button.dataset.working;
+    }
+  }
+
+  #rememberSelection(button) {
+    const selection = getSelection();
+    const inside = selection.anchorNode && button.closest("article").contains(selection.anchorNode);
+    this.#selectedText = inside ? selection.toString().trim() : "";
+  }
+
+  openMenu(article) {
+    this.#menuArticle = article;
+    document
+      .getElementById("message-menu")
+      .toggleAttribute("data-pinned", "pinned" in article.dataset);
+  }
+
+  async copyMessage(article, button) {
+    await copyText(button, getSourceText(article));
+    if (button.dataset.menu) showSnackbar(getText("copied"));
+  }
+
+  quote(article) {
+    const text = this.#selectedText || getSourceText(article);
+    this.#selectedText = "";
+    this.chat.composer.quote(text);
+  }
+
+  async pin(article) {
+    const pinned = !("pinned" in article.dataset);
+    await callApi("POST", `messages/${article.dataset.message}/pin`, { pinned });
+    article.toggleAttribute("data-pinned", pinned);
+  }
+
+  async fork(article) {
+    const copy = await callApi("POST", `messages/${article.dataset.message}/fork`);
+    location.assign(`/c/${copy.id}/`);
+  }
+
+  regenerate(id) {
+    this.chat.timeline.followEnd();
+    return callApi("POST", `messages/${id}/regenerate`, {}, RESPOND_ASYNC);
+  }
+
+  restore(id) {
+    return callApi("POST", `messages/${id}/restore`);
+  }
+
+  confirmDelete(article) {
+    const [form] = this.chat.timeline.cloneTemplate("delete-piece");
+    form.addEventListener("submit", () =>
+      this.#runAction(form, () => callApi("DELETE", `messages/${article.dataset.message}`)),
+    );
+    this.dialog.replaceChildren(form);
+    this.dialog.showModal();
+  }
+
+  edit(article) {
+    if (article.querySelector(".editor")) return;
+    const [form] = this.chat.timeline.cloneTemplate("editor-piece");
+    const field = form.querySelector("textarea");
+    field.value = getSourceText(article);
+    field.addEventListener("keydown", (event) => onEditorKeyDown(event, form));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#runAction(form, () => this.#saveEdit(article, field.value));
+    });
+    article.querySelector(".foot").before(form);
+    field.focus();
+  }
+
+  // The event stream brings the new message to the page.
+  async #saveEdit(article, content) {
+    const files = [...article.querySelectorAll(".files a")].map((link) =>
+      link.pathname.split("/").at(-1),
+    );
+    const body = files.length ? { content, attachments: files } : { content };
+    await callApi("PATCH", `messages/${article.dataset.message}`, body, RESPOND_ASYNC);
+    this.chat.timeline.followEnd();
+  }
+
+  cancelEdit(article) {
+    article.querySelector(".editor").remove();
+    article.querySelector("[data-act=menu]").focus();
+  }
+}
+
+const ACTS = {
+  menu: (actions, article) => actions.openMenu(article),
+  copy: (actions, article, button) => actions.copyMessage(article, button),
+  quote: (actions, article) => actions.quote(article),
+  edit: (actions, article) => actions.edit(article),
+  leave: (actions, article) => actions.cancelEdit(article),
+  regenerate: (actions, article, button) =>
+    actions.regenerate(button.dataset.of ?? article.dataset.message),
+  restore: (actions, article, button) => actions.restore(button.dataset.version),
+  pin: (actions, article) => actions.pin(article),
+  fork: (actions, article) => actions.fork(article),
+  compact: (actions, article) =>
+    actions.chat.meter.requestCompaction({ up_to_seq: Number(article.dataset.seq) }),
+  delete: (actions, article) => actions.confirmDelete(article),
+};
+
+// Return the text of a message as it was written, before markdown was applied.
+function getSourceText(article) {
+  return article.matches(".user")
+    ? article.querySelector(".words").textContent
+    : viewOf(article.querySelector(".prose")).text;
+}
+
+function onEditorKeyDown(event, form) {
+  if (event.isComposing) return;
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    form.requestSubmit();
+  }
+  if (event.key === "Escape") {
+    event.stopPropagation(); // Escape must not also stop the answer
+    form.querySelector("[data-act=leave]").click();
+  }
+}

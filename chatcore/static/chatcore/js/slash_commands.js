@@ -1,0 +1,194 @@
+// Complete and run slash commands in the composer. An unknown command is sent as text after a
+// warning.
+
+import { callApi } from "./api.js";
+import { showSnackbar } from "./snackbar.js";
+import { getText } from "./texts.js";
+
+const COMMAND = /^\/([a-z]+)(?:\s+([\s\S]*))?$/;
+const NAMES_A_COMMAND = /^\/[a-z]*$/;
+const NAMES_A_MODEL = /^\/model\s+(\S*)$/;
+
+export class SlashCommands {
+  #unknownCommand = ""; // the unknown command that the user was warned about
+
+  constructor(chat) {
+    this.chat = chat;
+    this.field = chat.composer.field;
+    this.list = chat.querySelector("#slash");
+    this.field.setAttribute("aria-autocomplete", "list");
+    this.field.setAttribute("aria-controls", this.list.id);
+    this.field.addEventListener("input", () => this.#showCompletions());
+    this.field.addEventListener("blur", () => this.#hide());
+    // Capture these events before the composer gets them.
+    chat.addEventListener(
+      "keydown",
+      (event) => event.target === this.field && this.#onKeyDown(event),
+      { capture: true },
+    );
+    chat.addEventListener(
+      "submit",
+      (event) => event.target === chat.composer.form && this.#runCommand() && stopEvent(event),
+      { capture: true },
+    );
+    this.list.addEventListener("pointerdown", (event) => {
+      event.preventDefault(); // the field keeps the focus
+      const option = event.target.closest("[role=option]");
+      if (option) this.#chooseOption(option);
+    });
+  }
+
+  get #selectedOption() {
+    return this.list.querySelector("[aria-selected=true]");
+  }
+
+  #showCompletions() {
+    const text = this.field.value;
+    const options = NAMES_A_COMMAND.test(text)
+      ? this.#matchCommands(text)
+      : NAMES_A_MODEL.test(text)
+        ? this.#matchModels(NAMES_A_MODEL.exec(text)[1])
+        : [];
+    this.list.replaceChildren(...options);
+    options.forEach((option, index) => (option.id = `slash-${index}`));
+    this.list.hidden = !options.length;
+    if (options.length) this.#select(options[0]);
+    else this.#hide();
+  }
+
+  #matchCommands(text) {
+    return this.chat.timeline
+      .cloneTemplate("slash-commands")
+      .filter((option) => option.dataset.value.startsWith(text));
+  }
+
+  #matchModels(part) {
+    const models = [...this.chat.composer.picker.options].filter(
+      ({ value }) => value && value.toLowerCase().includes(part.toLowerCase()),
+    );
+    return models.map(({ value, label, dataset }) => {
+      const [option] = this.chat.timeline.cloneTemplate("slash-commands");
+      option.dataset.value = `/model ${value}`;
+      delete option.dataset.takes;
+      option.querySelector(".slash-name").textContent = value;
+      option.querySelector(".slash-argument").remove();
+      option.querySelector(".slash-words").textContent = label
+        .slice(dataset.name.length)
+        .replace(" · ", ""); // its context window and prices
+      return option;
+    });
+  }
+
+  #select(option) {
+    for (const other of this.list.children)
+      other.setAttribute("aria-selected", String(other === option));
+    this.field.setAttribute("aria-activedescendant", option.id);
+    option.scrollIntoView({ block: "nearest" });
+  }
+
+  #hide() {
+    this.list.hidden = true;
+    this.field.removeAttribute("aria-activedescendant");
+  }
+
+  #onKeyDown(event) {
+    if (event.isComposing) return;
+    if (!this.list.hidden && LIST_KEYS[event.key]) LIST_KEYS[event.key](this, event);
+    else if (event.key === "Enter" && !event.shiftKey && this.#runCommand()) stopEvent(event);
+  }
+
+  moveSelection(steps) {
+    const options = [...this.list.children];
+    this.#select(options.at((options.indexOf(this.#selectedOption) + steps) % options.length));
+  }
+
+  runSelected() {
+    this.#chooseOption(this.#selectedOption);
+  }
+
+  completeSelected() {
+    const { value, takes } = this.#selectedOption.dataset;
+    this.#setText(takes === undefined ? value : `${value} `);
+  }
+
+  close() {
+    this.#hide();
+  }
+
+  #chooseOption({ dataset }) {
+    this.#setText(dataset.value);
+    if (dataset.needs === undefined) this.#runCommand();
+  }
+
+  #setText(text) {
+    this.chat.composer.setText(text);
+    this.#showCompletions();
+  }
+
+  // Run the command in the field. Return false when the text is not a command.
+  #runCommand() {
+    const text = this.field.value.trim();
+    const [, name, argument = ""] = COMMAND.exec(text) ?? [];
+    if (!name || text === this.#unknownCommand) return false;
+    if (!Object.hasOwn(COMMANDS, name)) {
+      this.#unknownCommand = text;
+      showSnackbar(getText("noCommand", { name }));
+      return true;
+    }
+    this.#setText("");
+    if (!this.chat.session && name !== "model") showSnackbar(getText("nothingYet"));
+    else
+      Promise.resolve(COMMANDS[name](this.chat, argument.trim())).catch((problem) =>
+        showSnackbar(getText("failed", { why: problem.message })),
+      );
+    return true;
+  }
+}
+
+const LIST_KEYS = {
+  ArrowDown: (slash, event) => stopEvent(event, slash.moveSelection(1)),
+  ArrowUp: (slash, event) => stopEvent(event, slash.moveSelection(-1)),
+  Enter: (slash, event) => event.shiftKey || stopEvent(event, slash.runSelected()),
+  Tab: (slash, event) => event.shiftKey || stopEvent(event, slash.completeSelected()),
+  Escape: (slash, event) => stopEvent(event, slash.close()),
+};
+
+const COMMANDS = {
+  compact: (chat, focus) => chat.meter.requestCompaction(focus ? { instructions: focus } : {}),
+  context: (chat) => chat.panel.open(),
+  fork: (chat) => forkChat(chat),
+  export: (chat) => download(`/api/v1/sessions/${chat.session}/export`),
+  model: (chat, name) => chooseModel(chat, name),
+};
+
+function stopEvent(event) {
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+async function forkChat(chat) {
+  const last = [...chat.timeline.list.querySelectorAll('[data-message]:not([data-message=""])')].at(
+    -1,
+  );
+  if (!last) return showSnackbar(getText("nothingYet"));
+  const copy = await callApi("POST", `messages/${last.dataset.message}/fork`);
+  location.assign(`/c/${copy.id}/`);
+}
+
+function download(address) {
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = "";
+  link.click();
+}
+
+function chooseModel(chat, name) {
+  const { picker } = chat.composer;
+  const option = [...picker.options].find(
+    ({ value, dataset }) => value && [value, dataset.name].includes(name),
+  );
+  if (!name) return picker.showPicker?.();
+  if (!option) return showSnackbar(getText("noModel", { name }));
+  chat.composer.model = option.value;
+  return chat.changeModel(option.value);
+}

@@ -1,0 +1,239 @@
+// Show one compaction as a card: its numbers, its texts, and the actions on it.
+
+import { callApi } from "./api.js";
+import { formatCount, formatDuration } from "./formats.js";
+import { viewOf } from "./markdown.js";
+import { showSnackbar } from "./snackbar.js";
+import { initTabs } from "./tabs.js";
+import { getText, textKey } from "./texts.js";
+import { renderDiff } from "./word_diff.js";
+
+const EXCERPT_CHARACTERS = 240; // of a message that is kept as it was written
+
+export class SummaryCard {
+  constructor(element, { run, session, current, onChange }) {
+    Object.assign(this, { element, run, session, current, onChange });
+    this.summary = (current ? session.compacted_summary : run.summary_after) ?? "";
+    element.dataset.run = run.id;
+    this.#showFacts();
+    this.#setUpTabs();
+    if (current) this.#setUpActions();
+  }
+
+  #find(selector) {
+    return this.element.querySelector(selector);
+  }
+
+  #showFacts() {
+    const { run } = this;
+    const facts = {
+      count: run.messages_compacted ? getText("summarized", { count: run.messages_compacted }) : "",
+      tokens:
+        run.tokens_before === null
+          ? ""
+          : `${formatCount(run.tokens_before)} → ${formatCount(run.tokens_after)} ${getText("tokens")}`,
+      time: run.duration_ms === null ? "" : formatDuration(run.duration_ms),
+      model: run.model,
+      cost: run.cost
+        ? getText("cost", { cost: run.cost < 0.01 ? run.cost.toPrecision(2) : run.cost.toFixed(2) })
+        : "",
+      stages: run.stages_used.join(" + "),
+      focus: run.instructions ? getText("focusedOn", { focus: run.instructions }) : "",
+    };
+    for (const [name, text] of Object.entries(facts))
+      this.#find(`.card-${name}`).textContent = text;
+    if (!run.boundary_after)
+      this.#setTitle(getText("shortened", { count: run.messages_compacted }));
+    else if (!this.current) this.#setTitle(getText("superseded"));
+    if (!this.current) this.element.dataset.superseded = "";
+  }
+
+  #setTitle(text) {
+    this.#find(".card-title").textContent = text;
+  }
+
+  #setUpTabs() {
+    const { run } = this;
+    const availability = {
+      summary: this.summary,
+      changes: this.summary,
+      targets: run.targets.length,
+      kept: this.current && run.boundary_after,
+    };
+    for (const [name, isAvailable] of Object.entries(availability))
+      this.#find(`[data-tab="${name}"]`).hidden = !isAvailable;
+    if (this.current && this.summary !== (run.summary_after ?? ""))
+      this.#find(".card-focus").textContent = getText("edited");
+    if (Object.keys(run.state_after ?? {}).length) this.#renderState(run.state_after);
+    this.#find("details").addEventListener("toggle", () => this.#renderTabs(), { once: true });
+  }
+
+  // Fill the tabs when the card is opened for the first time.
+  #renderTabs() {
+    const draw = {
+      summary: () => viewOf(this.#find(".card-summary")).finish(this.summary),
+      changes: (panel) => this.#renderChanges(panel),
+      targets: (panel) => this.#renderTargets(panel.firstElementChild),
+      kept: (panel) => this.#renderPinned(panel.firstElementChild),
+    };
+    initTabs(this.element, { onSelect: (name, panel) => draw[name]?.(panel) });
+    if (this.current)
+      callApi("GET", `sessions/${this.session.id}/state`)
+        .then((state) => this.#renderState(state))
+        .catch(() => {});
+  }
+
+  #renderChanges(panel) {
+    if (this.run.summary_before) renderDiff(panel, this.run.summary_before, this.summary);
+    else panel.textContent = getText("firstSummary");
+  }
+
+  #renderTargets(list) {
+    list.replaceChildren(
+      ...this.run.targets.map(
+        ({ seq, role, tool, method, chars_before: before, chars_after: after }) =>
+          createRow(
+            seq,
+            tool || getRoleName(role),
+            getMethodName(method),
+            `${before.toLocaleString()} → ${after.toLocaleString()} ${getText("characters")}`,
+          ),
+      ),
+    );
+  }
+
+  async #renderPinned(list) {
+    const { messages } = await callApi("GET", `sessions/${this.session.id}/context/preview`);
+    const pinned = messages.filter(({ seq }) => seq && seq < this.run.boundary_after);
+    list.replaceChildren(
+      ...pinned.map(({ seq, role, tool_name: tool, content }) =>
+        createRow(seq, tool || getRoleName(role), content.slice(0, EXCERPT_CHARACTERS)),
+      ),
+    );
+    if (!pinned.length) list.append(createTextElement("li", getText("nothingPinned")));
+  }
+
+  #renderState({ state = {}, memory = [], memory_summary: folded = "" }) {
+    const panel = this.#find('[data-view="state"]');
+    const parts = Object.entries({
+      ...state,
+      memory: [...(folded ? [folded] : []), ...memory],
+    }).filter(([, items]) => items.length);
+    this.#find('[data-tab="state"]').hidden = !parts.length;
+    panel.replaceChildren();
+    for (const [name, items] of parts) {
+      const list = document.createElement("ul");
+      list.append(...items.map((item) => createTextElement("li", item)));
+      panel.append(createTextElement("h3", getText(textKey("state", name))), list);
+    }
+  }
+
+  #setUpActions() {
+    const undo = this.#find(".card-undo");
+    undo.hidden = false;
+    undo.addEventListener("click", () => this.#runAction(undo, () => this.#undo()));
+    this.#find(".card-acts").hidden = !this.summary;
+    for (const opener of this.element.querySelectorAll("[data-form]"))
+      opener.addEventListener("click", () => this.#showForm(opener.dataset.form));
+    for (const cancel of this.element.querySelectorAll("[data-cancel]"))
+      cancel.addEventListener("click", () => this.#showForm(null));
+    const actions = {
+      edit: (form) => this.#saveSummary(form.summary.value),
+      redo: (form) => this.#summarizeAgain(form.focus.value),
+    };
+    for (const form of this.element.querySelectorAll(".card-form")) {
+      form.addEventListener("submit", (event) => {
+        event.preventDefault();
+        this.#runAction(form.querySelector(".primary"), () =>
+          actions[form.dataset.for](form.elements),
+        );
+      });
+      form.addEventListener("keydown", (event) => {
+        if (event.key !== "Escape") return;
+        event.stopPropagation();
+        this.#showForm(null);
+      });
+    }
+  }
+
+  #showForm(name) {
+    for (const form of this.element.querySelectorAll(".card-form"))
+      form.hidden = form.dataset.for !== name;
+    this.#find(".card-acts").hidden = Boolean(name);
+    this.element.toggleAttribute("data-editing", Boolean(name));
+    if (name === "edit") this.#find("textarea").value = this.summary;
+    const target =
+      this.#find(".card-form:not([hidden]) :is(textarea, input)") ?? this.#find("[data-form]");
+    target.focus();
+  }
+
+  async #runAction(button, action) {
+    button.disabled = true;
+    try {
+      await action();
+    } catch (problem) {
+      showSnackbar(
+        [409, 412].includes(problem.status)
+          ? getText("contextChanged")
+          : getText("failed", { why: problem.message }),
+      );
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  async #undo() {
+    await callApi("POST", `compactions/${this.run.id}/rewind`);
+    showSnackbar(getText("undone"));
+    await this.onChange();
+  }
+
+  async #saveSummary(summary) {
+    await callApi(
+      "PATCH",
+      `sessions/${this.session.id}/summary`,
+      { summary },
+      { "If-Match": `"${this.session.context_version}"` },
+    );
+    delete this.element.dataset.editing;
+    showSnackbar(getText("summarySaved"));
+    await this.onChange();
+  }
+
+  // Undo first, so that the messages themselves are summarized. A summary of a summary loses more.
+  async #summarizeAgain(instructions) {
+    await callApi("POST", `compactions/${this.run.id}/rewind`);
+    delete this.element.dataset.editing;
+    await callApi("POST", `sessions/${this.session.id}/compact`, {
+      instructions,
+      up_to_seq: this.run.boundary_after - 1,
+    });
+    showSnackbar(getText("redoing"));
+    await this.onChange();
+  }
+}
+
+function createRow(seq, ...texts) {
+  const item = document.createElement("li");
+  const link = createTextElement("button", `#${seq}`);
+  link.type = "button";
+  link.dataset.goesTo = seq;
+  item.append(link, ...texts.map((text) => createTextElement("span", text)));
+  return item;
+}
+
+function createTextElement(tag, text) {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  return element;
+}
+
+export function getRoleName(role) {
+  return getText(
+    { user: "roleUser", assistant: "roleAssistant", tool: "roleTool" }[role] ?? "roleAside",
+  );
+}
+
+function getMethodName(method) {
+  return getText(textKey("method", method));
+}

@@ -1,0 +1,153 @@
+// Place the summary cards between the messages, at the boundary of each compaction run.
+
+import { callApi, fetchElements } from "./api.js";
+import { SummaryCard } from "./summary_card.js";
+
+const PAGE_SIZE = 20; // runs in one request
+const MAX_PAGE_SIZE = 100;
+
+export class SummaryCards {
+  #runs = []; // the applied runs, newest first
+  #nextUrl = null; // the URL of the page with older runs
+  #sessionData = null;
+  #elements = new Map(); // run id → its card, whether or not it is on the page
+  #sentForms = []; // what the model sees in place of a message that was shortened
+
+  constructor(session, timeline) {
+    this.session = session;
+    this.timeline = timeline;
+    timeline.chat.addEventListener(
+      "click",
+      ({ target }) => "goesTo" in target.dataset && this.#goToMessage(target.dataset.goesTo),
+    );
+    timeline.chat.addEventListener("pagechange", () => this.placeCards());
+  }
+
+  async #goToMessage(seq) {
+    this.timeline.chat.querySelector("dialog[open]")?.close();
+    const article = await this.timeline.pager.loadMessage(Number(seq));
+    if (!article) return;
+    this.timeline.scrollToMessage(article);
+    article.tabIndex = -1;
+    article.focus({ preventScroll: true });
+  }
+
+  // Fetch the state of the context and the newest runs.
+  async refresh() {
+    const limit = Math.min(Math.max(PAGE_SIZE, this.#runs.length), MAX_PAGE_SIZE);
+    const [session, applied, running, forms] = await Promise.all([
+      callApi("GET", `sessions/${this.session}`),
+      this.#fetchRuns(`?status=applied&limit=${limit}`),
+      this.#fetchRuns("?status=running&limit=1"),
+      fetchElements(`/c/${this.session}/shortened/`),
+    ]);
+    this.#sessionData = session;
+    this.#runs = applied.results;
+    this.#nextUrl = applied.next;
+    this.#replaceForms(forms);
+    this.placeCards();
+    return { session, summarizing: running.results.length > 0 };
+  }
+
+  #fetchRuns(query) {
+    return callApi("GET", `sessions/${this.session}/compactions${query}`);
+  }
+
+  // Load older runs when the messages on the page reach back that far.
+  async #loadOlderRuns() {
+    const [runs, next] = [this.#runs, this.#nextUrl];
+    const first = this.timeline.list.querySelector("[data-seq]");
+    if (!next || !first || getBoundarySeq(runs.at(-1)) <= Number(first.dataset.seq)) return;
+    this.#nextUrl = null;
+    const page = await this.#fetchRuns(new URL(next).search);
+    if (runs !== this.#runs) return; // a newer refresh replaced the list
+    this.#runs.push(...page.results);
+    this.#nextUrl = page.next;
+    this.placeCards();
+  }
+
+  // Keep a card element while its content is valid, so that it stays open or in edit mode.
+  placeCards() {
+    if (!this.#sessionData) return;
+    this.timeline.markCompacted(this.#sessionData.compact_boundary_seq);
+    const placed = new Set();
+    for (const { run, seq, current } of this.#visibleRuns()) {
+      const version = `${current ? this.#sessionData.context_version : "earlier"} ${run.status}`;
+      const card = this.#elements.get(run.id);
+      if (!card || (card.dataset.version !== version && !("editing" in card.dataset)))
+        this.#createCard(run, current, version);
+      if (this.#placeCard(this.#elements.get(run.id), seq)) placed.add(run.id);
+    }
+    for (const [run, card] of this.#elements) if (!placed.has(run)) card.remove();
+    for (const form of this.#sentForms) this.#placeForm(form);
+    this.#loadOlderRuns().catch((problem) => console.warn(problem));
+  }
+
+  // Keep the open ones open.
+  #replaceForms(forms) {
+    const open = new Set(
+      this.#sentForms.filter((form) => form.open).map((form) => form.dataset.of),
+    );
+    for (const form of this.#sentForms) form.remove();
+    this.#sentForms = forms;
+    for (const form of forms) form.open = open.has(form.dataset.of);
+  }
+
+  // Put the shortened form next to the original: before the footer of a message, or after the tool
+  // call whose result it is.
+  #placeForm(form) {
+    const { list } = this.timeline;
+    const call = list.querySelector(`[data-result="${form.dataset.of}"]`)?.closest(".call");
+    const foot = list.querySelector(`[data-message="${form.dataset.of}"] > .foot`);
+    if (call) call.after(form);
+    else foot?.before(form);
+  }
+
+  // Return the newest run at each boundary. A run that moved no boundary stands after the last
+  // message that it changed.
+  #visibleRuns() {
+    const boundary = this.#sessionData.compact_boundary_seq ?? 0;
+    const applied = this.#runs.filter((run) => (run.boundary_after ?? 0) <= boundary);
+    const cards = new Map();
+    for (const run of applied) {
+      const seq = getBoundarySeq(run);
+      if (seq > 1 && !cards.has(seq)) cards.set(seq, { run, seq, current: run === applied[0] });
+    }
+    return cards.values();
+  }
+
+  #createCard(run, current, version) {
+    const old = this.#elements.get(run.id);
+    const [element] = this.timeline.cloneTemplate("card-piece");
+    new SummaryCard(element, {
+      run,
+      session: this.#sessionData,
+      current,
+      onChange: () => this.timeline.chat.refreshContext(),
+    });
+    element.dataset.version = version;
+    if (old) {
+      old.replaceWith(element);
+      element.querySelector("details").open = old.querySelector("details").open;
+    }
+    this.#elements.set(run.id, element);
+  }
+
+  #placeCard(card, seq) {
+    const articles = [...this.timeline.list.querySelectorAll("[data-seq]")];
+    const first = articles.find((article) => Number(article.dataset.seq) >= seq);
+    const shownFrom = Number(articles[0]?.dataset.seq ?? Infinity);
+    // It belongs to earlier messages, which are not loaded.
+    if (shownFrom > seq || !articles.length) return false;
+    // It belongs to later messages, which are not loaded.
+    if (!first && !this.timeline.pager.hasNewest) return false;
+    if (first && first.previousElementSibling !== card) first.before(card);
+    else if (!first && articles.at(-1).nextElementSibling !== card) articles.at(-1).after(card);
+    return true;
+  }
+}
+
+// Return the seq of the message before which the card of a run stands.
+function getBoundarySeq(run) {
+  return run.boundary_after ?? Math.max(0, ...run.targets.map((target) => target.seq)) + 1;
+}
