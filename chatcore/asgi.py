@@ -8,13 +8,15 @@ from typing import Any
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
-from chatcore import handover
+from chatcore.events import sse
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
 PRUNE_SECONDS = 600.0
 
 # WhiteNoise hands over static files, which are small and on this disk, in synchronous pieces.
-warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
+warnings.filterwarnings(
+    "ignore", message="StreamingHttpResponse must consume synchronous iterators"
+)
 django = get_asgi_application()
 
 
@@ -23,7 +25,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
         await _live(receive, send)
     else:
-        await handover.serve(django, *await _measured(scope, receive), send)
+        await sse.serve(django, *await _measured(scope, receive), send)
 
 
 async def _measured(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any], Any]:
@@ -36,7 +38,11 @@ async def _measured(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any]
     while message.get("more_body") and len(body) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         message = await receive()
         body += message.get("body", b"")
-    first = [message if message["type"] == "http.disconnect" else {"type": "http.request", "body": bytes(body)}]
+    first = [
+        message
+        if message["type"] == "http.disconnect"
+        else {"type": "http.request", "body": bytes(body)}
+    ]
 
     async def replayed() -> Any:
         if first:
@@ -45,22 +51,29 @@ async def _measured(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any]
             pass  # what is over the limit
         return message
 
-    return {**scope, "headers": [*scope["headers"], (b"content-length", str(len(body)).encode())]}, replayed
+    return {
+        **scope,
+        "headers": [*scope["headers"], (b"content-length", str(len(body)).encode())],
+    }, replayed
 
 
 async def _live(receive: Any, send: Any) -> None:
-    from chatcore import events, files, providers, turns, webhooks
-    from chatcore.generator import generator
+    from chatcore.events import log as event_log
+    from chatcore.events import webhooks
+    from chatcore.files import intake
+    from chatcore.providers import registry as provider_registry
     from chatcore.threads import in_thread
+    from chatcore.turns import lifecycle
+    from chatcore.turns.runner import generator
 
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            turns.start_recovering()
-            threading.Thread(target=providers.warm_up, name="warm-up", daemon=True).start()
-            generator.every(PRUNE_SECONDS, lambda: in_thread(events.prune))
+            lifecycle.start_recovering()
+            threading.Thread(target=provider_registry.warm_up, name="warm-up", daemon=True).start()
+            generator.every(PRUNE_SECONDS, lambda: in_thread(event_log.prune))
             generator.every(PRUNE_SECONDS, lambda: in_thread(webhooks.prune))
-            generator.every(PRUNE_SECONDS, lambda: in_thread(files.prune))
+            generator.every(PRUNE_SECONDS, lambda: in_thread(intake.prune))
             generator.every(webhooks.POLL_SECONDS, webhooks.deliver_due)
             await send({"type": "lifespan.startup.complete"})
         else:

@@ -9,10 +9,12 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from chatcore.tokens import estimate_tokens
-from chatcore.truncation import TOOL_RESULT_MAX_CHARS, clean_text, cleaned, cut_tool_result
+from chatcore.sessions.token_estimate import estimate_tokens
+from chatcore.sessions.truncation import TOOL_RESULT_MAX_CHARS, clean_text, cleaned, cut_tool_result
 
-MAX_CALL_ID = 255  # characters, as for MAX_TOOL_NAME; models have been seen to write nonsense for both
+MAX_CALL_ID = (
+    255  # characters, as for MAX_TOOL_NAME; models have been seen to write nonsense for both
+)
 MAX_TOOL_NAME = 128
 
 
@@ -28,21 +30,43 @@ class Session(models.Model):
     """One conversation, and what the model sees of it now."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="chat_sessions")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="chat_sessions"
+    )
     title = models.CharField(max_length=200, blank=True)
-    model = models.ForeignKey("models_registry.AiModel", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    model = models.ForeignKey(
+        "models_registry.AiModel",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
     system_prompt = models.TextField(blank=True)
-    policy = models.CharField(max_length=64, blank=True, help_text="Compaction policy; empty: the model's or the project's.")
+    policy = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="Compaction policy; empty: the model's or the project's.",
+    )
     auto_compact = models.BooleanField(default=True)
-    tools = models.JSONField(null=True, blank=True, help_text="Names of the built-in tools offered; null: all of them.")
-    params = models.JSONField(default=dict, blank=True, help_text="Sent to the provider: temperature, max_tokens …")
-    compact_threshold = models.FloatField(null=True, blank=True, help_text="In place of the policy's own trigger.threshold.")
-    external_id = models.CharField(max_length=255, null=True, blank=True, help_text="What an OpenAI client calls this session.")
+    tools = models.JSONField(
+        null=True, blank=True, help_text="Names of the built-in tools offered; null: all of them."
+    )
+    params = models.JSONField(
+        default=dict, blank=True, help_text="Sent to the provider: temperature, max_tokens …"
+    )
+    compact_threshold = models.FloatField(
+        null=True, blank=True, help_text="In place of the policy's own trigger.threshold."
+    )
+    external_id = models.CharField(
+        max_length=255, null=True, blank=True, help_text="What an OpenAI client calls this session."
+    )
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
 
     compacted_summary = models.TextField(null=True, blank=True)
-    compact_boundary_seq = models.PositiveIntegerField(null=True, blank=True, help_text="The oldest message still sent as it is.")
+    compact_boundary_seq = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The oldest message still sent as it is."
+    )
     compact_boundary_timestamp = models.DateTimeField(null=True, blank=True)
     context_version = models.PositiveIntegerField(default=0)
 
@@ -50,14 +74,22 @@ class Session(models.Model):
     last_seq = models.PositiveIntegerField(default=0, editable=False)
     last_event_seq = models.PositiveBigIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    updated_at = models.DateTimeField(default=timezone.now, help_text="Moves on the user's acts, not on compaction's.")
+    updated_at = models.DateTimeField(
+        default=timezone.now, help_text="Moves on the user's acts, not on compaction's."
+    )
 
     objects = SessionQuerySet.as_manager()
 
     class Meta:
         ordering = ["-updated_at", "-id"]
-        constraints = [models.UniqueConstraint(fields=["owner", "external_id"], name="one_session_an_external_id")]
-        indexes = [models.Index(fields=["owner", "-updated_at", "-id"], name="sessions_of_an_owner")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "external_id"], name="one_session_an_external_id"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["owner", "-updated_at", "-id"], name="sessions_of_an_owner")
+        ]
 
     def __str__(self) -> str:
         return self.title or str(self.id)
@@ -67,7 +99,9 @@ class Session(models.Model):
         new, most = self._state.adding, settings.CHATCORE.get("MAX_SESSIONS", 0)
         super().save(*args, **kwargs)
         if new and most:
-            listed = Session.objects.filter(owner_id=self.owner_id, archived=False, pinned=False).exclude(pk=self.pk)
+            listed = Session.objects.filter(
+                owner_id=self.owner_id, archived=False, pinned=False
+            ).exclude(pk=self.pk)
             oldest = listed.order_by("-updated_at", "-id").values_list("pk", flat=True)[most - 1 :]
             Session.objects.filter(pk__in=list(oldest)).update(archived=True)
 
@@ -94,15 +128,33 @@ class Turn(models.Model):
     payload_hash = models.CharField(max_length=64, blank=True)
     first_event_seq = models.PositiveBigIntegerField(default=0)
     notices = models.JSONField(default=list)
-    tools = models.JSONField(default=list, help_text="Tools that the client runs itself: [{name, description, parameters}].")
+    tools = models.JSONField(
+        default=list,
+        help_text="Tools that the client runs itself: [{name, description, parameters}].",
+    )
     question = models.ForeignKey(
-        "Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", help_text="The user's message it answers."
+        "Message",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The user's message it answers.",
     )
     replaces = models.ForeignKey(
-        "Message", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", help_text="The answer of which it gives another."
+        "Message",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The answer of which it gives another.",
     )
     model = models.ForeignKey(
-        "models_registry.AiModel", on_delete=models.SET_NULL, null=True, blank=True, related_name="+", help_text="Null: the session's."
+        "models_registry.AiModel",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="Null: the session's.",
     )
     error = models.JSONField(null=True, blank=True)
     started_at = models.DateTimeField(default=timezone.now)
@@ -110,10 +162,18 @@ class Turn(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["session"], condition=Q(status="running"), name="one_running_turn_a_session"),
-            models.UniqueConstraint(fields=["session", "idempotency_key"], name="one_turn_an_idempotency_key"),
+            models.UniqueConstraint(
+                fields=["session"], condition=Q(status="running"), name="one_running_turn_a_session"
+            ),
+            models.UniqueConstraint(
+                fields=["session", "idempotency_key"], name="one_turn_an_idempotency_key"
+            ),
         ]
-        indexes = [models.Index(fields=["lease_until"], condition=Q(status="running"), name="turns_to_recover")]
+        indexes = [
+            models.Index(
+                fields=["lease_until"], condition=Q(status="running"), name="turns_to_recover"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.id} ({self.status})"
@@ -154,12 +214,16 @@ class Message(models.Model):
         FAILED = "failed"
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="messages")
-    turn = models.ForeignKey(Turn, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages")
+    turn = models.ForeignKey(
+        Turn, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages"
+    )
     seq = models.PositiveIntegerField()
     role = models.CharField(max_length=16, choices=Role.choices)
     content = models.TextField(blank=True)
     tool_calls = models.JSONField(
-        default=list, blank=True, help_text="[{id, name, arguments}]; arguments as the JSON text the model wrote."
+        default=list,
+        blank=True,
+        help_text="[{id, name, arguments}]; arguments as the JSON text the model wrote.",
     )
     tool_call_id = models.CharField(max_length=MAX_CALL_ID, blank=True)
     tool_name = models.CharField(max_length=MAX_TOOL_NAME, blank=True)
@@ -174,25 +238,48 @@ class Message(models.Model):
     token_count_output = models.PositiveIntegerField(null=True, blank=True)
     token_count_cache_read = models.PositiveIntegerField(null=True, blank=True)
     token_count_cache_write = models.PositiveIntegerField(null=True, blank=True)
-    token_estimate = models.PositiveIntegerField(default=0, help_text="Estimated tokens of this message alone.")
-    original_chars = models.PositiveIntegerField(null=True, blank=True, help_text="Characters before the cut; null when not cut.")
+    token_estimate = models.PositiveIntegerField(
+        default=0, help_text="Estimated tokens of this message alone."
+    )
+    original_chars = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Characters before the cut; null when not cut."
+    )
     tool_result_limit = models.PositiveIntegerField(
-        null=True, blank=True, editable=False, help_text="Characters a tool result may have; null: the default."
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Characters a tool result may have; null: the default.",
     )
     branch = models.UUIDField(
-        null=True, blank=True, editable=False, help_text="Superseded messages carry what they were superseded by together; null: current."
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Superseded messages carry what they were superseded by together; null: current.",
     )
     branch_after = models.PositiveIntegerField(
-        null=True, blank=True, editable=False, help_text="The seq of the message that the branch follows, 0 for none; null: current."
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The seq of the message that the branch follows, 0 for none; null: current.",
     )
     replaces = models.ForeignKey(
-        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="replacements", help_text="Of which this is another version."
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="replacements",
+        help_text="Of which this is another version.",
     )
     context_version = models.PositiveIntegerField(
-        null=True, blank=True, help_text="The context its request was built on; null when the request was trimmed."
+        null=True,
+        blank=True,
+        help_text="The context its request was built on; null when the request was trimmed.",
     )
     provider_data = models.JSONField(
-        default=dict, blank=True, editable=False, help_text="Kept for the protocol: thinking signatures and the like."
+        default=dict,
+        blank=True,
+        editable=False,
+        help_text="Kept for the protocol: thinking signatures and the like.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -202,9 +289,19 @@ class Message(models.Model):
         ordering = ["session", "seq"]
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="one_message_a_seq")]
         indexes = [
-            models.Index(fields=["session", "seq"], condition=Q(pinned=True), name="pinned_messages"),
-            models.Index(fields=["session"], condition=Q(replaces__isnull=False), name="messages_with_versions"),
-            models.Index(fields=["session", "branch"], condition=Q(branch__isnull=False), name="superseded_messages"),
+            models.Index(
+                fields=["session", "seq"], condition=Q(pinned=True), name="pinned_messages"
+            ),
+            models.Index(
+                fields=["session"],
+                condition=Q(replaces__isnull=False),
+                name="messages_with_versions",
+            ),
+            models.Index(
+                fields=["session", "branch"],
+                condition=Q(branch__isnull=False),
+                name="superseded_messages",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -220,12 +317,21 @@ class Message(models.Model):
         self.content = clean_text(self.content or "")
         self.reasoning = clean_text(self.reasoning or "")
         self.provider_data = cleaned(self.provider_data)
-        self.tool_calls = [{**call, "id": call["id"][:MAX_CALL_ID]} for call in cleaned(self.tool_calls)]
-        self.tool_call_id, self.tool_name = clean_text(self.tool_call_id)[:MAX_CALL_ID], clean_text(self.tool_name)[:MAX_TOOL_NAME]
+        self.tool_calls = [
+            {**call, "id": call["id"][:MAX_CALL_ID]} for call in cleaned(self.tool_calls)
+        ]
+        self.tool_call_id, self.tool_name = (
+            clean_text(self.tool_call_id)[:MAX_CALL_ID],
+            clean_text(self.tool_name)[:MAX_TOOL_NAME],
+        )
         if self.role == self.Role.TOOL:
-            self.content, original = cut_tool_result(self.content, self.tool_result_limit or TOOL_RESULT_MAX_CHARS)
+            self.content, original = cut_tool_result(
+                self.content, self.tool_result_limit or TOOL_RESULT_MAX_CHARS
+            )
             self.original_chars = original if original is not None else self.original_chars
-        spoken = len(self.content) + sum(len(call["name"]) + len(call["arguments"]) for call in self.tool_calls)
+        spoken = len(self.content) + sum(
+            len(call["name"]) + len(call["arguments"]) for call in self.tool_calls
+        )
         self.token_estimate = estimate_tokens(spoken)
 
 
@@ -239,21 +345,34 @@ class Attachment(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attachments")
     message = models.ForeignKey(
-        Message, on_delete=models.CASCADE, related_name="attachments", null=True, blank=True, help_text="Null: uploaded, not yet sent."
+        Message,
+        on_delete=models.CASCADE,
+        related_name="attachments",
+        null=True,
+        blank=True,
+        help_text="Null: uploaded, not yet sent.",
     )
     kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.FILE)
     name = models.CharField(max_length=255)
     media_type = models.CharField(max_length=100)
     size = models.PositiveIntegerField(help_text="Bytes.")
-    token_estimate = models.PositiveIntegerField(default=0, help_text="Estimated tokens of the text, or of the image.")
+    token_estimate = models.PositiveIntegerField(
+        default=0, help_text="Estimated tokens of the text, or of the image."
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     # Last: SQLite reads a row up to the columns asked for.
     data = models.BinaryField()
-    text = models.TextField(blank=True, help_text="What a model that cannot open the file is given.")
+    text = models.TextField(
+        blank=True, help_text="What a model that cannot open the file is given."
+    )
 
     class Meta:
         ordering = ["created_at", "id"]
-        indexes = [models.Index(fields=["created_at"], condition=Q(message=None), name="attachments_not_sent")]
+        indexes = [
+            models.Index(
+                fields=["created_at"], condition=Q(message=None), name="attachments_not_sent"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -273,20 +392,32 @@ class ContextRevision(models.Model):
     summary = models.TextField(null=True, blank=True)
     boundary_seq = models.PositiveIntegerField(null=True, blank=True)
     boundary_timestamp = models.DateTimeField(null=True, blank=True)
-    kept_seqs = models.JSONField(default=list, help_text="Messages before the boundary that are sent all the same.")
-    background = models.TextField(blank=True, help_text="Reference text that is sent with the summary: structured state, memory.")
-    placement = models.JSONField(
-        default=dict, help_text="Where the summary stands, and between which words (summary_block.py); empty: in the system text."
+    kept_seqs = models.JSONField(
+        default=list, help_text="Messages before the boundary that are sent all the same."
     )
-    stale = models.BooleanField(default=False, help_text="It covers a message that was edited, superseded or deleted since.")
+    background = models.TextField(
+        blank=True,
+        help_text="Reference text that is sent with the summary: structured state, memory.",
+    )
+    placement = models.JSONField(
+        default=dict,
+        help_text="Where the summary stands, and between which words (summary_block.py); empty: in the system text.",
+    )
+    stale = models.BooleanField(
+        default=False, help_text="It covers a message that was edited, superseded or deleted since."
+    )
     source = models.CharField(max_length=16, choices=Source.choices)
-    restores = models.PositiveIntegerField(null=True, blank=True, help_text="The version a rewind went back to.")
+    restores = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The version a rewind went back to."
+    )
     run = models.CharField(max_length=64, blank=True, help_text="The compaction run that made it.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         ordering = ["session", "version"]
-        constraints = [models.UniqueConstraint(fields=["session", "version"], name="one_revision_a_version")]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "version"], name="one_revision_a_version")
+        ]
 
     def __str__(self) -> str:
         return f"version {self.version} ({self.source})"
@@ -310,7 +441,9 @@ class ContextEdit(models.Model):
     until_version = models.PositiveIntegerField(null=True, blank=True, help_text="Null: in force.")
 
     class Meta:
-        indexes = [models.Index(fields=["session"], condition=Q(until_version=None), name="edits_in_force")]
+        indexes = [
+            models.Index(fields=["session"], condition=Q(until_version=None), name="edits_in_force")
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.message_id}"
@@ -322,14 +455,20 @@ class SessionEvent(models.Model):
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
     seq = models.PositiveBigIntegerField()
     name = models.CharField(max_length=32)
-    message = models.BigIntegerField(null=True, blank=True, help_text="The message a delta belongs to.")
+    message = models.BigIntegerField(
+        null=True, blank=True, help_text="The message a delta belongs to."
+    )
     data = models.JSONField(default=dict)
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         ordering = ["session", "seq"]
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="one_event_a_seq")]
-        indexes = [models.Index(fields=["message"], condition=Q(name__endswith=".delta"), name="deltas_of_a_message")]
+        indexes = [
+            models.Index(
+                fields=["message"], condition=Q(name__endswith=".delta"), name="deltas_of_a_message"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.seq} {self.name}"
@@ -339,7 +478,9 @@ class Webhook(models.Model):
     """An address of the owner's that is told of finished turns and compactions (Standard Webhooks)."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="webhooks"
+    )
     url = models.URLField(max_length=2000)
     secret = models.TextField(help_text="Encrypted; signs what is sent.")
     events = models.JSONField(default=list, help_text="Names of the events it wants; empty: all.")
@@ -376,7 +517,11 @@ class WebhookDelivery(models.Model):
     class Meta:
         ordering = ["-created_at", "-id"]
         verbose_name_plural = "webhook deliveries"
-        indexes = [models.Index(fields=["next_attempt_at"], condition=Q(status="pending"), name="deliveries_due")]
+        indexes = [
+            models.Index(
+                fields=["next_attempt_at"], condition=Q(status="pending"), name="deliveries_due"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.event} {self.status}"

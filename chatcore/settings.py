@@ -69,7 +69,9 @@ def _read_threshold(name: str) -> float | int | None:
         return float(text)
     if re.fullmatch(r"[1-9]\d{0,9}", text):
         return int(text)
-    raise ImproperlyConfigured(f"{name} is {text!r}; it can be a share up to 1, as 0.8, or a whole number of tokens.")
+    raise ImproperlyConfigured(
+        f"{name} is {text!r}; it can be a share up to 1, as 0.8, or a whole number of tokens."
+    )
 
 
 def _read_folder(name: str, default: str) -> Path:
@@ -78,35 +80,48 @@ def _read_folder(name: str, default: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ImproperlyConfigured(f"{name} is {str(path)!r}, which is no folder and cannot be made one: {error.strerror}.") from None
+        raise ImproperlyConfigured(
+            f"{name} is {str(path)!r}, which is no folder and cannot be made one: {error.strerror}."
+        ) from None
     return path
 
 
 def _read_database(name: str, default: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    with warnings.catch_warnings(), contextlib.suppress(ValueError):  # what these say may show a password
+    with (
+        warnings.catch_warnings(),
+        contextlib.suppress(ValueError),
+    ):  # what these say may show a password
         warnings.simplefilter("ignore")
         found = env.db_url(name, default=default)
     if not str(found.get("ENGINE", "")).startswith("django.db.backends."):
-        raise ImproperlyConfigured(f"{name} has no address of a database in it; one begins with postgres:// or sqlite:///.")
+        raise ImproperlyConfigured(
+            f"{name} has no address of a database in it; one begins with postgres:// or sqlite:///."
+        )
     return found
 
 
 def _read_redis(name: str) -> str:
     url: str = _read(env.str, name, "")
     if url and not url.startswith(("redis://", "rediss://", "unix://")):
-        raise ImproperlyConfigured(f"{name} has no address of a Redis server in it; one begins with redis://.")
+        raise ImproperlyConfigured(
+            f"{name} has no address of a Redis server in it; one begins with redis://."
+        )
     return url
 
 
 def _read_keys(name: str) -> list[str]:
     """Keys that encrypt; one is made and kept where there is none."""
-    keys: list[str] = _read(env.list, name, []) or [_kept_secret("key-encryption-key", lambda: Fernet.generate_key().decode())]
+    keys: list[str] = _read(env.list, name, []) or [
+        _kept_secret("key-encryption-key", lambda: Fernet.generate_key().decode())
+    ]
     for place, key in enumerate(keys, start=1):
         try:
             Fernet(key)
         except ValueError:
-            raise ImproperlyConfigured(f"{name} has a key that is none, the one at place {place}: 32 bytes in URL-safe base64.") from None
+            raise ImproperlyConfigured(
+                f"{name} has a key that is none, the one at place {place}: 32 bytes in URL-safe base64."
+            ) from None
     return keys
 
 
@@ -115,7 +130,9 @@ def _read_summary_model() -> str:
     provider: str = _read(env.str, "CHATCORE_SUMMARIZATION_PROVIDER", "").strip()
     model: str = _read(env.str, "CHATCORE_SUMMARIZATION_MODEL", "").strip()
     if provider and not model:
-        raise ImproperlyConfigured("CHATCORE_SUMMARIZATION_PROVIDER is set without CHATCORE_SUMMARIZATION_MODEL: name the model too.")
+        raise ImproperlyConfigured(
+            "CHATCORE_SUMMARIZATION_PROVIDER is set without CHATCORE_SUMMARIZATION_MODEL: name the model too."
+        )
     return f"{provider}/{model}" if provider else model
 
 
@@ -129,7 +146,9 @@ if not SECRET_KEY:
     SECRET_KEY = _kept_secret("secret-key", lambda: secrets.token_urlsafe(50))
 
 ALLOWED_HOSTS = _read(env.list, "CHATCORE_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
-CSRF_TRUSTED_ORIGINS = [f"https://{'*' if host.startswith('.') else ''}{host}" for host in ALLOWED_HOSTS if host != "*"]
+CSRF_TRUSTED_ORIGINS = [
+    f"https://{'*' if host.startswith('.') else ''}{host}" for host in ALLOWED_HOSTS if host != "*"
+]
 
 INSTALLED_APPS = [
     "chatcore.apps.AdminSite",
@@ -151,7 +170,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "chatcore.security.SecurityHeaders",
+    "chatcore.web.security_headers.SecurityHeaders",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -187,7 +206,9 @@ TEMPLATES = [
     }
 ]
 
-DATABASES = {"default": _read_database("CHATCORE_DATABASE_URL", f"sqlite:///{DATA_DIR / 'chatcore.sqlite3'}")}
+DATABASES = {
+    "default": _read_database("CHATCORE_DATABASE_URL", f"sqlite:///{DATA_DIR / 'chatcore.sqlite3'}")
+}
 DATABASE_POOL = _read_switch("CHATCORE_DATABASE_POOL")
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # Measured with eight writers: no "database is locked", median 0.5 ms a durable write. Connections are kept by their threads: opening
@@ -223,7 +244,9 @@ STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
-DATA_UPLOAD_MAX_MEMORY_SIZE = 51 * 1024 * 1024  # the import limit; each view has its own, smaller one
+DATA_UPLOAD_MAX_MEMORY_SIZE = (
+    51 * 1024 * 1024
+)  # the import limit; each view has its own, smaller one
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -232,16 +255,16 @@ AUTH_PASSWORD_VALIDATORS = [
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "chatcore.api.wire.BearerToken",
+        "chatcore.rest.auth.BearerToken",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_PARSER_CLASSES": ["chatcore.api.wire.JSONBody"],
+    "DEFAULT_PARSER_CLASSES": ["chatcore.rest.auth.JSONBody"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.api.wire.JSONOnly",
-    "DEFAULT_PAGINATION_CLASS": "chatcore.api.pages.CursorPages",
-    "DEFAULT_SCHEMA_CLASS": "chatcore.api.schema.AutoSchema",
-    "EXCEPTION_HANDLER": "chatcore.api.problems.handle",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.rest.auth.JSONOnly",
+    "DEFAULT_PAGINATION_CLASS": "chatcore.rest.pagination.CursorPages",
+    "DEFAULT_SCHEMA_CLASS": "chatcore.rest.schema.AutoSchema",
+    "EXCEPTION_HANDLER": "chatcore.rest.problems.handle",
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS would describe an address to whoever may not use it
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "UNAUTHENTICATED_USER": None,
@@ -253,7 +276,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "PREPROCESSING_HOOKS": ["chatcore.api.schema.one_of_each"],
+    "PREPROCESSING_HOOKS": ["chatcore.rest.schema.one_of_each"],
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -278,14 +301,14 @@ Q_CLUSTER = {
 }
 
 CHATCORE = {
-    # Asked before each request and after an overflow; see chatcore/context.py. None: requests go out as they are.
-    "CONTEXT_GUARD": "compaction.guard.ContextGuard",
+    # Asked before each request and after an overflow; see chatcore/context/builder.py. None: requests go out as they are.
+    "CONTEXT_GUARD": "compaction.requests.guard.ContextGuard",
     # Gives the compaction policies that a session may name. None: any name.
     "POLICIES": "compaction.policies.available",
     # Refuses a session's own threshold that its policies (by name, the first that is set) cannot take. None: any share.
     "VALIDATE_OVERRIDE": "compaction.policies.validate_override",
-    # Says how much of a tool's output is stored; see chatcore/tool_output.py. None: its first 30,000 characters.
-    "TOOL_OUTPUT": "compaction.tool_output.cut",
+    # Says how much of a tool's output is stored; see chatcore/tools/output.py. None: its first 30,000 characters.
+    "TOOL_OUTPUT": "compaction.requests.tool_output.cut",
     "KEY_ENCRYPTION_KEYS": _read_keys("CHATCORE_KEY_ENCRYPTION_KEYS"),
     "TURNS_PER_MINUTE": _read_number("CHATCORE_TURNS_PER_MINUTE", 60, least=1),
     # So many of a user's unpinned sessions stay out of the archive, those used last; 0: all. None is deleted for it.
@@ -294,7 +317,9 @@ CHATCORE = {
     "FETCH_ALLOW_HOSTS": _read(env.list, "CHATCORE_FETCH_ALLOW_HOSTS", []),
 }
 
-USER_CACHE_DIR = Path(_read(env.str, "XDG_CACHE_HOME", "") or os.path.expanduser("~/.cache")) / "chatcore"
+USER_CACHE_DIR = (
+    Path(_read(env.str, "XDG_CACHE_HOME", "") or os.path.expanduser("~/.cache")) / "chatcore"
+)
 LOCAL_MODEL = {
     "SIZE": _read_choice("CHATCORE_LOCAL_MODEL", ["1.5b", "0.5b"]),
     "PATH": _read(env.str, "CHATCORE_LOCAL_MODEL_PATH", ""),
@@ -308,12 +333,14 @@ LOCAL_MODEL = {
 }
 
 COMPACTION = {
-    "BACKEND": "compaction.backends.chatcore.ChatcoreBackend",
+    "BACKEND": "compaction.backends.chatcore.backend.ChatcoreBackend",
     # The host's conversation; its primary key is a UUID. Fixed before the first migration, like AUTH_USER_MODEL.
     "SESSION_MODEL": "chatcore.Session",
     "POLICY": _read(env.str, "CHATCORE_POLICY", "oneclaw"),
     # Whether room is made without being asked for; every message is stored either way. NeuroLink's memory and summarization.
-    "AUTOMATIC": all([_read_switch("CHATCORE_MEMORY_ENABLED"), _read_switch("CHATCORE_SUMMARIZATION_ENABLED")]),
+    "AUTOMATIC": all(
+        [_read_switch("CHATCORE_MEMORY_ENABLED"), _read_switch("CHATCORE_SUMMARIZATION_ENABLED")]
+    ),
     # In place of a policy's own trigger.threshold, where a session has none of its own: a share, or a whole number of tokens.
     "THRESHOLD": _read_threshold("CHATCORE_TOKEN_THRESHOLD"),
     # Who writes summaries where neither the model's row nor the policy names another.
@@ -323,8 +350,13 @@ COMPACTION = {
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "chatcore.logs.line_formatter"}},
+    "formatters": {"line": {"()": "chatcore.serving.logs.line_formatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": _read_choice("CHATCORE_LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"])},
+    "root": {
+        "handlers": ["stderr"],
+        "level": _read_choice(
+            "CHATCORE_LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"]
+        ),
+    },
     "loggers": {"httpx2": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
 }

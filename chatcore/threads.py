@@ -13,7 +13,9 @@ T = TypeVar("T")
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run blocking `work` in a pool thread; no connection stays pinned to it, so streams do not exhaust a pool."""
-    return await sync_to_async(functools.partial(_with_fresh_connection, work), thread_sensitive=False)(*args, **kwargs)
+    return await sync_to_async(
+        functools.partial(_with_fresh_connection, work), thread_sensitive=False
+    )(*args, **kwargs)
 
 
 def _with_fresh_connection(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -9,8 +9,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
     re_path(r"^livez/?$", health.live),
     re_path(r"^readyz/?$", health.ready),
-    path("api/v1/", include("compaction.api_urls")),
+    path("api/v1/", include("compaction.api.urls")),
     path("api/", include("chatcore.api.urls")),
-    path("v1/", include("chatcore.api.openai_face.urls")),
-    path("", include("chatcore.web_urls")),
+    path("v1/", include("chatcore.faces.chat_completions.urls")),
+    path("", include("chatcore.web.urls")),
 ]

@@ -10,35 +10,108 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from compaction import backends, engine, working_state
-from compaction.core.policy import PolicyError
+from compaction.backends import registry as backend_registry
+from compaction.core.knobs import PolicyError
 from compaction.core.state import rendered
-from compaction.models import CompactionPolicy, CompactionRun, ModelRatio, SessionState, WorkingState
+from compaction.models import (
+    CompactionPolicy,
+    CompactionRun,
+    ModelRatio,
+    SessionState,
+    WorkingState,
+)
 from compaction.policies import UnknownPolicy
+from compaction.runs import engine, queue
+from compaction.sizing import session_context
+from compaction.summaries import state as summary_state
 
 
 @admin.register(CompactionRun)
 class CompactionRunAdmin(admin.ModelAdmin):
     """A record: read, retried and rewound, never edited."""
 
-    list_display = ("created_at", "session_id", "trigger", "policy", "status", "tokens_before", "tokens_after", "model", "cost", "duration")
+    list_display = (
+        "created_at",
+        "session_id",
+        "trigger",
+        "policy",
+        "status",
+        "tokens_before",
+        "tokens_after",
+        "model",
+        "cost",
+        "duration",
+    )
     list_filter = ("status", "trigger", "policy", "created_at")
     search_fields = ("=id", "=session__id")
     date_hierarchy = "created_at"
     show_full_result_count = False
-    actions = ("retry", "compact_now", "rewind_to_here", "rewind_to_before", "clear_summary", "verify")
+    actions = (
+        "retry",
+        "compact_now",
+        "rewind_to_here",
+        "rewind_to_before",
+        "clear_summary",
+        "verify",
+    )
     fieldsets = (
-        (None, {"fields": ("id", "session_link", "trigger", "policy", "status", "reason", "instructions")}),
-        ("What it did", {"fields": ("summaries", "stages_used", "messages_compacted", "tokens", "boundary", "originals", "changes")}),
+        (
+            None,
+            {
+                "fields": (
+                    "id",
+                    "session_link",
+                    "trigger",
+                    "policy",
+                    "status",
+                    "reason",
+                    "instructions",
+                )
+            },
+        ),
+        (
+            "What it did",
+            {
+                "fields": (
+                    "summaries",
+                    "stages_used",
+                    "messages_compacted",
+                    "tokens",
+                    "boundary",
+                    "originals",
+                    "changes",
+                )
+            },
+        ),
         ("State and memory", {"fields": ("state",), "classes": ("collapse",)}),
         ("Timeline", {"fields": ("timeline",)}),
-        ("What it took", {"fields": ("model", "provider_calls", "attempts", "input_tokens", "output_tokens", "cost", "error")}),
+        (
+            "What it took",
+            {
+                "fields": (
+                    "model",
+                    "provider_calls",
+                    "attempts",
+                    "input_tokens",
+                    "output_tokens",
+                    "cost",
+                    "error",
+                )
+            },
+        ),
         ("Policy as it was", {"fields": ("policy_snapshot",), "classes": ("collapse",)}),
     )
 
-    def get_readonly_fields(self, request: HttpRequest, obj: CompactionRun | None = None) -> list[str]:
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: CompactionRun | None = None
+    ) -> list[str]:
         """All of them."""
-        return [name for _, options in self.fieldsets for name in options["fields"] if isinstance(name, str)]
+        return [
+            name
+            for _, options in self.fieldsets
+            for name in options["fields"]
+            if isinstance(name, str)
+        ]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Runs are asked for, not typed in."""
@@ -47,25 +120,50 @@ class CompactionRunAdmin(admin.ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[CompactionRun]:
         """Without the long texts where a list is shown."""
         rows = super().get_queryset(request)
-        is_list = request.resolver_match is not None and (request.resolver_match.url_name or "").endswith("_changelist")
-        return rows.defer("summary_before", "summary_after", "policy_snapshot", "edits", "targets", "state_after") if is_list else rows
+        is_list = request.resolver_match is not None and (
+            request.resolver_match.url_name or ""
+        ).endswith("_changelist")
+        return (
+            rows.defer(
+                "summary_before",
+                "summary_after",
+                "policy_snapshot",
+                "edits",
+                "targets",
+                "state_after",
+            )
+            if is_list
+            else rows
+        )
 
     @admin.display(description="session")
     def session_link(self, run: CompactionRun) -> SafeString:
         """To the conversation and its stored messages."""
-        return format_html('<a href="{}">{}</a>', reverse("admin:chatcore_session_change", args=[run.session_id]), run.session_id)
+        return format_html(
+            '<a href="{}">{}</a>',
+            reverse("admin:chatcore_session_change", args=[run.session_id]),
+            run.session_id,
+        )
 
     @admin.display(description="summary before and after")
     def summaries(self, run: CompactionRun) -> SafeString:
         """Side by side, as text."""
         sides = (("Before", run.summary_before or "none"), ("After", run.summary_after or "none"))
-        cells = format_html_join("", '<td style="width:50%;vertical-align:top;white-space:pre-wrap"><b>{}</b>\n{}</td>', sides)
+        cells = format_html_join(
+            "",
+            '<td style="width:50%;vertical-align:top;white-space:pre-wrap"><b>{}</b>\n{}</td>',
+            sides,
+        )
         return format_html('<table style="width:100%"><tr>{}</tr></table>', cells)
 
     @admin.display(description="tokens")
     def tokens(self, run: CompactionRun) -> str:
         """Of the whole next request."""
-        return "not known" if run.tokens_saved is None else f"{run.tokens_before:,} → {run.tokens_after:,} ({run.tokens_saved:,} saved)"
+        return (
+            "not known"
+            if run.tokens_saved is None
+            else f"{run.tokens_before:,} → {run.tokens_after:,} ({run.tokens_saved:,} saved)"
+        )
 
     @admin.display(description="oldest message sent")
     def boundary(self, run: CompactionRun) -> str:
@@ -79,7 +177,13 @@ class CompactionRunAdmin(admin.ModelAdmin):
         if not until:
             return "none is behind a summary"
         address = reverse("admin:chatcore_message_changelist")
-        return format_html('<a href="{}?session__id__exact={}&seq__lt={}">messages before {}</a>', address, run.session_id, until, until)
+        return format_html(
+            '<a href="{}?session__id__exact={}&seq__lt={}">messages before {}</a>',
+            address,
+            run.session_id,
+            until,
+            until,
+        )
 
     @admin.display(description="messages changed")
     def changes(self, run: CompactionRun) -> str:
@@ -88,16 +192,24 @@ class CompactionRunAdmin(admin.ModelAdmin):
             return "none"
         shown = {edit["seq"]: edit["replacement"] for edit in run.edits}
         names = ("seq", "role", "tool", "method", "chars_before", "chars_after")
-        rows = ((*(target[name] for name in names), shown.get(target["seq"], "")) for target in run.targets)
+        rows = (
+            (*(target[name] for name in names), shown.get(target["seq"], ""))
+            for target in run.targets
+        )
         cell = '<td style="vertical-align:top">{}</td>'
-        body = format_html_join("", "<tr>" + cell * 6 + '<td style="white-space:pre-wrap">{}</td></tr>', rows)
+        body = format_html_join(
+            "", "<tr>" + cell * 6 + '<td style="white-space:pre-wrap">{}</td></tr>', rows
+        )
         head = format_html_join("", "<th>{}</th>", ((name,) for name in (*names, "shown as")))
         return format_html("<table><tr>{}</tr>{}</table>", head, body)
 
     @admin.display(description="as the run left it")
     def state(self, run: CompactionRun) -> SafeString:
         """As the model is shown it."""
-        return format_html('<div style="white-space:pre-wrap">{}</div>', rendered(working_state.restored(run.state_after)) or "empty")
+        return format_html(
+            '<div style="white-space:pre-wrap">{}</div>',
+            rendered(summary_state.restored(run.state_after)) or "empty",
+        )
 
     @admin.display(description="timeline")
     def timeline(self, run: CompactionRun) -> SafeString:
@@ -109,7 +221,11 @@ class CompactionRunAdmin(admin.ModelAdmin):
             ("lease until", run.lease_until),
             ("ended", run.finished_at),
         )
-        return format_html_join("", "<div>{} — {}</div>", ((f"{at:%Y-%m-%d %H:%M:%S}", name) for name, at in steps if at))
+        return format_html_join(
+            "",
+            "<div>{} — {}</div>",
+            ((f"{at:%Y-%m-%d %H:%M:%S}", name) for name, at in steps if at),
+        )
 
     @admin.display(description="seconds")
     def duration(self, run: CompactionRun) -> str:
@@ -121,7 +237,9 @@ class CompactionRunAdmin(admin.ModelAdmin):
         """By hand, with the same policy and instructions."""
         self._for_each(request, runs, _again, "asked for again")
 
-    @admin.action(description="Rewind to here: undo what came after the run", permissions=["change"])
+    @admin.action(
+        description="Rewind to here: undo what came after the run", permissions=["change"]
+    )
     def rewind_to_here(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """What the model saw right after it is what it sees again."""
         self._for_each(request, runs, engine.rewind_to, "what came after it was rewound")
@@ -134,33 +252,56 @@ class CompactionRunAdmin(admin.ModelAdmin):
     @admin.action(description="Compact these sessions now", permissions=["change"])
     def compact_now(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """Under their own policies; a worker does it."""
-        self._for_each(request, runs, lambda run: engine.request_run(run.session_id, trigger="manual"), "asked for")
+        self._for_each(
+            request,
+            runs,
+            lambda run: engine.request_run(run.session_id, trigger="manual"),
+            "asked for",
+        )
 
     @admin.action(description="Clear summary: send the full history again", permissions=["change"])
     def clear_summary(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """Of the sessions of these runs; messages and revisions stay."""
-        self._for_each(request, runs, engine.forget_summary, "its session sends the full history again")
+        self._for_each(
+            request, runs, engine.forget_summary, "its session sends the full history again"
+        )
 
-    @admin.action(description="Verify: check all that is stored of the session", permissions=["view"])
+    @admin.action(
+        description="Verify: check all that is stored of the session", permissions=["view"]
+    )
     def verify(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """Every invariant of the sessions of these runs."""
         for run in runs:
-            broken = backends.get().verify(run.session_id)
+            broken = backend_registry.get().verify(run.session_id)
             told = " ".join(broken) or "everything holds."
-            self.message_user(request, f"{run.session_id}: {told}", messages.ERROR if broken else messages.SUCCESS)
+            self.message_user(
+                request, f"{run.session_id}: {told}", messages.ERROR if broken else messages.SUCCESS
+            )
 
-    def _for_each(self, request: HttpRequest, runs: QuerySet[CompactionRun], act: Callable[[CompactionRun], Any], done: str) -> None:
+    def _for_each(
+        self,
+        request: HttpRequest,
+        runs: QuerySet[CompactionRun],
+        act: Callable[[CompactionRun], Any],
+        done: str,
+    ) -> None:
         for run in runs:
             try:
                 act(run)
-            except (engine.NotRewindable, engine.NoSuchSession, engine.RunIsOpen, UnknownPolicy, PolicyError) as error:
+            except (
+                engine.NotRewindable,
+                session_context.NoSuchSession,
+                queue.RunIsOpen,
+                UnknownPolicy,
+                PolicyError,
+            ) as error:
                 self.message_user(request, f"{run.pk}: {error}", messages.ERROR)
             else:
                 self.message_user(request, f"{run.pk}: {done}.", messages.SUCCESS)
 
 
 def _again(run: CompactionRun) -> CompactionRun:
-    wishes: engine.Wishes = {
+    wishes: queue.Wishes = {
         "policy": run.policy,
         "instructions": run.instructions,
         "up_to_seq": run.up_to_seq,
@@ -181,7 +322,15 @@ class CompactionPolicyAdmin(admin.ModelAdmin):
 class SessionStateAdmin(admin.ModelAdmin):
     """Why a session's automatic runs wait or have stopped; deleting a row forgets it."""
 
-    list_display = ("session_id", "failures", "not_before", "fruitless", "trimming", "learned_window", "learned_scale")
+    list_display = (
+        "session_id",
+        "failures",
+        "not_before",
+        "fruitless",
+        "trimming",
+        "learned_window",
+        "learned_scale",
+    )
     list_filter = ("trimming",)
     search_fields = ("=session__id",)
     readonly_fields = ("session",)
@@ -225,9 +374,14 @@ class WorkingStateAdmin(admin.ModelAdmin):
     def runs(self, row: WorkingState) -> SafeString:
         """The session's compactions, each with the state as it left it."""
         address = reverse("admin:compaction_compactionrun_changelist")
-        return format_html('<a href="{}?session__id__exact={}">of this session</a>', address, row.session_id)
+        return format_html(
+            '<a href="{}?session__id__exact={}">of this session</a>', address, row.session_id
+        )
 
     @admin.display(description="state and memory")
     def kept(self, row: WorkingState) -> SafeString:
         """As the model is shown it."""
-        return format_html('<div style="white-space:pre-wrap">{}</div>', rendered(working_state.restored(row.__dict__)))
+        return format_html(
+            '<div style="white-space:pre-wrap">{}</div>',
+            rendered(summary_state.restored(row.__dict__)),
+        )

@@ -8,6 +8,6 @@ class Compaction(AppConfig):
 
     def ready(self) -> None:
         """Listen for finished responses; guard the settings."""
-        from compaction import checks, receivers  # noqa: F401
+        from compaction.triggers import after_response  # noqa: F401, RUF100
 
-        receivers.connect()
+        after_response.connect()

@@ -8,7 +8,7 @@ from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
 from compaction import policies
-from compaction.core.policy import PolicyError
+from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
 
@@ -43,7 +43,11 @@ def _project_policy() -> list[CheckMessage]:
     name = settings.COMPACTION["POLICY"]
     try:
         policies.named(name)
-    except (policies.UnknownPolicy, PolicyError, DatabaseError) as error:  # before the first migration there are presets only
+    except (
+        policies.UnknownPolicy,
+        PolicyError,
+        DatabaseError,
+    ) as error:  # before the first migration there are presets only
         hint = f"CHATCORE_POLICY may be {', '.join(PRESETS)}, or the name of a stored policy."
         return [Error(f'COMPACTION["POLICY"]: {error}', hint=hint, id="compaction.E003")]
     return []
@@ -59,5 +63,10 @@ def _rows() -> list[CheckMessage]:
         try:
             policies.named(row.name)
         except (policies.UnknownPolicy, PolicyError) as error:
-            found.append(Warning(f"The stored policy {row.name!r} cannot be used and is passed over: {error}", id="compaction.W001"))
+            found.append(
+                Warning(
+                    f"The stored policy {row.name!r} cannot be used and is passed over: {error}",
+                    id="compaction.W001",
+                )
+            )
     return found

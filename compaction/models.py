@@ -8,7 +8,7 @@ from django.db import connection, models
 from django.db.models import Q
 from django.utils import timezone
 
-from compaction.prepared import Prepared
+from compaction.sizing.prepared import Prepared
 
 OPEN = ("queued", "running")
 FRUITLESS_RUNS = 2
@@ -38,19 +38,32 @@ class CompactionRun(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     # Nothing outlives its session: summaries are what was said in it.
-    session = models.ForeignKey(settings.COMPACTION["SESSION_MODEL"], on_delete=models.CASCADE, related_name="+", db_index=False)
+    session = models.ForeignKey(
+        settings.COMPACTION["SESSION_MODEL"],
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
     trigger = models.CharField(max_length=16, choices=Trigger.choices)
     status = models.CharField(max_length=16, choices=Status.choices, default=Status.QUEUED)
     policy = models.CharField(max_length=64)
     policy_snapshot = models.JSONField(default=dict)
     instructions = models.TextField(blank=True)
     up_to_seq = models.PositiveIntegerField(null=True, blank=True)
-    only_stages = models.JSONField(default=list, help_text="The stages asked for; empty: all of the policy's.")
+    only_stages = models.JSONField(
+        default=list, help_text="The stages asked for; empty: all of the policy's."
+    )
 
     lease_until = models.DateTimeField(null=True, blank=True)
-    attempts = models.PositiveIntegerField(default=0, help_text="Claims so far; the current one's number is the fencing token.")
-    announced = models.BooleanField(default=False, help_text="Its start was announced, so its end must be.")
-    enqueued_at = models.DateTimeField(null=True, blank=True, help_text="When the queue was last told.")
+    attempts = models.PositiveIntegerField(
+        default=0, help_text="Claims so far; the current one's number is the fencing token."
+    )
+    announced = models.BooleanField(
+        default=False, help_text="Its start was announced, so its end must be."
+    )
+    enqueued_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the queue was last told."
+    )
 
     stages_used = models.JSONField(default=list)
     tokens_before = models.PositiveIntegerField(null=True, blank=True)
@@ -69,9 +82,12 @@ class CompactionRun(models.Model):
     cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
     edits = models.JSONField(default=list)
     targets = models.JSONField(
-        default=list, help_text="[{seq, role, tool, method, chars_before, chars_after}], one for each message changed."
+        default=list,
+        help_text="[{seq, role, tool, method, chars_before, chars_after}], one for each message changed.",
     )
-    state_after = models.JSONField(default=dict, help_text="Structured state and memory, as they were from here on.")
+    state_after = models.JSONField(
+        default=dict, help_text="Structured state and memory, as they were from here on."
+    )
     error = models.TextField(blank=True)
     reason = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -80,10 +96,16 @@ class CompactionRun(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-id"]
-        constraints = [models.UniqueConstraint(fields=["session"], condition=Q(status__in=OPEN), name="one_open_run_a_session")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session"], condition=Q(status__in=OPEN), name="one_open_run_a_session"
+            )
+        ]
         indexes = [
             models.Index(fields=["session", "-created_at"], name="runs_of_a_session"),
-            models.Index(fields=["status", "created_at"], condition=Q(status__in=OPEN), name="open_runs"),
+            models.Index(
+                fields=["status", "created_at"], condition=Q(status__in=OPEN), name="open_runs"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -97,12 +119,20 @@ class CompactionRun(models.Model):
     @property
     def tokens_saved(self) -> int | None:
         """Tokens of context before less after; null until both are known."""
-        return None if self.tokens_before is None or self.tokens_after is None else self.tokens_before - self.tokens_after
+        return (
+            None
+            if self.tokens_before is None or self.tokens_after is None
+            else self.tokens_before - self.tokens_after
+        )
 
     @property
     def duration_ms(self) -> int | None:
         """Milliseconds from the first claim to the end."""
-        return None if not (self.started_at and self.finished_at) else int((self.finished_at - self.started_at).total_seconds() * 1000)
+        return (
+            None
+            if not (self.started_at and self.finished_at)
+            else int((self.finished_at - self.started_at).total_seconds() * 1000)
+        )
 
 
 class CompactionPolicy(models.Model):
@@ -128,14 +158,33 @@ class CompactionPolicy(models.Model):
 class SessionState(models.Model):
     """What runs so far mean for the next automatic one: failing is not free, and gaining nothing stops it."""
 
-    session = models.OneToOneField(settings.COMPACTION["SESSION_MODEL"], on_delete=models.CASCADE, related_name="+", primary_key=True)
+    session = models.OneToOneField(
+        settings.COMPACTION["SESSION_MODEL"],
+        on_delete=models.CASCADE,
+        related_name="+",
+        primary_key=True,
+    )
     failures = models.PositiveIntegerField(default=0, help_text="Failed runs in a row.")
-    not_before = models.DateTimeField(null=True, blank=True, help_text="No automatic run until then.")
-    fruitless = models.PositiveIntegerField(default=0, help_text="Runs in a row that gained almost nothing.")
-    trimming = models.BooleanField(default=False, help_text="The last run failed: requests over the threshold are trimmed.")
-    learned_for = models.CharField(max_length=255, blank=True, help_text="The model and its registered window: what the numbers are of.")
-    learned_window = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens; the window that a refusal told.")
-    learned_scale = models.FloatField(default=1, help_text="Real tokens to an estimated one, as a refusal told.")
+    not_before = models.DateTimeField(
+        null=True, blank=True, help_text="No automatic run until then."
+    )
+    fruitless = models.PositiveIntegerField(
+        default=0, help_text="Runs in a row that gained almost nothing."
+    )
+    trimming = models.BooleanField(
+        default=False, help_text="The last run failed: requests over the threshold are trimmed."
+    )
+    learned_for = models.CharField(
+        max_length=255,
+        blank=True,
+        help_text="The model and its registered window: what the numbers are of.",
+    )
+    learned_window = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Tokens; the window that a refusal told."
+    )
+    learned_scale = models.FloatField(
+        default=1, help_text="Real tokens to an estimated one, as a refusal told."
+    )
 
     def __str__(self) -> str:
         return str(self.session_id)
@@ -154,9 +203,18 @@ class SessionState(models.Model):
 class WorkingState(models.Model):
     """What a conversation is about, in lists: the structured state and the memory block that summaries keep up to date."""
 
-    session = models.OneToOneField(settings.COMPACTION["SESSION_MODEL"], on_delete=models.CASCADE, related_name="+", primary_key=True)
-    state = models.JSONField(default=dict, help_text="Lists of sentences by section: decisions, constraints, tasks …")
-    memory = models.JSONField(default=list, help_text="Entries not yet folded into the memory's summary, oldest first.")
+    session = models.OneToOneField(
+        settings.COMPACTION["SESSION_MODEL"],
+        on_delete=models.CASCADE,
+        related_name="+",
+        primary_key=True,
+    )
+    state = models.JSONField(
+        default=dict, help_text="Lists of sentences by section: decisions, constraints, tasks …"
+    )
+    memory = models.JSONField(
+        default=list, help_text="Entries not yet folded into the memory's summary, oldest first."
+    )
     memory_summary = models.TextField(blank=True)
 
     def __str__(self) -> str:
@@ -169,9 +227,13 @@ class ModelRatio(models.Model):
     model = models.CharField(max_length=255, unique=True, help_text="provider/name")
     ratio = models.FloatField(default=1)
     samples = models.PositiveIntegerField(default=0)
-    window = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens, as an overflow error told; null: none did.")
+    window = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Tokens, as an overflow error told; null: none did."
+    )
     registered = models.PositiveIntegerField(
-        null=True, blank=True, help_text="The window that the registry told then; another one there now makes ours void."
+        null=True,
+        blank=True,
+        help_text="The window that the registry told then; another one there now makes ours void.",
     )
 
     def __str__(self) -> str:
@@ -181,7 +243,11 @@ class ModelRatio(models.Model):
 def state_of(session_id: Any) -> SessionState:
     """The session's state; a blank one, not stored, where nothing has happened yet."""
     found = _STATE.first(session_id)
-    return SessionState.from_db(connection.alias, list(found), list(found.values())) if found else SessionState(session_id=session_id)
+    return (
+        SessionState.from_db(connection.alias, list(found), list(found.values()))
+        if found
+        else SessionState(session_id=session_id)
+    )
 
 
 def open_run_of(session_id: Any) -> CompactionRun | None:
@@ -190,6 +256,10 @@ def open_run_of(session_id: Any) -> CompactionRun | None:
 
 
 _STATE = Prepared(
-    lambda own: SessionState.objects.filter(pk=own).order_by().values(*(field.attname for field in SessionState._meta.concrete_fields)),
+    lambda own: (
+        SessionState.objects.filter(pk=own)
+        .order_by()
+        .values(*(field.attname for field in SessionState._meta.concrete_fields))
+    ),
     uuid.UUID,
 )

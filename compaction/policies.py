@@ -8,7 +8,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 
 from compaction.core.budget import Budget
-from compaction.core.policy import Policy, PolicyError
+from compaction.core.knobs import PolicyError
+from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
 
@@ -74,7 +75,9 @@ def with_token_threshold(policy: Policy, budget: Budget) -> Policy:
     wanted = settings.COMPACTION.get("THRESHOLD")
     if not isinstance(wanted, int) or wanted >= budget.input:
         return policy
-    half = Decimal("0.5") if policy.trigger.strict else Decimal("-0.5")  # against the rounding of the share
+    half = (
+        Decimal("0.5") if policy.trigger.strict else Decimal("-0.5")
+    )  # against the rounding of the share
     return with_threshold(policy, float((wanted + half) / budget.basis))
 
 
@@ -115,7 +118,9 @@ def validate_row(name: str, base: str, overrides: Any) -> None:
     if name in PRESETS:
         raise ValidationError({"name": "A preset has this name."})
     if base not in PRESETS:
-        raise ValidationError({"base": f"There is no preset named {base!r}; there are {', '.join(PRESETS)}."})
+        raise ValidationError(
+            {"base": f"There is no preset named {base!r}; there are {', '.join(PRESETS)}."}
+        )
     try:
         Policy.parse(overrides, PRESETS[base])
     except PolicyError as error:

@@ -7,13 +7,20 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
-from compaction import backends, engine, situation
-from compaction.core.budget_check import BudgetCheck, check_context_budget, estimate_messages_tokens, estimate_tokens
+from compaction.backends import registry as backend_registry
+from compaction.core.budget_check import (
+    BudgetCheck,
+    check_context_budget,
+    estimate_messages_tokens,
+    estimate_tokens,
+)
+from compaction.core.excerpts import truncate_to_token_budget
 from compaction.core.policy import STAGES, Policy
-from compaction.core.shorten import truncate_to_token_budget
 from compaction.core.transcript import Entry
 from compaction.models import CompactionRun
-from compaction.situation import Situation
+from compaction.runs import engine, queue
+from compaction.sizing import session_context
+from compaction.sizing.session_context import Situation
 
 __all__ = [
     "BudgetCheck",
@@ -95,7 +102,7 @@ def get_context_stats(session_id: UUID | str) -> ContextStats | None:
     now = _standing(session_id)
     if now is None:
         return None
-    tokens, budget = situation.quick_measure(now).tokens, now.budget
+    tokens, budget = session_context.quick_measure(now).tokens, now.budget
     return ContextStats(
         estimated_input_tokens=tokens,
         available_input_tokens=budget.input if budget else None,
@@ -111,7 +118,9 @@ def needs_compaction(session_id: UUID | str) -> bool:
     return stats is not None and stats.should_compact
 
 
-def compact_session(session_id: UUID | str, **config: Unpack[CompactionConfig]) -> CompactionResult | None:
+def compact_session(
+    session_id: UUID | str, **config: Unpack[CompactionConfig]
+) -> CompactionResult | None:
     """Compact the session now, whatever its size, and wait for it. None when there is no such session, or nothing was said in it.
 
     Raises TypeError for an unknown name, PolicyError for a value that cannot be, UnknownPolicy, and RunIsOpen when another run of the
@@ -122,13 +131,15 @@ def compact_session(session_id: UUID | str, **config: Unpack[CompactionConfig]) 
     now = _standing(session_id)
     if now is None:
         return None
-    wishes: engine.Wishes = {"policy": config.get("policy")}
-    wishes["overrides"] = _overrides(engine.standing(now.subject.session_id, wishes).policy, config)
-    return _result(engine.compact_now(now.subject.session_id, trigger=CompactionRun.Trigger.MANUAL, **wishes))
+    wishes: queue.Wishes = {"policy": config.get("policy")}
+    wishes["overrides"] = _overrides(queue.standing(now.subject.session_id, wishes).policy, config)
+    return _result(
+        engine.compact_now(now.subject.session_id, trigger=CompactionRun.Trigger.MANUAL, **wishes)
+    )
 
 
 def _standing(session_id: UUID | str) -> Situation | None:
-    now = situation.of(UUID(str(session_id)))
+    now = session_context.of(UUID(str(session_id)))
     return now if now and now.subject.message_count else None
 
 
@@ -144,12 +155,14 @@ def _overrides(policy: Policy, config: CompactionConfig) -> dict[str, Any]:
     if switched:
         wanted = [stage for stage in policy.stages if switched.get(stage, True)]
         added = [stage for stage in STAGES if switched.get(stage) and stage not in wanted]
-        overrides["stages"] = [stage for stage in STAGES if stage in {*wanted, *added}] if added else wanted
+        overrides["stages"] = (
+            [stage for stage in STAGES if stage in {*wanted, *added}] if added else wanted
+        )
     return overrides
 
 
 def _result(run: CompactionRun) -> CompactionResult:
-    backend = backends.get()
+    backend = backend_registry.get()
     subject = backend.subject(run.session_id)
     sent = backend.load(subject) if subject else None
     before, after = run.tokens_before or 0, run.tokens_after or 0

@@ -25,7 +25,16 @@ class ProviderForm(forms.ModelForm):
 
     class Meta:
         model = Provider
-        fields = ("name", "protocol", "family", "base_url", "api_key_env", "options", "timeout_seconds", "is_active")
+        fields = (
+            "name",
+            "protocol",
+            "family",
+            "base_url",
+            "api_key_env",
+            "options",
+            "timeout_seconds",
+            "is_active",
+        )
 
     def clean(self) -> dict[str, Any]:
         """A key cannot be set and cleared at once."""
@@ -47,7 +56,15 @@ class ModelsInline(admin.TabularInline):
     """A provider's models at a glance."""
 
     model = AiModel
-    fields = ("name", "context_window_size", "max_output_tokens", "output_reserve", "supports_tools", "supports_images", "is_active")
+    fields = (
+        "name",
+        "context_window_size",
+        "max_output_tokens",
+        "output_reserve",
+        "supports_tools",
+        "supports_images",
+        "is_active",
+    )
     extra = 0
     show_change_link = True
 
@@ -62,8 +79,17 @@ class ProviderAdmin(admin.ModelAdmin):
     ordering = ("name",)
     readonly_fields = ("key",)
     fieldsets = (
-        (None, {"fields": ("name", "is_active"), "description": "Switch off what is not wanted: the catalog brings deleted rows back."}),
-        ("Connection", {"fields": ("protocol", "base_url", "timeout_seconds", "family", "options")}),
+        (
+            None,
+            {
+                "fields": ("name", "is_active"),
+                "description": "Switch off what is not wanted: the catalog brings deleted rows back.",
+            },
+        ),
+        (
+            "Connection",
+            {"fields": ("protocol", "base_url", "timeout_seconds", "family", "options")},
+        ),
         ("Key", {"fields": ("key", "api_key", "clear_api_key", "api_key_env")}),
     )
 
@@ -113,7 +139,13 @@ class AiModelAdmin(admin.ModelAdmin):
     actions = ("make_default",)
     fieldsets = (
         (None, {"fields": ("provider", "name", "is_active", "is_default")}),
-        ("Limits", {"fields": ("context_window_size", "max_output_tokens", "output_reserve"), "description": "In tokens. Empty: unknown."}),
+        (
+            "Limits",
+            {
+                "fields": ("context_window_size", "max_output_tokens", "output_reserve"),
+                "description": "In tokens. Empty: unknown.",
+            },
+        ),
         ("Abilities", {"fields": ("supports_tools", "supports_images")}),
         ("Prices", {"fields": ("input_price", "output_price")}),
         ("Compaction", {"fields": ("policy", "summary_model")}),
@@ -127,7 +159,11 @@ class AiModelAdmin(admin.ModelAdmin):
         known = None if change else catalog.look_up(obj.name)
         if known and obj.context_window_size is None and "context_window_size" in known.values:
             obj.context_window_size = known.values["context_window_size"]
-            self.message_user(request, f"The catalog knows {known.name}: {obj.context_window_size:,} tokens.", messages.INFO)
+            self.message_user(
+                request,
+                f"The catalog knows {known.name}: {obj.context_window_size:,} tokens.",
+                messages.INFO,
+            )
         if known and obj.output_reserve is None:
             obj.output_reserve = known.values.get("output_reserve")
         super().save_model(request, obj, form, change)

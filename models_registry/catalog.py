@@ -41,13 +41,18 @@ class Catalog:
 def load() -> Catalog:
     """Read catalog.json, where every value stands beside the key of its source."""
     data = json.loads(PATH.read_text())
-    providers = {row["name"]: {field: value for field, value in row.items() if field != "name"} for row in data["providers"]}
+    providers = {
+        row["name"]: {field: value for field, value in row.items() if field != "name"}
+        for row in data["providers"]
+    }
     return Catalog(providers=providers, models=tuple(_known(row) for row in data["models"]))
 
 
 def look_up(name: str) -> Known | None:
     """The model called `name`, or else the longest name that it is a snapshot, an alias or a route of; None when unknown."""
-    candidates = [known for known in load().models if known.name == name or _is_snapshot(name, known.name)]
+    candidates = [
+        known for known in load().models if known.name == name or _is_snapshot(name, known.name)
+    ]
     return max(candidates, key=lambda known: len(known.name), default=None)
 
 
@@ -58,12 +63,18 @@ def sync(apps: Any = installed_apps, using: str = "default") -> int:
     and off again when the key goes, unless an operator decided. Deleted rows come back; switching them off is what lasts.
     `apps` is a registry of models, which may be a migration's.
     """
-    provider_model, model_model = apps.get_model("models_registry", "Provider"), apps.get_model("models_registry", "AiModel")
+    provider_model, model_model = (
+        apps.get_model("models_registry", "Provider"),
+        apps.get_model("models_registry", "AiModel"),
+    )
     providers, models = provider_model.objects.using(using), model_model.objects.using(using)
     catalog = load()
     with transaction.atomic(using=using):
         on = _with_key(providers, catalog)
-        wanted = {(name,): {**values, "is_active": name in on} for name, values in catalog.providers.items()}
+        wanted = {
+            (name,): {**values, "is_active": name in on}
+            for name, values in catalog.providers.items()
+        }
         changed = _merge(providers, ("name",), wanted)
         ids = dict(providers.values_list("name", "pk"))
         known = {(ids[model.provider], model.name): model.values for model in catalog.models}
@@ -71,7 +82,11 @@ def sync(apps: Any = installed_apps, using: str = "default") -> int:
 
 
 def _known(row: Mapping[str, Any]) -> Known:
-    values = {field: sourced[0] for field, sourced in row.items() if field not in {"provider", "name"} and sourced}
+    values = {
+        field: sourced[0]
+        for field, sourced in row.items()
+        if field not in {"provider", "name"} and sourced
+    }
     return Known(provider=row["provider"], name=row["name"], values=values)
 
 
@@ -84,16 +99,28 @@ def _with_key(providers: Any, catalog: Catalog) -> set[str]:
     variables = {name: values["api_key_env"] for name, values in catalog.providers.items()}
     variables |= dict(providers.values_list("name", "api_key_env"))
     stored = set(providers.exclude(encrypted_api_key="").values_list("name", flat=True))
-    return stored | {name for name, variable in variables.items() if variable and os.environ.get(variable)}
+    return stored | {
+        name for name, variable in variables.items() if variable and os.environ.get(variable)
+    }
 
 
-def _merge(rows: Any, key: tuple[str, ...], wanted: Mapping[tuple[Any, ...], dict[str, Any]]) -> int:
+def _merge(
+    rows: Any, key: tuple[str, ...], wanted: Mapping[tuple[Any, ...], dict[str, Any]]
+) -> int:
     """Create what is missing, and update what no operator touched. Returns how many rows that were."""
     found = {tuple(getattr(row, name) for name in key): row for row in rows.all()}
-    made = [rows.model(**dict(zip(key, identity, strict=True))) for identity in wanted if identity not in found]
+    made = [
+        rows.model(**dict(zip(key, identity, strict=True)))
+        for identity in wanted
+        if identity not in found
+    ]
     for row in made:
         _write(row, wanted[tuple(getattr(row, name) for name in key)], new=True)
-    changed = [found[identity] for identity in wanted if identity in found and _write(found[identity], wanted[identity], new=False)]
+    changed = [
+        found[identity]
+        for identity in wanted
+        if identity in found and _write(found[identity], wanted[identity], new=False)
+    ]
     rows.bulk_create(made, ignore_conflicts=True)  # another process may be doing the same
     if changed:
         rows.bulk_update(changed, sorted({"catalog_values"}.union(*wanted.values())))

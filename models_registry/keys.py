@@ -20,7 +20,9 @@ def decrypt(token: str) -> str:
     try:
         return _cipher(settings.CHATCORE["KEY_ENCRYPTION_KEYS"]).decrypt(token.encode()).decode()
     except InvalidToken:
-        raise UnreadableKey("A stored API key cannot be decrypted with CHATCORE_KEY_ENCRYPTION_KEYS; enter it again.") from None
+        raise UnreadableKey(
+            "A stored API key cannot be decrypted with CHATCORE_KEY_ENCRYPTION_KEYS; enter it again."
+        ) from None
 
 
 def _cipher(keys: Sequence[str]) -> MultiFernet:

@@ -19,19 +19,34 @@ class Provider(models.Model):
 
     name = models.SlugField(max_length=64, unique=True)
     protocol = models.CharField(max_length=16, choices=Protocol.choices)
-    family = models.CharField(max_length=32, blank=True, help_text="How this family counts tokens, e.g. anthropic, mistral, google-ai.")
+    family = models.CharField(
+        max_length=32,
+        blank=True,
+        help_text="How this family counts tokens, e.g. anthropic, mistral, google-ai.",
+    )
     base_url = models.CharField(
         max_length=500,
         blank=True,
-        validators=[RegexValidator(r"\Ahttps?://[^\s/?#@]+(/[^\s?#]*)?\Z", "An http or https address without credentials or query.")],
+        validators=[
+            RegexValidator(
+                r"\Ahttps?://[^\s/?#@]+(/[^\s?#]*)?\Z",
+                "An http or https address without credentials or query.",
+            )
+        ],
         help_text="Empty: the SDK's own address.",
     )
     encrypted_api_key = models.TextField(blank=True, editable=False)
-    api_key_env = models.CharField(max_length=64, blank=True, help_text="Environment variable read when no key is stored.")
+    api_key_env = models.CharField(
+        max_length=64, blank=True, help_text="Environment variable read when no key is stored."
+    )
     options = models.JSONField(default=dict, blank=True)
     timeout_seconds = models.FloatField(default=120, validators=[MinValueValidator(0.1)])
     is_active = models.BooleanField(default=True)
-    catalog_values = models.JSONField(default=dict, editable=False, help_text="What the catalog last wrote, to tell an operator's edit.")
+    catalog_values = models.JSONField(
+        default=dict,
+        editable=False,
+        help_text="What the catalog last wrote, to tell an operator's edit.",
+    )
 
     def __str__(self) -> str:
         return self.name
@@ -47,7 +62,9 @@ class Provider(models.Model):
 
     def has_key(self) -> bool:
         """Whether a key is stored, or its environment variable set."""
-        return bool(self.encrypted_api_key or (self.api_key_env and os.environ.get(self.api_key_env)))
+        return bool(
+            self.encrypted_api_key or (self.api_key_env and os.environ.get(self.api_key_env))
+        )
 
     def reveal_api_key(self) -> str:
         """The key in clear, for the provider layer only: the stored one, or the named environment variable's."""
@@ -81,20 +98,36 @@ class AiModel(models.Model):
 
     provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="models")
     name = models.CharField(max_length=128)
-    context_window_size = models.PositiveIntegerField(null=True, blank=True, help_text="Tokens; empty when unknown.")
+    context_window_size = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Tokens; empty when unknown."
+    )
     max_output_tokens = models.PositiveIntegerField(null=True, blank=True)
     output_reserve = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Tokens of the window that its answer takes; 0: output is separate; empty when unknown."
+        null=True,
+        blank=True,
+        help_text="Tokens of the window that its answer takes; 0: output is separate; empty when unknown.",
     )
-    input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens.")
-    output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens.")
+    input_price = models.DecimalField(
+        max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens."
+    )
+    output_price = models.DecimalField(
+        max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens."
+    )
     supports_tools = models.BooleanField(default=False)
     supports_images = models.BooleanField(default=False)
-    policy = models.CharField(max_length=64, blank=True, help_text="Compaction policy; empty: the project's.")
-    summary_model = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    policy = models.CharField(
+        max_length=64, blank=True, help_text="Compaction policy; empty: the project's."
+    )
+    summary_model = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
     is_active = models.BooleanField(default=True)
     is_default = models.BooleanField(default=False)
-    catalog_values = models.JSONField(default=dict, editable=False, help_text="What the catalog last wrote, to tell an operator's edit.")
+    catalog_values = models.JSONField(
+        default=dict,
+        editable=False,
+        help_text="What the catalog last wrote, to tell an operator's edit.",
+    )
 
     objects = AiModelQuerySet.as_manager()
 
@@ -102,7 +135,9 @@ class AiModel(models.Model):
         verbose_name = "language model"
         constraints = [
             models.UniqueConstraint(fields=["provider", "name"], name="one_model_a_name"),
-            models.UniqueConstraint(fields=["is_default"], condition=Q(is_default=True), name="one_default_model"),
+            models.UniqueConstraint(
+                fields=["is_default"], condition=Q(is_default=True), name="one_default_model"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -111,7 +146,11 @@ class AiModel(models.Model):
     def clean(self) -> None:
         """A window of zero is not a window."""
         if self.context_window_size == 0:
-            raise ValidationError({"context_window_size": "A context window has at least one token; leave it empty when unknown."})
+            raise ValidationError(
+                {
+                    "context_window_size": "A context window has at least one token; leave it empty when unknown."
+                }
+            )
 
     def make_default(self) -> None:
         """Give new sessions this model, instead of the one they got."""

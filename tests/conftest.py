@@ -14,11 +14,11 @@ from knox.models import AuthToken
 from playwright.sync_api import expect
 from rest_framework.test import APIClient
 
-from chatcore.generator import generator
 from chatcore.models import Session
+from chatcore.turns.runner import generator
 from models_registry.models import AiModel, Provider
-from tests.compaction_scenes import fill, summarize_or_chat
-from tests.scripted import ScriptedModel
+from tests.support.compaction_scenes import fill, summarize_or_chat
+from tests.support.scripted import ScriptedModel
 
 # How long a page may take on a busy machine, in milliseconds: what is right is there at once, only what is wrong waits for this.
 EXPECT_TIMEOUT = 15_000
@@ -26,8 +26,12 @@ NAVIGATION_TIMEOUT = 30_000
 expect.set_options(timeout=EXPECT_TIMEOUT)
 
 # The same examples every time, however slow the machine is; CHATCORE_HYPOTHESIS=random looks for new ones.
-settings.register_profile("same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("random", deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "random", deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile(os.environ.get("CHATCORE_HYPOTHESIS", "same"))
 
 
@@ -39,7 +43,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A test that passed only when it ran again is nothing to be quiet about."""
     for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.write_sep("!", f"FAILED AND RAN AGAIN: {report.nodeid}", red=True, bold=True)
+        terminalreporter.write_sep(
+            "!", f"FAILED AND RAN AGAIN: {report.nodeid}", red=True, bold=True
+        )
 
 
 @pytest.fixture
@@ -57,8 +63,19 @@ def user(db: None) -> User:
 @pytest.fixture
 def model(db: None, scripted: ScriptedModel) -> AiModel:
     """scripted/test-model, window 8,192, over the OpenAI protocol."""
-    provider = Provider.objects.create(name="scripted", protocol=Provider.Protocol.OPENAI, base_url=scripted.base_url, timeout_seconds=20)
-    return AiModel.objects.create(provider=provider, name="test-model", context_window_size=8192, supports_tools=True, is_default=True)
+    provider = Provider.objects.create(
+        name="scripted",
+        protocol=Provider.Protocol.OPENAI,
+        base_url=scripted.base_url,
+        timeout_seconds=20,
+    )
+    return AiModel.objects.create(
+        provider=provider,
+        name="test-model",
+        context_window_size=8192,
+        supports_tools=True,
+        is_default=True,
+    )
 
 
 @pytest.fixture
@@ -110,7 +127,14 @@ def live(transactional_db: None) -> Iterator[Live]:
     """The ASGI application behind a real uvicorn on loopback, over this test's database."""
     from chatcore.asgi import application
 
-    config = uvicorn.Config(application, host="127.0.0.1", port=0, lifespan="off", log_level="warning", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        application,
+        host="127.0.0.1",
+        port=0,
+        lifespan="off",
+        log_level="warning",
+        timeout_graceful_shutdown=1,
+    )
     server = uvicorn.Server(config)
     socket = config.bind_socket()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, name="live-server")

@@ -20,14 +20,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore import files
-from chatcore.api import limits
-from chatcore.api.fields import Strict, Text
-from chatcore.api.problems import Invalid, Problem, TooLarge
 from chatcore.api.serializers import AttachmentSerializer
 from chatcore.api.sessions import owned
-from chatcore.api.wire import address_of
+from chatcore.files import intake
 from chatcore.models import Attachment, Session
+from chatcore.rest import limits
+from chatcore.rest.auth import address_of
+from chatcore.rest.fields import Strict, Text
+from chatcore.rest.problems import Invalid, Problem, TooLarge
 
 OVERHEAD = 64 * limits.KB  # what a form adds to its file
 # A file is never a page of ours, whatever a browser takes it for.
@@ -36,7 +36,7 @@ HEADERS = {
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "Cache-Control": "private, no-store",
 }
-TOO_LARGE = f"A file has at most {files.MAX_BYTES // (limits.KB * limits.KB)} MB."
+TOO_LARGE = f"A file has at most {intake.MAX_BYTES // (limits.KB * limits.KB)} MB."
 
 
 class _Held(FileUploadHandler):
@@ -48,7 +48,7 @@ class _Held(FileUploadHandler):
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         self.data += raw_data
-        if len(self.data) > files.MAX_BYTES:
+        if len(self.data) > intake.MAX_BYTES:
             raise TooLarge(TOO_LARGE)
 
     def file_complete(self, file_size: int) -> Any:
@@ -60,14 +60,20 @@ class FormBody(BaseParser):
 
     media_type = "multipart/form-data"
 
-    def parse(self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None) -> DataAndFiles:
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
+    ) -> DataAndFiles:
         """Raises 413 before the body is read when it says how long it is, or as soon as a file is too long."""
         request = parser_context["request"]
-        if int(request.META.get("CONTENT_LENGTH") or 0) > files.MAX_BYTES + OVERHEAD:
+        if int(request.META.get("CONTENT_LENGTH") or 0) > intake.MAX_BYTES + OVERHEAD:
             raise TooLarge(TOO_LARGE)
         try:
             body: Any = stream
-            return DataAndFiles(*MultiPartParser(request.META | {"CONTENT_TYPE": media_type}, body, [_Held(request)], "utf-8").parse())
+            return DataAndFiles(
+                *MultiPartParser(
+                    request.META | {"CONTENT_TYPE": media_type}, body, [_Held(request)], "utf-8"
+                ).parse()
+            )
         except MultiPartParserError as error:
             raise exceptions.ParseError(f"The form cannot be read: {error}") from None
 
@@ -133,7 +139,10 @@ class Attachments(APIView):
     @extend_schema(
         operation_id="upload_attachment",
         request={"multipart/form-data": UploadSerializer},
-        responses={201: AttachmentSerializer, 409: OpenApiResponse(description="Too many files wait to be sent.")},
+        responses={
+            201: AttachmentSerializer,
+            409: OpenApiResponse(description="Too many files wait to be sent."),
+        },
     )
     def post(self, request: Request, session_id: UUID) -> Response:
         """Send a file up, to be named in a message within a day."""
@@ -147,17 +156,26 @@ class Attachments(APIView):
 class OneAttachment(APIView):
     """One file."""
 
-    @extend_schema(operation_id="download_attachment", responses={(200, "*/*"): OpenApiTypes.BINARY})
+    @extend_schema(
+        operation_id="download_attachment", responses={(200, "*/*"): OpenApiTypes.BINARY}
+    )
     def get(self, request: Request, attachment_id: UUID) -> HttpResponse:
         """The bytes, as a download."""
         found = _mine(request, attachment_id)
         disposition = content_disposition_header(True, found.name) or "attachment"
         data = bytes(found.data) or found.text.encode()
-        return HttpResponse(data, content_type=found.media_type, headers=HEADERS | {"Content-Disposition": disposition})
+        return HttpResponse(
+            data,
+            content_type=found.media_type,
+            headers=HEADERS | {"Content-Disposition": disposition},
+        )
 
     @extend_schema(
         operation_id="delete_attachment",
-        responses={204: None, 409: OpenApiResponse(description="It was sent, and is a part of its message.")},
+        responses={
+            204: None,
+            409: OpenApiResponse(description="It was sent, and is a part of its message."),
+        },
     )
     def delete(self, request: Request, attachment_id: UUID) -> Response:
         """Take back a file that was not sent."""
@@ -170,10 +188,12 @@ class OneAttachment(APIView):
 def taken_in(session: Session, given: Sequence[Any]) -> list[UUID]:
     """The ids of what a message names or brings, in its order; what it brings is stored. Raises 413, and 400 that names the file."""
     sizes = [len(item["data"]) for item in given if isinstance(item, dict)]
-    if any(size > files.MAX_BYTES for size in sizes):
+    if any(size > intake.MAX_BYTES for size in sizes):
         raise TooLarge(TOO_LARGE)
     return [
-        _stored(session, f"attachments[{place}].data", item["name"], item["data"], waits=False).pk if isinstance(item, dict) else item
+        _stored(session, f"attachments[{place}].data", item["name"], item["data"], waits=False).pk
+        if isinstance(item, dict)
+        else item
         for place, item in enumerate(given)
     ]
 
@@ -189,14 +209,18 @@ def _one_file(request: Request) -> tuple[str, bytes]:
     return found[0].name or "", found[0].read()
 
 
-def _stored(session: Session, field: str, name: str, data: bytes, *, waits: bool = True) -> Attachment:
+def _stored(
+    session: Session, field: str, name: str, data: bytes, *, waits: bool = True
+) -> Attachment:
     try:
-        return files.store(session, name=name, data=data, waits=waits)
-    except files.NotTaken as wrong:
+        return intake.store(session, name=name, data=data, waits=waits)
+    except intake.NotTaken as wrong:
         raise Invalid(field, str(wrong)) from None
-    except files.TooManyWaiting as many:
+    except intake.TooManyWaiting as many:
         raise Problem(409, "too_many_files_wait", str(many)) from None
 
 
 def _mine(request: Request, attachment_id: UUID) -> Attachment:
-    return get_object_or_404(Attachment, pk=attachment_id, session__in=Session.objects.owned_by(request.user))
+    return get_object_or_404(
+        Attachment, pk=attachment_id, session__in=Session.objects.owned_by(request.user)
+    )

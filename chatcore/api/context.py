@@ -12,21 +12,25 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore import context, events, tools
-from chatcore.api import conditions
 from chatcore.api.serializers import PreviewSerializer, SessionSerializer, SummarySerializer
 from chatcore.api.sessions import owned
+from chatcore.context import builder, revisions
+from chatcore.events import log as event_log
 from chatcore.models import Session
+from chatcore.rest import conditions
+from chatcore.tools import registry as tool_registry
 
 
 class Preview(APIView):
     """What the model is shown."""
 
-    @extend_schema(operation_id="preview_context", parameters=[conditions.ETAG], responses=PreviewSerializer)
+    @extend_schema(
+        operation_id="preview_context", parameters=[conditions.ETAG], responses=PreviewSerializer
+    )
     def get(self, request: Request, session_id: UUID) -> Response:
         """Exactly what the next request would send."""
         session = owned(request, session_id)
-        sent = context.build_request(session, tools=tools.offered_to(session))
+        sent = builder.build_request(session, tools=tool_registry.offered_to(session))
         fields = {
             "model": sent.model,
             "context_version": session.context_version,
@@ -37,7 +41,9 @@ class Preview(APIView):
             "max_tokens": sent.max_tokens,
             "params": sent.params,
         }
-        return Response(PreviewSerializer(fields).data, headers=conditions.etag(session.context_version))
+        return Response(
+            PreviewSerializer(fields).data, headers=conditions.etag(session.context_version)
+        )
 
 
 class Summary(GenericAPIView[Session]):
@@ -57,17 +63,29 @@ class Summary(GenericAPIView[Session]):
         fields.is_valid(raise_exception=True)
         if session.compacted_summary is None:
             raise Http404
-        summary, version = fields.validated_data["summary"], conditions.wanted(request, session.context_version)
-        _changed(session, lambda: context.reword(session.pk, base_version=version, summary=summary))
+        summary, version = (
+            fields.validated_data["summary"],
+            conditions.wanted(request, session.context_version),
+        )
+        _changed(
+            session, lambda: revisions.reword(session.pk, base_version=version, summary=summary)
+        )
         session = owned(request, session_id)
-        return Response(SessionSerializer(session).data, headers=conditions.etag(session.context_version))
+        return Response(
+            SessionSerializer(session).data, headers=conditions.etag(session.context_version)
+        )
 
-    @extend_schema(operation_id="reset_summary", request=None, parameters=[conditions.IF_MATCH], responses={204: None} | conditions.CHANGED)
+    @extend_schema(
+        operation_id="reset_summary",
+        request=None,
+        parameters=[conditions.IF_MATCH],
+        responses={204: None} | conditions.CHANGED,
+    )
     def delete(self, request: Request, session_id: UUID) -> Response:
         """Forget the summary: the full history is sent again. The structured state and the memory stay, and are sent as before."""
         session = owned(request, session_id)
         version = conditions.wanted(request, session.context_version)
-        _changed(session, lambda: context.reset(session.pk, base_version=version))
+        _changed(session, lambda: revisions.reset(session.pk, base_version=version))
         return Response(status=204)
 
 
@@ -76,7 +94,7 @@ def _changed(session: Session, change: Callable[[], Any]) -> None:
     try:
         with transaction.atomic():
             change()
-            events.append(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
-    except context.StaleContext:
+            event_log.append(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
+    except revisions.StaleContext:
         session.refresh_from_db(fields=["context_version"])
         raise conditions.changed(session.context_version) from None

@@ -16,7 +16,10 @@ def live(request: HttpRequest) -> JsonResponse:
 def ready(request: HttpRequest) -> JsonResponse:
     """What a request needs is there; what is not is named, without its address."""
     missing = [name for name, works in NEEDED.items() if not _safely(works)]
-    return JsonResponse({"status": "unavailable" if missing else "ok", "missing": missing}, status=503 if missing else 200)
+    return JsonResponse(
+        {"status": "unavailable" if missing else "ok", "missing": missing},
+        status=503 if missing else 200,
+    )
 
 
 def _database() -> bool:
@@ -35,7 +38,11 @@ def _cache() -> bool:
     return cache.get("readyz") == "ok"
 
 
-NEEDED: dict[str, Callable[[], bool]] = {"database": _database, "migrations": _migrations, "cache": _cache}
+NEEDED: dict[str, Callable[[], bool]] = {
+    "database": _database,
+    "migrations": _migrations,
+    "cache": _cache,
+}
 
 
 def _safely(works: Callable[[], bool]) -> bool:

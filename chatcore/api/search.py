@@ -10,18 +10,25 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from chatcore import recall
-from chatcore.api.pages import MAX_LIMIT, Cursor, limit_of
-from chatcore.api.problems import Invalid
 from chatcore.api.serializers import HitSerializer, HitsSerializer
 from chatcore.api.sessions import owned
 from chatcore.models import Message
-from chatcore.truncation import clean_text
+from chatcore.rest.pagination import MAX_LIMIT, Cursor, limit_of
+from chatcore.rest.problems import Invalid
+from chatcore.search import query as search_query
+from chatcore.sessions.truncation import clean_text
 
 PARAMETERS = [
-    OpenApiParameter("q", {"type": "string", "minLength": 1}, required=True, description="Words that a message must all hold."),
+    OpenApiParameter(
+        "q",
+        {"type": "string", "minLength": 1},
+        required=True,
+        description="Words that a message must all hold.",
+    ),
     OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}),
-    OpenApiParameter("cursor", {"type": "string"}, description="From `next` or `previous` of another page."),
+    OpenApiParameter(
+        "cursor", {"type": "string"}, description="From `next` or `previous` of another page."
+    ),
 ]
 
 
@@ -48,10 +55,12 @@ def _found(request: Request, scope: Any) -> Response:
     if not words:
         raise Invalid("q", "What to search for.")
     limit, (skip, up_to_id) = limit_of(request), _place(request)
-    hits = recall.search(scope, words, limit + 1, skip=skip, up_to_id=up_to_id)
+    hits = search_query.search(scope, words, limit + 1, skip=skip, up_to_id=up_to_id)
     rest = _link(request, skip + limit, up_to_id) if len(hits) > limit else None
     before = _link(request, max(0, skip - limit), up_to_id) if skip else None
-    return Response({"results": HitSerializer(hits[:limit], many=True).data, "next": rest, "previous": before})
+    return Response(
+        {"results": HitSerializer(hits[:limit], many=True).data, "next": rest, "previous": before}
+    )
 
 
 def _place(request: Request) -> tuple[int, int]:
@@ -60,10 +69,14 @@ def _place(request: Request) -> tuple[int, int]:
     if given is None:
         return 0, Message.objects.aggregate(newest=Max("id"))["newest"] or 0
     values = Cursor.decode(given).values
-    if len(values) != 2 or not all(value.isascii() and value.isdigit() and len(value) < 16 for value in values):
+    if len(values) != 2 or not all(
+        value.isascii() and value.isdigit() and len(value) < 16 for value in values
+    ):
         raise Invalid("cursor", "This is no cursor of this list.")
     return int(values[0]), int(values[1])
 
 
 def _link(request: Request, skip: int, up_to_id: int) -> str:
-    return replace_query_param(request.build_absolute_uri(), "cursor", Cursor([str(skip), str(up_to_id)]).encode())
+    return replace_query_param(
+        request.build_absolute_uri(), "cursor", Cursor([str(skip), str(up_to_id)]).encode()
+    )

@@ -7,12 +7,12 @@ from django.utils.module_loading import import_string
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chatcore import tools
-from chatcore.api import limits
-from chatcore.api.fields import Flag, Integer, Share, Strict, Text
 from chatcore.api.params import Params
 from chatcore.models import Attachment, Message, Session
 from chatcore.providers.base import Image
+from chatcore.rest import limits
+from chatcore.rest.fields import Flag, Integer, Share, Strict, Text
+from chatcore.tools import registry as tool_registry
 from models_registry.models import AiModel
 
 
@@ -20,7 +20,10 @@ from models_registry.models import AiModel
 class ModelName(serializers.Field):
     """A language model by its name or `provider/name`; shown as `provider/name`."""
 
-    default_error_messages = {"unknown": "There is no usable language model of this name.", "invalid": "Not a valid string."}
+    default_error_messages = {
+        "unknown": "There is no usable language model of this name.",
+        "invalid": "Not a valid string.",
+    }
 
     def to_internal_value(self, data: Any) -> AiModel:
         """The usable model of that name."""
@@ -44,8 +47,12 @@ class SessionSerializer(Strict, serializers.ModelSerializer[Session]):
     system_prompt = Text(max_bytes=limits.MESSAGE_BYTES, allow_blank=True, required=False)
     policy = Text(max_length=64, allow_blank=True, required=False)
     auto_compact = Flag(required=False)
-    compact_threshold = Share(allow_null=True, required=False, help_text="In place of the policy's own trigger.threshold.")
-    tools = serializers.ListField(child=Text(max_length=128), allow_null=True, required=False, max_length=64)
+    compact_threshold = Share(
+        allow_null=True, required=False, help_text="In place of the policy's own trigger.threshold."
+    )
+    tools = serializers.ListField(
+        child=Text(max_length=128), allow_null=True, required=False, max_length=64
+    )
     params = Params(required=False)
     pinned = Flag(required=False)
     archived = Flag(required=False)
@@ -89,8 +96,14 @@ class SessionSerializer(Strict, serializers.ModelSerializer[Session]):
             return attrs[name] if name in attrs else getattr(self.instance, name, None)
 
         threshold, check = becomes("compact_threshold"), settings.CHATCORE["VALIDATE_OVERRIDE"]
-        if check and threshold is not None and not attrs.keys().isdisjoint({"compact_threshold", "policy", "model"}):
-            import_string(check)(threshold, becomes("policy") or "", getattr(becomes("model"), "policy", ""))
+        if (
+            check
+            and threshold is not None
+            and not attrs.keys().isdisjoint({"compact_threshold", "policy", "model"})
+        ):
+            import_string(check)(
+                threshold, becomes("policy") or "", getattr(becomes("model"), "policy", "")
+            )
         return attrs
 
     def validate_policy(self, name: str) -> str:
@@ -102,7 +115,7 @@ class SessionSerializer(Strict, serializers.ModelSerializer[Session]):
 
     def validate_tools(self, names: list[str] | None) -> list[str] | None:
         """Only tools that are there."""
-        unknown = sorted(set(names or ()) - {tool.name for tool in tools.definitions()})
+        unknown = sorted(set(names or ()) - {tool.name for tool in tool_registry.definitions()})
         if unknown:
             raise serializers.ValidationError(f"There is no tool called {', '.join(unknown)}.")
         return names
@@ -130,7 +143,11 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
 
     tool_calls = ToolCallSerializer(many=True)
     attachments = AttachmentSerializer(many=True)
-    replaces = serializers.IntegerField(source="replaces_id", allow_null=True, help_text="The message of which it is another version.")
+    replaces = serializers.IntegerField(
+        source="replaces_id",
+        allow_null=True,
+        help_text="The message of which it is another version.",
+    )
     versions = serializers.SerializerMethodField()
     superseded = serializers.SerializerMethodField()
     compacted = serializers.SerializerMethodField()
@@ -184,10 +201,19 @@ class AnswerSerializer(serializers.Serializer[Any]):
 
     turn = serializers.UUIDField()
     status = serializers.ChoiceField(["completed", "waiting", "cancelled"])
-    user_message = MessageSerializer(allow_null=True, help_text="The message that was answered; null when it was deleted since.")
-    assistant_message = MessageSerializer(allow_null=True, help_text="Null when the turn was cancelled before a word was said.")
-    tool_messages = MessageSerializer(many=True, help_text="The results of the tools that were called, in order.")
-    requires_action = ToolCallSerializer(many=True, help_text="The calls whose results the client has to bring; empty when none waits.")
+    user_message = MessageSerializer(
+        allow_null=True, help_text="The message that was answered; null when it was deleted since."
+    )
+    assistant_message = MessageSerializer(
+        allow_null=True, help_text="Null when the turn was cancelled before a word was said."
+    )
+    tool_messages = MessageSerializer(
+        many=True, help_text="The results of the tools that were called, in order."
+    )
+    requires_action = ToolCallSerializer(
+        many=True,
+        help_text="The calls whose results the client has to bring; empty when none waits.",
+    )
     notices = serializers.ListField(child=serializers.CharField())
 
 
@@ -207,7 +233,9 @@ class ImportedMessageSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField(Message.Role.choices)
     content = serializers.CharField(required=False, allow_blank=True)
     tool_calls = ToolCallSerializer(many=True, required=False)
-    tool_call_id = serializers.CharField(required=False, help_text="Of a tool's result: the call before it that it answers.")
+    tool_call_id = serializers.CharField(
+        required=False, help_text="Of a tool's result: the call before it that it answers."
+    )
     tool_name = serializers.CharField(required=False)
     is_error = serializers.BooleanField(required=False)
     created_at = serializers.DateTimeField(required=False)
@@ -219,7 +247,11 @@ class ImportSerializer(serializers.Serializer[Any]):
     closed = True
 
     messages = ImportedMessageSerializer(many=True)
-    format = serializers.ChoiceField(["chatcore", "openai", "anthropic"], required=False, help_text="How the messages are written.")
+    format = serializers.ChoiceField(
+        ["chatcore", "openai", "anthropic"],
+        required=False,
+        help_text="How the messages are written.",
+    )
 
 
 class ImportedSerializer(serializers.Serializer[Any]):
@@ -241,12 +273,18 @@ class SummarySerializer(Strict):
     """The text that stands for the compacted messages."""
 
     summary = Text(max_bytes=limits.MESSAGE_BYTES, required=False)
-    compacted_summary = Text(max_bytes=limits.MESSAGE_BYTES, required=False, help_text="The same, as the session calls it.")
+    compacted_summary = Text(
+        max_bytes=limits.MESSAGE_BYTES,
+        required=False,
+        help_text="The same, as the session calls it.",
+    )
 
     def validate(self, attrs: dict[str, str]) -> dict[str, str]:
         """One of the two names."""
         if len(attrs) != 1:
-            raise serializers.ValidationError({"summary": ["Give it once, as summary or as compacted_summary."]})
+            raise serializers.ValidationError(
+                {"summary": ["Give it once, as summary or as compacted_summary."]}
+            )
         return {"summary": next(iter(attrs.values()))}
 
 
@@ -325,7 +363,13 @@ class AiModelSerializer(serializers.ModelSerializer[AiModel]):
 class NewTokenSerializer(Strict):
     """How long a new token lives."""
 
-    expires_in_days = Integer(min_value=1, max_value=3650, allow_null=True, required=False, help_text="Null: until it is revoked.")
+    expires_in_days = Integer(
+        min_value=1,
+        max_value=3650,
+        allow_null=True,
+        required=False,
+        help_text="Null: until it is revoked.",
+    )
 
 
 class TokenSerializer(serializers.Serializer[Any]):

@@ -12,12 +12,13 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore import events, history
-from chatcore.api.problems import Invalid
 from chatcore.api.serializers import SessionSerializer
-from chatcore.api.wire import address_of
+from chatcore.events import log as event_log
 from chatcore.models import Session
-from chatcore.truncation import clean_text
+from chatcore.rest.auth import address_of
+from chatcore.rest.problems import Invalid
+from chatcore.sessions.truncation import clean_text
+from chatcore.transfer import sessions as transfer_sessions
 from models_registry.models import AiModel
 
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
@@ -31,7 +32,11 @@ def owned(request: Request, session_id: UUID) -> Session:
 
 def created(request: Request, session: Session) -> Response:
     """A session that was just made, and where it is."""
-    return Response(SessionSerializer(session).data, status=201, headers={"Location": address_of(request, f"sessions/{session.pk}")})
+    return Response(
+        SessionSerializer(session).data,
+        status=201,
+        headers={"Location": address_of(request, f"sessions/{session.pk}")},
+    )
 
 
 class Sessions(GenericAPIView[Session]):
@@ -42,7 +47,11 @@ class Sessions(GenericAPIView[Session]):
     def get_queryset(self) -> QuerySet[Session]:
         """As the query filters them."""
         query = self.request.query_params
-        sessions = Session.objects.owned_by(self.request.user).select_related("model__provider").order_by("-updated_at", "-id")
+        sessions = (
+            Session.objects.owned_by(self.request.user)
+            .select_related("model__provider")
+            .order_by("-updated_at", "-id")
+        )
         words = clean_text(query.get("q", "")).strip()
         if words:
             sessions = sessions.filter(title__icontains=words)
@@ -70,7 +79,9 @@ class Sessions(GenericAPIView[Session]):
         """Begin a conversation, with the default language model if none is named."""
         fields = self.get_serializer(data=request.data)
         fields.is_valid(raise_exception=True)
-        session = fields.save(owner=request.user, model=fields.validated_data.get("model", AiModel.objects.default()))
+        session = fields.save(
+            owner=request.user, model=fields.validated_data.get("model", AiModel.objects.default())
+        )
         return created(request, session)
 
 
@@ -96,7 +107,7 @@ class OneSession(GenericAPIView[Session]):
     @extend_schema(operation_id="delete_session", responses={204: None})
     def delete(self, request: Request, session_id: UUID) -> Response:
         """Delete the session and all that is in it, stopping the answer that is being given."""
-        history.delete_session(owned(request, session_id).pk)
+        transfer_sessions.delete_session(owned(request, session_id).pk)
         return Response(status=204)
 
 
@@ -105,7 +116,7 @@ def change(session: Session, fields: dict[str, Any]) -> None:
     with transaction.atomic():
         if not Session.objects.filter(pk=session.pk).update(**fields, updated_at=timezone.now()):
             raise Session.DoesNotExist
-        events.append(session.pk, ("session.updated", {"fields": sorted(fields)}))
+        event_log.append(session.pk, ("session.updated", {"fields": sorted(fields)}))
 
 
 def flag(name: str, given: str) -> bool:

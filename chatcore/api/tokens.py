@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api.serializers import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
-from chatcore.truncation import clean_text
+from chatcore.sessions.truncation import clean_text
 
 
 class Tokens(GenericAPIView[Any]):
@@ -27,15 +27,23 @@ class Tokens(GenericAPIView[Any]):
     @extend_schema(operation_id="list_tokens", responses=TokenSerializer(many=True))
     def get(self, request: Request) -> Response:
         """A page of tokens, without their secret part."""
-        return self.get_paginated_response(TokenSerializer(self.paginate_queryset(self.get_queryset()), many=True).data)
+        return self.get_paginated_response(
+            TokenSerializer(self.paginate_queryset(self.get_queryset()), many=True).data
+        )
 
-    @extend_schema(operation_id="create_token", request=NewTokenSerializer, responses={201: CreatedTokenSerializer})
+    @extend_schema(
+        operation_id="create_token",
+        request=NewTokenSerializer,
+        responses={201: CreatedTokenSerializer},
+    )
     def post(self, request: Request) -> Response:
         """Make a token. It is shown in this answer and never again."""
         fields = NewTokenSerializer(data=request.data)
         fields.is_valid(raise_exception=True)
         days = fields.validated_data.get("expires_in_days")
-        row, token = AuthToken.objects.create(request.user, expiry=timedelta(days=days) if days else None)
+        row, token = AuthToken.objects.create(
+            request.user, expiry=timedelta(days=days) if days else None
+        )
         return Response({**TokenSerializer(row).data, "token": token}, status=201)
 
     @extend_schema(operation_id="revoke_all_tokens", request=None, responses={204: None})
@@ -53,7 +61,9 @@ class OneToken(GenericAPIView[Any]):
     @extend_schema(operation_id="revoke_token", request=None, responses={204: None})
     def delete(self, request: Request, token_id: str) -> Response:
         """Revoke one token by its first characters."""
-        deleted, _ = AuthToken.objects.filter(user=request.user, token_key=clean_text(token_id)).delete()
+        deleted, _ = AuthToken.objects.filter(
+            user=request.user, token_key=clean_text(token_id)
+        ).delete()
         if not deleted:
             raise Http404
         return Response(status=204)

@@ -3,8 +3,21 @@
 from django.urls import path, re_path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 
-from chatcore.api import attachments, context, history, messages, registry, search, sessions, streams, tokens, turns, versions, webhooks
-from chatcore.api.nowhere import NothingHere
+from chatcore.api import (
+    attachments,
+    context,
+    event_streams,
+    messages,
+    models,
+    search,
+    sessions,
+    tokens,
+    transfer,
+    turns,
+    versions,
+    webhooks,
+)
+from chatcore.rest.not_found import NothingHere
 
 ROUTES = {
     "v1/sessions": sessions.Sessions,
@@ -14,20 +27,20 @@ ROUTES = {
     "v1/sessions/<uuid:session_id>/tool_results": turns.ToolResults,
     "v1/sessions/<uuid:session_id>/attachments": attachments.Attachments,
     "v1/sessions/<uuid:session_id>/cancel": turns.Cancel,
-    "v1/sessions/<uuid:session_id>/events": streams.Events,
+    "v1/sessions/<uuid:session_id>/events": event_streams.Events,
     "v1/sessions/<uuid:session_id>/context/preview": context.Preview,
     "v1/sessions/<uuid:session_id>/summary": context.Summary,
     "v1/sessions/<uuid:session_id>/search": search.SearchSession,
     "v1/attachments/<uuid:attachment_id>": attachments.OneAttachment,
-    "v1/sessions/import": history.ImportSession,
-    "v1/sessions/<uuid:session_id>/export": history.Export,
+    "v1/sessions/import": transfer.ImportSession,
+    "v1/sessions/<uuid:session_id>/export": transfer.Export,
     "v1/messages/<int:message_id>": versions.OneMessage,
-    "v1/messages/<int:message_id>/fork": history.Fork,
-    "v1/messages/<int:message_id>/pin": history.Pin,
+    "v1/messages/<int:message_id>/fork": transfer.Fork,
+    "v1/messages/<int:message_id>/pin": transfer.Pin,
     "v1/messages/<int:message_id>/regenerate": versions.Regenerate,
     "v1/messages/<int:message_id>/restore": versions.Restore,
     "v1/search": search.SearchAll,
-    "v1/models": registry.Models,
+    "v1/models": models.Models,
     "v1/tokens": tokens.Tokens,
     "v1/tokens/<str:token_id>": tokens.OneToken,
     "v1/webhooks": webhooks.Webhooks,

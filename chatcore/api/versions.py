@@ -9,36 +9,43 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore import deletion, turns, versions
-from chatcore.api import limits
-from chatcore.api.answers import NEW_TURN, PARAMETERS, keyed, refusals, respond, shown
 from chatcore.api.attachments import taken_in
-from chatcore.api.fields import Strict
-from chatcore.api.problems import Invalid
-from chatcore.api.said import EditedMessageSerializer, RegenerateSerializer
 from chatcore.api.serializers import MessageSerializer
+from chatcore.api.turn_requests import EditedMessageSerializer, RegenerateSerializer
+from chatcore.api.turn_responses import NEW_TURN, PARAMETERS, keyed, refusals, respond, shown
 from chatcore.models import Message, Session
+from chatcore.rest import limits
+from chatcore.rest.fields import Strict
+from chatcore.rest.problems import Invalid
+from chatcore.turns import deletion, service, versions
 
 Role = Message.Role
 
 
 def owned_message(request: Request, message_id: int) -> Message:
     """The message, if its session is the asker's; a 404 problem otherwise."""
-    mine = Message.objects.filter(session__in=Session.objects.owned_by(request.user)).select_related("session__model__provider")
+    mine = Message.objects.filter(
+        session__in=Session.objects.owned_by(request.user)
+    ).select_related("session__model__provider")
     return get_object_or_404(mine, pk=message_id)
 
 
 class Regenerate(APIView):
     """Another answer."""
 
-    @extend_schema(operation_id="regenerate_message", request=RegenerateSerializer, parameters=PARAMETERS, responses=NEW_TURN)
+    @extend_schema(
+        operation_id="regenerate_message",
+        request=RegenerateSerializer,
+        parameters=PARAMETERS,
+        responses=NEW_TURN,
+    )
     def post(self, request: Request, message_id: int) -> HttpResponseBase:
         """Answer the same user's message anew; what followed it is superseded: kept, and not sent. `model` is for this answer only."""
         message, asked = _asked(request, message_id, RegenerateSerializer)
         key = keyed(request, f"regenerate {message_id}", asked)
         limits.count_turn(request)
         with refusals():
-            turn = turns.regenerate(message, model=asked.get("model"), **key)
+            turn = service.regenerate(message, model=asked.get("model"), **key)
         return respond(request, turn, stream=asked.get("stream", False))
 
 
@@ -63,10 +70,18 @@ class OneMessage(APIView):
         limits.count_turn(request)
         attached = taken_in(message.session, said["attachments"]) if "attachments" in said else None
         with refusals():
-            turn = turns.start(message.session, content=said["content"], attachments=attached, replaces=message, **key)
+            turn = service.start(
+                message.session,
+                content=said["content"],
+                attachments=attached,
+                replaces=message,
+                **key,
+            )
         return respond(request, turn, stream=said.get("stream", False))
 
-    @extend_schema(operation_id="delete_message", request=None, responses={204: None, 409: NEW_TURN[409]})
+    @extend_schema(
+        operation_id="delete_message", request=None, responses={204: None, 409: NEW_TURN[409]}
+    )
     def delete(self, request: Request, message_id: int) -> Response:
         """Delete it, with the results of the tools it calls: out of the history, the search, the events and every summary."""
         message = owned_message(request, message_id)
@@ -78,7 +93,11 @@ class OneMessage(APIView):
 class Restore(APIView):
     """An earlier version."""
 
-    @extend_schema(operation_id="restore_message", request=None, responses={200: MessageSerializer, 409: NEW_TURN[409]})
+    @extend_schema(
+        operation_id="restore_message",
+        request=None,
+        responses={200: MessageSerializer, 409: NEW_TURN[409]},
+    )
     def post(self, request: Request, message_id: int) -> Response:
         """Bring back the version that the message belongs to; the present one is superseded. A current one stays as it is."""
         message = owned_message(request, message_id)
@@ -86,7 +105,9 @@ class Restore(APIView):
             return _shown(versions.restore(message))
 
 
-def _asked(request: Request, message_id: int, serializer: type[Strict]) -> tuple[Message, dict[str, Any]]:
+def _asked(
+    request: Request, message_id: int, serializer: type[Strict]
+) -> tuple[Message, dict[str, Any]]:
     """A message that somebody said, and what is wished for instead."""
     message = owned_message(request, message_id)
     fields = serializer(data=request.data)

@@ -12,10 +12,10 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore import webhooks
-from chatcore.api.fields import Flag, Strict, Text
-from chatcore.api.problems import Invalid
+from chatcore.events import webhooks
 from chatcore.models import Webhook, WebhookDelivery
+from chatcore.rest.fields import Flag, Strict, Text
+from chatcore.rest.problems import Invalid
 from models_registry import keys
 
 MOST = 20  # addresses a user may have
@@ -40,7 +40,11 @@ class WebhookSerializer(Strict, serializers.ModelSerializer[Webhook]):
     """An address; its secret is shown once, when it is made."""
 
     url = Address(max_length=2000)
-    events = serializers.ListField(child=serializers.ChoiceField(choices=webhooks.EVENTS), required=False, max_length=len(webhooks.EVENTS))
+    events = serializers.ListField(
+        child=serializers.ChoiceField(choices=webhooks.EVENTS),
+        required=False,
+        max_length=len(webhooks.EVENTS),
+    )
     is_active = Flag(required=False)
 
     class Meta:
@@ -63,7 +67,17 @@ class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
 
     class Meta:
         model = WebhookDelivery
-        fields = ("id", "event", "status", "attempts", "response_status", "error", "payload", "created_at", "delivered_at")
+        fields = (
+            "id",
+            "event",
+            "status",
+            "attempts",
+            "response_status",
+            "error",
+            "payload",
+            "created_at",
+            "delivered_at",
+        )
         read_only_fields = fields
 
 
@@ -79,7 +93,9 @@ class Webhooks(GenericAPIView[Webhook]):
     @extend_schema(operation_id="list_webhooks", responses=WebhookSerializer(many=True))
     def get(self, request: Request) -> Response:
         """A page of addresses."""
-        return self.get_paginated_response(self.get_serializer(self.paginate_queryset(self.get_queryset()), many=True).data)
+        return self.get_paginated_response(
+            self.get_serializer(self.paginate_queryset(self.get_queryset()), many=True).data
+        )
 
     @extend_schema(operation_id="create_webhook", responses={201: CreatedWebhookSerializer})
     def post(self, request: Request) -> Response:
@@ -125,8 +141,12 @@ class Deliveries(GenericAPIView[WebhookDelivery]):
     @extend_schema(operation_id="list_webhook_deliveries", responses=DeliverySerializer(many=True))
     def get(self, request: Request, webhook_id: UUID) -> Response:
         """A page of deliveries, the newest first."""
-        rows = WebhookDelivery.objects.filter(webhook=_owned(request, webhook_id)).order_by("-created_at", "-id")
-        return self.get_paginated_response(self.get_serializer(self.paginate_queryset(rows), many=True).data)
+        rows = WebhookDelivery.objects.filter(webhook=_owned(request, webhook_id)).order_by(
+            "-created_at", "-id"
+        )
+        return self.get_paginated_response(
+            self.get_serializer(self.paginate_queryset(rows), many=True).data
+        )
 
 
 def _owned(request: Request, webhook_id: UUID) -> Webhook:

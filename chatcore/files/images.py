@@ -37,7 +37,9 @@ def read(data: bytes) -> Picture | None:
             except (struct.error, IndexError, ValueError):
                 raise BrokenImage(f"This {media_type} is broken or not whole.") from None
             if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
-                raise BrokenImage(f"The image is {width} by {height} pixels; each side may have {MAX_SIDE:,}.")
+                raise BrokenImage(
+                    f"The image is {width} by {height} pixels; each side may have {MAX_SIDE:,}."
+                )
             return Picture(media_type, width, height)
     return None
 

@@ -7,10 +7,11 @@ from uuid import UUID, uuid4
 from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
-from chatcore.files import images, pdf, texts
+from chatcore.files import images, pdf
+from chatcore.files import text as file_text
 from chatcore.files.names import label
 from chatcore.models import Attachment, Message, Session
-from chatcore.tokens import estimate_tokens
+from chatcore.sessions.token_estimate import estimate_tokens
 
 MAX_BYTES = 10 * 1024 * 1024
 MAX_FILES = 20  # that one message carries
@@ -40,7 +41,9 @@ def store(session: Session, *, name: str, data: bytes, waits: bool = True) -> At
     `waits`: it is uploaded to be sent later, and counted with the others that are.
     """
     if waits and Attachment.objects.filter(session=session, message=None).count() >= MAX_WAITING:
-        raise TooManyWaiting(f"{MAX_WAITING} files of this session were uploaded and not sent; send or delete some first.")
+        raise TooManyWaiting(
+            f"{MAX_WAITING} files of this session were uploaded and not sent; send or delete some first."
+        )
     taken = look(name=name, data=data)
     taken.session = session
     taken.save(force_insert=True)
@@ -72,8 +75,12 @@ def bind(message: Message, attachments: Sequence[UUID], *, before: Message | Non
         if before and before.attachments.filter(pk=attachment, kind=Attachment.Kind.FILE).exists():
             carry_over(before, message, only=attachment)
             continue
-        free = Attachment.objects.filter(pk=attachment, session=message.session_id, message=None, kind=Attachment.Kind.FILE)
-        if not free.update(message=message, created_at=timezone.now()):  # in the order they were given
+        free = Attachment.objects.filter(
+            pk=attachment, session=message.session_id, message=None, kind=Attachment.Kind.FILE
+        )
+        if not free.update(
+            message=message, created_at=timezone.now()
+        ):  # in the order they were given
             raise Unavailable(position)
 
 
@@ -88,7 +95,9 @@ def carry_over(before: Message, message: Message, *, only: UUID | None = None) -
 def prune() -> int:
     """Forget what was uploaded a day ago and never sent; how many files."""
     with transaction.atomic():
-        return Attachment.objects.filter(message=None, created_at__lt=timezone.now() - KEPT_UNSENT).delete()[0]
+        return Attachment.objects.filter(
+            message=None, created_at__lt=timezone.now() - KEPT_UNSENT
+        ).delete()[0]
 
 
 def _looked_into(name: str, data: bytes) -> tuple[str, str, int]:
@@ -104,10 +113,12 @@ def _looked_into(name: str, data: bytes) -> tuple[str, str, int]:
         return picture.media_type, "", picture.tokens
     if text is not None:
         return "application/pdf", text, estimate_tokens(len(text))
-    text = texts.read(data)
+    text = file_text.read(data)
     if text is None:
-        raise NotTaken("Only texts, PDF files and images (PNG, JPEG, GIF, WebP) can be attached; this is something else.")
-    return texts.media_type(name), text, estimate_tokens(len(text))
+        raise NotTaken(
+            "Only texts, PDF files and images (PNG, JPEG, GIF, WebP) can be attached; this is something else."
+        )
+    return file_text.media_type(name), text, estimate_tokens(len(text))
 
 
 def _pdf_text(data: bytes) -> str:

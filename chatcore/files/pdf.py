@@ -8,7 +8,9 @@ from pathlib import Path
 
 SECONDS = 20.0
 _READER = Path(__file__).with_name("pdf_reader.py")
-_TURNS = threading.BoundedSemaphore(2)  # readers at a time: whoever uploads many waits, and nobody else does
+_TURNS = threading.BoundedSemaphore(
+    2
+)  # readers at a time: whoever uploads many waits, and nobody else does
 _WORDS = {2: "This PDF cannot be read.", 3: "This PDF is locked with a password."}
 
 
@@ -27,7 +29,14 @@ def read(data: bytes) -> str:
     environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}  # and no secret of ours
     try:
         with _TURNS:
-            done = subprocess.run(command, input=data, capture_output=True, timeout=SECONDS, check=False, env=environment)  # noqa: S603
+            done = subprocess.run(  # noqa: S603
+                command,
+                input=data,
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
+                env=environment,
+            )  # noqa: RUF100, S603
         said, code = done.stdout, done.returncode
     except subprocess.TimeoutExpired as late:
         said, code = late.stdout or b"", 0

@@ -19,7 +19,9 @@ def download(url: str, partial: Path, *, report: Callable[[int], None]) -> None:
     timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     headers = {"Range": f"bytes={have}-"} if have else {}
     try:
-        with httpx2.stream("GET", url, headers=headers, timeout=timeout, follow_redirects=True) as response:
+        with httpx2.stream(
+            "GET", url, headers=headers, timeout=timeout, follow_redirects=True
+        ) as response:
             _receive(response, partial, report)
     except (httpx2.HTTPError, OSError) as error:
         raise HubUnavailable(str(error) or type(error).__name__) from error

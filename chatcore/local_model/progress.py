@@ -3,7 +3,14 @@
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 
 class Bar:
@@ -36,5 +43,7 @@ class Bar:
         self._progress.update(self._task, completed=min(done, self.total))
         tenth = min(10, done * 10 // self.total)
         if not self._console.is_terminal and tenth > self._tenth:
-            self._console.print(f"{self.title}: {tenth * 10} % of {self.total / 1e6:,.0f} MB", highlight=False)
+            self._console.print(
+                f"{self.title}: {tenth * 10} % of {self.total / 1e6:,.0f} MB", highlight=False
+            )
         self._tenth = max(self._tenth, tenth)

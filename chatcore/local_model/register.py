@@ -28,11 +28,21 @@ def register(base_url: str, api_key: str) -> AiModel:
         provider = Provider.objects.filter(name=PROVIDER).first() or Provider(
             name=PROVIDER, timeout_seconds=TIMEOUT_SECONDS, options=OPTIONS
         )
-        provider.protocol, provider.base_url, provider.api_key, provider.is_active = Provider.Protocol.OPENAI, base_url, api_key, True
+        provider.protocol, provider.base_url, provider.api_key, provider.is_active = (
+            Provider.Protocol.OPENAI,
+            base_url,
+            api_key,
+            True,
+        )
         provider.save()
         provider.models.exclude(name=found["id"]).update(is_active=False, is_default=False)
         window = found["meta"]["n_ctx"]
-        known = {"context_window_size": window, "max_output_tokens": window // 4, "supports_tools": False, "is_active": True}
+        known = {
+            "context_window_size": window,
+            "max_output_tokens": window // 4,
+            "supports_tools": False,
+            "is_active": True,
+        }
         model, _ = provider.models.update_or_create(name=found["id"], defaults=known)
         if not AiModel.objects.filter(is_default=True).exists():
             AiModel.objects.filter(pk=model.pk).update(is_default=True)
@@ -45,7 +55,9 @@ def withdraw() -> None:
 
 
 def _described(base_url: str, api_key: str) -> dict[str, Any]:
-    answer = httpx2.get(f"{base_url}/models", headers={"Authorization": f"Bearer {api_key}"}, timeout=30)
+    answer = httpx2.get(
+        f"{base_url}/models", headers={"Authorization": f"Bearer {api_key}"}, timeout=30
+    )
     answer.raise_for_status()
     described: dict[str, Any] = answer.json()["data"][0]
     return described

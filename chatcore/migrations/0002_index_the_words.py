@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from chatcore.search_index import SearchIndex
+from chatcore.search.index import SearchIndex
 
 
 class Migration(migrations.Migration):

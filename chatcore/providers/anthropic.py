@@ -4,9 +4,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from chatcore.providers import anthropic_wire, calls
+from chatcore.providers import anthropic_wire
+from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection, Part, Request
-from chatcore.providers.translation import translated
+from chatcore.providers.error_mapping import translated
 
 DEFAULT_MAX_TOKENS = 4096  # the protocol refuses a request that names none
 
@@ -16,15 +17,19 @@ class AnthropicProvider:
 
     async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[Part]:
         """Send the request; yield its parts as they arrive. Raises the family in `errors`, and nothing else."""
-        await calls.load("anthropic")
+        await provider_client.load("anthropic")
         import anthropic
 
         with translated(anthropic, connection):
-            async with anthropic.AsyncAnthropic(**calls.client_options(anthropic, connection)) as client:
+            async with anthropic.AsyncAnthropic(
+                **provider_client.client_options(anthropic, connection)
+            ) as client:
                 create: Any = client.messages.create
                 arguments = _arguments(connection, request, create)
                 answer = anthropic_wire.Answer(request.model)
-                async with aclosing(calls.paced(create(**arguments), connection.timeout_seconds)) as events:
+                async with aclosing(
+                    provider_client.paced(create(**arguments), connection.timeout_seconds)
+                ) as events:
                     async for event in events:
                         for part in answer.read(event):
                             yield part
@@ -32,7 +37,9 @@ class AnthropicProvider:
 
 
 def _arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
-    arguments = calls.accepted(create, calls.params_of(request), connection.options.get("body", {}))
+    arguments = provider_client.accepted(
+        create, provider_client.params_of(request), connection.options.get("body", {})
+    )
     arguments |= {
         "model": request.model,
         "messages": anthropic_wire.messages(request),

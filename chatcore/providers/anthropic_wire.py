@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, Literal
 
-from chatcore.providers.base import UNSAID, ChatMessage, Finished, Part, ReasoningDelta, Request, TextDelta, ToolCall, Usage
+from chatcore.providers.base import (
+    UNSAID,
+    ChatMessage,
+    Finished,
+    Part,
+    ReasoningDelta,
+    Request,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
 from chatcore.providers.errors import ContextOverflow, ProviderUnavailable
 from chatcore.providers.unicode import Joiner, mended
 
@@ -16,7 +26,12 @@ _REASONS: dict[str, Literal["stop", "length", "tool_calls", "refusal"]] = {
     "tool_use": "tool_calls",
     "refusal": "refusal",
 }
-_COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
 _UNSAID = {"role": "user", "content": [{"type": "text", "text": UNSAID}]}
 
 
@@ -24,7 +39,9 @@ def system(request: Request) -> str | list[dict[str, Any]]:
     """The system text; in blocks where there are two. Empty when there is none, since the protocol refuses empty text."""
     if not request.preface.strip():
         return request.system if request.system.strip() else ""
-    return [{"type": "text", "text": text} for text in (request.system, request.preface) if text.strip()]
+    return [
+        {"type": "text", "text": text} for text in (request.system, request.preface) if text.strip()
+    ]
 
 
 def messages(request: Request) -> list[dict[str, Any]]:
@@ -32,7 +49,10 @@ def messages(request: Request) -> list[dict[str, Any]]:
     merged: list[dict[str, Any]] = []
     ids = _Ids()
     for message in request.messages:
-        role, blocks = "assistant" if message.role == "assistant" else "user", _blocks(message, request.model, ids)
+        role, blocks = (
+            "assistant" if message.role == "assistant" else "user",
+            _blocks(message, request.model, ids),
+        )
         if blocks and merged and merged[-1]["role"] == role:
             merged[-1]["content"] += blocks
         elif blocks:
@@ -42,7 +62,10 @@ def messages(request: Request) -> list[dict[str, Any]]:
 
 def tools(request: Request) -> list[dict[str, Any]]:
     """Tool definitions."""
-    return [{"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in request.tools]
+    return [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+        for tool in request.tools
+    ]
 
 
 class Answer:
@@ -74,13 +97,19 @@ class Answer:
         if self._stop is None:
             raise ProviderUnavailable("The provider's stream ended before the answer did.")
         if self._stop == "model_context_window_exceeded" and not self._said:
-            raise ContextOverflow("The request fills the model's window and leaves no room for an answer.")
-        calls = tuple(_call(block) for block in self._blocks.values() if block["type"] == "tool_use")
+            raise ContextOverflow(
+                "The request fills the model's window and leaves no room for an answer."
+            )
+        calls = tuple(
+            _call(block) for block in self._blocks.values() if block["type"] == "tool_use"
+        )
         reason = _REASONS.get(self._stop, "stop")
         if reason in ("stop", "tool_calls"):
             reason = "tool_calls" if calls else "stop"
         whole = calls if reason == "tool_calls" else ()
-        return Finished(reason=reason, tool_calls=whole, usage=self._usage(), provider_data=self._thinking())
+        return Finished(
+            reason=reason, tool_calls=whole, usage=self._usage(), provider_data=self._thinking()
+        )
 
     def _opened(self, index: int, block: Any) -> Iterator[Part]:
         self._blocks[index] = opened = block.to_dict()
@@ -114,7 +143,10 @@ class Answer:
     def _usage(self) -> Usage | None:
         if "input_tokens" not in self._counts:
             return None
-        read, write = self._counts.get("cache_read_input_tokens"), self._counts.get("cache_creation_input_tokens")
+        read, write = (
+            self._counts.get("cache_read_input_tokens"),
+            self._counts.get("cache_creation_input_tokens"),
+        )
         return Usage(
             input=self._counts["input_tokens"] + (read or 0) + (write or 0),
             output=self._counts.get("output_tokens", 0),
@@ -123,14 +155,20 @@ class Answer:
         )
 
     def _thinking(self) -> dict[str, Any]:
-        blocks = [block for block in self._blocks.values() if block["type"] in ("thinking", "redacted_thinking")]
+        blocks = [
+            block
+            for block in self._blocks.values()
+            if block["type"] in ("thinking", "redacted_thinking")
+        ]
         return {"anthropic": {"model": self._model, "thinking": blocks}} if blocks else {}
 
 
 def _call(block: dict[str, Any]) -> ToolCall:
     if not block.get("id") or not block.get("name"):
         raise ProviderUnavailable("The provider sent a tool call without a name.")
-    return ToolCall(id=block["id"], name=block["name"], arguments=mended(block["arguments"]) or "{}")
+    return ToolCall(
+        id=block["id"], name=block["name"], arguments=mended(block["arguments"]) or "{}"
+    )
 
 
 class _Ids:
@@ -161,21 +199,40 @@ def _blocks(message: ChatMessage, model: str, ids: _Ids) -> list[dict[str, Any]]
     if message.content.strip():
         blocks.append({"type": "text", "text": message.content})
     blocks += [
-        {"type": "tool_use", "id": ids.of_call(call.id), "name": call.name, "input": call.as_object()} for call in message.tool_calls
+        {
+            "type": "tool_use",
+            "id": ids.of_call(call.id),
+            "name": call.name,
+            "input": call.as_object(),
+        }
+        for call in message.tool_calls
     ]
     kept = message.provider_data.get("anthropic", {})
     return [*kept["thinking"], *blocks] if blocks and kept.get("model") == model else blocks
 
 
 def _result(message: ChatMessage, ids: _Ids) -> dict[str, Any]:
-    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.of_result(message.tool_call_id)}
+    result: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": ids.of_result(message.tool_call_id),
+    }
     text = [{"type": "text", "text": message.content}] if message.content.strip() else []
     if message.images:
-        result["content"] = [*text, *(_image(image.media_type, image.data) for image in message.images)]
+        result["content"] = [
+            *text,
+            *(_image(image.media_type, image.data) for image in message.images),
+        ]
     elif text:
         result["content"] = message.content
     return result | ({"is_error": True} if message.is_error else {})
 
 
 def _image(media_type: str, data: bytes) -> dict[str, Any]:
-    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode()}}
+    return {
+        "type": "image",
+        "source": {
+            "type": "base64",
+            "media_type": media_type,
+            "data": base64.b64encode(data).decode(),
+        },
+    }

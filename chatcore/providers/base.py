@@ -21,7 +21,9 @@ class ToolCall:
     def as_object(self) -> dict[str, Any]:
         """The arguments as the JSON object that every protocol wants back; text that is none is carried under one key."""
         try:
-            value = json.loads(mended(json.dumps(json.loads(self.arguments or "{}"), ensure_ascii=False)))
+            value = json.loads(
+                mended(json.dumps(json.loads(self.arguments or "{}"), ensure_ascii=False))
+            )
         except (ValueError, RecursionError):
             value = None
         return value if isinstance(value, dict) else {"unreadable_arguments": self.arguments}
@@ -46,7 +48,7 @@ class Image:
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A text file as its message's content holds it, between fences (chatcore/files/shown.py). `size`: bytes of the whole file."""
+    """A text file as its message's content holds it, between fences (chatcore/files/rendering.py). `size`: bytes of the whole file."""
 
     name: str
     size: int
@@ -132,8 +134,12 @@ class Connection:
     base_url: str
     api_key: str = field(repr=False)
     options: dict[str, Any] = field(default_factory=dict)
-    timeout_seconds: float = 120  # to the first event, retries and their waits included; then between events
-    max_retries: int = 2  # the SDK's own, before the first byte; 0 where the caller counts calls itself
+    timeout_seconds: float = (
+        120  # to the first event, retries and their waits included; then between events
+    )
+    max_retries: int = (
+        2  # the SDK's own, before the first byte; 0 where the caller counts calls itself
+    )
 
 
 class Provider(Protocol):

@@ -50,7 +50,9 @@ class ContextOverflow(ProviderError):
 
     type = "context_overflow"
 
-    def __init__(self, detail: str, *, tokens: int | None = None, window: int | None = None) -> None:
+    def __init__(
+        self, detail: str, *, tokens: int | None = None, window: int | None = None
+    ) -> None:
         super().__init__(detail)
         self.tokens = tokens
         self.window = window

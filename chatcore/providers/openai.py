@@ -5,9 +5,10 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
 
-from chatcore.providers import calls, openai_wire
+from chatcore.providers import client as provider_client
+from chatcore.providers import openai_wire
 from chatcore.providers.base import Connection, Part, Request
-from chatcore.providers.translation import translated
+from chatcore.providers.error_mapping import translated
 
 
 class OpenAIProvider:
@@ -15,15 +16,19 @@ class OpenAIProvider:
 
     async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[Part]:
         """Send the request; yield its parts as they arrive. Raises the family in `errors`, and nothing else."""
-        await calls.load("openai")
+        await provider_client.load("openai")
         import openai
 
         with translated(openai, connection):
-            async with openai.AsyncOpenAI(**calls.client_options(openai, connection)) as client:
+            async with openai.AsyncOpenAI(
+                **provider_client.client_options(openai, connection)
+            ) as client:
                 create: Any = client.chat.completions.create
                 arguments = _arguments(connection, request, create)
                 answer = openai_wire.Answer(request.model)
-                async with aclosing(calls.paced(create(**arguments), connection.timeout_seconds)) as chunks:
+                async with aclosing(
+                    provider_client.paced(create(**arguments), connection.timeout_seconds)
+                ) as chunks:
                     async for chunk in chunks:
                         for part in answer.read(chunk):
                             yield part
@@ -31,7 +36,9 @@ class OpenAIProvider:
 
 
 def _arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
-    arguments = calls.accepted(create, calls.params_of(request), connection.options.get("body", {}))
+    arguments = provider_client.accepted(
+        create, provider_client.params_of(request), connection.options.get("body", {})
+    )
     arguments |= {
         "model": request.model,
         "messages": openai_wire.messages(request),
@@ -48,4 +55,7 @@ def _arguments(connection: Connection, request: Request, create: Any) -> dict[st
 def _max_tokens_field(connection: Connection) -> str:
     """OpenAI's reasoning models refuse `max_tokens`; many compatible servers know nothing else."""
     own = urlsplit(connection.base_url).hostname in (None, "api.openai.com")
-    return str(connection.options.get("max_tokens_field") or ("max_completion_tokens" if own else "max_tokens"))
+    return str(
+        connection.options.get("max_tokens_field")
+        or ("max_completion_tokens" if own else "max_tokens")
+    )

@@ -7,7 +7,18 @@ from dataclasses import replace
 from typing import Any, Literal
 from uuid import uuid4
 
-from chatcore.providers.base import UNSAID, ChatMessage, Finished, Image, Part, ReasoningDelta, Request, TextDelta, ToolCall, Usage
+from chatcore.providers.base import (
+    UNSAID,
+    ChatMessage,
+    Finished,
+    Image,
+    Part,
+    ReasoningDelta,
+    Request,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
 from chatcore.providers.errors import ProviderUnavailable
 from chatcore.providers.unicode import Joiner, mended
 
@@ -22,8 +33,20 @@ _OF_TOOLS = "(Images of the tool results above.)"
 
 def messages(request: Request) -> list[dict[str, Any]]:
     """The system texts and the messages; those that say nothing are left out. Gemini refuses a request whose first message is a call."""
-    system = [{"role": "system", "content": text} for text in (request.system, request.preface) if text.strip()]
-    said = _joined(_with_images_apart([m for m in request.messages if m.content or m.tool_calls or m.images or m.role == "tool"]))
+    system = [
+        {"role": "system", "content": text}
+        for text in (request.system, request.preface)
+        if text.strip()
+    ]
+    said = _joined(
+        _with_images_apart(
+            [
+                m
+                for m in request.messages
+                if m.content or m.tool_calls or m.images or m.role == "tool"
+            ]
+        )
+    )
     if said and said[0].tool_calls:
         said.insert(0, ChatMessage(role="user", content=UNSAID, aside=True))
     asked = max((i for i, m in enumerate(said) if m.role == "user" and not m.aside), default=-1)
@@ -33,7 +56,14 @@ def messages(request: Request) -> list[dict[str, Any]]:
 def tools(request: Request) -> list[dict[str, Any]]:
     """Tool definitions."""
     return [
-        {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters}}
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+            },
+        }
         for tool in request.tools
     ]
 
@@ -79,7 +109,9 @@ class Answer:
         reason = "refusal" if self._refused else _REASONS.get(self._finish or "", "stop")
         if reason in ("stop", "tool_calls"):  # not every server tells the two apart
             reason = "tool_calls" if calls else "stop"
-            return Finished(reason=reason, tool_calls=calls, usage=self._usage, provider_data=self._kept())
+            return Finished(
+                reason=reason, tool_calls=calls, usage=self._usage, provider_data=self._kept()
+            )
         return Finished(reason=reason, usage=self._usage)
 
     def _kept(self) -> dict[str, Any]:
@@ -106,7 +138,11 @@ class Answer:
         pieces: list[dict[str, Any]] = [{"text": content}] if isinstance(content, str) else content
         for piece in pieces:
             if piece.get("type") == "thinking":
-                yield ReasoningDelta(self._reasoning.join("".join(thought.get("text", "") for thought in piece["thinking"])))
+                yield ReasoningDelta(
+                    self._reasoning.join(
+                        "".join(thought.get("text", "") for thought in piece["thinking"])
+                    )
+                )
             elif piece.get("text"):
                 yield TextDelta(self._text.join(piece["text"]))
 
@@ -161,7 +197,9 @@ def _joined(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
         if last and last.role == message.role == "user" and (last.aside or message.aside):
             content = "\n\n".join(text for text in (last.content, message.content) if text)
             aside = last.aside and message.aside
-            joined[-1] = replace(last, content=content, images=(*last.images, *message.images), aside=aside)
+            joined[-1] = replace(
+                last, content=content, images=(*last.images, *message.images), aside=aside
+            )
         else:
             joined.append(message)
     return joined
@@ -185,7 +223,9 @@ def _answer(message: ChatMessage, model: str, *, in_turn: bool) -> dict[str, Any
         return answer
     kept = message.provider_data.get("openai", {})
     kept = kept if kept.get("model") == model else {}
-    answer["tool_calls"] = [_call(call, kept.get("extras", {}).get(call.id)) for call in message.tool_calls]
+    answer["tool_calls"] = [
+        _call(call, kept.get("extras", {}).get(call.id)) for call in message.tool_calls
+    ]
     if in_turn and kept.get("reasoning"):
         answer["reasoning_content"] = kept["reasoning"]
     return answer
@@ -194,7 +234,9 @@ def _answer(message: ChatMessage, model: str, *, in_turn: bool) -> dict[str, Any
 def _call(call: ToolCall, extra: dict[str, Any] | None) -> dict[str, Any]:
     # Servers that render templates fail on arguments that are no JSON object, whoever wrote them.
     function = {"name": call.name, "arguments": json.dumps(call.as_object())}
-    return {"id": call.id, "type": "function", "function": function} | ({"extra_content": extra} if extra else {})
+    return {"id": call.id, "type": "function", "function": function} | (
+        {"extra_content": extra} if extra else {}
+    )
 
 
 def _image(image: Image) -> dict[str, Any]:

@@ -49,7 +49,9 @@ def recognize(text: str, body: Any, detail: str) -> ContextOverflow | None:
         return None
     fields = body if isinstance(body, dict) else {}
     tokens = _whole(fields.get("n_prompt_tokens")) or _number(_TOKENS, text)
-    return ContextOverflow(detail, tokens=tokens, window=_whole(fields.get("n_ctx")) or _number(_WINDOW, text))
+    return ContextOverflow(
+        detail, tokens=tokens, window=_whole(fields.get("n_ctx")) or _number(_WINDOW, text)
+    )
 
 
 def _whole(value: Any) -> int | None:

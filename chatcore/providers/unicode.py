@@ -16,4 +16,8 @@ class Joiner:
 
 def mended(text: str) -> str:
     """The text with its surrogate pairs joined, and lone ones replaced."""
-    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return (
+        text
+        if text.isascii()
+        else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    )

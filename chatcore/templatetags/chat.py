@@ -8,7 +8,7 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from chatcore.tokens import short
+from chatcore.sessions.token_estimate import short
 
 register = template.Library()
 
@@ -16,7 +16,11 @@ register = template.Library()
 @register.simple_tag
 def icon(name: str) -> SafeString:
     """A drawing of the icon sheet; it says nothing to a screen reader, its button does."""
-    return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>', static("chatcore/icons.svg"), name)
+    return format_html(
+        '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>',
+        static("chatcore/icons.svg"),
+        name,
+    )
 
 
 @register.filter
@@ -30,7 +34,11 @@ def price(amount: Decimal | None) -> str:
     """Dollars as they are written on a list: 3, 0.15, 0.075; a question mark when unknown."""
     if amount is None:
         return "?"
-    return f"{amount:.0f}" if amount == int(amount) else max(f"{amount:.2f}", f"{amount.normalize():f}", key=len)
+    return (
+        f"{amount:.0f}"
+        if amount == int(amount)
+        else max(f"{amount:.2f}", f"{amount.normalize():f}", key=len)
+    )
 
 
 @register.filter

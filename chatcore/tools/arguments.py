@@ -5,7 +5,12 @@ from typing import Any
 
 from chatcore.tools.base import ToolError
 
-_TYPES: dict[str, tuple[type, ...]] = {"string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,)}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+}
 
 
 def read(text: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -21,7 +26,9 @@ def read(text: str, schema: dict[str, Any]) -> dict[str, Any]:
         raise ToolError("The arguments must be one JSON object.")
     properties: dict[str, Any] = schema.get("properties", {})
     if unknown := sorted(given.keys() - properties.keys()):
-        raise ToolError(f"Unknown argument {unknown[0]!r}. Known: {', '.join(properties) or 'none'}.")
+        raise ToolError(
+            f"Unknown argument {unknown[0]!r}. Known: {', '.join(properties) or 'none'}."
+        )
     if missing := [name for name in schema.get("required", ()) if name not in given]:
         raise ToolError(f"The argument {missing[0]!r} is missing.")
     for name, value in given.items():
@@ -30,13 +37,21 @@ def read(text: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(name: str, value: Any, rule: dict[str, Any]) -> None:
-    if not isinstance(value, _TYPES[rule["type"]]) or (isinstance(value, bool) and rule["type"] != "boolean"):
+    if not isinstance(value, _TYPES[rule["type"]]) or (
+        isinstance(value, bool) and rule["type"] != "boolean"
+    ):
         raise ToolError(f"The argument {name!r} must be of type {rule['type']}.")
     if "enum" in rule and value not in rule["enum"]:
-        raise ToolError(f"The argument {name!r} must be one of {', '.join(map(str, rule['enum']))}.")
+        raise ToolError(
+            f"The argument {name!r} must be one of {', '.join(map(str, rule['enum']))}."
+        )
     if len(str(value)) < rule.get("minLength", 0):
         raise ToolError(f"The argument {name!r} is empty.")
     if "maxLength" in rule and len(str(value)) > rule["maxLength"]:
         raise ToolError(f"The argument {name!r} has more than {rule['maxLength']} characters.")
-    if ("minimum" in rule and value < rule["minimum"]) or ("maximum" in rule and value > rule["maximum"]):
-        raise ToolError(f"The argument {name!r} must be between {rule['minimum']} and {rule['maximum']}.")
+    if ("minimum" in rule and value < rule["minimum"]) or (
+        "maximum" in rule and value > rule["maximum"]
+    ):
+        raise ToolError(
+            f"The argument {name!r} must be between {rule['minimum']} and {rule['maximum']}."
+        )

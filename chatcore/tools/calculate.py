@@ -31,7 +31,9 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
     try:
         tree = ast.parse(arguments["expression"].strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ToolError("This is not an arithmetic expression. Write one like (3 + 4) * sqrt(2).") from None
+        raise ToolError(
+            "This is not an arithmetic expression. Write one like (3 + 4) * sqrt(2)."
+        ) from None
     try:
         value = _value(tree.body)
     except ZeroDivisionError:
@@ -55,7 +57,9 @@ def _value(node: ast.expr) -> Number:
             return _bounded(_combined(op, _value(left), _value(right)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
             return _bounded(_FUNCTIONS[name](*[_value(arg) for arg in args]))
-    raise ToolError(f"Not allowed here: {ast.unparse(node)[:80]!r}. Known functions: {', '.join(_FUNCTIONS)}.")
+    raise ToolError(
+        f"Not allowed here: {ast.unparse(node)[:80]!r}. Known functions: {', '.join(_FUNCTIONS)}."
+    )
 
 
 def _combined(op: ast.operator, left: Number, right: Number) -> Any:
@@ -71,7 +75,12 @@ def _combined(op: ast.operator, left: Number, right: Number) -> Any:
 
 
 def _power(base: Number, exponent: Number) -> Any:
-    if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1 and exponent * base.bit_length() > 2 * MAX_BITS:
+    if (
+        isinstance(base, int)
+        and isinstance(exponent, int)
+        and abs(base) > 1
+        and exponent * base.bit_length() > 2 * MAX_BITS
+    ):
         raise ToolError(_TOO_LARGE)
     return base**exponent
 

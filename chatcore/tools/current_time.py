@@ -14,8 +14,14 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
     name = arguments["timezone"]
     try:
         now = timezone.now().astimezone(ZoneInfo(name))
-    except (KeyError, ValueError, OSError):  # a folder of the time zone database ("Europe") is an OSError
-        raise ToolError(f"{name!r} is not an IANA time zone. Write one like Europe/Berlin, America/New_York or UTC.") from None
+    except (
+        KeyError,
+        ValueError,
+        OSError,
+    ):  # a folder of the time zone database ("Europe") is an OSError
+        raise ToolError(
+            f"{name!r} is not an IANA time zone. Write one like Europe/Berlin, America/New_York or UTC."
+        ) from None
     return f"{now.isoformat(timespec='seconds')} {name}, {now:%A}"
 
 

@@ -19,13 +19,23 @@ def is_of_use(session_id: UUID) -> bool:
 def run(arguments: dict[str, Any], session_id: UUID) -> str:
     """A piece of a kept output of this session, and where it stands in the whole."""
     seq, offset, limit = arguments["message"], arguments["offset"], arguments["limit"]
-    kept = Attachment.objects.filter(session=session_id, kind=Attachment.Kind.OUTPUT, message__seq=seq).order_by()
-    found = kept.annotate(chars=Length("text"), piece=Substr("text", offset + 1, limit)).values_list("chars", "piece").first()
+    kept = Attachment.objects.filter(
+        session=session_id, kind=Attachment.Kind.OUTPUT, message__seq=seq
+    ).order_by()
+    found = (
+        kept.annotate(chars=Length("text"), piece=Substr("text", offset + 1, limit))
+        .values_list("chars", "piece")
+        .first()
+    )
     if found is None:
-        raise ToolError(f"No output of message {seq} is kept. The numbers stand at the end of the outputs that were shortened.")
+        raise ToolError(
+            f"No output of message {seq} is kept. The numbers stand at the end of the outputs that were shortened."
+        )
     total, piece = found
     if offset >= total:
-        raise ToolError(f"The output of message {seq} has {total:,} characters; offset {offset:,} is behind its end.")
+        raise ToolError(
+            f"The output of message {seq} has {total:,} characters; offset {offset:,} is behind its end."
+        )
     end = offset + len(piece)
     more = f"the next begin at offset {end}" if end < total else "there are no more"
     return f"[Characters {offset:,} to {end:,} of the {total:,} of message {seq}; {more}.]\n{piece}"
@@ -37,9 +47,26 @@ TOOL = BuiltInTool(
     parameters={
         "type": "object",
         "properties": {
-            "message": {"type": "integer", "description": "The number in the note.", "minimum": 1, "maximum": 2**31 - 1},
-            "offset": {"type": "integer", "description": "First character.", "default": 0, "minimum": 0, "maximum": 2**31 - 1},
-            "limit": {"type": "integer", "description": "How many characters.", "default": 8_000, "minimum": 1, "maximum": MAX_CHARS},
+            "message": {
+                "type": "integer",
+                "description": "The number in the note.",
+                "minimum": 1,
+                "maximum": 2**31 - 1,
+            },
+            "offset": {
+                "type": "integer",
+                "description": "First character.",
+                "default": 0,
+                "minimum": 0,
+                "maximum": 2**31 - 1,
+            },
+            "limit": {
+                "type": "integer",
+                "description": "How many characters.",
+                "default": 8_000,
+                "minimum": 1,
+                "maximum": MAX_CHARS,
+            },
         },
         "required": ["message"],
         "additionalProperties": False,

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from compaction.core.estimate import LastUsage
-from compaction.core.pipeline import Outcome
+from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript
 
 STORED_CHARS_PER_TOKEN = 4  # what the host's stored estimates count by
@@ -23,7 +23,13 @@ class CallFailed(Exception):
     """
 
     def __init__(
-        self, detail: str, *, too_long: bool = False, tokens: int | None = None, window: int | None = None, temperature: bool = False
+        self,
+        detail: str,
+        *,
+        too_long: bool = False,
+        tokens: int | None = None,
+        window: int | None = None,
+        temperature: bool = False,
     ) -> None:
         super().__init__(detail)
         self.too_long = too_long
@@ -51,7 +57,9 @@ class Subject:
     held: bool  # the user went back to an earlier context, and nothing was installed since
     summary: str | None
     boundary_seq: int | None
-    kept_seqs: tuple[int, ...]  # older than the boundary, and sent all the same; pinned ones are not among them
+    kept_seqs: tuple[
+        int, ...
+    ]  # older than the boundary, and sent all the same; pinned ones are not among them
     beside_chars: int  # of what is said with the summary, or in its place
     system_chars: int
     tool_chars: int
@@ -64,8 +72,21 @@ class Subject:
 def without_session(**facts: Any) -> Subject:
     """A model alone, of which these facts are known."""
     nothing: dict[str, Any] = dict.fromkeys(("compact_threshold", "summary", "boundary_seq"))
-    nothing |= dict.fromkeys(("policy", "summary_model"), "") | {"kept_seqs": (), "automatic": True, "held": False}
-    counts = ("version", "beside_chars", "system_chars", "tool_chars", "attached_tokens", "attached_images", "message_count", "last_seq")
+    nothing |= dict.fromkeys(("policy", "summary_model"), "") | {
+        "kept_seqs": (),
+        "automatic": True,
+        "held": False,
+    }
+    counts = (
+        "version",
+        "beside_chars",
+        "system_chars",
+        "tool_chars",
+        "attached_tokens",
+        "attached_images",
+        "message_count",
+        "last_seq",
+    )
     return Subject(session_id=UUID(int=0), **nothing | dict.fromkeys(counts, 0) | facts)
 
 
@@ -242,7 +263,14 @@ class Backend(Protocol):
         """What is known of a request that belongs to no session: its model's facts, and no more."""
         ...
 
-    def fit(self, request: Any, *, version: int | None, notices: tuple[str, ...] = (), tokens: int | None = None) -> Any:
+    def fit(
+        self,
+        request: Any,
+        *,
+        version: int | None,
+        notices: tuple[str, ...] = (),
+        tokens: int | None = None,
+    ) -> Any:
         """The answer that the host's guard gives. `tokens`: about how many the request has."""
         ...
 

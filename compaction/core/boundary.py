@@ -4,12 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from compaction.core.budget import share
-from compaction.core.groups import Protect
+from compaction.core.groups.stages import Protect
 from compaction.core.tool_pairs import safe_cuts
 from compaction.core.transcript import Entry
 
 
-def choose(entries: Sequence[Entry], *, protected: int, scale: float = 1.0, up_to_seq: int | None = None) -> int | None:
+def choose(
+    entries: Sequence[Entry], *, protected: int, scale: float = 1.0, up_to_seq: int | None = None
+) -> int | None:
     """The seq of the first message to keep as it is, or None when there is nothing before it.
 
     Walks back from the newest message while all fits in `protected` tokens, an estimated token standing for `scale` real ones
@@ -27,7 +29,14 @@ def within(entries: Sequence[Entry], cuts: Sequence[int], tokens: int, scale: fl
     return next((cut for cut in cuts if cut >= fits), cuts[-1] if cuts else 0)
 
 
-def wanted(entries: Sequence[Entry], cuts: Sequence[int], protect: Protect, *, protected: int, scale: float = 1.0) -> int:
+def wanted(
+    entries: Sequence[Entry],
+    cuts: Sequence[int],
+    protect: Protect,
+    *,
+    protected: int,
+    scale: float = 1.0,
+) -> int:
     """The index of the safe place where the policy's tail begins: by tokens at most `protected`, by number never fewer than it says."""
     if protect.kind == "token_ratio":
         return within(entries, cuts, protected, scale)
@@ -41,18 +50,28 @@ def newest(entries: Sequence[Entry], protect: Protect) -> Sequence[int]:
         return _newest_of_each_role(entries, protect.count)
     if protect.kind == "user_turns":
         asked = [index for index, entry in enumerate(entries) if entry.role == "user"]
-        start = 0 if protect.count > len(asked) else [*asked, len(entries)][len(asked) - protect.count]
+        start = (
+            0 if protect.count > len(asked) else [*asked, len(entries)][len(asked) - protect.count]
+        )
     else:
-        kept = protect.count if protect.kind == "count" else max(protect.minimum, share(protect.ratio, len(entries)))
+        kept = (
+            protect.count
+            if protect.kind == "count"
+            else max(protect.minimum, share(protect.ratio, len(entries)))
+        )
         start = max(0, len(entries) - kept)
     return range(start, len(entries))
 
 
-def limited(entries: Sequence[Entry], cuts: Sequence[int], first: int, up_to_seq: int | None) -> int:
+def limited(
+    entries: Sequence[Entry], cuts: Sequence[int], first: int, up_to_seq: int | None
+) -> int:
     """The newest safe place not after `first` that gives up nothing newer than `up_to_seq`."""
     if up_to_seq is None or not first:
         return first
-    return max((cut for cut in cuts if 0 < cut <= first and entries[cut - 1].seq <= up_to_seq), default=0)
+    return max(
+        (cut for cut in cuts if 0 < cut <= first and entries[cut - 1].seq <= up_to_seq), default=0
+    )
 
 
 def _newest_of_each_role(entries: Sequence[Entry], count: int) -> list[int]:

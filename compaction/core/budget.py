@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-from compaction.core.groups import Basis
+from compaction.core.groups.size import Basis
 from compaction.core.policy import Policy
 
 
@@ -39,11 +39,21 @@ class Budget:
         """The budget after an overflow: the threshold comes down to the recovery share, and all that must stay below it."""
         threshold = min(self.threshold, self.recovery)
         room = max(0, threshold - min(self.summary, threshold // 2))
-        return replace(self, threshold=threshold, target=min(self.target, threshold), protected=min(self.protected, room))
+        return replace(
+            self,
+            threshold=threshold,
+            target=min(self.target, threshold),
+            protected=min(self.protected, room),
+        )
 
 
 def plan(
-    policy: Policy, window: int | None, *, output_reserve: int | None = None, max_tokens: int | None = None, family: str = ""
+    policy: Policy,
+    window: int | None,
+    *,
+    output_reserve: int | None = None,
+    max_tokens: int | None = None,
+    family: str = "",
 ) -> Budget | None:
     """The budget of a window in tokens. None where the window is unknown (or 0) and the policy says `disable`: no compaction.
 
@@ -53,7 +63,11 @@ def plan(
     size = window or assumed(policy, family)
     if size <= 0:
         return None
-    room = available(policy.budget, size, reserve(policy.budget, size, output_reserve=output_reserve, max_tokens=max_tokens))
+    room = available(
+        policy.budget,
+        size,
+        reserve(policy.budget, size, output_reserve=output_reserve, max_tokens=max_tokens),
+    )
     basis = room if policy.budget.basis == "input" else size
     threshold = _threshold(policy, size, room, basis)
     most = threshold if policy.trigger.strict else max(0, threshold - 1)
@@ -77,7 +91,9 @@ def assumed(policy: Policy, family: str = "") -> int:
     return 0 if unknown == "disable" else int(unknown)
 
 
-def reserve(basis: Basis, window: int, *, output_reserve: int | None = None, max_tokens: int | None = None) -> int:
+def reserve(
+    basis: Basis, window: int, *, output_reserve: int | None = None, max_tokens: int | None = None
+) -> int:
     """Tokens of the window that the answer is kept. A max_tokens wins, except where the answer takes nothing of the window."""
     wanted = basis.output_reserve
     if isinstance(wanted, Mapping):
@@ -94,7 +110,9 @@ def available(basis: Basis, window: int, reserved: int) -> int:
 
 def share(ratio: float, tokens: int, *, up: bool = False) -> int:
     """A ratio of a number of tokens, rounded down (or up), in decimal arithmetic: 0.29 of 100 is 29."""
-    return int((Decimal(str(ratio)) * tokens).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
+    return int(
+        (Decimal(str(ratio)) * tokens).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR)
+    )
 
 
 def _threshold(policy: Policy, window: int, room: int, basis: int) -> int:
@@ -102,7 +120,9 @@ def _threshold(policy: Policy, window: int, room: int, basis: int) -> int:
     threshold = share(policy.trigger.threshold, basis, up=not policy.trigger.strict)
     if not policy.trigger.clamp:
         return threshold
-    return min(threshold, max(room - policy.budget.safety_margin, share(policy.budget.floor_ratio, window)))
+    return min(
+        threshold, max(room - policy.budget.safety_margin, share(policy.budget.floor_ratio, window))
+    )
 
 
 def _tail_and_summary(policy: Policy, basis: int, threshold: int) -> tuple[int, int]:

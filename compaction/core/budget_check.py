@@ -64,13 +64,27 @@ def check_context_budget(
     if compaction_threshold is not None:
         policy = Policy.parse({"trigger": {"threshold": compaction_threshold}}, policy)
     breakdown = Breakdown(
-        system_prompt=estimate_tokens(system_prompt, provider, policy=policy) if system_prompt else 0,
-        conversation_history=estimate_messages_tokens(conversation_messages, provider, policy=policy) if conversation_messages else 0,
-        current_prompt=estimate_tokens(current_prompt, provider, policy=policy) if current_prompt else 0,
+        system_prompt=estimate_tokens(system_prompt, provider, policy=policy)
+        if system_prompt
+        else 0,
+        conversation_history=estimate_messages_tokens(
+            conversation_messages, provider, policy=policy
+        )
+        if conversation_messages
+        else 0,
+        current_prompt=estimate_tokens(current_prompt, provider, policy=policy)
+        if current_prompt
+        else 0,
         tool_definitions=sum(_definition(tool, policy) for tool in tool_definitions),
-        file_attachments=sum(estimate_tokens(str(file["content"]), provider, policy=policy) for file in file_attachments),
+        file_attachments=sum(
+            estimate_tokens(str(file["content"]), provider, policy=policy)
+            for file in file_attachments
+        ),
     )
-    budget, tokens = plan(policy, window, output_reserve=output_reserve, max_tokens=max_tokens, family=provider), breakdown.total
+    budget, tokens = (
+        plan(policy, window, output_reserve=output_reserve, max_tokens=max_tokens, family=provider),
+        breakdown.total,
+    )
     return BudgetCheck(
         within_budget=budget is None or tokens <= budget.input,
         should_compact=budget is not None and budget.over(tokens),
@@ -81,15 +95,21 @@ def check_context_budget(
     )
 
 
-def estimate_tokens(text: str, provider: str = "", is_code: bool = False, *, policy: Policy = NEUROLINK) -> int:
+def estimate_tokens(
+    text: str, provider: str = "", is_code: bool = False, *, policy: Policy = NEUROLINK
+) -> int:
     """Tokens of a text under a policy, for models of a family. Under neurolink: ceil(characters / 4, or / 3 for code) × family × 1.15."""
     return counter(policy, provider).text(text, code=is_code)
 
 
-def estimate_messages_tokens(messages: Iterable[Mapping[str, Any]], provider: str = "", *, policy: Policy = NEUROLINK) -> int:
+def estimate_messages_tokens(
+    messages: Iterable[Mapping[str, Any]], provider: str = "", *, policy: Policy = NEUROLINK
+) -> int:
     """Tokens of messages, with what framing each and the whole conversation costs."""
     count = counter(policy, provider)
-    return policy.estimate.per_conversation + sum(count.entry(entry_of(message)) for message in messages)
+    return policy.estimate.per_conversation + sum(
+        count.entry(entry_of(message)) for message in messages
+    )
 
 
 def entry_of(message: Mapping[str, Any], seq: int = 0) -> Entry:
@@ -126,7 +146,11 @@ def _call(call: Mapping[str, Any]) -> Call:
 
 
 def _definition(tool: Any, policy: Policy) -> int:
-    return counter(policy).characters(len(_compact(tool)), bare=True) if policy.estimate.count_tools else 0
+    return (
+        counter(policy).characters(len(_compact(tool)), bare=True)
+        if policy.estimate.count_tools
+        else 0
+    )
 
 
 def _compact(value: Any) -> str:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 
 from compaction.core.features import tokens_in
-from compaction.core.groups import Estimate
+from compaction.core.groups.size import Estimate
 from compaction.core.policy import Policy
 from compaction.core.transcript import Entry
 
@@ -34,7 +34,11 @@ class Counter:
         rate = _rate(self.estimate.chars_per_token)
         tokens = plain * rate
         if code:
-            tokens += code * (_rate(self.estimate.code_chars_per_token) if self.estimate.code_chars_per_token else rate)
+            tokens += code * (
+                _rate(self.estimate.code_chars_per_token)
+                if self.estimate.code_chars_per_token
+                else rate
+            )
         return self._rounded(tokens, bare=bare)
 
     def entry(self, entry: Entry) -> int:
@@ -55,7 +59,11 @@ class Counter:
             whole = max(1, whole)
         if bare or self.factor == 1:
             return whole
-        return -(-whole * self.factor.numerator // self.factor.denominator) if up else int(whole * self.factor)
+        return (
+            -(-whole * self.factor.numerator // self.factor.denominator)
+            if up
+            else int(whole * self.factor)
+        )
 
 
 def counter(policy: Policy, family: str = "") -> Counter:

@@ -44,7 +44,10 @@ def summary_tokens(summary: str | None, policy: Policy, family: str = "") -> int
 
 def overhead(transcript: Transcript, policy: Policy) -> int:
     """Tokens of what every request sends besides the messages and the summary, as far as the policy counts it."""
-    count, tokens = counter(policy, transcript.family), transcript.overhead_tokens + policy.estimate.per_conversation
+    count, tokens = (
+        counter(policy, transcript.family),
+        transcript.overhead_tokens + policy.estimate.per_conversation,
+    )
     if transcript.system and policy.estimate.count_system:
         tokens += count.text(transcript.system)
     if transcript.tools and policy.estimate.count_tools:
@@ -57,14 +60,28 @@ def weigh(transcript: Transcript, policy: Policy) -> Transcript:
     if all(entry.tokens for entry in transcript.entries):
         return transcript
     count = counter(policy, transcript.family)
-    return replace(transcript, entries=tuple(e if e.tokens else replace(e, tokens=count.entry(e)) for e in transcript.entries))
+    return replace(
+        transcript,
+        entries=tuple(
+            e if e.tokens else replace(e, tokens=count.entry(e)) for e in transcript.entries
+        ),
+    )
 
 
-def estimated(transcript: Transcript, policy: Policy, entries: Iterable[Entry] | None = None) -> int:
+def estimated(
+    transcript: Transcript, policy: Policy, entries: Iterable[Entry] | None = None
+) -> int:
     """Estimated tokens of what would be sent: overhead, summary, and the entries (all of them, or those given)."""
     count = counter(policy, transcript.family)
-    spoken = sum(entry.tokens or count.entry(entry) for entry in (transcript.entries if entries is None else entries))
-    return overhead(transcript, policy) + summary_tokens(transcript.summary, policy, transcript.family) + spoken
+    spoken = sum(
+        entry.tokens or count.entry(entry)
+        for entry in (transcript.entries if entries is None else entries)
+    )
+    return (
+        overhead(transcript, policy)
+        + summary_tokens(transcript.summary, policy, transcript.family)
+        + spoken
+    )
 
 
 def measure(transcript: Transcript, policy: Policy, last_usage: LastUsage | None = None) -> Measure:
@@ -77,16 +94,24 @@ def measure(transcript: Transcript, policy: Policy, last_usage: LastUsage | None
     whole = estimated(transcript, policy)
     if last_usage is None or last_usage.tokens <= 0 or policy.estimate.calibration == "none":
         return Measure(tokens=whole)
-    seen = estimated(transcript, policy, (e for e in transcript.entries if e.seq <= last_usage.after_seq))
+    seen = estimated(
+        transcript, policy, (e for e in transcript.entries if e.seq <= last_usage.after_seq)
+    )
     counted = calibrated(policy, whole=whole, unseen=whole - seen, last_usage=last_usage)
-    scale = counted.tokens / max(1, whole) if policy.estimate.calibration == "max" else last_usage.tokens / max(1, seen)
+    scale = (
+        counted.tokens / max(1, whole)
+        if policy.estimate.calibration == "max"
+        else last_usage.tokens / max(1, seen)
+    )
     return replace(counted, scale=max(1.0, scale))
 
 
 def calibrated(policy: Policy, *, whole: int, unseen: int, last_usage: LastUsage) -> Measure:
     """The estimate of the whole request and of what came after the last call, corrected by that call's count as the policy says."""
     kind = policy.estimate.calibration
-    counted = (last_usage.input or last_usage.tokens) if kind == "max" else last_usage.tokens + unseen
+    counted = (
+        (last_usage.input or last_usage.tokens) if kind == "max" else last_usage.tokens + unseen
+    )
     if kind == "none" or (kind in ("max", "floor") and whole >= counted):
         return Measure(tokens=whole)
     return Measure(tokens=counted, source="provider")

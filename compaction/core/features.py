@@ -34,7 +34,12 @@ BEYOND_ASCII = (
     (re.compile(r"[\u0590-\u06ff]"), 0.16),  # and their letters
     (re.compile(r"[\u0100-\u024f]"), 0.86),  # Latin letters beyond those of Western Europe
     (re.compile(r"[\u0900-\u0fff]"), 0.40),  # India, Thailand, Tibet
-    (re.compile(r"[\u0250-\u036f\u0530-\u058f\u0700-\u08ff\u1000-\u1dff\u3100-\u33ff\ua000-\uabff\ue000-\uf8ff]"), 1.3),  # all else
+    (
+        re.compile(
+            r"[\u0250-\u036f\u0530-\u058f\u0700-\u08ff\u1000-\u1dff\u3100-\u33ff\ua000-\uabff\ue000-\uf8ff]"
+        ),
+        1.3,
+    ),  # all else
     (re.compile(r"[\u2000-\u303f\uff00-\uffef]"), 0.57),  # typographic and full-width signs
     (re.compile(r"[\U00010000-\U0010ffff]"), 2.16),  # emoji, rare characters
 )
@@ -44,7 +49,9 @@ def tokens_in(text: str) -> float:
     """Estimated tokens of a text, not rounded; none for none."""
     found = sum(weight * len(pattern.findall(text)) for pattern, weight in EVERYWHERE)
     marks = _PUNCTUATION.findall(text)
-    found += A_MARK_MORE * (sum(map(len, marks)) - len(marks)) + A_DENSE_CHARACTER * sum(map(len, _DENSE.findall(text)))
+    found += A_MARK_MORE * (sum(map(len, marks)) - len(marks)) + A_DENSE_CHARACTER * sum(
+        map(len, _DENSE.findall(text))
+    )
     if not text.isascii():
         found += sum(weight * len(pattern.findall(text)) for pattern, weight in BEYOND_ASCII)
     return max(0.0, found)

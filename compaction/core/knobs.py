@@ -42,7 +42,11 @@ def is_number(value: Any) -> bool:
 
 def ratio(value: Any) -> str | None:
     """A share of something, 0 to 1."""
-    return None if is_number(value) and 0 <= value <= 1 else f"must be a ratio between 0 and 1, not {value!r}"
+    return (
+        None
+        if is_number(value) and 0 <= value <= 1
+        else f"must be a ratio between 0 and 1, not {value!r}"
+    )
 
 
 def whole(minimum: int) -> Check:
@@ -67,19 +71,29 @@ def flag(value: Any) -> str | None:
 
 def words(value: Any) -> str | None:
     """A text that is not blank."""
-    return None if isinstance(value, str) and value.strip() else f"must be a text that is not empty, not {value!r}"
+    return (
+        None
+        if isinstance(value, str) and value.strip()
+        else f"must be a text that is not empty, not {value!r}"
+    )
 
 
 def one_of(*choices: str) -> Check:
     """One of a few names."""
-    return lambda value: None if isinstance(value, str) and value in choices else f"must be one of {', '.join(choices)}, not {value!r}"
+    return lambda value: (
+        None
+        if isinstance(value, str) and value in choices
+        else f"must be one of {', '.join(choices)}, not {value!r}"
+    )
 
 
 def some_of(*choices: str) -> Check:
     """A tuple of different names out of a few."""
 
     def check(value: Any) -> str | None:
-        right = isinstance(value, tuple) and all(isinstance(each, str) and each in choices for each in value)
+        right = isinstance(value, tuple) and all(
+            isinstance(each, str) and each in choices for each in value
+        )
         if right and len(set(value)) == len(value):
             return None
         return f"must be a list of different names out of {', '.join(choices)}, not {value!r}"
@@ -105,14 +119,20 @@ def template(*fields: str) -> Check:
             right = isinstance(value, str) and value.format(**dict.fromkeys(fields, 0)) is not None
         except (KeyError, IndexError, ValueError):
             right = False
-        return None if right else f"must be a text with no placeholders but {', '.join(f'{{{each}}}' for each in fields)}, not {value!r}"
+        return (
+            None
+            if right
+            else f"must be a text with no placeholders but {', '.join(f'{{{each}}}' for each in fields)}, not {value!r}"
+        )
 
     return check
 
 
 def names(value: Any) -> str | None:
     """A tuple of texts that are not blank."""
-    right = isinstance(value, tuple) and all(isinstance(each, str) and each.strip() for each in value)
+    right = isinstance(value, tuple) and all(
+        isinstance(each, str) and each.strip() for each in value
+    )
     return None if right else f"must be a list of names, not {value!r}"
 
 

@@ -9,13 +9,11 @@ from compaction.core.estimate import Measure, estimated, weigh
 from compaction.core.outcome import Outcome
 from compaction.core.policy import Policy
 from compaction.core.protection import Limits, protect
-from compaction.core.stages import STAGES
-from compaction.core.stages.base import Draft, Summarize, SummaryFailed, SummaryTask, Work
+from compaction.core.stages.base import Draft, Summarize, SummaryFailed, Work
+from compaction.core.stages.registry import STAGES
 from compaction.core.stages.summarize import owed
 from compaction.core.targets import targets
 from compaction.core.transcript import Transcript
-
-__all__ = ["Outcome", "Summarize", "SummaryFailed", "SummaryTask", "run"]
 
 
 def run(
@@ -38,12 +36,16 @@ def run(
     applied says why in `reason`. FEAT-011, Compact Rules.
     """
     if budget is None:
-        return _unchanged(transcript, measure, "skipped", "The model's context window is not known.")
+        return _unchanged(
+            transcript, measure, "skipped", "The model's context window is not known."
+        )
     cramped = budget.over(measure.tokens)
     if not cramped and not force:
         return _unchanged(transcript, measure, "skipped", "The context is within its threshold.")
     weighed = weigh(transcript, policy)
-    limits = Limits(policy=policy, budget=budget, scale=measure.scale, cramped=cramped, up_to_seq=up_to_seq)
+    limits = Limits(
+        policy=policy, budget=budget, scale=measure.scale, cramped=cramped, up_to_seq=up_to_seq
+    )
     work = Work(
         policy=policy,
         budget=budget,
@@ -61,10 +63,16 @@ def run(
         return _unchanged(transcript, measure, "failed" if failure else "skipped", reason)
     outcome = _applied(weighed, draft, used, work, failure)
     broken = invariants.violations(transcript, outcome)
-    return _unchanged(transcript, measure, "failed", failure or " ".join(broken)) if broken else outcome
+    return (
+        _unchanged(transcript, measure, "failed", failure or " ".join(broken))
+        if broken
+        else outcome
+    )
 
 
-def _through_stages(transcript: Transcript, work: Work, only: Collection[str]) -> tuple[Draft, tuple[str, ...], str]:
+def _through_stages(
+    transcript: Transcript, work: Work, only: Collection[str]
+) -> tuple[Draft, tuple[str, ...], str]:
     """The draft that comes out, the names of the stages that changed it, and why no summary was written if one was tried."""
     draft, failure = Draft(transcript=transcript), ""
     used: tuple[str, ...] = ()
@@ -85,10 +93,16 @@ def _through_stages(transcript: Transcript, work: Work, only: Collection[str]) -
 
 def _due(name: str, draft: Draft, work: Work, used: tuple[str, ...]) -> bool:
     """Whether a stage's turn comes: until the target is met, by the measure that the trigger uses; a summary that is owed always."""
-    return not used or not work.fits(draft.transcript) or (name == "summarize" and owed(draft, work.policy))
+    return (
+        not used
+        or not work.fits(draft.transcript)
+        or (name == "summarize" and owed(draft, work.policy))
+    )
 
 
-def _applied(before: Transcript, draft: Draft, used: tuple[str, ...], work: Work, failure: str) -> Outcome:
+def _applied(
+    before: Transcript, draft: Draft, used: tuple[str, ...], work: Work, failure: str
+) -> Outcome:
     after = draft.transcript
     sent = {entry.seq for entry in after.entries}
     return Outcome(
@@ -99,7 +113,9 @@ def _applied(before: Transcript, draft: Draft, used: tuple[str, ...], work: Work
         boundary_seq=after.boundary_seq,
         edits=tuple(edit for edit in draft.edits if edit.seq in sent),
         kept=after.entries,
-        kept_verbatim=tuple(entry.seq for entry in after.entries if entry.seq < (after.boundary_seq or 0)),
+        kept_verbatim=tuple(
+            entry.seq for entry in after.entries if entry.seq < (after.boundary_seq or 0)
+        ),
         untouched=work.protection.seqs,
         marker=after.marker,
         stages_used=used,
@@ -110,7 +126,9 @@ def _applied(before: Transcript, draft: Draft, used: tuple[str, ...], work: Work
     )
 
 
-def _unchanged(transcript: Transcript, measure: Measure, status: Literal["skipped", "failed"], reason: str) -> Outcome:
+def _unchanged(
+    transcript: Transcript, measure: Measure, status: Literal["skipped", "failed"], reason: str
+) -> Outcome:
     return Outcome(
         status=status,
         reason=reason,

@@ -2,14 +2,19 @@
 
 from typing import Any
 
-from compaction.core import groups
+from compaction.core.groups import conduct, size, stages, summaries
 from compaction.core.policy import Policy
 
 ONECLAW = Policy(
-    window=groups.Window(unknown="disable", by_family={}),
-    budget=groups.Basis(basis="window", output_reserve=0, safety_margin=0, floor_ratio=0.5),
-    trigger=groups.Trigger(threshold=0.85, clamp=False, strict=True, phases=("after_response", "on_model_change", "on_overflow", "manual")),
-    estimate=groups.Estimate(
+    window=size.Window(unknown="disable", by_family={}),
+    budget=size.Basis(basis="window", output_reserve=0, safety_margin=0, floor_ratio=0.5),
+    trigger=size.Trigger(
+        threshold=0.85,
+        clamp=False,
+        strict=True,
+        phases=("after_response", "on_model_change", "on_overflow", "manual"),
+    ),
+    estimate=size.Estimate(
         method="characters",
         chars_per_token=4,
         code_chars_per_token=None,
@@ -24,10 +29,19 @@ ONECLAW = Policy(
         count_tools=True,
         calibration="last_usage",
     ),
-    protect=groups.Protect(kind="token_ratio", ratio=0.25, count=0, minimum=0, first=0, tools=(), errors=False, min_chars=0),
+    protect=stages.Protect(
+        kind="token_ratio",
+        ratio=0.25,
+        count=0,
+        minimum=0,
+        first=0,
+        tools=(),
+        errors=False,
+        min_chars=0,
+    ),
     stages=("summarize",),
-    strip=groups.Strip(placeholder="[Screenshot analyzed — image omitted from context]"),
-    prune=groups.Prune(
+    strip=stages.Strip(placeholder="[Screenshot analyzed — image omitted from context]"),
+    prune=stages.Prune(
         protect_tokens=40_000,
         minimum_savings=20_000,
         strict=False,
@@ -36,12 +50,12 @@ ONECLAW = Policy(
         protected_tools=(),
         placeholder="[Tool result cleared]",
     ),
-    dedupe=groups.Dedupe(
+    dedupe=stages.Dedupe(
         tools=("read_file", "readFile", "read", "view_file", "cat"),
         minimum_ratio=0.3,
         placeholder="[File {path} - refer to latest read below]",
     ),
-    excerpt=groups.Excerpt(
+    excerpt=stages.Excerpt(
         head_ratio=0.15,
         head_cap=6_000,
         tail_ratio=0.08,
@@ -49,8 +63,11 @@ ONECLAW = Policy(
         expected_ratio=0.25,
         marker="[TRUNCATED — {total:,} chars original, {omitted:,} chars omitted, showing first {head:,} + last {tail:,} chars]",
     ),
-    slide=groups.Slide(fraction=0.5, marker="[Earlier conversation history was truncated to fit within context limits]"),
-    summary=groups.Summary(
+    slide=stages.Slide(
+        fraction=0.5,
+        marker="[Earlier conversation history was truncated to fit within context limits]",
+    ),
+    summary=summaries.Summary(
         model="same",
         template="facts",
         max_tokens=2_048,
@@ -68,11 +85,13 @@ ONECLAW = Policy(
         tool_prefixes=(),
         state_delta=False,
     ),
-    state=groups.State(decisions=8, constraints=6, tasks=10, questions=5, risks=5, artifacts=10, contributions=6),
-    memory=groups.Memory(entries=0, fold=0),
-    inject=groups.Inject(place="system_prefix", heading="", nudge="", failure_nudge=""),
-    target=groups.Target(ratio=None, otherwise="tail"),
-    tool_result=groups.ToolResult(
+    state=summaries.State(
+        decisions=8, constraints=6, tasks=10, questions=5, risks=5, artifacts=10, contributions=6
+    ),
+    memory=summaries.Memory(entries=0, fold=0),
+    inject=summaries.Inject(place="system_prefix", heading="", nudge="", failure_nudge=""),
+    target=conduct.Target(ratio=None, otherwise="tail"),
+    tool_result=conduct.ToolResult(
         limit=30_000,
         unit="chars",
         lines=None,
@@ -80,33 +99,67 @@ ONECLAW = Policy(
         marker="\n\n[... content truncated, showing first {kept} characters of {total} total ...]",
         spill=False,
     ),
-    files=groups.Files(budget_ratio=0.6, fast_path_bytes=102_400, preview_bytes=5_242_880, preview_chars=2_000),
-    fallback=groups.Fallback(kind="drop_oldest", notify=True, notice="Conversation history has been automatically trimmed"),
-    overflow=groups.Overflow(recovery_ratio=0.70),
-    flow=groups.Flow(while_compacting="proceed", lease_seconds=300, workers=2, attempts=3, runtime_hint=False),
+    files=conduct.Files(
+        budget_ratio=0.6, fast_path_bytes=102_400, preview_bytes=5_242_880, preview_chars=2_000
+    ),
+    fallback=conduct.Fallback(
+        kind="drop_oldest",
+        notify=True,
+        notice="Conversation history has been automatically trimmed",
+    ),
+    overflow=conduct.Overflow(recovery_ratio=0.70),
+    flow=conduct.Flow(
+        while_compacting="proceed", lease_seconds=300, workers=2, attempts=3, runtime_hint=False
+    ),
 )
 """FEAT-011, Auto Compact & Tool Result Truncation."""
 
 _NEUROLINK: dict[str, Any] = {
     "window": {
         "unknown": 128_000,
-        "by_family": {"anthropic": 200_000, "bedrock": 200_000, "google-ai": 1_048_576, "vertex": 1_048_576, "huggingface": 32_000},
+        "by_family": {
+            "anthropic": 200_000,
+            "bedrock": 200_000,
+            "google-ai": 1_048_576,
+            "vertex": 1_048_576,
+            "huggingface": 32_000,
+        },
     },
-    "budget": {"basis": "input", "output_reserve": {"ratio": 0.35, "max": 64_000}, "floor_ratio": 0.1},
-    "trigger": {"threshold": 0.80, "strict": False, "phases": ["before_request", "on_overflow", "manual"]},
+    "budget": {
+        "basis": "input",
+        "output_reserve": {"ratio": 0.35, "max": 64_000},
+        "floor_ratio": 0.1,
+    },
+    "trigger": {
+        "threshold": 0.80,
+        "strict": False,
+        "phases": ["before_request", "on_overflow", "manual"],
+    },
     "estimate": {
         "code_chars_per_token": 3,
         "rounding": "ceil",
         "per_message": 4,
         "per_conversation": 24,
-        "family_multiplier": {"anthropic": 1.23, "bedrock": 1.23, "google-ai": 1.18, "vertex": 1.18, "mistral": 1.26},
+        "family_multiplier": {
+            "anthropic": 1.23,
+            "bedrock": 1.23,
+            "google-ai": 1.18,
+            "vertex": 1.18,
+            "mistral": 1.26,
+        },
         "safety_multiplier": 1.15,
         "calibration": "none",
     },
     "protect": {"kind": "count_ratio", "ratio": 0.3, "minimum": 4, "first": 2},
     "stages": ["prune_tool_outputs", "dedupe_file_reads", "summarize", "slide_window"],
     "prune": {"protected_tools": ["skill"]},
-    "summary": {"template": "nine_sections", "max_tokens": 4_096, "min_words": 200, "max_words": 1_200, "retries": 0},
+    "summary": {
+        "template": "nine_sections",
+        "max_tokens": 4_096,
+        "min_words": 200,
+        "max_words": 1_200,
+        "retries": 0,
+    },
     "inject": {"place": "first_system"},
     "target": {"otherwise": "fits"},
     "tool_result": {
@@ -122,8 +175,18 @@ _NEUROLINK: dict[str, Any] = {
 _LOTA: dict[str, Any] = {
     "window": {"unknown": 200_000},
     "budget": {"output_reserve": 32_000, "safety_margin": 8_000},
-    "trigger": {"threshold": 0.70, "clamp": True, "strict": False, "phases": ["after_response", "manual"]},
-    "estimate": {"chars_per_token": 3, "count_system": False, "count_tools": False, "calibration": "none"},
+    "trigger": {
+        "threshold": 0.70,
+        "clamp": True,
+        "strict": False,
+        "phases": ["after_response", "manual"],
+    },
+    "estimate": {
+        "chars_per_token": 3,
+        "count_system": False,
+        "count_tools": False,
+        "calibration": "none",
+    },
     "protect": {"kind": "count", "count": 6},
     "summary": {
         "template": "workstream",
@@ -146,7 +209,12 @@ _WOLFFISH: dict[str, Any] = {
     "window": {"unknown": 8_000},
     "budget": {"basis": "input", "output_reserve": "model", "floor_ratio": 0.5},
     "trigger": {"threshold": 0.75, "phases": ["before_request", "on_overflow", "manual"]},
-    "estimate": {"chars_per_token": 1.5, "rounding": "ceil", "per_message_chars": 30, "calibration": "max"},
+    "estimate": {
+        "chars_per_token": 1.5,
+        "rounding": "ceil",
+        "per_message_chars": 30,
+        "calibration": "max",
+    },
     "protect": {"kind": "per_role", "count": 3, "first": 1, "errors": True, "min_chars": 500},
     "stages": ["strip_images", "excerpt", "summarize"],
     "summary": {
@@ -179,7 +247,12 @@ _BASEAGENT: dict[str, Any] = {
     "window": {"unknown": 200_000},
     "budget": {"basis": "input", "output_reserve": 32_000},
     "trigger": {"threshold": 0.85, "phases": ["before_request", "manual"]},
-    "estimate": {"rounding": "floor", "per_message": 4, "image_tokens": 1_000, "calibration": "none"},
+    "estimate": {
+        "rounding": "floor",
+        "per_message": 4,
+        "image_tokens": 1_000,
+        "calibration": "none",
+    },
     "protect": {"kind": "user_turns", "count": 2},
     "stages": ["prune_tool_outputs", "summarize"],
     "prune": {
@@ -197,7 +270,12 @@ _BASEAGENT: dict[str, Any] = {
         ),
     },
     "target": {"otherwise": "fits"},
-    "tool_result": {"limit": 2_500, "unit": "tokens", "keep": "middle_out", "marker": "\n\n[...truncated...]\n\n"},
+    "tool_result": {
+        "limit": 2_500,
+        "unit": "tokens",
+        "keep": "middle_out",
+        "marker": "\n\n[...truncated...]\n\n",
+    },
 }
 
 
@@ -214,6 +292,10 @@ PRESETS: dict[str, Policy] = {
     "lota": _preset(_LOTA),
     "wolffish": _preset(_WOLFFISH),
     "baseagent": _preset(_BASEAGENT),
-    "baseagent-long": _preset(_BASEAGENT, {"trigger": {"threshold": 0.70}, "prune": {"protect_tokens": 30_000}}),
-    "baseagent-complex": _preset(_BASEAGENT, {"trigger": {"threshold": 0.90}, "prune": {"protect_tokens": 60_000}}),
+    "baseagent-long": _preset(
+        _BASEAGENT, {"trigger": {"threshold": 0.70}, "prune": {"protect_tokens": 30_000}}
+    ),
+    "baseagent-complex": _preset(
+        _BASEAGENT, {"trigger": {"threshold": 0.90}, "prune": {"protect_tokens": 60_000}}
+    ),
 }

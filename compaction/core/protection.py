@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compaction.core import groups
 from compaction.core.boundary import limited, newest, wanted, within
 from compaction.core.budget import Budget
 from compaction.core.estimate import overhead
+from compaction.core.groups import stages
 from compaction.core.policy import Policy
 from compaction.core.tool_pairs import pieces, safe_cuts
 from compaction.core.transcript import Entry, Transcript
@@ -28,14 +28,16 @@ class Protection:
     """Fixed before the first stage. `seqs` are the messages that no stage changes in place: the tail, the first, the pinned."""
 
     seqs: frozenset[int]
-    knobs: groups.Protect
+    knobs: stages.Protect
     up_to_seq: int | None = None
 
     def covers(self, entry: Entry, *, small: bool = True) -> bool:
         """Whether a stage must leave a message as it is. `small`: for its few words too, where the policy spares such."""
         if entry.seq in self.seqs or (self.up_to_seq is not None and entry.seq > self.up_to_seq):
             return True
-        if entry.role == "tool" and ((self.knobs.errors and entry.is_error) or entry.tool_name in self.knobs.tools):
+        if entry.role == "tool" and (
+            (self.knobs.errors and entry.is_error) or entry.tool_name in self.knobs.tools
+        ):
             return True
         return small and len(entry.content) <= self.knobs.min_chars
 
@@ -52,9 +54,15 @@ def protect(transcript: Transcript, limits: Limits) -> Protection:
     """What a pass must not change. In a cramped context the tail is at most what there is room for (traps, 11)."""
     view = _View(transcript, limits)
     by_role = limits.policy.protect.kind == "per_role"
-    indices: Sequence[int] = view.of_each_role() if by_role else range(view.tail(), len(view.entries))
+    indices: Sequence[int] = (
+        view.of_each_role() if by_role else range(view.tail(), len(view.entries))
+    )
     tail = frozenset(view.entries[index].seq for index in indices)
-    return Protection(seqs=tail | view.pinned | view.first, knobs=limits.policy.protect, up_to_seq=limits.up_to_seq)
+    return Protection(
+        seqs=tail | view.pinned | view.first,
+        knobs=limits.policy.protect,
+        up_to_seq=limits.up_to_seq,
+    )
 
 
 def splits(transcript: Transcript, limits: Limits) -> Iterator[Split]:
@@ -68,8 +76,18 @@ def splits(transcript: Transcript, limits: Limits) -> Iterator[Split]:
     places = [(min(tail, view.open_turn(named)), held)]
     if limits.cramped and view.cuts:
         last = view.cuts[-1]
-        shorter = [] if limits.policy.protect.kind == "token_ratio" else [(max(tail, view.within(view.left(limits.budget.target))), held)]
-        places += [(tail, held), *shorter, (last, held), (last, view.first | view.pinned), (last, view.pinned)]
+        shorter = (
+            []
+            if limits.policy.protect.kind == "token_ratio"
+            else [(max(tail, view.within(view.left(limits.budget.target))), held)]
+        )
+        places += [
+            (tail, held),
+            *shorter,
+            (last, held),
+            (last, view.first | view.pinned),
+            (last, view.pinned),
+        ]
     for place, kept in places:
         index = limited(view.entries, view.cuts, place, limits.up_to_seq)
         if index:
@@ -80,7 +98,10 @@ def _split(transcript: Transcript, index: int, kept: frozenset[int]) -> Split:
     """What is older than a place may go. A place among messages that an earlier pass kept moves no boundary back: they are kept again."""
     place = transcript.entries[index].seq
     boundary = max(place, transcript.boundary_seq or 0)
-    return Split(boundary=boundary, kept=kept | {entry.seq for entry in transcript.entries if place <= entry.seq < boundary})
+    return Split(
+        boundary=boundary,
+        kept=kept | {entry.seq for entry in transcript.entries if place <= entry.seq < boundary},
+    )
 
 
 class _View:
@@ -91,7 +112,9 @@ class _View:
         self.cuts = safe_cuts(self.entries)
         self.pieces = pieces(self.entries, self.cuts)
         self.overhead = int(limits.scale * overhead(transcript, limits.policy))
-        self.pinned = frozenset(e.seq for piece in self.pieces if any(each.pinned for each in piece) for e in piece)
+        self.pinned = frozenset(
+            e.seq for piece in self.pieces if any(each.pinned for each in piece) for e in piece
+        )
         self.first, self._first_tokens = self._first()
 
     def tail(self) -> int:
@@ -103,7 +126,9 @@ class _View:
         start = wanted(self.entries, self.cuts, knobs, protected=budget.protected, scale=scale)
         if not self.limits.cramped:
             return start
-        if knobs.kind == "per_role":  # they may stand far apart: a tail that held them all would hold everything between them too
+        if (
+            knobs.kind == "per_role"
+        ):  # they may stand far apart: a tail that held them all would hold everything between them too
             return max(start, self.within(self.left(budget.target)))
         room = self.left(self._threshold())
         if self.within(room) <= start or knobs.kind == "token_ratio":
@@ -113,12 +138,16 @@ class _View:
     def open_turn(self, named: frozenset[int]) -> int:
         """The index where a turn begins whose tools have just answered; the newest safe place where none is open or there is no room."""
         total, beside = 0, sum(entry.tokens for entry in self.entries if entry.seq in named)
-        for entry in reversed(self.entries if self.entries and self.entries[-1].role == "tool" else ()):
+        for entry in reversed(
+            self.entries if self.entries and self.entries[-1].role == "tool" else ()
+        ):
             total += entry.tokens
             beside -= entry.tokens if entry.seq in named else 0
             if entry.role == "user":
                 turn = int(total * self.limits.scale) + 1
-                fits = turn + int(beside * self.limits.scale) + self.limits.budget.summary <= self._free(self._threshold())
+                fits = turn + int(
+                    beside * self.limits.scale
+                ) + self.limits.budget.summary <= self._free(self._threshold())
                 return self.within(turn if fits else 0)
         return self.within(0)
 
@@ -148,7 +177,9 @@ class _View:
     def whole(self, indices: Sequence[int]) -> frozenset[int]:
         """The seqs of those that can stay without dragging others along: all of their calls and results are among them."""
         seqs = {self.entries[index].seq for index in indices}
-        found = [piece for piece in self.pieces if seqs and all(entry.seq in seqs for entry in piece)]
+        found = [
+            piece for piece in self.pieces if seqs and all(entry.seq in seqs for entry in piece)
+        ]
         return frozenset(entry.seq for piece in found for entry in piece)
 
     def _first(self) -> tuple[frozenset[int], int]:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 FEWEST = 5  # messages; a shorter conversation is not slid over
 
 
-def slide_to(cuts: Sequence[int], *, start: int, stop: int, length: int, fraction: float, fits: Callable[[int], bool]) -> int:
+def slide_to(
+    cuts: Sequence[int],
+    *,
+    start: int,
+    stop: int,
+    length: int,
+    fraction: float,
+    fits: Callable[[int], bool],
+) -> int:
     """The index of the first message kept after those that stay; `start` when nothing goes.
 
     Of `length` messages those from `start` on may go, up to `stop` at most. Each step leaves out `fraction` of what is left, at least 2

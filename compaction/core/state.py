@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from compaction.core.groups import State as Limits
+from compaction.core.groups.summaries import State as Limits
 
 SECTIONS = ("decisions", "constraints", "tasks", "questions", "risks", "artifacts", "contributions")
 TITLES = {
@@ -57,22 +57,36 @@ def merge(working: Working, delta: Delta, limits: Limits, *, memory: bool = True
 
     A delta merged twice changes no more than once. What it adds wins over what it removes. Without `memory` no entries are taken.
     """
-    state = {name: _changed(working.state.get(name, ()), delta.sections.get(name, Change()), getattr(limits, name)) for name in SECTIONS}
+    state = {
+        name: _changed(
+            working.state.get(name, ()), delta.sections.get(name, Change()), getattr(limits, name)
+        )
+        for name in SECTIONS
+    }
     known = set(map(key, working.memory))
     fresh = _distinct(entry for entry in delta.memory if key(entry) not in known) if memory else ()
-    return Working(state=state, memory=(*working.memory, *fresh), memory_summary=working.memory_summary)
+    return Working(
+        state=state, memory=(*working.memory, *fresh), memory_summary=working.memory_summary
+    )
 
 
 def without(working: Working, before: Working, after: Working) -> Working:
     """The state as if what changed it from `before` to `after` had not been; what others changed since stays."""
     return Working(
-        state={name: _undone(working.state[name], before.state[name], after.state[name]) for name in SECTIONS},
+        state={
+            name: _undone(working.state[name], before.state[name], after.state[name])
+            for name in SECTIONS
+        },
         memory=_undone(working.memory, before.memory, after.memory),
-        memory_summary=before.memory_summary if working.memory_summary == after.memory_summary else working.memory_summary,
+        memory_summary=before.memory_summary
+        if working.memory_summary == after.memory_summary
+        else working.memory_summary,
     )
 
 
-def _undone(items: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:
+def _undone(
+    items: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]
+) -> tuple[str, ...]:
     known, made = set(map(key, before)), set(map(key, after))
     back = tuple(item for item in before if key(item) not in made | set(map(key, items)))
     return (*back, *(item for item in items if key(item) in known or key(item) not in made))
@@ -86,7 +100,11 @@ def key(text: str) -> str:
 def rendered(working: Working) -> str:
     """The state and the memory as reference text, empty for nothing: what stands beside the summary in a request."""
     parts = []
-    lists = [f"{TITLES[name]}:\n{_bullets(working.state[name])}" for name in SECTIONS if working.state.get(name)]
+    lists = [
+        f"{TITLES[name]}:\n{_bullets(working.state[name])}"
+        for name in SECTIONS
+        if working.state.get(name)
+    ]
     if lists:
         parts.append("State of the work:\n" + "\n".join(lists))
     if working.memory_summary:
@@ -107,14 +125,20 @@ def fitted(working: Working, most_chars: int) -> str:
 
 def numbered(working: Working, limits: Limits) -> str:
     """The sections that a policy keeps, with numbers by which a delta may name their items."""
-    return "\n".join(_numbered(name, working.state.get(name, ())) for name in SECTIONS if getattr(limits, name))
+    return "\n".join(
+        _numbered(name, working.state.get(name, ())) for name in SECTIONS if getattr(limits, name)
+    )
 
 
 def _shortened(working: Working, longest: int) -> Working:
     def cut(items: Iterable[str]) -> tuple[str, ...]:
         return tuple(item if len(item) <= longest else item[: longest - 1] + "…" for item in items)
 
-    return replace(working, state={name: cut(items) for name, items in working.state.items()}, memory=cut(working.memory))
+    return replace(
+        working,
+        state={name: cut(items) for name, items in working.state.items()},
+        memory=cut(working.memory),
+    )
 
 
 def _changed(items: tuple[str, ...], change: Change, limit: int) -> tuple[str, ...]:
@@ -142,4 +166,8 @@ def _bullets(items: Iterable[str]) -> str:
 
 
 def _numbered(name: str, items: tuple[str, ...]) -> str:
-    return f"{name}:\n" + "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1)) if items else f"{name}: none"
+    return (
+        f"{name}:\n" + "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
+        if items
+        else f"{name}: none"
+    )

@@ -13,10 +13,15 @@ def targets(before: Transcript, draft: Draft) -> tuple[Target, ...]:
     """One for each message that was changed or is gone, in order; of more than 200 the largest (Wolffish, Compaction Cards)."""
     now = {entry.seq: entry for entry in draft.transcript.entries}
     methods: dict[int, str] = {edit.seq: edit.kind for edit in draft.edits}
-    methods |= dict.fromkeys(draft.compacted, "summarized") | dict.fromkeys(draft.left_out, "left_out")
+    methods |= dict.fromkeys(draft.compacted, "summarized") | dict.fromkeys(
+        draft.left_out, "left_out"
+    )
     touched = [entry for entry in before.entries if entry.seq in methods]
     largest = sorted(touched, key=lambda entry: -entry.characters)[:MOST]
-    return tuple(_target(entry, cast("Method", methods[entry.seq]), now.get(entry.seq)) for entry in sorted(largest, key=_seq))
+    return tuple(
+        _target(entry, cast("Method", methods[entry.seq]), now.get(entry.seq))
+        for entry in sorted(largest, key=_seq)
+    )
 
 
 def _target(entry: Entry, method: Method, now: Entry | None) -> Target:

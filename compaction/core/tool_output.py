@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from functools import cache
 from string import Formatter
 
-from compaction.core.groups import ToolResult
+from compaction.core.groups.conduct import ToolResult
 
 CHARS_PER_TOKEN = 4
 MARKER_ROOM = 100  # characters that cutting in the middle leaves for the marker (BaseAgent: half the limit less 50 on each side)
 _NUMBER_CHARS = 40
 _NUMBER = rf"[0-9,._ ]{{1,{_NUMBER_CHARS}}}"
 _BETWEEN = ("middle_out", "quarters")
-_OMITTED = ("\U0010ffff", "\U0010ffff\n")  # the widest character: where it has no room, no more was left out than that
+_OMITTED = (
+    "\U0010ffff",
+    "\U0010ffff\n",
+)  # the widest character: where it has no room, no more was left out than that
 _BATCH = 1 << 20  # characters encoded at a time
 
 
@@ -75,7 +78,9 @@ def _lines(knobs: ToolResult) -> tuple[int, int]:
 
 def _fits(text: str, knobs: ToolResult) -> bool:
     limit = knobs.limit * (CHARS_PER_TOKEN if knobs.unit == "tokens" else 1)
-    if len(text) > limit or (knobs.unit == "bytes" and len(text) * 4 > limit and _size(text, "bytes") > limit):
+    if len(text) > limit or (
+        knobs.unit == "bytes" and len(text) * 4 > limit and _size(text, "bytes") > limit
+    ):
         return False
     return knobs.lines is None or _after_lines(text, knobs.lines) == len(text)
 
@@ -135,7 +140,10 @@ def _before_lines(text: str, count: int) -> int:
 def _size(text: str, unit: str) -> int:
     if unit != "bytes" or text.isascii():
         return len(text)
-    return sum(len(text[start : start + _BATCH].encode("utf-8", "surrogatepass")) for start in range(0, len(text), _BATCH))
+    return sum(
+        len(text[start : start + _BATCH].encode("utf-8", "surrogatepass"))
+        for start in range(0, len(text), _BATCH)
+    )
 
 
 def _told(size: int, unit: str) -> int:
@@ -149,7 +157,9 @@ def _cut_before(text: str, knobs: ToolResult) -> Cut | None:
     if not knobs.marker or len(text) > first + last + longest:
         return None
     between = knobs.keep in _BETWEEN
-    for found in _pattern(knobs.marker).finditer(text, 0 if between else max(0, len(text) - longest)):
+    for found in _pattern(knobs.marker).finditer(
+        text, 0 if between else max(0, len(text) - longest)
+    ):
         head, tail = text[: found.start()], text[found.end() :]
         if not between and tail:
             continue
@@ -157,7 +167,9 @@ def _cut_before(text: str, knobs: ToolResult) -> Cut | None:
             head, tail = "", head
         numbers = {name: _number(digits) for name, digits in found.groupdict().items()}
         kept = _told(_size(head, knobs.unit) + _size(tail, knobs.unit), knobs.unit)
-        if numbers.get("kept", kept) == kept and any(_ends(head + other + tail, knobs) == (head, tail) for other in _OMITTED):
+        if numbers.get("kept", kept) == kept and any(
+            _ends(head + other + tail, knobs) == (head, tail) for other in _OMITTED
+        ):
             return Cut(text, numbers.get("total") if knobs.unit == "chars" else None)
     return None
 

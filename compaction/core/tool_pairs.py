@@ -58,7 +58,8 @@ def safe_cuts(entries: Sequence[Entry]) -> list[int]:
     return [
         index
         for index, entry in enumerate(entries)
-        if (next(open_pairs) == 0 and entry.role != "tool" and (last is None or index <= last)) or index == 0
+        if (next(open_pairs) == 0 and entry.role != "tool" and (last is None or index <= last))
+        or index == 0
     ]
 
 
@@ -96,11 +97,15 @@ def repair(entries: Sequence[Entry]) -> Repaired:
 
 
 def _result_of(call: Call, entry: Entry) -> Entry:
-    return Entry(seq=entry.seq, role="tool", content=NO_RESULT, call_id=call.id, tool_name=call.name)
+    return Entry(
+        seq=entry.seq, role="tool", content=NO_RESULT, call_id=call.id, tool_name=call.name
+    )
 
 
 def _with_call(entry: Entry) -> tuple[Entry, Entry]:
     tool, name = entry.tool_name or "a tool", entry.call_id or f"call_{entry.seq}"
     call = Call(id=name, name=entry.tool_name or "unknown", arguments="{}")
-    asking = Entry(seq=entry.seq, role="assistant", content=NO_CALL.format(tool=tool), calls=(call,))
+    asking = Entry(
+        seq=entry.seq, role="assistant", content=NO_CALL.format(tool=tool), calls=(call,)
+    )
     return asking, replace(entry, call_id=name)

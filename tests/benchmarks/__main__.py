@@ -14,17 +14,31 @@ from django.conf import settings  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connections  # noqa: E402
 
-from chatcore.generator import generator  # noqa: E402
-from tests.benchmarks import first_token, long_chat, pure, requests, sse, stored, streaming  # noqa: E402
+from chatcore.turns.runner import generator  # noqa: E402
+from tests.benchmarks import (  # noqa: E402
+    first_token,
+    long_chat,
+    pure,
+    requests,
+    sse,
+    stored,
+    streaming,  # noqa: E402, RUF100
+)
 from tests.benchmarks.stage import stage  # noqa: E402
-from tests.benchmarks.timing import Row, table  # noqa: E402
-from tests.scripted import ScriptedModel  # noqa: E402
+from tests.benchmarks.timing import (  # noqa: E402
+    Row,
+    table,  # noqa: E402, RUF100
+)
+from tests.support.scripted import ScriptedModel  # noqa: E402
 
 
 def main() -> int:
     """Measure everything; 0 when all is under its limits."""
     if "sqlite3" not in settings.DATABASES["default"]["ENGINE"]:
-        print("The benchmarks measure against raw SQLite: unset CHATCORE_DATABASE_URL.", file=sys.stderr)
+        print(
+            "The benchmarks measure against raw SQLite: unset CHATCORE_DATABASE_URL.",
+            file=sys.stderr,
+        )
         return 2
     try:
         if sys.argv[1:] == ["sse"]:

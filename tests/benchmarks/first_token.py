@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from chatcore import events, turns
+from chatcore.events import log as event_log
 from chatcore.models import Session
+from chatcore.turns import service
 from tests.benchmarks.timing import Row
-from tests.scripted import Reply, ScriptedModel
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
 
 TIMES = 15
 
@@ -23,15 +25,24 @@ def rows(scripted: ScriptedModel, session: Session) -> Iterator[Row]:
     with asyncio.Runner() as reader:
         pairs = [(_bare(scripted), _ours(session, reader)) for _ in range(TIMES + 2)][2:]
     bare, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
-    yield Row(name="first word, over the provider's own", value=ours - bare, limit=50, note=f"{ours:.1f} ms, bare HTTP {bare:.1f} ms")
+    yield Row(
+        name="first word, over the provider's own",
+        value=ours - bare,
+        limit=50,
+        note=f"{ours:.1f} ms, bare HTTP {bare:.1f} ms",
+    )
 
 
 def _bare(scripted: ScriptedModel) -> float:
-    body = json.dumps({"model": "test-model", "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+    body = json.dumps(
+        {"model": "test-model", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
+    )
     place = urlsplit(scripted.base_url)
     started = time.perf_counter()
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
-    connection.request("POST", f"{place.path}/chat/completions", body, {"Content-Type": "application/json"})
+    connection.request(
+        "POST", f"{place.path}/chat/completions", body, {"Content-Type": "application/json"}
+    )
     answer = connection.getresponse()
     while b"Hello" not in answer.readline():
         pass
@@ -43,16 +54,16 @@ def _bare(scripted: ScriptedModel) -> float:
 def _ours(session: Session, reader: asyncio.Runner) -> float:
     """From the user's words until a reader of the log has the first of the model's."""
     started = time.perf_counter()
-    turn = turns.start(session, content="Hi")
+    turn = service.start(session, content="Hi")
     reader.run(_first_word(session.pk, turn.first_event_seq))
     elapsed = time.perf_counter() - started
-    ended = turns.wait(turn.pk, 10)
+    ended = service.wait(turn.pk, 10)
     assert ended.status == "completed", ended.error
     return elapsed * 1000
 
 
 async def _first_word(session_id: UUID, after: int) -> None:
-    async for event in events.tail(session_id, after):
+    async for event in event_log.tail(session_id, after):
         assert event is None or event.name != "turn.failed", event
         if event and event.name == "message.delta":
             return

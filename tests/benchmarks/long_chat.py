@@ -9,8 +9,7 @@ from chatcore.models import Session
 from tests.benchmarks import spoken, stored
 from tests.benchmarks.stage import Stage
 from tests.benchmarks.timing import FLAT, Row, by_turns
-from tests.scripted import Reply
-from tests.scripted_wire import pieces
+from tests.support.scripted_wire import Reply, pieces
 
 OPENED = 9  # times
 SCREENS = 150
@@ -89,9 +88,18 @@ def _opening(page: Page, session: Session) -> Callable[[], float]:
 
 def _through(page: Page) -> Iterator[Row]:
     most = max(page.evaluate(SCROLLED, SCREENS * way) for way in (-1, 1, -1))
-    yield Row(name=f"messages on the page, {SCREENS} screens up and down", value=most, limit=MOST + 1, unit="")
+    yield Row(
+        name=f"messages on the page, {SCREENS} screens up and down",
+        value=most,
+        limit=MOST + 1,
+        unit="",
+    )
     went = statistics.median(page.evaluate(WENT_UP) for _ in range(OPENED))
-    yield Row(name="go up by 60 messages", value=went, note="from the top's coming near until they are painted")
+    yield Row(
+        name="go up by 60 messages",
+        value=went,
+        note="from the top's coming near until they are painted",
+    )
 
 
 def _typing(stage: Stage, session: Session) -> Iterator[Row]:
@@ -105,12 +113,19 @@ def _typing(stage: Stage, session: Session) -> Iterator[Row]:
     yield from _typed(page, f"a key, {held} messages on the page")
     page.get_by_label("Your message").fill((spoken.SENTENCE * 4 + "\n\n") * 250)
     yield from _typed(page, "a key in a draft of 90 KB")
-    stage.scripted.script(Reply(chunks=pieces("\n\n".join(said["content"] for said in spoken.ten()) * 4, 1_000), chunk_delay=0.05))
+    stage.scripted.script(
+        Reply(
+            chunks=pieces("\n\n".join(said["content"] for said in spoken.ten()) * 4, 1_000),
+            chunk_delay=0.05,
+        )
+    )
     page.get_by_label("Your message").fill("Go on.")
     page.get_by_label("Your message").press("Enter")
     page.locator(".answer[data-status=streaming] .prose[data-shown]").wait_for()
     yield from _typed(page, "a key while an answer streams")
-    assert page.locator(".answer[data-status=streaming]").count(), "the answer ended before the typing did"
+    assert page.locator(".answer[data-status=streaming]").count(), (
+        "the answer ended before the typing did"
+    )
     page.keyboard.press("Escape")
 
 
@@ -121,4 +136,9 @@ def _typed(page: Page, name: str) -> Iterator[Row]:
     page.wait_for_function("keys => typed.length >= keys", arg=KEYS)
     took = sorted(page.evaluate("typed"))
     slow = took[int(len(took) * 0.95)]
-    yield Row(name=name, value=statistics.median(took), limit=50, note=f"until it is painted; 95 of 100 within {slow:.0f} ms")
+    yield Row(
+        name=name,
+        value=statistics.median(took),
+        limit=50,
+        note=f"until it is painted; 95 of 100 within {slow:.0f} ms",
+    )

@@ -13,7 +13,7 @@ from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.core.transcript import Call, Entry, Transcript
-from compaction.core.trim import drop_oldest
+from compaction.core.trimming import drop_oldest
 from tests.benchmarks.timing import Row, median_ms
 
 MEGABYTE = 1_000_000
@@ -23,15 +23,28 @@ CANDIDATES = 10_000
 def rows() -> Iterator[Row]:
     """The save hook on a megabyte; the pipeline and the fallback on ten thousand messages."""
     for name, text in (("ASCII", "x" * MEGABYTE), ("Chinese", "字" * (MEGABYTE // 3))):
-        yield Row(name=f"cut a tool result of 1 MB, {name}", value=median_ms(partial(_store, text), times=50), limit=10)
+        yield Row(
+            name=f"cut a tool result of 1 MB, {name}",
+            value=median_ms(partial(_store, text), times=50),
+            limit=10,
+        )
     code = Path(__file__).read_text()
-    counted = median_ms(partial(tokens_in, (code * (MEGABYTE // len(code) + 1))[:MEGABYTE]), times=5)
+    counted = median_ms(
+        partial(tokens_in, (code * (MEGABYTE // len(code) + 1))[:MEGABYTE]), times=5
+    )
     yield Row(name="count a text of 1 MB by features", value=counted, limit=1_000)
     transcript = _transcript()
-    uncounted = replace(transcript, entries=tuple(replace(entry, tokens=0) for entry in transcript.entries))
+    uncounted = replace(
+        transcript, entries=tuple(replace(entry, tokens=0) for entry in transcript.entries)
+    )
     for name, policy in PRESETS.items():
         whole = median_ms(partial(_compacted, policy, uncounted), times=5, warm_up=1)
-        yield Row(name=f"compact {CANDIDATES:,} messages, {name}", value=whole, limit=1_000, note="counted first; instant summarizer")
+        yield Row(
+            name=f"compact {CANDIDATES:,} messages, {name}",
+            value=whole,
+            limit=1_000,
+            note="counted first; instant summarizer",
+        )
     dropped = median_ms(lambda: drop_oldest(transcript.entries, limit_tokens=170_000), times=9)
     yield Row(name=f"trim {CANDIDATES:,} messages", value=dropped, limit=1_000)
 
@@ -50,8 +63,17 @@ def _transcript() -> Transcript:
     """Turns of four: a question, two parallel calls, their results in the other order."""
     made = []
     for seq in range(1, CANDIDATES, 4):
-        calls = tuple(Call(id=f"call_{place}", name="read", arguments='{"path": "a"}') for place in range(2))
+        calls = tuple(
+            Call(id=f"call_{place}", name="read", arguments='{"path": "a"}') for place in range(2)
+        )
         made.append(Entry(seq=seq, role="user", content="x" * 400, tokens=100))
-        made.append(Entry(seq=seq + 1, role="assistant", content="x" * 400, tokens=107, calls=calls))
-        made += [Entry(seq=seq + 2 + n, role="tool", content="x" * 400, tokens=100, call_id=f"call_{1 - n}") for n in range(2)]
+        made.append(
+            Entry(seq=seq + 1, role="assistant", content="x" * 400, tokens=107, calls=calls)
+        )
+        made += [
+            Entry(
+                seq=seq + 2 + n, role="tool", content="x" * 400, tokens=100, call_id=f"call_{1 - n}"
+            )
+            for n in range(2)
+        ]
     return Transcript(entries=tuple(made), summary="Before that. " * 100, overhead_tokens=500)

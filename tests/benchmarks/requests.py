@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 from django.conf import settings
 
-from chatcore.context import build_request
+from chatcore.context.builder import build_request
 from chatcore.models import Session
 from chatcore.signals import response_completed
-from compaction import situation, usage
+from compaction.sizing import session_context, usage
 from tests.benchmarks.timing import FLAT, Row, medians_by_turns
 
 TIMES = 60
@@ -28,12 +28,16 @@ def _after_response(short: Session, long: Session) -> Iterator[Row]:
     yield Row(name="  100k against 1k", value=many / few, limit=FLAT, unit="×")
     counted, whole = medians_by_turns(_count(long), _signal(long), times=TIMES)
     yield Row(name="  counting the tokens alone, 100k stored", value=counted, limit=5)
-    yield Row(name="  with its durable event, 100k stored", value=whole, note="the signal's whole receiver")
+    yield Row(
+        name="  with its durable event, 100k stored",
+        value=whole,
+        note="the signal's whole receiver",
+    )
 
 
 def _check(session: Session) -> Callable[[], object]:
     def check() -> object:
-        now = situation.of(session.pk)
+        now = session_context.of(session.pk)
         assert now is not None
         return usage.of_situation(now)
 
@@ -42,34 +46,49 @@ def _check(session: Session) -> Callable[[], object]:
 
 def _count(session: Session) -> Callable[[], object]:
     def count() -> object:
-        now = situation.of(session.pk)
+        now = session_context.of(session.pk)
         assert now is not None
         assert now.budget is not None
-        return now.budget.over(situation.quick_measure(now).tokens)
+        return now.budget.over(session_context.quick_measure(now).tokens)
 
     return count
 
 
 def _signal(session: Session) -> Callable[[], object]:
-    return lambda: response_completed.send_robust(Session, session_id=session.pk, turn_id=None, message_id=None, model="")
+    return lambda: response_completed.send_robust(
+        Session, session_id=session.pk, turn_id=None, message_id=None, model=""
+    )
 
 
 def _next_request(short: Session, long: Session) -> Iterator[Row]:
     raw = sqlite3.connect(settings.DATABASES["default"]["NAME"])
-    works = (lambda: build_request(short), lambda: build_request(long), lambda: _raw_request(raw, long))
+    works = (
+        lambda: build_request(short),
+        lambda: build_request(long),
+        lambda: _raw_request(raw, long),
+    )
     few, many, floor = medians_by_turns(*works, times=TIMES)
     raw.close()
     yield Row(name="build the next request, 1k stored", value=few)
-    yield Row(name="build the next request, 100k stored", value=many, note=f"raw SQLite {floor:.3f} ms, {many / floor:.1f} ×")
+    yield Row(
+        name="build the next request, 100k stored",
+        value=many,
+        note=f"raw SQLite {floor:.3f} ms, {many / floor:.1f} ×",
+    )
     yield Row(name="  100k against 1k", value=many / few, limit=FLAT, unit="×")
 
 
 def _raw_request(raw: sqlite3.Connection, session: Session) -> list[dict[str, str]]:
     """The same request with nothing between: two statements and the messages as a provider takes them."""
     summary, boundary = raw.execute(
-        "SELECT compacted_summary, compact_boundary_seq FROM chatcore_session WHERE id = ?", (session.pk.hex,)
+        "SELECT compacted_summary, compact_boundary_seq FROM chatcore_session WHERE id = ?",
+        (session.pk.hex,),
     ).fetchone()
     live = raw.execute(
-        "SELECT role, content, tool_calls FROM chatcore_message WHERE session_id = ? AND seq >= ? ORDER BY seq", (session.pk.hex, boundary)
+        "SELECT role, content, tool_calls FROM chatcore_message WHERE session_id = ? AND seq >= ? ORDER BY seq",
+        (session.pk.hex, boundary),
     ).fetchall()
-    return [{"role": "system", "content": summary}, *({"role": r, "content": c, "calls": json.loads(t)} for r, c, t in live)]
+    return [
+        {"role": "system", "content": summary},
+        *({"role": r, "content": c, "calls": json.loads(t)} for r, c, t in live),
+    ]

@@ -13,8 +13,16 @@ from django.conf import settings
 
 def environment() -> dict[str, str]:
     """Of a process over this one's database."""
-    ours = {"CHATCORE_DATABASE_URL": f"sqlite:///{settings.DATABASES['default']['NAME']}", "CHATCORE_DEBUG": "0"}
-    return {**os.environ, **ours, "DJANGO_SETTINGS_MODULE": "chatcore.settings", "CHATCORE_SECRET_KEY": settings.SECRET_KEY}
+    ours = {
+        "CHATCORE_DATABASE_URL": f"sqlite:///{settings.DATABASES['default']['NAME']}",
+        "CHATCORE_DEBUG": "0",
+    }
+    return {
+        **os.environ,
+        **ours,
+        "DJANGO_SETTINGS_MODULE": "chatcore.settings",
+        "CHATCORE_SECRET_KEY": settings.SECRET_KEY,
+    }
 
 
 @contextmanager
@@ -23,7 +31,16 @@ def server() -> Iterator[tuple[str, int]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "uvicorn", "chatcore.asgi:application", "--port", str(port), "--log-level", "warning"]
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "chatcore.asgi:application",
+        "--port",
+        str(port),
+        "--log-level",
+        "warning",
+    ]
     process = subprocess.Popen([*command, "--timeout-graceful-shutdown", "1"], env=environment())
     try:
         deadline = time.monotonic() + 60

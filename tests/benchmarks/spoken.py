@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-SENTENCE = "The index holds the words of every message, and a query reads only the pages that it needs. "
+SENTENCE = (
+    "The index holds the words of every message, and a query reads only the pages that it needs. "
+)
 CODE = '''Here is the whole function, with the **two changes** you asked for:
 
 ```python
@@ -43,9 +45,19 @@ def ten() -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": CODE}
     yield {"role": "user", "content": "Thanks. These are my notes so far:\n\n" + SENTENCE * 20}
     yield {"role": "assistant", "content": "Let me look at the report.", "tool_calls": found}
-    yield {"role": "tool", "content": '{"bytes": 1288490188}\n' * 120, "tool_call_id": "call_1", "tool_name": "read_file"}
+    yield {
+        "role": "tool",
+        "content": '{"bytes": 1288490188}\n' * 120,
+        "tool_call_id": "call_1",
+        "tool_name": "read_file",
+    }
     yield {"role": "assistant", "content": TABLE}
     yield {"role": "user", "content": "And is that good?"}
     yield {"role": "assistant", "content": "Yes."}
     yield {"role": "user", "content": "Explain it to somebody who has never seen an index."}
-    yield {"role": "assistant", "content": "\n\n".join(f"### Part {part}\n\n" + SENTENCE * 6 + "\n\n" + CODE for part in range(1, 4))}
+    yield {
+        "role": "assistant",
+        "content": "\n\n".join(
+            f"### Part {part}\n\n" + SENTENCE * 6 + "\n\n" + CODE for part in range(1, 4)
+        ),
+    }

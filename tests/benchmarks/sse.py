@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from knox.models import AuthToken
 
-from chatcore import events
+from chatcore.events import log as event_log
 from chatcore.models import Session
 from tests.benchmarks.serving import environment, server
 
@@ -44,7 +44,9 @@ class Reader:
         """Read to the last event; leave and come back on the way, as often as RECONNECTS says."""
         ends = [self.expected * part // (RECONNECTS + 1) for part in range(1, RECONNECTS + 2)]
         for turn, end in enumerate(ends):
-            async with _connected(url, token, self.session, after=self.seen[-1] if self.seen else 0) as seqs:
+            async with _connected(
+                url, token, self.session, after=self.seen[-1] if self.seen else 0
+            ) as seqs:
                 if not turn and held:
                     await held.wait()
                 while len(self.seen) < end:
@@ -69,7 +71,9 @@ class Reader:
 
 
 @asynccontextmanager
-async def _connected(url: str, token: str, session: UUID, *, after: int) -> AsyncIterator[AsyncIterator[int]]:
+async def _connected(
+    url: str, token: str, session: UUID, *, after: int
+) -> AsyncIterator[AsyncIterator[int]]:
     place = urlsplit(url)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     head = f"GET /api/v1/sessions/{session}/events HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {token}\r\n"
@@ -110,26 +114,54 @@ class Held:
         return f"{self.whole} of {self.readers} readers got every event once: {told}. {memory}, {self.threads} threads."
 
 
-def measure(url: str, pid: int, owner: User, tell: Tell, *, readers: int, streams: int, each: int, stay: float = QUIET) -> Held:
+def measure(
+    url: str,
+    pid: int,
+    owner: User,
+    tell: Tell,
+    *,
+    readers: int,
+    streams: int,
+    each: int,
+    stay: float = QUIET,
+) -> Held:
     """Hold `readers`, of which `streams` are told `each` events while they come and go."""
     sessions = [Session.objects.create(owner=owner) for _ in range(readers)]
     _, token = AuthToken.objects.create(owner)
     idle = _status(pid)["Pss"] / 1024
-    clients = [Reader(session.pk, each if place < streams else 0) for place, session in enumerate(sessions)]
+    clients = [
+        Reader(session.pk, each if place < streams else 0) for place, session in enumerate(sessions)
+    ]
     seconds, status = asyncio.run(_run(url, token, clients, pid, tell, stay))
     told, memory = streams * each, status["Pss"] / 1024
     whole = sum(client.whole for client in clients)
-    return Held(readers=readers, whole=whole, events=told, rate=told / seconds, idle_memory=idle, memory=memory, threads=status["Threads"])
+    return Held(
+        readers=readers,
+        whole=whole,
+        events=told,
+        rate=told / seconds,
+        idle_memory=idle,
+        memory=memory,
+        threads=status["Threads"],
+    )
 
 
-async def _run(url: str, token: str, clients: list[Reader], pid: int, tell: Tell, stay: float) -> tuple[float, dict[str, int]]:
+async def _run(
+    url: str, token: str, clients: list[Reader], pid: int, tell: Tell, stay: float
+) -> tuple[float, dict[str, int]]:
     held = asyncio.Barrier(len(clients) + 1)
     busy = [client for client in clients if client.expected]
-    quiet = [asyncio.create_task(client.hold(url, token, held, stay)) for client in clients if not client.expected]
+    quiet = [
+        asyncio.create_task(client.hold(url, token, held, stay))
+        for client in clients
+        if not client.expected
+    ]
     reading = [asyncio.create_task(client.follow(url, token, held)) for client in busy]
     await asyncio.wait_for(held.wait(), BEHIND)
     status = _status(pid)
-    seconds = await asyncio.to_thread(tell, [str(client.session) for client in busy], busy[0].expected)
+    seconds = await asyncio.to_thread(
+        tell, [str(client.session) for client in busy], busy[0].expected
+    )
     peak = _status(pid)
     await asyncio.wait((*reading, *quiet), timeout=BEHIND)
     for task in (*quiet, *reading):
@@ -143,7 +175,9 @@ async def _run(url: str, token: str, clients: list[Reader], pid: int, tell: Tell
 def tell_from_another_process(sessions: list[str], each: int) -> float:
     """The same from a process of its own: the readers' has enough to do."""
     told = f"import django; django.setup(); from tests.benchmarks import sse; print(sse.tell({sessions}, {each}))"
-    done = subprocess.run([sys.executable, "-c", told], env=environment(), check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", told], env=environment(), check=True, capture_output=True, text=True
+    )
     return float(done.stdout.split()[-1])
 
 
@@ -153,7 +187,7 @@ def tell(sessions: list[str], each: int) -> float:
     try:
         for number in range(each):
             for session in sessions:
-                events.append(UUID(session), ("session.updated", {"fields": [str(number)]}))
+                event_log.append(UUID(session), ("session.updated", {"fields": [str(number)]}))
             time.sleep(max(0.0, began + (number + 1) / RATE - time.monotonic()))
     finally:
         connections.close_all()
@@ -164,7 +198,11 @@ def _status(pid: int) -> dict[str, int]:
     """Threads, and the kilobytes that are its own; a page of the database that many connections map is counted once."""
     found = {}
     for name, file in (("Threads", "status"), ("Pss", "smaps_rollup")):
-        line = next(line for line in Path(f"/proc/{pid}/{file}").read_text().splitlines() if line.startswith(f"{name}:"))
+        line = next(
+            line
+            for line in Path(f"/proc/{pid}/{file}").read_text().splitlines()
+            if line.startswith(f"{name}:")
+        )
         found[name] = int(line.split()[1])
     return found
 
@@ -173,7 +211,10 @@ def main() -> int:
     """Print what it came to; 1 when an event was lost or came twice."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 8 * READERS)), hard))
-    owner, counts = User.objects.create_user("reader"), {"readers": READERS, "streams": STREAMS, "each": EVENTS}
+    owner, counts = (
+        User.objects.create_user("reader"),
+        {"readers": READERS, "streams": STREAMS, "each": EVENTS},
+    )
     with server() as (url, pid):
         held = measure(url, pid, owner, tell_from_another_process, **counts)
     print(held)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from chatcore import context
+from chatcore.context import revisions
 from chatcore.models import Message, Session
 from models_registry.models import AiModel, Provider
 
@@ -17,8 +17,14 @@ SAID = ({"role": "user", "content": WORDS}, {"role": "assistant", "content": WOR
 
 def model(base_url: str) -> AiModel:
     """A model with a window of 200,000 behind a provider that is never asked, unless it is the scripted one."""
-    provider = Provider.objects.create(name=f"bench-{Provider.objects.count()}", protocol=Provider.Protocol.OPENAI, base_url=base_url)
-    return AiModel.objects.create(provider=provider, name="test-model", context_window_size=200_000, supports_tools=True)
+    provider = Provider.objects.create(
+        name=f"bench-{Provider.objects.count()}",
+        protocol=Provider.Protocol.OPENAI,
+        base_url=base_url,
+    )
+    return AiModel.objects.create(
+        provider=provider, name="test-model", context_window_size=200_000, supports_tools=True
+    )
 
 
 def user() -> User:
@@ -28,13 +34,22 @@ def user() -> User:
 
 def conversation(messages: int, using: AiModel, said: Sequence[dict[str, Any]] = SAID) -> Session:
     """A session of so many stored messages, each the next of `said`, of which the last TAIL are live behind a summary."""
-    session = Session.objects.create(owner=user(), model=using, message_count=messages, last_seq=messages)
+    session = Session.objects.create(
+        owner=user(), model=using, message_count=messages, last_seq=messages
+    )
     for first in range(1, messages + 1, BATCH):
         last = min(first + BATCH, messages + 1)
-        Message.objects.bulk_create(_message(session, seq, using, said) for seq in range(first, last))
+        Message.objects.bulk_create(
+            _message(session, seq, using, said) for seq in range(first, last)
+        )
     if messages > TAIL:
-        context.install(
-            session.pk, base_version=0, summary=WORDS * 4, boundary_seq=messages - TAIL + 1, source="compaction", run="benchmark"
+        revisions.install(
+            session.pk,
+            base_version=0,
+            summary=WORDS * 4,
+            boundary_seq=messages - TAIL + 1,
+            source="compaction",
+            run="benchmark",
         )
     Message.objects.filter(session=session, seq=messages).update(
         token_count_input=9_000, token_count_output=90, context_version=1 if messages > TAIL else 0
@@ -46,4 +61,9 @@ def conversation(messages: int, using: AiModel, said: Sequence[dict[str, Any]] =
 def _message(session: Session, seq: int, using: AiModel, said: Sequence[dict[str, Any]]) -> Message:
     fields = said[(seq - 1) % len(said)]
     content = f"{seq}\n\n{fields['content']}"
-    return Message(session=session, seq=seq, model=str(using) if fields["role"] == "assistant" else "", **fields | {"content": content})
+    return Message(
+        session=session,
+        seq=seq,
+        model=str(using) if fields["role"] == "assistant" else "",
+        **fields | {"content": content},
+    )

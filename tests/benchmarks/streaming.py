@@ -10,7 +10,7 @@ from chatcore.models import Session
 from tests.benchmarks import stored
 from tests.benchmarks.stage import Stage
 from tests.benchmarks.timing import Row
-from tests.scripted import Reply
+from tests.support.scripted_wire import Reply
 
 TOKEN = 4  # characters
 DELAY = 0.01  # seconds between pieces
@@ -21,7 +21,14 @@ ROW = "| `index_{0}.db` | {0}.2 GB | 0.4 GB | The words of every message, as the
 TABLE = "| file | before | after | what it holds |\n|---|--:|--:|---|\n"
 ITEM = "- The **index** {0} shrank to a third, and the *log* was rewritten.\n"
 MATH = "The sum $\\sum_{{i={0}}}^{{n}} x_i$ has a bound:\n\n$$\n\\int_{0}^\\infty e^{{-x^2}}\\,dx = \\frac{{\\sqrt{{\\pi}}}}{{{0}}}\n$$\n\n"
-PARTS = ("## Part {0}\n\n", f"{SENTENCE * 3}\n\n", f"{ITEM * 4}\n", f"```python\n{CODE * 2}```\n\n", f"{TABLE}{ROW * 3}\n", MATH)
+PARTS = (
+    "## Part {0}\n\n",
+    f"{SENTENCE * 3}\n\n",
+    f"{ITEM * 4}\n",
+    f"```python\n{CODE * 2}```\n\n",
+    f"{TABLE}{ROW * 3}\n",
+    MATH,
+)
 
 # When the answer is at its end, and half a second later, when its last colors and formulas are there.
 ENDED = """() => {
@@ -58,9 +65,16 @@ def rows(stage: Stage) -> Iterator[Row]:
     text = mixed(16_000)
     streamed = _streamed(stage, text, 4 * TOKEN)
     once = _cost(stage, lambda: stage.page.evaluate(DRAWN, [text]))
-    anew = _cost(stage, lambda: stage.page.evaluate(DRAWN, [text[:length] for length in range(200, len(text), 200)]))
+    anew = _cost(
+        stage,
+        lambda: stage.page.evaluate(
+            DRAWN, [text[:length] for length in range(200, len(text), 200)]
+        ),
+    )
     beside = f"drawn once: {once.whole:.0f}, anew 80 times: {anew.whole:.0f}"
-    yield Row(name="stream 16 KB, 400 tokens a second", value=streamed.whole, limit=800, note=beside)
+    yield Row(
+        name="stream 16 KB, 400 tokens a second", value=streamed.whole, limit=800, note=beside
+    )
     yield Row(name="  longest task", value=streamed.longest, limit=50)
     slowly = _streamed(stage, text, TOKEN)
     yield Row(name="stream 16 KB, 100 tokens a second", value=slowly.whole, note="in 40 seconds")
@@ -84,7 +98,12 @@ def long_texts() -> dict[str, str]:
 
 def mixed(length: int) -> str:
     """Prose, lists, code, tables and formulas, nothing of it twice."""
-    return "".join(itertools.islice((part.format(number) for number in itertools.count() for part in PARTS), length * len(PARTS) // 1500))
+    return "".join(
+        itertools.islice(
+            (part.format(number) for number in itertools.count() for part in PARTS),
+            length * len(PARTS) // 1500,
+        )
+    )
 
 
 def many(part: str, length: int) -> str:
@@ -95,7 +114,9 @@ def many(part: str, length: int) -> str:
 def _streamed(stage: Stage, text: str, size: int) -> Cost:
     """The first answer of a new chat, in pieces of this size."""
     session = Session.objects.create(owner=stored.user(), model=stage.using)
-    stage.scripted.script(Reply(chunks=[text[at : at + size] for at in range(0, len(text), size)], chunk_delay=DELAY))
+    stage.scripted.script(
+        Reply(chunks=[text[at : at + size] for at in range(0, len(text), size)], chunk_delay=DELAY)
+    )
     stage.page.goto(f"/c/{session.pk}/")
     stage.page.get_by_label("Your message").fill("Go on")
     stage.page.evaluate(ENDED)

@@ -54,9 +54,15 @@ def once_ms(work: Callable[[], Any]) -> float:
 def table(rows: Iterable[Row]) -> str:
     """The rows as aligned text."""
     lines = [("what", "median", "limit", "", "note")]
-    lines += [(row.name, _shown(row.value, row.unit), _limit(row), "" if row.good else "OVER", row.note) for row in rows]
+    lines += [
+        (row.name, _shown(row.value, row.unit), _limit(row), "" if row.good else "OVER", row.note)
+        for row in rows
+    ]
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
 
 
 def _limit(row: Row) -> str:

@@ -14,9 +14,9 @@ from django.core.management.base import BaseCommand
 from django.utils.module_loading import import_string
 from rich.console import Console
 
-from chatcore.generator import generator
+from chatcore.cli.terminal import SIGN_IN, USAGE, Terminal
 from chatcore.models import Session
-from chatcore.terminal import SIGN_IN, USAGE, Terminal
+from chatcore.turns.runner import generator
 from models_registry.models import AiModel
 
 
@@ -34,7 +34,12 @@ class Command(BaseCommand):
         parser.add_argument("--model", help="A model's name, or provider/name.")
         parser.add_argument("--system", help="System prompt.")
         parser.add_argument("--policy", help="Compaction policy.")
-        parser.add_argument("--compact-threshold", type=float, metavar="R", help="Compact above this share of the context, 0 to 1.")
+        parser.add_argument(
+            "--compact-threshold",
+            type=float,
+            metavar="R",
+            help="Compact above this share of the context, 0 to 1.",
+        )
         parser.add_argument("--disable-compaction", action="store_true")
         parser.add_argument("--json", action="store_true")
 
@@ -66,7 +71,11 @@ def _quietly() -> Iterator[None]:
 
 
 def _session(options: dict[str, Any]) -> Session:
-    session = _existing(options) if options["session"] else Session(owner=_user(options["user"]), model=AiModel.objects.default())
+    session = (
+        _existing(options)
+        if options["session"]
+        else Session(owner=_user(options["user"]), model=AiModel.objects.default())
+    )
     if options["model"]:
         session.model = AiModel.objects.named(options["model"])
         if session.model is None:
@@ -94,7 +103,9 @@ def _threshold(ratio: float, session: Session) -> float:
     check = settings.CHATCORE["VALIDATE_OVERRIDE"]
     try:
         if check:
-            import_string(check)(ratio, session.policy, session.model.policy if session.model else "")
+            import_string(check)(
+                ratio, session.policy, session.model.policy if session.model else ""
+            )
     except ValidationError as wrong:
         raise Leave(f"--compact-threshold: {' '.join(wrong.messages)}", USAGE) from None
     return ratio
@@ -111,5 +122,10 @@ def _user(name: str | None) -> Any:
     users = get_user_model().objects.filter(is_active=True)
     found = list(users.filter(username=name) if name else users.filter(is_superuser=True))
     if len(found) != 1:
-        raise Leave("Say who you are with --user NAME." if found else "There is no such user; `chatcore serve` makes the first.", SIGN_IN)
+        raise Leave(
+            "Say who you are with --user NAME."
+            if found
+            else "There is no such user; `chatcore serve` makes the first.",
+            SIGN_IN,
+        )
     return found[0]

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatcore import history
 from chatcore.models import Session
+from chatcore.transfer import sessions
 
 
 class Command(BaseCommand):
@@ -22,4 +22,4 @@ class Command(BaseCommand):
             found = Session.objects.select_related("model__provider").get(pk=session)
         except Session.DoesNotExist:
             raise CommandError(f"There is no session {session}.") from None
-        self.stdout.write(json.dumps(history.export_session(found), ensure_ascii=False, indent=1))
+        self.stdout.write(json.dumps(sessions.export_session(found), ensure_ascii=False, indent=1))

@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatcore import history
+from chatcore.transfer import reader, sessions
 
 
 class Command(BaseCommand):
@@ -16,16 +16,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", help="A JSON file, or -.")
-        parser.add_argument("--user", help="Whose session it becomes; needed when there is more than one user.")
+        parser.add_argument(
+            "--user", help="Whose session it becomes; needed when there is more than one user."
+        )
 
     def handle(self, *args: Any, file: str, user: str | None, **options: Any) -> None:
         """Print the new session's id."""
         try:
             exported = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text())
-            session = history.import_session(_owner(user), exported)
+            session = sessions.import_session(_owner(user), exported)
         except (OSError, ValueError) as error:
             raise CommandError(f"{file} cannot be read: {error}") from None
-        except history.NotImportable as error:
+        except reader.NotImportable as error:
             raise CommandError(f"{file}: {error}") from None
         self.stdout.write(str(session.pk))
 
@@ -34,5 +36,7 @@ def _owner(name: str | None) -> Any:
     users = get_user_model()._default_manager.all()
     found = list(users.filter(**{get_user_model().USERNAME_FIELD: name}) if name else users[:2])
     if len(found) != 1:
-        raise CommandError(f"There is no user called {name}." if name else "Name the owner with --user.")
+        raise CommandError(
+            f"There is no user called {name}." if name else "Name the owner with --user."
+        )
     return found[0]

@@ -15,9 +15,10 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from redis.exceptions import RedisError
 
-from chatcore import children, sign_in
 from chatcore.local_model import register
-from chatcore.supervisor import supervise
+from chatcore.serving import processes
+from chatcore.serving.supervisor import supervise
+from chatcore.web import sign_in
 
 MOST = 65_535  # ports
 
@@ -25,15 +26,23 @@ MOST = 65_535  # ports
 class Command(BaseCommand):
     """Prepares, then supervises until Ctrl-C."""
 
-    help = "Run everything on one machine and print a one-time sign-in link; Ctrl-C stops all of it."
+    help = (
+        "Run everything on one machine and print a one-time sign-in link; Ctrl-C stops all of it."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8000)
-        parser.add_argument("--no-local-model", action="store_true", help="leave the embedded language model out")
-        parser.add_argument("--workers", type=int, default=settings.Q_CLUSTER["workers"], help="job processes")
+        parser.add_argument(
+            "--no-local-model", action="store_true", help="leave the embedded language model out"
+        )
+        parser.add_argument(
+            "--workers", type=int, default=settings.Q_CLUSTER["workers"], help="job processes"
+        )
 
-    def handle(self, *, host: str, port: int, no_local_model: bool, workers: int, **options: Any) -> None:
+    def handle(
+        self, *, host: str, port: int, no_local_model: bool, workers: int, **options: Any
+    ) -> None:
         if not 1 <= port <= MOST:
             raise CommandError(f"--port is {port}; it must be from 1 to {MOST}.", returncode=2)
         _refuse_a_taken_port(host, port)
@@ -43,10 +52,12 @@ class Command(BaseCommand):
             self._prepare()
             welcome = self._welcome(host, port)
         except RedisError as error:
-            raise CommandError(f"The server that CHATCORE_REDIS_URL names cannot be used: {error}") from None
-        team = [children.web(host, port, on_answer=self._once(welcome)), children.worker(workers)]
+            raise CommandError(
+                f"The server that CHATCORE_REDIS_URL names cannot be used: {error}"
+            ) from None
+        team = [processes.web(host, port, on_answer=self._once(welcome)), processes.worker(workers)]
         if not no_local_model and self._model_is_installed():
-            team.append(children.local_model())
+            team.append(processes.local_model())
         _let_go_of_the_database()
         asyncio.run(supervise(team, say=self._say))
 
@@ -58,7 +69,7 @@ class Command(BaseCommand):
         register.withdraw()
 
     def _welcome(self, host: str, port: int) -> str:
-        address = f"http://{children.reachable(host)}:{port}"
+        address = f"http://{processes.reachable(host)}:{port}"
         user = sign_in.administrator()
         if user is None:
             return f"Chatcore is up at {address}/ — no active superuser; `chatcore createsuperuser` makes one."
@@ -72,7 +83,9 @@ class Command(BaseCommand):
     def _model_is_installed(self) -> bool:
         installed = importlib.util.find_spec("xllamacpp") is not None
         if not installed:
-            self._say("The embedded language model is not installed (pip install 'chatcore[local-model]'); going on without it.")
+            self._say(
+                "The embedded language model is not installed (pip install 'chatcore[local-model]'); going on without it."
+            )
         return installed
 
     def _say(self, line: str) -> None:
@@ -90,10 +103,15 @@ def _let_go_of_the_database() -> None:
 
 def _refuse_a_taken_port(host: str, port: int) -> None:
     try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, *_, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
         with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
         reason = "it is taken" if error.errno == errno.EADDRINUSE else error
-        raise CommandError(f"Cannot listen on {host} port {port}: {reason}. Choose another with --port.", returncode=2) from None
+        raise CommandError(
+            f"Cannot listen on {host} port {port}: {reason}. Choose another with --port.",
+            returncode=2,
+        ) from None

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from chatcore import translations
+from chatcore.web import translations
 
 
 class Command(BaseCommand):
@@ -16,7 +16,11 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("languages", nargs="*", default=[code for code, _name in settings.LANGUAGES if code != settings.LANGUAGE_CODE])
+        parser.add_argument(
+            "languages",
+            nargs="*",
+            default=[code for code, _name in settings.LANGUAGES if code != settings.LANGUAGE_CODE],
+        )
 
     def handle(self, *, languages: list[str], **options: Any) -> None:
         for language in languages:

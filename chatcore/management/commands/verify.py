@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from chatcore.invariants import violations
 from chatcore.models import Session
+from chatcore.sessions.verification import violations
 
 
 class Command(BaseCommand):

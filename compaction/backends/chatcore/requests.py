@@ -3,10 +3,12 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from chatcore import context, files, tools
+from chatcore.context import builder
+from chatcore.files import rendering
 from chatcore.models import Session
 from chatcore.providers.base import Request
 from chatcore.providers.errors import ContextBudgetExceeded
+from chatcore.tools import registry as tool_registry
 from compaction.backends.base import Draft
 from compaction.backends.chatcore.translation import entry_of, told_of
 from compaction.core.estimate import LastUsage
@@ -18,15 +20,27 @@ class Requests:
 
     def rebuild(self, session: Session, request: Request | None = None) -> Request:
         """Refreshes `session.context_version`, as `context.build_request` says."""
-        return context.build_request(session, tools=tools.offered_to(session) if request is None else request.tools)
+        return builder.build_request(
+            session, tools=tool_registry.offered_to(session) if request is None else request.tools
+        )
 
     def read(self, request: Request, usage: LastUsage | None, *, family: str = "") -> Draft:
         """What stands for older messages is the transcript's summary, in whatever role it is sent."""
-        spoken = [(place, message) for place, message in enumerate(request.messages, start=1) if not message.aside]
-        system = request.system.replace(request.standing, "", 1) if request.standing else request.system
+        spoken = [
+            (place, message)
+            for place, message in enumerate(request.messages, start=1)
+            if not message.aside
+        ]
+        system = (
+            request.system.replace(request.standing, "", 1) if request.standing else request.system
+        )
         apart = [
             text
-            for text in (request.standing, request.preface, *(message.content for message in request.messages if message.aside))
+            for text in (
+                request.standing,
+                request.preface,
+                *(message.content for message in request.messages if message.aside),
+            )
             if text
         ]
         transcript = Transcript(
@@ -43,7 +57,11 @@ class Requests:
 
     def keep(self, request: Request, places: Collection[int]) -> Request:
         """Only the messages change; what stands for older ones stays."""
-        kept = (message for place, message in enumerate(request.messages, start=1) if message.aside or place in places)
+        kept = (
+            message
+            for place, message in enumerate(request.messages, start=1)
+            if message.aside or place in places
+        )
         return replace(request, messages=tuple(kept))
 
     def with_system(self, request: Request, text: str) -> Request:
@@ -56,11 +74,18 @@ class Requests:
 
     def with_files(self, request: Request, texts: Sequence[str]) -> Request:
         """As chatcore fences them."""
-        return files.reworded(request, texts)
+        return rendering.reworded(request, texts)
 
-    def fit(self, request: Request, *, version: int | None, notices: tuple[str, ...] = (), tokens: int | None = None) -> context.Fit:
+    def fit(
+        self,
+        request: Request,
+        *,
+        version: int | None,
+        notices: tuple[str, ...] = (),
+        tokens: int | None = None,
+    ) -> builder.Fit:
         """`version` None: the request holds less than the context."""
-        return context.Fit(request=request, context_version=version, notices=notices, tokens=tokens)
+        return builder.Fit(request=request, context_version=version, notices=notices, tokens=tokens)
 
     def overflow(self, detail: str, *, tokens: int, window: int) -> ContextBudgetExceeded:
         """A refusal like a provider's, but ours."""

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from django.db import close_old_connections
 
-from chatcore import providers
-from chatcore.connections import connection_to
 from chatcore.models import Session
+from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Finished, Request, TextDelta
+from chatcore.providers.connections import connection_to
 from chatcore.providers.errors import ContextOverflow, ProviderError, ProviderRejected
 from compaction.backends.base import Answer, CallFailed, Prompt, Writer
 from compaction.backends.chatcore.translation import stored_tokens
@@ -31,11 +31,18 @@ class Writing:
         if model is None:
             return Writer(model="")
         echoes = model.provider.options.get("summary_headings") == "bare"
-        return Writer(model=str(model), echoes=echoes, window=model.context_window_size, max_output=model.max_output_tokens)
+        return Writer(
+            model=str(model),
+            echoes=echoes,
+            window=model.context_window_size,
+            max_output=model.max_output_tokens,
+        )
 
     def ask(self, session_id: UUID, prompt: Prompt) -> Answer:
         """A provider's option `summary_seconds` gives it longer than the policy does: a slow machine reads a full window in minutes."""
-        model = (AiModel.objects.usable().named(prompt.model) if prompt.model else None) or _own(session_id)
+        model = (AiModel.objects.usable().named(prompt.model) if prompt.model else None) or _own(
+            session_id
+        )
         if model is None:
             raise CallFailed("The session has no language model.")
         deadline = max(prompt.timeout, model.provider.options.get("summary_seconds", 0))
@@ -48,11 +55,21 @@ class Writing:
         )
         close_old_connections()  # a pooled one is others' while the model writes
         try:
-            text, finished = asyncio.run(_collect(connection_to(model.provider, max_retries=0, for_summary=True), request, deadline))
+            text, finished = asyncio.run(
+                _collect(
+                    connection_to(model.provider, max_retries=0, for_summary=True),
+                    request,
+                    deadline,
+                )
+            )
         except ContextOverflow as error:
-            raise CallFailed(error.detail, too_long=True, tokens=error.tokens, window=error.window) from None
+            raise CallFailed(
+                error.detail, too_long=True, tokens=error.tokens, window=error.window
+            ) from None
         except ProviderRejected as error:
-            raise CallFailed(error.detail, temperature="temperature" in error.detail.lower()) from None
+            raise CallFailed(
+                error.detail, temperature="temperature" in error.detail.lower()
+            ) from None
         except ProviderError as error:
             raise CallFailed(error.detail) from None
         except TimeoutError:
@@ -60,10 +77,12 @@ class Writing:
         return _answer(model, prompt, text, finished)
 
 
-async def _collect(connection: Connection, request: Request, deadline: float) -> tuple[str, Finished]:
+async def _collect(
+    connection: Connection, request: Request, deadline: float
+) -> tuple[str, Finished]:
     said, finished = [], None
     async with asyncio.timeout(deadline):
-        async for part in providers.stream(connection, request):
+        async for part in provider_registry.stream(connection, request):
             if isinstance(part, TextDelta):
                 said.append(part.text)
             elif isinstance(part, Finished):
@@ -87,7 +106,11 @@ def _answer(model: AiModel, prompt: Prompt, text: str, finished: Finished) -> An
 
 
 def _own(session_id: UUID) -> AiModel | None:
-    return Session.objects.select_related("model__provider", "model__summary_model__provider").get(pk=session_id).model
+    return (
+        Session.objects.select_related("model__provider", "model__summary_model__provider")
+        .get(pk=session_id)
+        .model
+    )
 
 
 def _named_writer(own: AiModel, wanted: str) -> AiModel | None:
@@ -97,5 +120,7 @@ def _named_writer(own: AiModel, wanted: str) -> AiModel | None:
         return chosen
     found = AiModel.objects.named(wanted) if wanted != "same" else None
     if chosen is not None or (found is None and wanted != "same"):
-        logger.warning("%s cannot write summaries for %s: it is unknown or not active", chosen or wanted, own)
+        logger.warning(
+            "%s cannot write summaries for %s: it is unknown or not active", chosen or wanted, own
+        )
     return found

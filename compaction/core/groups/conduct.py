@@ -27,7 +27,9 @@ class ToolResult(Group):
     limit: int = knob(whole(1))
     unit: Literal["chars", "bytes", "tokens"] = knob(one_of("chars", "bytes", "tokens"))
     lines: int | None = knob(maybe(whole(1)))
-    keep: Literal["head", "tail", "middle_out", "quarters"] = knob(one_of("head", "tail", "middle_out", "quarters"))
+    keep: Literal["head", "tail", "middle_out", "quarters"] = knob(
+        one_of("head", "tail", "middle_out", "quarters")
+    )
     marker: str = knob(template("kept", "total", "omitted"))
     spill: bool = knob(flag)
 
@@ -53,7 +55,9 @@ class Fallback(Group):
     """
 
     prefix: ClassVar[str] = "fallback"
-    kind: Literal["drop_oldest", "slide_window", "notice", "error"] = knob(one_of("drop_oldest", "slide_window", "notice", "error"))
+    kind: Literal["drop_oldest", "slide_window", "notice", "error"] = knob(
+        one_of("drop_oldest", "slide_window", "notice", "error")
+    )
     notify: bool = knob(flag)
     notice: str = knob(words)
 

@@ -4,7 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from compaction.core.knobs import Group, flag, is_number, knob, maybe, one_of, positive, ratio, some_of, whole
+from compaction.core.knobs import (
+    Group,
+    flag,
+    is_number,
+    knob,
+    maybe,
+    one_of,
+    positive,
+    ratio,
+    some_of,
+    whole,
+)
 
 PHASES = ("after_response", "before_request", "on_model_change", "on_overflow", "manual")
 
@@ -18,18 +29,29 @@ def _reserve(value: Any) -> str | None:
     if value == "model" or whole(0)(value) is None:
         return None
     share = (
-        isinstance(value, Mapping) and set(value) == {"ratio", "max"} and ratio(value["ratio"]) is None and whole(0)(value["max"]) is None
+        isinstance(value, Mapping)
+        and set(value) == {"ratio", "max"}
+        and ratio(value["ratio"]) is None
+        and whole(0)(value["max"]) is None
     )
-    return None if share else f'must be a number of tokens, "model" or {{"ratio": 0–1, "max": tokens}}, not {value!r}'
+    return (
+        None
+        if share
+        else f'must be a number of tokens, "model" or {{"ratio": 0–1, "max": tokens}}, not {value!r}'
+    )
 
 
 def _multipliers(value: Any) -> str | None:
-    right = isinstance(value, Mapping) and all(isinstance(name, str) and is_number(each) and each > 0 for name, each in value.items())
+    right = isinstance(value, Mapping) and all(
+        isinstance(name, str) and is_number(each) and each > 0 for name, each in value.items()
+    )
     return None if right else f"must give each family a number above zero, not {value!r}"
 
 
 def _windows(value: Any) -> str | None:
-    right = isinstance(value, Mapping) and all(isinstance(name, str) and whole(1)(each) is None for name, each in value.items())
+    right = isinstance(value, Mapping) and all(
+        isinstance(name, str) and whole(1)(each) is None for name, each in value.items()
+    )
     return None if right else f"must give each family a number of tokens above zero, not {value!r}"
 
 
@@ -95,4 +117,6 @@ class Estimate(Group):
     safety_multiplier: float = knob(positive)
     count_system: bool = knob(flag)
     count_tools: bool = knob(flag)
-    calibration: Literal["last_usage", "max", "floor", "none"] = knob(one_of("last_usage", "max", "floor", "none"))
+    calibration: Literal["last_usage", "max", "floor", "none"] = knob(
+        one_of("last_usage", "max", "floor", "none")
+    )

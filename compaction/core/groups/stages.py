@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from compaction.core.knobs import Group, flag, knob, names, one_of, positive, ratio, template, text, whole
+from compaction.core.knobs import (
+    Group,
+    flag,
+    knob,
+    names,
+    one_of,
+    positive,
+    ratio,
+    template,
+    text,
+    whole,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,19 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from compaction.core.knobs import Group, flag, knob, maybe, names, one_of, positive, seconds, text, whole, words
+from compaction.core.knobs import (
+    Group,
+    flag,
+    knob,
+    maybe,
+    names,
+    one_of,
+    positive,
+    seconds,
+    text,
+    whole,
+    words,
+)
 
 TEMPLATES = ("facts", "nine_sections", "workstream", "task_state", "handoff")
 PLACES = ("system_prefix", "first_system", "first_user", "last_user")
@@ -23,7 +35,9 @@ class Summary(Group):
 
     prefix: ClassVar[str] = "summary"
     model: str = knob(words)
-    template: Literal["facts", "nine_sections", "workstream", "task_state", "handoff"] = knob(one_of(*TEMPLATES))
+    template: Literal["facts", "nine_sections", "workstream", "task_state", "handoff"] = knob(
+        one_of(*TEMPLATES)
+    )
     max_tokens: int = knob(whole(1))
     min_words: int = knob(whole(1))
     max_words: int = knob(whole(1))
@@ -71,7 +85,9 @@ class Inject(Group):
     """
 
     prefix: ClassVar[str] = "inject"
-    place: Literal["system_prefix", "first_system", "first_user", "last_user"] = knob(one_of(*PLACES))
+    place: Literal["system_prefix", "first_system", "first_user", "last_user"] = knob(
+        one_of(*PLACES)
+    )
     heading: str = knob(text)
     nudge: str = knob(text)
     failure_nudge: str = knob(text)

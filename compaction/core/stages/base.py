@@ -53,7 +53,13 @@ class Work:
     def limits(self) -> Limits:
         """How much this pass may keep."""
         scale = self.measure.scale
-        return Limits(policy=self.policy, budget=self.budget, scale=scale, cramped=self.cramped, up_to_seq=self.up_to_seq)
+        return Limits(
+            policy=self.policy,
+            budget=self.budget,
+            scale=scale,
+            cramped=self.cramped,
+            up_to_seq=self.up_to_seq,
+        )
 
     def size(self, estimate: int) -> int:
         """Real tokens of a context by its estimate, in the proportion of what was measured, so that before and after compare."""
@@ -92,9 +98,14 @@ class Stage(Protocol):
 def show(draft: Draft, work: Work, kind: str, texts: Mapping[int, str]) -> Draft:
     """The draft with messages (by seq) shown as other texts, without their images; each only where that makes it smaller."""
     before = draft.transcript
-    made = tuple(_shown(entry, texts[entry.seq]) if entry.seq in texts else entry for entry in before.entries)
+    made = tuple(
+        _shown(entry, texts[entry.seq]) if entry.seq in texts else entry for entry in before.entries
+    )
     counted = weigh(replace(before, entries=made), work.policy).entries
-    entries = tuple(new if new.tokens < old.tokens else old for old, new in zip(before.entries, counted, strict=True))
+    entries = tuple(
+        new if new.tokens < old.tokens else old
+        for old, new in zip(before.entries, counted, strict=True)
+    )
     changed = {new.seq for old, new in zip(before.entries, entries, strict=True) if new is not old}
     if not changed:
         return draft

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from compaction.core.budget import share
 from compaction.core.estimate import estimated
-from compaction.core.groups import Excerpt
+from compaction.core.groups.stages import Excerpt
 from compaction.core.stages.base import Draft, Work, show
 from compaction.core.stages.strip_images import stripped
 from compaction.core.transcript import Entry
@@ -17,7 +17,11 @@ def excerpt(draft: Draft, work: Work) -> Draft:
     Tool calls stay as they are; what was cut before is not cut again.
     """
     knobs, texts = work.policy.excerpt, {}
-    excess = work.size(estimated(draft.transcript, work.policy)) - work.budget.target if work.cramped else None
+    excess = (
+        work.size(estimated(draft.transcript, work.policy)) - work.budget.target
+        if work.cramped
+        else None
+    )
     for entry in _candidates(draft.transcript.entries, work):
         if excess is not None and excess <= 0:
             break
@@ -44,8 +48,14 @@ def _sizes(text: str, knobs: Excerpt) -> tuple[int, int]:
 
 def _candidates(entries: Sequence[Entry], work: Work) -> Iterator[Entry]:
     """Tool results, the largest first; then answers and then questions, the oldest first."""
-    free = [entry for entry in entries if not work.protection.covers(entry) and _has_a_middle(entry, work)]
-    yield from sorted((entry for entry in free if entry.role == "tool"), key=lambda entry: -len(entry.content))
+    free = [
+        entry
+        for entry in entries
+        if not work.protection.covers(entry) and _has_a_middle(entry, work)
+    ]
+    yield from sorted(
+        (entry for entry in free if entry.role == "tool"), key=lambda entry: -len(entry.content)
+    )
     for role in ("assistant", "user"):
         yield from (entry for entry in free if entry.role == role)
 

@@ -27,9 +27,13 @@ def _beyond(draft: Draft, work: Work) -> Iterator[Entry]:
         if entry.role != "tool" or turns < knobs.skip_user_turns:
             continue
         before, total = total, total + entry.tokens * work.measure.scale
-        if before >= knobs.protect_tokens or (knobs.crossing_item == "prune" and total > knobs.protect_tokens):
+        if before >= knobs.protect_tokens or (
+            knobs.crossing_item == "prune" and total > knobs.protect_tokens
+        ):
             yield entry
 
 
 def _may_go(entry: Entry, work: Work) -> bool:
-    return entry.tool_name not in work.policy.prune.protected_tools and not work.protection.covers(entry)
+    return entry.tool_name not in work.policy.prune.protected_tools and not work.protection.covers(
+        entry
+    )

@@ -29,13 +29,23 @@ def slide_window(draft: Draft, work: Work) -> Draft:
 
 def _newest_question(entries: Sequence[Entry]) -> frozenset[int]:
     asked = max((entry.seq for entry in entries if entry.role == "user"), default=None)
-    return frozenset(entry.seq for piece in groups(entries) if any(each.seq == asked for each in piece) for entry in piece)
+    return frozenset(
+        entry.seq
+        for piece in groups(entries)
+        if any(each.seq == asked for each in piece)
+        for entry in piece
+    )
 
 
 def _slid(draft: Draft, work: Work, split: Split) -> Draft:
     entries = draft.transcript.entries
-    stop = next((index for index, entry in enumerate(entries) if entry.seq >= split.boundary), len(entries) - 1)
-    start = next((index for index, entry in enumerate(entries) if entry.seq not in split.kept), stop)
+    stop = next(
+        (index for index, entry in enumerate(entries) if entry.seq >= split.boundary),
+        len(entries) - 1,
+    )
+    start = next(
+        (index for index, entry in enumerate(entries) if entry.seq not in split.kept), stop
+    )
     whole, leaves = estimated(draft.transcript, work.policy), _tokens_before(entries, split.kept)
     place = slide_to(
         safe_cuts(entries),
@@ -52,10 +62,18 @@ def _slid(draft: Draft, work: Work, split: Split) -> Draft:
     kept = tuple(entry for entry in entries if entry.seq not in seqs)
     boundary = max(entries[place].seq, draft.transcript.boundary_seq or 0)
     told = draft.transcript.told_up_to or None  # what is kept from after that is yet to be told
-    after = replace(draft.transcript, entries=kept, boundary_seq=boundary, summarized_up_to=told, marker=work.policy.slide.marker)
+    after = replace(
+        draft.transcript,
+        entries=kept,
+        boundary_seq=boundary,
+        summarized_up_to=told,
+        marker=work.policy.slide.marker,
+    )
     return replace(draft, transcript=after, left_out=(*draft.left_out, *gone))
 
 
 def _tokens_before(entries: Sequence[Entry], kept: frozenset[int]) -> list[int]:
     """For each index the tokens of what goes when what is older goes."""
-    return list(accumulate((0 if entry.seq in kept else entry.tokens for entry in entries), initial=0))
+    return list(
+        accumulate((0 if entry.seq in kept else entry.tokens for entry in entries), initial=0)
+    )

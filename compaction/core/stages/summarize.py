@@ -21,7 +21,11 @@ def summarize(draft: Draft, work: Work) -> Draft:
     if beside and work.fits(draft.transcript):
         return _beside(draft, work)
     for split in splits(draft.transcript, work.limits):
-        gone = tuple(entry.seq for entry in draft.transcript.entries if entry.seq < split.boundary and entry.seq not in split.kept)
+        gone = tuple(
+            entry.seq
+            for entry in draft.transcript.entries
+            if entry.seq < split.boundary and entry.seq not in split.kept
+        )
         if gone:
             return _instead(draft, work, split, gone)
     return _beside(draft, work) if beside else draft
@@ -29,7 +33,9 @@ def summarize(draft: Draft, work: Work) -> Draft:
 
 def owed(draft: Draft, policy: Policy) -> bool:
     """Whether this pass cut messages whose whole text the policy wants summarized."""
-    return policy.summary.source == "originals" and any(edit.kind == "excerpted" for edit in draft.edits)
+    return policy.summary.source == "originals" and any(
+        edit.kind == "excerpted" for edit in draft.edits
+    )
 
 
 def objection(text: str, task: SummaryTask, policy: Policy) -> str | None:
@@ -38,7 +44,11 @@ def objection(text: str, task: SummaryTask, policy: Policy) -> str | None:
         return "The summary is empty."
     source = summary_tokens(task.previous, policy) + sum(entry.tokens for entry in task.entries)
     size = summary_tokens(text.strip(), policy)
-    return f"The summary ({size} tokens) is not smaller than what it replaces ({source} tokens)." if size >= source else None
+    return (
+        f"The summary ({size} tokens) is not smaller than what it replaces ({source} tokens)."
+        if size >= source
+        else None
+    )
 
 
 def _pays(draft: Draft, work: Work) -> bool:
@@ -50,17 +60,25 @@ def _pays(draft: Draft, work: Work) -> bool:
 def _beside(draft: Draft, work: Work) -> Draft:
     entries = draft.transcript.entries
     text = _asked(draft, work, entries)
-    return replace(draft, transcript=replace(draft.transcript, summary=text, summarized_up_to=entries[-1].seq))
+    return replace(
+        draft, transcript=replace(draft.transcript, summary=text, summarized_up_to=entries[-1].seq)
+    )
 
 
 def _instead(draft: Draft, work: Work, split: Split, gone: tuple[int, ...]) -> Draft:
     before = draft.transcript
     whole = owed(draft, work.policy)
-    text = _asked(draft, work, (entry for entry in before.entries if whole or entry.seq < split.boundary))
+    text = _asked(
+        draft, work, (entry for entry in before.entries if whole or entry.seq < split.boundary)
+    )
     told = before.entries[-1].seq if whole else before.told_up_to
     after = replace(
         before,
-        entries=tuple(entry for entry in before.entries if entry.seq >= split.boundary or entry.seq in split.kept),
+        entries=tuple(
+            entry
+            for entry in before.entries
+            if entry.seq >= split.boundary or entry.seq in split.kept
+        ),
         summary=text,
         boundary_seq=split.boundary,
         summarized_up_to=told if told >= split.boundary else None,
@@ -75,7 +93,10 @@ def _asked(draft: Draft, work: Work, entries: Iterable[Entry]) -> str:
     if previous and not untold:
         return previous
     task = SummaryTask(
-        previous=previous, entries=_sources(draft, work, untold), instructions=work.instructions, max_tokens=work.budget.summary
+        previous=previous,
+        entries=_sources(draft, work, untold),
+        instructions=work.instructions,
+        max_tokens=work.budget.summary,
     )
     text = work.summarize(task).strip()
     complaint = objection(text, task, work.policy)
@@ -88,5 +109,8 @@ def _sources(draft: Draft, work: Work, entries: tuple[Entry, ...]) -> tuple[Entr
     """The messages as the summarizer is given them: as they are shown, or as they were before any edit."""
     if work.policy.summary.source == "shown":
         return entries
-    whole = tuple(entry if entry.original is None else replace(entry, content=entry.original, tokens=0) for entry in entries)
+    whole = tuple(
+        entry if entry.original is None else replace(entry, content=entry.original, tokens=0)
+        for entry in entries
+    )
     return weigh(replace(draft.transcript, entries=whole), work.policy).entries

@@ -9,9 +9,11 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 
-from compaction import engine, policies
-from compaction.core.policy import PolicyError
+from compaction import policies
+from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun
+from compaction.runs import engine, queue
+from compaction.sizing import session_context
 
 
 class Command(BaseCommand):
@@ -20,24 +22,40 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("session", type=UUID, metavar="ID")
         parser.add_argument("--policy", help="Instead of the session's own.")
-        parser.add_argument("--instructions", default="", help="What the summary should give special attention to.")
-        parser.add_argument("--stages", type=_names, default=(), metavar="A,B", help="Only these of the policy's stages.")
+        parser.add_argument(
+            "--instructions", default="", help="What the summary should give special attention to."
+        )
+        parser.add_argument(
+            "--stages",
+            type=_names,
+            default=(),
+            metavar="A,B",
+            help="Only these of the policy's stages.",
+        )
         parser.add_argument("--up-to", type=int, metavar="SEQ", help="The last message to compact.")
-        parser.add_argument("--dry-run", action="store_true", help="Only say what each stage would do; no model is called.")
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="Only say what each stage would do; no model is called.",
+        )
 
     def handle(self, *args: Any, session: UUID, dry_run: bool, **options: Any) -> None:
         """Run, and print what came of it."""
-        wishes: engine.Wishes = {
+        wishes: queue.Wishes = {
             "policy": options["policy"],
             "instructions": options["instructions"],
             "stages": options["stages"],
             "up_to_seq": options["up_to"],
         }
         try:
-            run = engine.preview(session, **wishes) if dry_run else engine.compact_now(session, trigger="manual", **wishes)
-        except engine.NoSuchSession:
+            run = (
+                engine.preview(session, **wishes)
+                if dry_run
+                else engine.compact_now(session, trigger="manual", **wishes)
+            )
+        except session_context.NoSuchSession:
             raise CommandError(f"There is no session {session}.") from None
-        except (policies.UnknownPolicy, PolicyError, engine.RunIsOpen) as error:
+        except (policies.UnknownPolicy, PolicyError, queue.RunIsOpen) as error:
             raise CommandError(str(error)) from None
         self.stdout.write("\n".join(_told(run, dry_run=dry_run)))
         if run.status in (CompactionRun.Status.FAILED, CompactionRun.Status.FELL_BACK):
@@ -67,16 +85,24 @@ def _stages(run: CompactionRun) -> Iterator[tuple[str, str]]:
             yield stage, words.format(changed[kind], pluralize(changed[kind]))
     if ends := [stage for stage in run.stages_used if stage in ENDS]:
         where = " or ".join(ENDS[stage] for stage in ends)
-        yield ", ".join(ends), f"{gone} message{pluralize(gone)} {where}" if gone else "a summary beside the messages"
+        yield (
+            ", ".join(ends),
+            f"{gone} message{pluralize(gone)} {where}" if gone else "a summary beside the messages",
+        )
 
 
 def _told(run: CompactionRun, *, dry_run: bool) -> list[str]:
-    lines = [f"policy     {run.policy}", f"status     {run.status}{' (dry run: nothing was changed)' if dry_run else ''}"]
+    lines = [
+        f"policy     {run.policy}",
+        f"status     {run.status}{' (dry run: nothing was changed)' if dry_run else ''}",
+    ]
     if run.reason:
         lines.append(f"reason     {run.reason}")
     lines += [f"stage      {stage}: {done}" for stage, done in _stages(run)]
     if run.tokens_before is not None:
-        lines.append(f"tokens     {run.tokens_before:,} → {run.tokens_after:,}{' (estimated)' if dry_run else ''}")
+        lines.append(
+            f"tokens     {run.tokens_before:,} → {run.tokens_after:,}{' (estimated)' if dry_run else ''}"
+        )
     if run.boundary_after is not None:
         lines.append(f"boundary   {run.boundary_before or 'none'} → {run.boundary_after}")
     return lines

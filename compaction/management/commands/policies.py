@@ -23,8 +23,15 @@ class Command(BaseCommand):
     help = "Show every compaction policy: its budget, where it acts, what it protects and which stages it runs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--window", type=_tokens, default=WINDOW, help="Context window in tokens; 200,000 unless given.")
-        parser.add_argument("--json", action="store_true", dest="as_json", help="One JSON document.")
+        parser.add_argument(
+            "--window",
+            type=_tokens,
+            default=WINDOW,
+            help="Context window in tokens; 200,000 unless given.",
+        )
+        parser.add_argument(
+            "--json", action="store_true", dest="as_json", help="One JSON document."
+        )
 
     def handle(self, *args: Any, window: int, as_json: bool, **options: Any) -> None:
         """Print the table, or the same as JSON."""
@@ -90,7 +97,10 @@ def _cells(figures: dict[str, Any], between: str = " → ") -> tuple[str, ...]:
 def _table(window: int, found: list[dict[str, Any]]) -> Table:
     """Narrow enough for 80 columns: a stage a line."""
     table = Table(
-        title=f"Compaction policies in a window of {window:,} tokens", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        title=f"Compaction policies in a window of {window:,} tokens",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
     for place, head in enumerate(HEADS):
         table.add_column(head, justify="right" if 0 < place < 4 else "left", no_wrap=place != 4)
@@ -102,4 +112,7 @@ def _table(window: int, found: list[dict[str, Any]]) -> Table:
 def _lines(found: list[dict[str, Any]]) -> list[str]:
     rows = [HEADS, *(_cells(figures) for figures in found)]
     widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

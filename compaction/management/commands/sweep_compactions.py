@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from compaction import engine
+from compaction.runs import engine
 
 
 class Command(BaseCommand):

@@ -9,16 +9,21 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from compaction.keeper import Keeper
-from compaction.processes import die_with_parent
-from compaction.watchdog import PATIENCE
+from compaction.worker.processes import die_with_parent
+from compaction.worker.supervisor import Keeper
+from compaction.worker.watchdog import PATIENCE
 
 
 class Command(BaseCommand):
     help = "Run jobs until told to stop (Ctrl-C, SIGTERM). Its own processes are replaced when they die or hang."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--workers", type=int, default=settings.Q_CLUSTER["workers"], help="Jobs at a time (default: %(default)s).")
+        parser.add_argument(
+            "--workers",
+            type=int,
+            default=settings.Q_CLUSTER["workers"],
+            help="Jobs at a time (default: %(default)s).",
+        )
         parser.add_argument(
             "--patience",
             type=float,
@@ -32,7 +37,9 @@ class Command(BaseCommand):
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
         if patience <= 0:
             raise CommandError(f"--patience is {patience}; it must be above 0.", returncode=2)
-        logging.getLogger("django-q").setLevel(logging.WARNING)  # a line for every canary hides what matters
+        logging.getLogger("django-q").setLevel(
+            logging.WARNING
+        )  # a line for every canary hides what matters
         without_pools()
         die_with_parent()
         keeper = Keeper(workers=workers, patience=patience)

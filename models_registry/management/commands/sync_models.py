@@ -9,8 +9,12 @@ from models_registry.models import AiModel
 
 
 class Command(BaseCommand):
-    help = "Catalog to registry: adds and updates models and providers, never over an operator's edit."
+    help = (
+        "Catalog to registry: adds and updates models and providers, never over an operator's edit."
+    )
 
     def handle(self, *args: Any, **options: Any) -> None:
         changed = catalog.sync()
-        self.stdout.write(f"{changed} rows written; {AiModel.objects.usable().count()} of {AiModel.objects.count()} models usable.")
+        self.stdout.write(
+            f"{changed} rows written; {AiModel.objects.usable().count()} of {AiModel.objects.count()} models usable."
+        )

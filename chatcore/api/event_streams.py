@@ -1,0 +1,91 @@
+"""Event streams over HTTP."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from django.db import close_old_connections
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from chatcore.api.sessions import owned
+from chatcore.events import log as event_log
+from chatcore.events.sse import hand_over
+from chatcore.models import Turn
+from chatcore.rest.problems import Invalid
+
+MEDIA_TYPE = "text/event-stream"
+HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+LARGEST_SEQ = 2**63 - 1
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "id": {
+            "type": "string",
+            "pattern": "^[0-9]+$",
+            "description": "The place in the log, for `Last-Event-ID`.",
+        },
+        "event": {"type": "string"},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "description": "With `session`, `seq` and `at`.",
+        },
+    },
+    "required": ["id", "event", "data"],
+}
+STREAM = OpenApiResponse(response=_EVENT, description="Server-Sent Events, each of this shape.")
+
+
+def stream(
+    request: Request, session_id: UUID, after: int, *, turn: Turn | None = None
+) -> HttpResponseBase:
+    """The session's events after `after`, up to the turn's end if one is given."""
+    close_old_connections()  # a stream may be open for hours, and its own reads bring their own connections
+    body = event_log.stream(session_id, after, turn=turn.pk if turn else None)
+    return hand_over(request._request, body, content_type=MEDIA_TYPE, headers=HEADERS)
+
+
+class Events(APIView):
+    """A session's event log."""
+
+    @extend_schema(
+        operation_id="follow_events",
+        parameters=[
+            OpenApiParameter(
+                "after", int, description="Begin after the event of this id; 0 is the whole log."
+            ),
+            OpenApiParameter(
+                "Last-Event-ID",
+                int,
+                OpenApiParameter.HEADER,
+                description="The same, as EventSource sends it. It wins.",
+            ),
+        ],
+        responses={(200, MEDIA_TYPE): STREAM},
+    )
+    def get(self, request: Request, session_id: UUID) -> HttpResponseBase:
+        """All events after a given one, past and to come; without one, those from now on."""
+        session = owned(request, session_id)
+        after = _after(request.headers, request.query_params)
+        return stream(request, session.pk, session.last_event_seq if after is None else after)
+
+    def head(self, request: Request, session_id: UUID) -> HttpResponse:
+        """What the stream's headers would be. Its end is not waited for, or the connection's next request would be."""
+        owned(request, session_id)
+        _after(request.headers, request.query_params)
+        return HttpResponse(content_type=MEDIA_TYPE, headers=HEADERS)
+
+
+def _after(headers: Mapping[str, str], query: Mapping[str, str]) -> int | None:
+    """The client's place in the log. An empty Last-Event-ID is what EventSource has before its first event."""
+    name, given = "Last-Event-ID", headers.get("Last-Event-ID", "")
+    if not given:
+        name, given = "after", query.get("after", "")
+    if not given:
+        return None
+    if not (given.isascii() and given.isdigit()) or len(given) > 19 or int(given) > LARGEST_SEQ:
+        raise Invalid(name, "The id of an event, a whole number.")
+    return int(given)

@@ -1,0 +1,99 @@
+"""Which addresses a tool may connect to: public ones on the web's ports, and what the operator allows by name.
+
+Against server-side request forgery the decision is made on resolved addresses, and the caller connects to those very addresses:
+a name that answers differently the second time (DNS rebinding) gains nothing.
+"""
+
+import asyncio
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from chatcore.tools.base import ToolError
+
+if TYPE_CHECKING:
+    from httpx2 import URL
+
+PORTS = {"http": 80, "https": 443}
+
+# Spelled out from IANA's special-purpose registries, because `is_global` differs between Python versions.
+_REFUSED_V4 = [
+    ip_network(block)
+    for block in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # carrier-grade NAT; one cloud's metadata
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # a cloud's metadata at a public address
+        "169.254.0.0/16",  # link-local; most clouds' metadata
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
+]
+# Of IPv6 only global unicast passes; that leaves out mapped, translated, loopback, unique local, link-local and multicast.
+_GLOBAL_V6 = ip_network("2000::/3")
+_REFUSED_V6 = [
+    ip_network(block) for block in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
+]
+
+# Its threads are not the event loop's: a resolver that hangs must not hold up the end of a call.
+_RESOLVERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="resolve")
+
+
+class AddressRefused(ToolError):
+    """The URL leads where a tool may not go."""
+
+
+def is_public(address: str) -> bool:
+    """Whether a numeric IPv4 or IPv6 address is one of the public internet's, and no cloud's metadata service."""
+    ip = ip_address(address)
+    if isinstance(ip, IPv6Address):
+        return ip in _GLOBAL_V6 and not any(ip in block for block in _REFUSED_V6)
+    return not any(ip in block for block in _REFUSED_V4)
+
+
+async def addresses_of(url: "URL") -> list[str]:
+    """The numeric addresses to connect to for `url`, all of them checked. Raises AddressRefused."""
+    if url.scheme not in PORTS:
+        raise AddressRefused("Only http and https URLs can be fetched.")
+    if not url.host:
+        raise AddressRefused("The URL names no host.")
+    if url.userinfo:
+        raise AddressRefused("URLs with a user name or password are not fetched.")
+    port = url.port or PORTS[url.scheme]
+    allowed = _allowed(url.host, port)
+    if not allowed and port not in PORTS.values():
+        raise AddressRefused(f"Port {port} is not allowed; only 80 and 443 are.")
+    addresses = await _resolved(url.host, port)
+    if not allowed and not all(is_public(address) for address in addresses):
+        raise AddressRefused(f"{url.host} is not on the public internet, so it is not fetched.")
+    return addresses
+
+
+def _allowed(host: str, port: int) -> bool:
+    """Whether the operator listed the host: `host` for the web's ports, `host:port` for another."""
+    shown = f"[{host}]" if ":" in host else host
+    hosts = {entry.lower() for entry in settings.CHATCORE["FETCH_ALLOW_HOSTS"]}
+    return f"{shown}:{port}" in hosts or (shown in hosts and port in PORTS.values())
+
+
+async def _resolved(host: str, port: int) -> list[str]:
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.run_in_executor(
+            _RESOLVERS, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        )
+    except (OSError, UnicodeError):
+        raise AddressRefused(f"The host {host!r} is not known.") from None
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))

@@ -1,0 +1,169 @@
+"""Every way in which an SDK fails, told as one of the family in `errors`."""
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from django.utils import timezone
+
+from chatcore.providers import overflow
+from chatcore.providers.base import Connection
+from chatcore.providers.errors import (
+    ContextOverflow,
+    ProviderAuth,
+    ProviderError,
+    ProviderRateLimited,
+    ProviderRejected,
+    ProviderTimeout,
+    ProviderUnavailable,
+)
+
+logger = logging.getLogger(__name__)
+
+# An error inside a stream comes after a status of 200: there its own words decide.
+_STATUS_OF = {
+    "invalid_request_error": 400,
+    "exceed_context_size_error": 400,
+    "context_length_exceeded": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_THROTTLED = re.compile(
+    r"rate.?limit|too many requests|resource.?exhausted|throttl|insufficient_quota|tokens per (minute|day)|tokens, please",
+    re.IGNORECASE,
+)
+_BAD_KEY = re.compile(
+    r"api.?key.{0,20}(not valid|invalid)|(invalid|incorrect).{0,10}api.?key", re.IGNORECASE
+)
+_SECRET = re.compile(r"\b(?:sk|gsk|pk|xai|AIza)[-_A-Za-z0-9*]{8,}|(?<=Bearer )\S+")
+_LONGEST_DETAIL = 400  # characters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """What a provider said when it did not answer; `status` is what the HTTP status is or, inside a stream, would have been."""
+
+    status: int
+    words: str  # type, code and message, to be searched
+    message: str  # for people
+    body: Any
+    retry_after: float | None  # seconds
+
+
+@contextmanager
+def translated(sdk: Any, connection: Connection) -> Iterator[None]:
+    """Around everything that touches an SDK: only the family leaves. The cause is dropped, because it may show a key."""
+    try:
+        yield
+    except ProviderError:
+        raise
+    except Exception as error:  # noqa: BLE001  the SDKs leak errors of httpx2, json and anyio, and trip over shapes that are no answer
+        raise translate(error, sdk, connection) from None
+
+
+def translate(error: Exception, sdk: Any, connection: Connection) -> ProviderError:
+    """The error of the family that tells what can be done about `error`, which `sdk` or something below it raised."""
+    import httpx2
+
+    if isinstance(error, (TimeoutError, httpx2.TimeoutException, sdk.APITimeoutError)):
+        return ProviderTimeout(
+            f"The provider sent nothing for {connection.timeout_seconds:g} seconds."
+        )
+    if isinstance(error, (sdk.APIConnectionError, httpx2.ConnectError)):
+        return ProviderUnavailable("The provider cannot be reached, or broke the connection.")
+    if isinstance(error, httpx2.TransportError):
+        return ProviderUnavailable(
+            "The provider broke the connection before its answer was complete."
+        )
+    if isinstance(error, sdk.APIStatusError) or (isinstance(error, sdk.APIError) and error.body):
+        return classify(refusal(error, connection.api_key))
+    logger.info("a provider's answer could not be read", exc_info=error)
+    return ProviderUnavailable(f"The provider answered what is no answer ({type(error).__name__}).")
+
+
+def classify(told: Refusal) -> ProviderError:
+    """Throttling first, because its words are close to those of overflow and compacting would be wrong; then length; then the status."""
+    if told.status == 429 or _THROTTLED.search(told.words):
+        return ProviderRateLimited(
+            f"The provider is throttling: {told.message}", retry_after=told.retry_after
+        )
+    if told.status in (400, 413):
+        detail = f"The request is longer than the model's window: {told.message}"
+        if too_long := overflow.recognize(told.words, told.body, detail):
+            return too_long
+        if told.status == 413:
+            return ContextOverflow(detail)
+    if told.status in (401, 403) or (told.status == 400 and _BAD_KEY.search(told.words)):
+        return ProviderAuth(f"The provider refused the API key: {told.message}")
+    if told.status in (408, 504):
+        return ProviderTimeout(
+            f"The provider ran out of time: {told.message}", retry_after=told.retry_after
+        )
+    if told.status >= 500 or told.status < 400 or told.status in (409, 425):
+        return ProviderUnavailable(
+            f"The provider failed with {told.status}: {told.message}", retry_after=told.retry_after
+        )
+    return ProviderRejected(f"The provider refused the request with {told.status}: {told.message}")
+
+
+def refusal(error: Any, api_key: str) -> Refusal:
+    """Read an SDK's error that has a body, in any of the shapes that compatible servers give to one."""
+    body = _innermost(error.body)
+    fields = body if isinstance(body, dict) else {"message": body if isinstance(body, str) else ""}
+    kinds = [str(fields[name]) for name in ("type", "code", "status") if fields.get(name)]
+    message = str(fields.get("message") or fields.get("detail") or "")
+    response = getattr(error, "response", None)
+    return Refusal(
+        status=_status(getattr(error, "status_code", 200), kinds),
+        words=" ".join([*kinds, str(body)[:10_000]]),
+        message=_for_people(message, api_key),
+        body=body,
+        retry_after=retry_after(response.headers) if response is not None else None,
+    )
+
+
+def retry_after(headers: Any) -> float | None:
+    """Seconds to wait that a response asks for, as a number or as a date, a day at most; None when it does not say."""
+    value = headers.get("retry-after", "")
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(value) - timezone.now()).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    return min(max(0.0, seconds), 86_400.0)
+
+
+def _innermost(body: Any) -> Any:
+    if isinstance(body, list) and body:  # Gemini wraps its error in a list
+        body = body[0]
+    return body.get("error") or body if isinstance(body, dict) else body
+
+
+def _status(status: int, kinds: list[str]) -> int:
+    if status >= 300:
+        return status
+    numbers = (int(kind) for kind in kinds if kind.isdecimal())
+    return next(
+        (n for n in numbers if 400 <= n < 600),
+        next((_STATUS_OF[kind] for kind in kinds if kind in _STATUS_OF), 502),
+    )
+
+
+def _for_people(message: str, api_key: str) -> str:
+    """A sentence for a problem's detail: without keys, without pages, not too long."""
+    if not message or message.lstrip()[:1] in "<{[":
+        return "it gave no reason."
+    if len(api_key) >= 4:
+        message = message.replace(api_key, "[key]")
+    message = " ".join(_SECRET.sub("[key]", message).split())
+    return message if len(message) <= _LONGEST_DETAIL else message[:_LONGEST_DETAIL] + "…"

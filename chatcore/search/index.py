@@ -1,0 +1,74 @@
+"""The index behind recall: FTS5 with trigrams on SQLite, `pg_trgm` and `tsvector` on PostgreSQL; parts of a word and Chinese are found.
+
+A migration that alters `Message` on SQLite makes its table anew and loses the triggers: it ends with another `SearchIndex()`.
+"""
+
+from typing import Any
+
+from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+
+TABLE = "chatcore_message_words"
+RANKED_CHARS = 50_000  # of a message; more would exceed what a tsvector may hold
+
+_CLEAN = "INSERT INTO {table}({table}, rowid, content) VALUES ('delete', old.id, old.content);"
+_ADD = "INSERT INTO {table}(rowid, content) VALUES (new.id, new.content);"
+_SQLITE = (
+    "CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5(content, content='chatcore_message', content_rowid='id', tokenize='trigram')",
+    "DROP TRIGGER IF EXISTS {table}_insert",
+    "DROP TRIGGER IF EXISTS {table}_delete",
+    "DROP TRIGGER IF EXISTS {table}_update",
+    "CREATE TRIGGER {table}_insert AFTER INSERT ON chatcore_message BEGIN " + _ADD + " END",
+    "CREATE TRIGGER {table}_delete AFTER DELETE ON chatcore_message BEGIN " + _CLEAN + " END",
+    "CREATE TRIGGER {table}_update AFTER UPDATE OF content ON chatcore_message WHEN old.content IS NOT new.content BEGIN "
+    + _CLEAN
+    + _ADD
+    + " END",
+    "INSERT INTO {table}({table}) VALUES ('rebuild')",
+)
+_POSTGRESQL = (
+    "CREATE EXTENSION IF NOT EXISTS pg_trgm",
+    "CREATE INDEX IF NOT EXISTS {table} ON chatcore_message USING gin (upper(content) gin_trgm_ops)",
+)
+
+
+class SearchIndex(migrations.operations.base.Operation):
+    """Makes the index where it is missing, and fills it."""
+
+    reduces_to_sql = False
+    reversible = True
+
+    def state_forwards(self, app_label: str, state: Any) -> None:
+        """No model changes."""
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: Any,
+        to_state: Any,
+    ) -> None:
+        """By the database's own means; one that has none searches without an index."""
+        for statement in {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}.get(
+            schema_editor.connection.vendor, ()
+        ):
+            schema_editor.execute(statement.format(table=TABLE))
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: Any,
+        to_state: Any,
+    ) -> None:
+        """Without the index."""
+        if schema_editor.connection.vendor == "sqlite":
+            for event in ("insert", "delete", "update"):
+                schema_editor.execute(f"DROP TRIGGER IF EXISTS {TABLE}_{event}")
+            schema_editor.execute(f"DROP TABLE IF EXISTS {TABLE}")
+        else:
+            schema_editor.execute(f"DROP INDEX IF EXISTS {TABLE}")
+
+    def describe(self) -> str:
+        """For `migrate`."""
+        return "Index the words of all messages"

@@ -1,0 +1,49 @@
+"""Who answers a session: the lease of its turn, and the refusal of whoever comes meanwhile."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.utils import timezone
+
+from chatcore.models import Session, Turn
+
+LEASE = timedelta(seconds=30)
+
+
+class TurnLost(Exception):
+    """Another process has taken this turn for dead and closed it; what it stored stands."""
+
+
+class TurnRunning(Exception):
+    """The session is still answering, or `waiting` for results of tools that the client runs; `repeated`, what was asked now again."""
+
+    def __init__(self, turn_id: UUID, *, waiting: bool = False, repeated: bool = False) -> None:
+        super().__init__(
+            f"Turn {turn_id} is still {'waiting for results of tools' if waiting else 'running'}."
+        )
+        self.turn_id = turn_id
+        self.waiting = waiting
+        self.repeated = repeated
+
+
+def hold(turn_id: UUID) -> None:
+    """Renew the lease, inside the transaction that writes for the turn. Raises TurnLost when it is no longer ours."""
+    still_ours = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)
+    if not still_ours.update(lease_until=timezone.now() + LEASE):
+        raise TurnLost(str(turn_id))
+
+
+def locked(session_id: UUID) -> Session:
+    """The session with its row locked, inside a transaction: whoever opens a turn or changes what is current locks that first."""
+    return (
+        Session.objects.select_for_update(of=("self",))
+        .select_related("model__provider")
+        .get(pk=session_id)
+    )
+
+
+def refuse_open_turn(session: Session) -> None:
+    """Raises TurnRunning when the session, whose row is locked, is being answered or waits for its client."""
+    turn = session.turns.filter(status__in=Turn.OPEN).first()
+    if turn:
+        raise TurnRunning(turn.pk, waiting=turn.status == Turn.Status.WAITING)

@@ -1,0 +1,93 @@
+"""Signing in, by password or by a one-time link, and the page of settings."""
+
+from django.conf import settings as project
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_required, user_passes_test
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import check_for_language, get_language_info
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+from django_htmx.http import HttpResponseClientRefresh
+from knox.models import AuthToken
+
+from chatcore.web import providers, sign_in
+from chatcore.web.chat import in_local_time
+from chatcore.web.chat_list import chat_list
+from models_registry.models import AiModel
+
+LANGUAGE_SECONDS = 365 * 24 * 3600
+
+
+@never_cache
+@require_GET
+def once(request: HttpRequest, token: str) -> HttpResponse:
+    """Sign in by the link that `serve` printed; it works one time."""
+    user = sign_in.redeem(token)
+    if user is None:
+        return render(request, "chatcore/link_used.html", status=410)
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    return redirect("home")
+
+
+@login_required
+@require_GET
+@in_local_time
+def settings(request: HttpRequest) -> HttpResponse:
+    """Tokens, the default model, the look, the language; providers for those who may change them."""
+    context = {
+        "tokens": AuthToken.objects.filter(user=request.user).order_by("-created"),
+        "models": AiModel.objects.usable().order_by("provider__name", "name"),
+        "default": AiModel.objects.default(),
+        "chats": chat_list(request.user),
+        "languages": [get_language_info(code) for code, _name in project.LANGUAGES],
+        "chosen_language": request.COOKIES.get(project.LANGUAGE_COOKIE_NAME, ""),
+    }
+    if request.user.has_perm(providers.PERMISSION):
+        context["providers"] = providers.listed()
+    return render(request, "chatcore/settings.html", context)
+
+
+@require_POST
+def set_language(request: HttpRequest) -> HttpResponse:
+    """The language of the pages in this browser; an empty one follows what the browser asks for."""
+    response = HttpResponseClientRefresh()
+    code = request.POST.get("language", "")
+    if code in dict(project.LANGUAGES) and check_for_language(code):
+        response.set_cookie(
+            project.LANGUAGE_COOKIE_NAME,
+            code,
+            max_age=LANGUAGE_SECONDS,
+            samesite="Lax",
+            httponly=True,
+        )
+    else:
+        response.delete_cookie(project.LANGUAGE_COOKIE_NAME)
+    return response
+
+
+@login_required
+@require_POST
+def create_token(request: HttpRequest) -> HttpResponse:
+    """A new API token, shown in this answer and never again."""
+    made, secret = AuthToken.objects.create(user=request.user)
+    return render(request, "chatcore/_token_made.html", {"token": made, "secret": secret})
+
+
+@login_required
+@require_POST
+def delete_token(request: HttpRequest, digest: str) -> HttpResponse:
+    """Forget a token: who uses it is refused from now on."""
+    get_object_or_404(AuthToken, user=request.user, pk=digest).delete()
+    return HttpResponse()
+
+
+@user_passes_test(lambda user: user.is_staff)
+@require_POST
+def set_default_model(request: HttpRequest) -> HttpResponse:
+    """The model that new chats get; for everyone, so only staff may say."""
+    chosen = AiModel.objects.named(request.POST.get("model", ""))
+    if chosen is None:
+        raise Http404
+    chosen.make_default()
+    return render(request, "chatcore/_saved.html")

@@ -1,0 +1,37 @@
+"""The settings of a chat, as a form in a dialog; the page saves them over REST, which says what cannot be."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.module_loading import import_string
+from django.views.decorators.http import require_GET
+
+from chatcore.models import Session
+from chatcore.web.chat import own_chat
+from models_registry.models import AiModel
+
+
+@login_required
+@require_GET
+def chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResponse:
+    """The form, as the chat has it; without a chat as a new one would."""
+    session = own_chat(request, pk) if pk else Session(model=AiModel.objects.default())
+    return render(
+        request, "chatcore/_chat_settings.html", {"stored": pk, "chat": session} | _choices(session)
+    )
+
+
+def _choices(session: Session) -> dict[str, Any]:
+    known = settings.CHATCORE["POLICIES"]
+    threshold = session.compact_threshold
+    return {
+        "models": AiModel.objects.usable().order_by("provider__name", "name"),
+        "policies": sorted(import_string(known)()) if known else [],
+        "params": json.dumps(session.params),
+        "threshold": "" if threshold is None else f"{threshold * 100:g}",
+    }

@@ -1,0 +1,56 @@
+"""What is done to a chat in the list at the side: a new title, a pin, the archive."""
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
+
+from chatcore.events import log as event_log
+from chatcore.models import Session
+from chatcore.sessions.truncation import clean_text
+from chatcore.web.chat import own_chat
+
+
+@method_decorator(login_required, name="dispatch")
+class Rename(View):
+    """A chat's title, in its place in the list."""
+
+    def get(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """The field; or the row again, when it was left."""
+        template = "chatcore/_chat_row.html" if "cancel" in request.GET else "chatcore/_rename.html"
+        return render(request, template, {"chat": own_chat(request, pk)})
+
+    def post(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """Store the title, on one line and cut to what fits."""
+        session = own_chat(request, pk)
+        session.title = " ".join(clean_text(request.POST.get("title", "")).split())[:200]
+        session.save(update_fields=["title"])
+        event_log.append(pk, ("session.updated", {"fields": ["title"]}))
+        return render(request, "chatcore/_chat_row.html", {"chat": session})
+
+
+@login_required
+@require_POST
+def pin(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Keep a chat at the top of the list, or no longer."""
+    return _switched(request, pk, "pinned")
+
+
+@login_required
+@require_POST
+def archive(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Put a chat away, or bring it back."""
+    return _switched(request, pk, "archived")
+
+
+def _switched(request: HttpRequest, pk: UUID, field: str) -> HttpResponse:
+    """Set the flag as the form says it. The list comes anew; a chat's place in it by time is left alone."""
+    own_chat(request, pk)
+    Session.objects.filter(pk=pk).update(**{field: request.POST.get("on") == "true"})
+    event_log.append(pk, ("session.updated", {"fields": [field]}))
+    return trigger_client_event(HttpResponse(), "refresh")

@@ -1,0 +1,90 @@
+"""Keys of providers, for those who may change them: a key goes in and never comes out, and one tiny call tells whether it works."""
+
+import asyncio
+import time
+from dataclasses import replace
+
+from django.contrib.auth.decorators import login_required, permission_required
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from chatcore.providers import registry as provider_registry
+from chatcore.providers.base import ChatMessage, Connection, Request
+from chatcore.providers.connections import connection_to
+from chatcore.providers.errors import ProviderError
+from models_registry import catalog
+from models_registry.models import AiModel, Provider
+
+PERMISSION = "models_registry.change_provider"
+TEST_SECONDS = 20.0
+TEST_TOKENS = 16
+
+
+def listed() -> QuerySet[Provider]:
+    """The providers, those in use first, with how many models each offers."""
+    offered = Count("models", filter=Q(models__is_active=True))
+    return Provider.objects.annotate(offered=offered).order_by("-is_active", "name")
+
+
+@login_required
+@permission_required(PERMISSION, raise_exception=True)
+@require_POST
+def set_key(request: HttpRequest, pk: int) -> HttpResponse:
+    """Store a key, which switches its provider on unless an operator had switched it off."""
+    provider = get_object_or_404(Provider, pk=pk)
+    key = request.POST.get("key", "").strip()
+    if key:
+        provider.api_key = key
+        provider.save(update_fields=["encrypted_api_key"])
+        catalog.sync()
+    return render(
+        request,
+        "chatcore/_provider.html",
+        {"provider": get_object_or_404(listed(), pk=pk), "saved": bool(key)},
+    )
+
+
+@login_required
+@permission_required(PERMISSION, raise_exception=True)
+@require_POST
+def try_provider(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask one of the provider's models for a word or two, and say how that went."""
+    provider = get_object_or_404(Provider, pk=pk)
+    model = provider.models.filter(is_active=True).order_by("-is_default", "id").first()
+    if model is None:
+        return render(
+            request, "chatcore/_tried.html", {"problem": _("It has no active language model.")}
+        )
+    return render(request, "chatcore/_tried.html", {"model": model} | _tried(model))
+
+
+def _tried(model: AiModel) -> dict[str, object]:
+    began = time.monotonic()
+    try:
+        connection = connection_to(model.provider, max_retries=0)
+        asyncio.run(
+            _ask(
+                replace(connection, timeout_seconds=min(connection.timeout_seconds, TEST_SECONDS)),
+                model.name,
+            )
+        )
+    except ProviderError as error:
+        return {"problem": error.detail}
+    except TimeoutError:
+        return {
+            "problem": _("There was no answer within %(seconds)d seconds.")
+            % {"seconds": TEST_SECONDS}
+        }
+    return {"seconds": time.monotonic() - began}
+
+
+async def _ask(connection: Connection, name: str) -> None:
+    question = ChatMessage(role="user", content="Say OK.")
+    async with asyncio.timeout(TEST_SECONDS):
+        async for _part in provider_registry.stream(
+            connection, Request(model=name, messages=(question,), max_tokens=TEST_TOKENS)
+        ):
+            pass

@@ -1,0 +1,46 @@
+"""The addresses of the web pages."""
+
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import path
+
+from chatcore.web import (
+    account,
+    chat,
+    chat_settings,
+    context_panel,
+    conversations,
+    providers,
+    search,
+)
+
+urlpatterns = [
+    path("", chat.home, name="home"),
+    path("new/", chat.new_chat, name="new_chat"),
+    path("chats/", chat.chats, name="chats"),
+    path("c/<uuid:pk>/", chat.chat, name="chat"),
+    path("c/<uuid:pk>/messages/", chat.messages, name="messages"),
+    path("c/<uuid:pk>/messages/<int:message_pk>/", chat.message, name="message"),
+    path("c/<uuid:pk>/shortened/", context_panel.shortened, name="shortened"),
+    path("c/<uuid:pk>/turns/<uuid:turn_pk>/error/", chat.turn_error, name="turn_error"),
+    path("new/settings/", chat_settings.chat_settings, name="new_chat_settings"),
+    path("c/<uuid:pk>/settings/", chat_settings.chat_settings, name="chat_settings"),
+    path("search/", search.search, name="search"),
+    path("c/<uuid:pk>/rename/", conversations.Rename.as_view(), name="rename_chat"),
+    path("c/<uuid:pk>/pin/", conversations.pin, name="pin_chat"),
+    path("c/<uuid:pk>/archive/", conversations.archive, name="archive_chat"),
+    path("settings/", account.settings, name="settings"),
+    path("settings/tokens/", account.create_token, name="create_token"),
+    path("settings/tokens/<str:digest>/delete/", account.delete_token, name="delete_token"),
+    path("settings/language/", account.set_language, name="set_language"),
+    path("settings/providers/<int:pk>/key/", providers.set_key, name="set_key"),
+    path("settings/providers/<int:pk>/test/", providers.try_provider, name="try_provider"),
+    path("new/model/", chat.onboarding, name="onboarding"),
+    path("settings/default-model/", account.set_default_model, name="set_default_model"),
+    path(
+        "login/",
+        LoginView.as_view(template_name="chatcore/login.html", redirect_authenticated_user=True),
+        name="login",
+    ),
+    path("login/once/<str:token>/", account.once, name="login_once"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+]

@@ -1,0 +1,328 @@
+"""Who may do what: every address × every method × everyone who must not × every id there is. A new address without a row here fails."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.http import HttpResponse
+from django.test.client import BOUNDARY, MULTIPART_CONTENT, encode_multipart
+from django.urls import URLPattern, URLResolver, get_resolver
+from knox.models import AuthToken
+from rest_framework.test import APIClient
+
+from chatcore.models import Attachment, Message, Session, Turn, Webhook, WebhookDelivery
+from compaction.models import CompactionRun, WorkingState
+
+pytestmark = pytest.mark.django_db
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+SAFE = ("GET", "HEAD", "OPTIONS")
+RIGHTS: list[dict[str, Any]] = [
+    {},
+    {"is_staff": True},
+    {"is_staff": True, "is_superuser": True},
+]  # of who is not the owner
+SECRET = "Alice's secret"
+SESSION, MESSAGE, RUN, HOOK = (
+    "<uuid:session_id>",
+    "<int:message_id>",
+    "<uuid:run_id>",
+    "<uuid:webhook_id>",
+)
+SAID = {"content": "Hi"}
+# What would be done, were it the owner who asks: the methods that an address has, each with a body that it would take.
+MATRIX: dict[str, dict[str, Any]] = {
+    "api/v1/sessions": {"GET": None, "POST": {}},
+    f"api/v1/sessions/{SESSION}": {"GET": None, "PATCH": {"title": "Mine"}, "DELETE": None},
+    f"api/v1/sessions/{SESSION}/messages": {"GET": None, "POST": SAID},
+    f"api/v1/sessions/{SESSION}/messages/import": {
+        "POST": {"messages": [{"role": "user", "content": "Hi"}]}
+    },
+    f"api/v1/sessions/{SESSION}/tool_results": {
+        "POST": {"results": [{"tool_call_id": "c1", "content": "Rain"}]}
+    },
+    f"api/v1/sessions/{SESSION}/attachments": {"POST": "a file"},
+    f"api/v1/sessions/{SESSION}/cancel": {"POST": None},
+    f"api/v1/sessions/{SESSION}/events": {"GET": None},
+    f"api/v1/sessions/{SESSION}/context": {"GET": None},
+    f"api/v1/sessions/{SESSION}/context/preview": {"GET": None},
+    f"api/v1/sessions/{SESSION}/compact": {"POST": {"wait": True}},
+    f"api/v1/sessions/{SESSION}/compactions": {"GET": None},
+    f"api/v1/sessions/{SESSION}/summary": {"PATCH": {"summary": "Nothing."}, "DELETE": None},
+    f"api/v1/sessions/{SESSION}/state": {"GET": None, "PATCH": {"state": {"tasks": ["Mine."]}}},
+    f"api/v1/sessions/{SESSION}/memory": {"POST": {"text": "Mine."}},
+    f"api/v1/sessions/{SESSION}/search": {"GET": {"q": "secret"}},
+    f"api/v1/sessions/{SESSION}/export": {"GET": None},
+    "api/v1/sessions/import": {"POST": {}},
+    f"api/v1/messages/{MESSAGE}": {"PATCH": SAID, "DELETE": None},
+    f"api/v1/messages/{MESSAGE}/fork": {"POST": None},
+    f"api/v1/messages/{MESSAGE}/pin": {"POST": {}},
+    f"api/v1/messages/{MESSAGE}/regenerate": {"POST": {}},
+    f"api/v1/messages/{MESSAGE}/restore": {"POST": None},
+    "api/v1/attachments/<uuid:attachment_id>": {"GET": None, "DELETE": None},
+    f"api/v1/compactions/{RUN}": {"GET": None},
+    f"api/v1/compactions/{RUN}/rewind": {"POST": None},
+    "api/v1/search": {"GET": {"q": "secret"}},
+    "api/v1/models": {"GET": None},
+    "api/v1/policies": {"GET": None},
+    "api/v1/tokens": {"GET": None, "POST": {}, "DELETE": None},
+    "api/v1/tokens/<str:token_id>": {"DELETE": None},
+    "api/v1/webhooks": {"GET": None, "POST": {"url": "https://example.com/"}},
+    f"api/v1/webhooks/{HOOK}": {"GET": None, "PATCH": {"is_active": False}, "DELETE": None},
+    f"api/v1/webhooks/{HOOK}/deliveries": {"GET": None},
+    "v1/chat/completions": {
+        "POST": {"model": "test-model", "messages": [{"role": "user", "content": "Hi"}]}
+    },
+    "v1/models": {"GET": None},
+    "v1/models/<path:name>": {"GET": None},
+}
+FACES = ("api/v1/", "v1/")
+JSON, PROBLEM = "application/json", "application/problem+json"
+NOWHERE = "v1/"  # takes what is no address of the OpenAI face
+
+
+def served(patterns: list[Any] | None = None, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Each address of the faces for programs, as it is routed, and its view."""
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        route = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from served(pattern.url_patterns, route)
+        elif isinstance(pattern, URLPattern) and route.startswith(FACES) and route != NOWHERE:
+            either = route.endswith("/?$")  # one pattern with and without a slash at its end
+            plain = route.replace("^", "").removesuffix("/?$")
+            yield from (
+                (plain + end, getattr(pattern.callback, "cls", None))
+                for end in (("", "/") if either else ("",))
+            )
+
+
+@dataclass
+class Owned:
+    """All that alice has; `ids` by the parameter of an address, what is hers first and at the end what nobody has."""
+
+    user: User
+    token: str
+    ids: dict[str, list[Any]] = field(default_factory=dict)
+
+
+@pytest.fixture
+def owned(user: User) -> Owned:
+    """Of everything that has an address one row, or several where they differ."""
+    row, token = AuthToken.objects.create(user)
+    session = Session.objects.create(
+        owner=user, title=SECRET, compacted_summary=SECRET, compact_boundary_seq=2, last_seq=4
+    )
+    turn = Turn.objects.create(
+        session=session, status=Turn.Status.COMPLETED, lease_until="2026-01-01T00:00Z"
+    )
+    roles = ("system", "user", "assistant", "tool")
+    messages = [
+        Message.objects.create(
+            session=session,
+            turn=turn,
+            seq=seq,
+            role=role,
+            content=SECRET,
+            tool_call_id="c1" if role == "tool" else "",
+        )
+        for seq, role in enumerate(roles, start=1)
+    ]
+    kept = {
+        "session": session,
+        "name": SECRET,
+        "media_type": "text/plain",
+        "size": 6,
+        "data": SECRET.encode(),
+        "text": SECRET,
+    }
+    files = [
+        Attachment.objects.create(**kept),
+        Attachment.objects.create(**kept, message=messages[1]),
+    ]
+    run = CompactionRun.objects.create(
+        session=session, trigger="manual", status="applied", policy="oneclaw", summary_after=SECRET
+    )
+    WorkingState.objects.create(session=session, state={"tasks": [SECRET]})
+    hook = Webhook.objects.create(owner=user, url="https://example.com/alice", secret="x")
+    WebhookDelivery.objects.create(webhook=hook, event="turn.completed", payload={"text": SECRET})
+    ids: dict[str, list[Any]] = {
+        SESSION: [session.pk, uuid4()],
+        MESSAGE: [*(message.pk for message in messages), 0, 2**31, 10**30],
+        "<uuid:attachment_id>": [*(file.pk for file in files), uuid4()],
+        RUN: [run.pk, uuid4()],
+        HOOK: [hook.pk, uuid4()],
+        "<str:token_id>": [row.token_key, "0" * 15, "%00"],
+        "<path:name>": ["no-such-model"],
+    }
+    return Owned(user=user, token=token, ids=ids)
+
+
+def stored() -> dict[str, list[dict[str, Any]]]:
+    """Every row of everything that the faces change."""
+    models = [
+        model
+        for app in ("chatcore", "compaction", "knox")
+        for model in apps.get_app_config(app).get_models()
+    ]
+    return {
+        model.__name__: list(model._default_manager.order_by("pk").values()) for model in models
+    }
+
+
+def addresses(route: str, owned: Owned) -> list[str]:
+    """The address with each id in its place."""
+    found = next((name for name in owned.ids if name in route), None)
+    return (
+        [f"/{route.replace(found, str(value))}" for value in owned.ids[found]]
+        if found
+        else [f"/{route}"]
+    )
+
+
+def asked(client: APIClient, method: str, address: str, given: Any) -> HttpResponse:
+    if given == "a file":
+        body, kind = _form()
+        return client.generic(method, address, body, content_type=kind)
+    if method == "GET":
+        return client.get(address, given)
+    return getattr(client, method.lower())(address, given)
+
+
+def _form() -> tuple[Any, str]:
+    return encode_multipart(
+        BOUNDARY, {"file": SimpleUploadedFile("a.txt", b"Hi")}
+    ), MULTIPART_CONTENT
+
+
+def all_asked(
+    client: Callable[[], APIClient], owned: Owned, methods: tuple[str, ...] = METHODS
+) -> Iterator[tuple[str, Any]]:
+    """Every address by every method, with an id of hers: where and how it was asked, and the answer."""
+    for route, row in MATRIX.items():
+        address = addresses(route, owned)[0]
+        for method in methods:
+            yield f"{method} {address}", asked(client(), method, address, row.get(method))
+
+
+def bearer(token: str) -> APIClient:
+    return APIClient(headers={"Authorization": f"Bearer {token}"})
+
+
+def wrong(answers: Iterator[tuple[str, Any]], expected: set[int]) -> list[tuple[str, int]]:
+    """The cells whose answer is another, or tells something, or is no problem by its media type."""
+    return [
+        (where, answer.status_code)
+        for where, answer in answers
+        if answer.status_code not in expected
+        or SECRET in answer.content.decode()
+        or answer["Content-Type"] != (JSON if " /v1/" in where else PROBLEM)
+    ]
+
+
+def test_every_address_has_a_row_with_its_methods() -> None:
+    found = {route: view for route, view in served() if not route.endswith("/")}
+    assert {
+        route: {method for method in METHODS[3:] + METHODS[:1] if hasattr(view, method.lower())}
+        for route, view in found.items()
+    } == {route: set(row) for route, row in MATRIX.items()}
+
+
+def test_an_address_that_ends_in_a_slash_is_the_one_without() -> None:
+    views = dict(served())
+    twins = {route: view for route, view in views.items() if route.endswith("/")}
+    assert {route + "/": views[route] for route in MATRIX if "<path:" not in route} == twins
+
+
+def test_nobody_is_401_everywhere(owned: Owned) -> None:
+    before = stored()
+    assert wrong(all_asked(APIClient, owned), {401}) == []
+    assert stored() == before
+
+
+def test_the_owner_with_an_expired_token_is_401_everywhere(owned: Owned) -> None:
+    before = stored()
+
+    def client() -> APIClient:
+        _, token = AuthToken.objects.create(
+            owned.user, expiry=timedelta(seconds=-1)
+        )  # knox deletes it when it is used
+        return bearer(token)
+
+    assert wrong(all_asked(client, owned), {401}) == []
+    assert stored() == before
+
+
+def test_an_owner_who_was_switched_off_is_401_everywhere_by_token_and_by_cookie(
+    owned: Owned,
+) -> None:
+    browser, program = APIClient(), bearer(owned.token)
+    browser.force_login(owned.user)
+    User.objects.filter(pk=owned.user.pk).update(is_active=False)
+    before = stored()
+    assert wrong(all_asked(lambda: program, owned), {401}) == []
+    assert wrong(all_asked(lambda: browser, owned), {401}) == []
+    assert stored() == before
+
+
+@pytest.mark.parametrize("rights", RIGHTS)
+def test_whoever_is_not_the_owner_is_404_for_every_id(owned: Owned, rights: dict[str, Any]) -> None:
+    _, token = AuthToken.objects.create(User.objects.create_user("mallory", **rights))
+    client, before = bearer(token), stored()
+    for route, row in MATRIX.items():
+        if "<" not in route:
+            continue
+        for method in METHODS:
+            there = method in row or (method == "HEAD" and "GET" in row)
+            answers = [
+                (f"{method} {place}", asked(client, method, place, row.get(method)))
+                for place in addresses(route, owned)
+            ]
+            assert wrong(iter(answers), {404 if there else 405}) == []
+            assert len({answer.content for _, answer in answers}) == 1, (
+                f"{method} {route} tells what there is from what there is not"
+            )
+    assert stored() == before
+
+
+@pytest.mark.parametrize("rights", RIGHTS)
+def test_lists_show_nothing_of_anybody_else(owned: Owned, rights: dict[str, Any]) -> None:
+    _, token = AuthToken.objects.create(User.objects.create_user("mallory", **rights))
+    hers = [str(value) for values in owned.ids.values() for value in values if len(str(value)) > 8]
+    for route, row in MATRIX.items():
+        if "<" not in route and "GET" in row:
+            answer = asked(bearer(token), "GET", f"/{route}", row["GET"])
+            text = answer.content.decode()
+            assert answer.status_code == 200, route
+            assert not [secret for secret in (SECRET, "example.com", *hers) if secret in text], (
+                route
+            )
+
+
+def test_a_cookie_without_the_csrf_token_writes_nothing(owned: Owned) -> None:
+    browser = APIClient(enforce_csrf_checks=True)
+    browser.force_login(owned.user)
+    before = stored()
+    writes = tuple(method for method in METHODS if method not in SAFE)
+    answers = list(all_asked(lambda: browser, owned, writes))
+    assert (
+        wrong(((where, answer) for where, answer in answers if " /v1/" not in where), {403}) == []
+    )
+    assert (
+        wrong(((where, answer) for where, answer in answers if " /v1/" in where), {401}) == []
+    )  # tokens alone
+    assert stored() == before
+
+
+def test_the_owner_is_let_in_where_the_others_were_not(owned: Owned) -> None:
+    """Else the matrix could be right because nothing works."""
+    client = bearer(owned.token)
+    for route, row in MATRIX.items():
+        if "GET" in row and not route.endswith(("/events", "<path:name>")):
+            assert (
+                asked(client, "GET", addresses(route, owned)[0], row["GET"]).status_code == 200
+            ), route

@@ -1,0 +1,18 @@
+"""Where a client's history meets the stored one: the fast way finds what the plain way finds."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatcore.faces.chat_completions.matching import _overlaps
+
+words = st.lists(st.sampled_from("ab"), max_size=12)
+
+
+@given(words, words)
+def test_every_overlap_is_found_the_longest_first(first: list[str], then: list[str]) -> None:
+    plain = [
+        length
+        for length in range(min(len(first), len(then)), 0, -1)
+        if first[:length] == then[-length:]
+    ]
+    assert list(_overlaps(first, then)) == plain

@@ -1,0 +1,230 @@
+"""Compaction over REST: how full the window is, runs by hand, taking them back, policies."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from rest_framework.test import APIClient
+
+from chatcore.models import Message, Session
+from compaction.models import CompactionRun
+from compaction.worker import tasks
+from models_registry.models import AiModel
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SUMMARY = "Alice talked at length about tea; nothing was decided."
+
+
+@pytest.fixture
+def talked(session: Session) -> Session:
+    """Twenty messages of 500 tokens: over the threshold of 6,963."""
+    roles = ("user", "assistant")
+    Message.objects.bulk_create(
+        Message(session=session, seq=seq, role=roles[(seq - 1) % 2], content="tea " * 500)
+        for seq in range(1, 21)
+    )
+    Session.objects.filter(pk=session.pk).update(last_seq=20, message_count=20)
+    return session
+
+
+@pytest.fixture
+def address(talked: Session) -> str:
+    return f"/api/v1/sessions/{talked.pk}"
+
+
+@pytest.fixture
+def applied(api: APIClient, address: str, scripted: ScriptedModel) -> dict[str, object]:
+    scripted.default = Reply(text=SUMMARY, usage=(8000, 12))
+    return api.post(f"{address}/compact", {"wait": True}).json()
+
+
+def test_the_context_tells_how_full_the_window_is(api: APIClient, address: str) -> None:
+    told = api.get(f"{address}/context").json()
+    assert (told["context_window"], told["threshold_tokens"], told["source"]) == (
+        8192,
+        6963,
+        "estimated",
+    )
+    assert told["estimated_input_tokens"] >= 10_000
+    assert (told["should_compact"], told["level"], told["policy"]) == (True, "critical", "oneclaw")
+    assert (told["message_count"], told["live_message_count"]) == (20, 20)
+    assert set(told["breakdown"]) == {
+        *(
+            "system_prompt",
+            "summary",
+            "conversation_history",
+            "current_prompt",
+            "tool_definitions",
+            "file_attachments",
+        )
+    }
+
+
+def test_an_unknown_window_is_nulls_and_never_compacts(api: APIClient, address: str) -> None:
+    AiModel.objects.update(context_window_size=None)
+    told = api.get(f"{address}/context").json()
+    assert {
+        told[name]
+        for name in ("available_input_tokens", "context_window", "threshold_tokens", "usage_ratio")
+    } == {None}
+    assert told["should_compact"] is False
+
+
+def test_a_run_that_is_waited_for_is_200_and_finished(
+    api: APIClient, applied: dict[str, object], address: str
+) -> None:
+    assert (applied["status"], applied["trigger"], applied["summary_after"]) == (
+        "applied",
+        "manual",
+        SUMMARY,
+    )
+    calls = applied["provider_calls"]
+    assert isinstance(calls, int)
+    assert (applied["input_tokens"], applied["output_tokens"]) == (8000 * calls, 12 * calls)
+    assert applied["tokens_saved"] == int(str(applied["tokens_before"])) - int(
+        str(applied["tokens_after"])
+    )
+    session = api.get(address).json()
+    assert (session["compacted_summary"], session["compact_boundary_seq"]) == (
+        SUMMARY,
+        applied["boundary_after"],
+    )
+
+
+def test_a_run_shows_exactly_the_fields_of_the_contract(applied: dict[str, object]) -> None:
+    names = (
+        "id session trigger policy status stages_used tokens_before tokens_after tokens_saved messages_compacted boundary_before "
+        "boundary_after summary_before summary_after model provider_calls attempts input_tokens output_tokens cost error reason "
+        "instructions created_at started_at finished_at duration_ms edits targets state_after"
+    )
+    assert set(applied) == set(names.split())
+
+
+def test_a_run_that_is_not_waited_for_is_202_and_queued_once(
+    api: APIClient, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(tasks, "enqueue", told.append)
+    first, second = (
+        api.post(f"{address}/compact", {"instructions": "Keep the names."}) for _ in range(2)
+    )
+    assert (first.status_code, first.json()["status"], first.json()["instructions"]) == (
+        202,
+        "queued",
+        "Keep the names.",
+    )
+    assert second.json()["id"] == first.json()["id"]
+    assert [str(run) for run in told] == [first.json()["id"]]
+    assert api.get(f"/api/v1/compactions/{first.json()['id']}").json() == second.json()
+
+
+def test_a_dry_run_stores_nothing_and_calls_nobody(
+    api: APIClient, address: str, scripted: ScriptedModel
+) -> None:
+    seen = api.post(f"{address}/compact", {"dry_run": True})
+    assert (seen.status_code, seen.json()["id"]) == (200, None)
+    assert seen.json()["messages_compacted"] > 0
+    assert (scripted.requests, CompactionRun.objects.count()) == ([], 0)
+
+
+def test_too_little_to_compact_is_a_skipped_run_that_says_why(
+    api: APIClient, session: Session
+) -> None:
+    run = api.post(f"/api/v1/sessions/{session.pk}/compact", {"wait": True})
+    assert (run.status_code, run.json()["status"]) == (200, "skipped")
+    assert run.json()["reason"]
+
+
+def test_up_to_seq_names_the_last_message_to_compact(
+    api: APIClient, address: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text=SUMMARY))
+    assert (
+        api.post(f"{address}/compact", {"wait": True, "up_to_seq": 4}).json()["boundary_after"] == 5
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("policy", "no-such-policy"),
+        ("policy", 5),
+        ("instructions", ["Keep the names."]),
+        ("up_to_seq", "4"),
+        ("up_to_seq", 0),
+        ("up_to_seq", True),
+        ("up_to_seq", 10**30),
+        ("wait", "yes"),
+        ("dry_run", 1),
+        ("colour", "blue"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_the_name_of_its_field(
+    api: APIClient, address: str, field: str, value: object
+) -> None:
+    refused = api.post(f"{address}/compact", {field: value})
+    assert (refused.status_code, [error["field"] for error in refused.json()["errors"]]) == (
+        400,
+        [field],
+    )
+    assert not CompactionRun.objects.exists()
+
+
+def test_runs_are_listed_newest_first(
+    api: APIClient, address: str, applied: dict[str, object]
+) -> None:
+    api.post(f"{address}/compact", {"wait": True})
+    listed = api.get(f"{address}/compactions").json()["results"]
+    assert len(listed) == 2
+    assert listed[1] == applied
+
+
+def test_runs_are_listed_by_how_they_stand(
+    api: APIClient, address: str, applied: dict[str, object]
+) -> None:
+    api.post(f"{address}/compact", {"wait": True})
+    assert api.get(f"{address}/compactions?status=applied").json()["results"] == [applied]
+    assert not api.get(f"{address}/compactions?status=running").json()["results"]
+    refused = api.get(f"{address}/compactions?status=done")
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "status")
+
+
+def test_a_rewind_shows_the_model_what_it_saw_before(
+    api: APIClient, address: str, applied: dict[str, object]
+) -> None:
+    undone = api.post(f"/api/v1/compactions/{applied['id']}/rewind")
+    assert (undone.status_code, undone.json()["status"]) == (200, "rewound")
+    session = api.get(address).json()
+    assert (session["compacted_summary"], session["compact_boundary_seq"]) == (None, None)
+    again = api.post(f"/api/v1/compactions/{applied['id']}/rewind")
+    assert (again.status_code, again.json()["type"], again["Content-Type"]) == (
+        409,
+        "not_rewindable",
+        "application/problem+json",
+    )
+
+
+def test_policies_are_listed_with_their_knobs(api: APIClient) -> None:
+    (oneclaw,) = (
+        row for row in api.get("/api/v1/policies").json()["results"] if row["name"] == "oneclaw"
+    )
+    assert oneclaw["knobs"]["trigger"]["threshold"] == 0.85
+
+
+def test_everything_of_another_user_is_404(
+    address: str, applied: dict[str, object], as_user: Callable[[User], APIClient]
+) -> None:
+    stranger = as_user(User.objects.create_user("mallory"))
+    run = f"/api/v1/compactions/{applied['id']}"
+    refused = [
+        stranger.get(f"{address}/context"),
+        stranger.post(f"{address}/compact", {}),
+        stranger.get(f"{address}/compactions"),
+        stranger.get(run),
+        stranger.post(f"{run}/rewind"),
+        stranger.get(f"/api/v1/compactions/{uuid4()}"),
+    ]
+    assert [response.status_code for response in refused] == [404] * len(refused)

@@ -1,0 +1,173 @@
+"""The context over REST: preview, summary, search."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from rest_framework.test import APIClient
+
+from chatcore.context import revisions, summary_block
+from chatcore.models import Message, Session
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+
+@pytest.fixture
+def talked(session: Session) -> Session:
+    """Four messages, the first two of them summarized."""
+    texts = [
+        ("user", "I like tea."),
+        ("assistant", "Noted: tea."),
+        ("user", "And cake."),
+        ("assistant", "Cake too."),
+    ]
+    Message.objects.bulk_create(
+        Message(session=session, seq=n, role=r, content=c)
+        for n, (r, c) in enumerate(texts, start=1)
+    )
+    Session.objects.filter(pk=session.pk).update(
+        last_seq=4, message_count=4, system_prompt="Be brief."
+    )
+    revisions.install(
+        session.pk, base_version=0, summary="Likes tea.", boundary_seq=3, source="compaction"
+    )
+    return session
+
+
+@pytest.fixture
+def address(talked: Session) -> str:
+    return f"/api/v1/sessions/{talked.pk}"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_preview_is_exactly_what_the_next_request_sends(
+    api: APIClient, address: str, scripted: ScriptedModel
+) -> None:
+    preview = api.get(f"{address}/context/preview").json()
+    scripted.script(Reply(text="Fine."))
+    api.post(f"{address}/messages", {"content": "Go on."})
+    sent = scripted.requests[0].json
+    assert sent["messages"][0] == {"role": "system", "content": preview["system"]}
+    assert [(m["role"], m["content"]) for m in sent["messages"][1:-1]] == [
+        (m["role"], m["content"]) for m in preview["messages"]
+    ]
+    assert [tool["function"] for tool in sent["tools"]] == preview["tools"]
+    assert "Likes tea." in preview["system"]
+    assert preview["system"].startswith("Be brief.")
+    assert [m["seq"] for m in preview["messages"]] == [3, 4]
+
+
+def test_the_preview_tells_what_stands_apart_from_the_conversation(
+    api: APIClient, address: str, talked: Session
+) -> None:
+    placement: dict[str, object] = {"place": "first_system", "heading": "Before:"}
+    revisions.install(
+        talked.pk,
+        base_version=1,
+        summary="Likes tea.",
+        boundary_seq=3,
+        placement=placement,
+        source="compaction",
+    )
+    preview = api.get(f"{address}/context/preview").json()
+    assert (preview["system"], preview["preface"]) == (
+        "Be brief.",
+        f"Before:\n\n{summary_block.enveloped('Likes tea.')}",
+    )
+    placement = {"place": "last_user", "nudge": "Go on.", "after_seq": 4}
+    revisions.install(
+        talked.pk,
+        base_version=2,
+        summary=None,
+        boundary_seq=3,
+        placement=placement,
+        source="compaction",
+    )
+    messages = api.get(f"{address}/context/preview").json()["messages"]
+    assert [(m["seq"], m["aside"], m["images"]) for m in messages] == [
+        (3, False, []),
+        (4, False, []),
+        (None, True, []),
+    ]
+
+
+def test_an_edited_summary_keeps_its_place_and_what_goes_with_it(
+    api: APIClient, address: str, talked: Session
+) -> None:
+    placement = {"place": "first_system", "heading": "Before:"}
+    kept = {"kept_seqs": [1], "background": "TASKS: none", "placement": placement}
+    revisions.install(
+        talked.pk, base_version=1, summary="Likes tea.", boundary_seq=3, source="compaction", **kept
+    )  # type: ignore[arg-type]
+    assert api.patch(f"{address}/summary", {"summary": "Likes coffee."}).status_code == 200
+    preview = api.get(f"{address}/context/preview").json()
+    assert (
+        preview["preface"]
+        == f"Before:\n\n{summary_block.enveloped('Likes coffee.' + chr(10) * 2 + 'TASKS: none')}"
+    )
+    assert [m["seq"] for m in preview["messages"]] == [1, 3, 4]
+
+
+def test_an_edited_summary_is_what_is_sent(api: APIClient, address: str) -> None:
+    edited = api.patch(f"{address}/summary", {"summary": "Likes coffee."})
+    assert (
+        edited.status_code,
+        edited.json()["compacted_summary"],
+        edited.json()["compact_boundary_seq"],
+    ) == (200, "Likes coffee.", 3)
+    assert edited.json()["context_version"] == 2
+    assert (
+        api.patch(f"{address}/summary", {"compacted_summary": "Likes coffee."}).status_code == 200
+    )
+    assert "Likes coffee." in api.get(f"{address}/context/preview").json()["system"]
+
+
+def test_a_reset_sends_the_full_history_again(api: APIClient, address: str) -> None:
+    assert api.delete(f"{address}/summary").status_code == 204
+    preview = api.get(f"{address}/context/preview").json()
+    assert (preview["system"], [m["seq"] for m in preview["messages"]]) == (
+        "Be brief.",
+        [1, 2, 3, 4],
+    )
+    assert api.get(address).json()["compacted_summary"] is None
+    assert api.patch(f"{address}/summary", {"summary": "x"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"summary": ""},
+        {"summary": 5},
+        {"summary": None},
+        {"summary": "x", "boundary": 1},
+        {"summary": "x", "compacted_summary": "y"},
+    ],
+)
+def test_a_wrong_summary_is_refused(api: APIClient, address: str, body: dict[str, object]) -> None:
+    assert api.patch(f"{address}/summary", body).status_code == 400
+
+
+def test_search_finds_compacted_messages_too(api: APIClient, address: str, talked: Session) -> None:
+    found = api.get(f"{address}/search?q=TEA").json()
+    assert [hit["seq"] for hit in found["results"]] == [2, 1]
+    assert (
+        found["results"][0] | {"session": str(talked.pk), "snippet": "Noted: tea."}
+        == found["results"][0]
+    )
+    assert api.get("/api/v1/search?q=tea&limit=1").json()["results"] == found["results"][:1]
+
+
+def test_search_finds_nothing_of_another_user(
+    as_user: Callable[[User], APIClient], talked: Session
+) -> None:
+    assert (
+        as_user(User.objects.create_user("mallory")).get("/api/v1/search?q=tea").json()["results"]
+        == []
+    )
+
+
+@pytest.mark.parametrize("query", ["", "q=", "q=%20", "q=%00"])
+def test_a_search_for_nothing_is_refused(api: APIClient, address: str, query: str) -> None:
+    for place in (f"{address}/search", "/api/v1/search"):
+        assert api.get(f"{place}?{query}").json()["errors"][0]["field"] == "q"

@@ -1,0 +1,197 @@
+"""Sessions as JSON files, both ways."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+
+from chatcore.context import builder, revisions
+from chatcore.models import Attachment, Message, Session
+from chatcore.sessions import verification
+from chatcore.transfer import reader, sessions
+
+
+@pytest.fixture
+def talked(session: Session) -> Session:
+    Session.objects.filter(pk=session.pk).update(
+        title="Tea", system_prompt="Be brief.", params={"temperature": 0.5}
+    )
+    session.refresh_from_db()
+    call = {"id": "c1", "name": "look", "arguments": "{}"}
+    sessions.import_messages(
+        session,
+        [
+            {"role": "user", "content": "I like tea.", "created_at": "2026-01-01T00:00:00Z"},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {
+                "role": "tool",
+                "content": "x" * 40_000,
+                "tool_call_id": "c1",
+                "tool_name": "look",
+                "is_error": True,
+            },
+            {"role": "assistant", "content": "Noted."},
+        ],
+    )
+    Message.objects.filter(session=session, seq=4).update(
+        token_count_input=9, reasoning="Hm.", pinned=True, provider_data={"a": [1]}
+    )
+    hidden = revisions.Edit(message_seq=3, kind="pruned", replacement="[gone]")
+    revisions.install(
+        session.pk,
+        base_version=0,
+        summary="Likes tea.",
+        boundary_seq=2,
+        edits=[hidden],
+        source="compaction",
+    )
+    session.refresh_from_db()
+    return session
+
+
+def exported(session: Session) -> dict[str, Any]:
+    return json.loads(json.dumps(sessions.export_session(session)))
+
+
+def test_what_was_exported_is_imported_whole(talked: Session, user: User) -> None:
+    again = sessions.import_session(user, exported(talked))
+    assert again.pk != talked.pk
+    assert exported(again) == exported(talked)
+    assert builder.build_request(again) == builder.build_request(talked)
+
+
+def said(**fields: Any) -> dict[str, Any]:
+    return {"role": "user", "content": "Hi", **fields}
+
+
+def test_a_window_that_slid_without_a_summary_is_imported_as_it_was(
+    talked: Session, user: User
+) -> None:
+    place = {
+        "place": "first_user",
+        "marker": "[Older messages were left out.]",
+        "summarized_up_to": 1,
+    }
+    revisions.install(
+        talked.pk,
+        base_version=1,
+        summary=None,
+        boundary_seq=4,
+        kept_seqs=[1],
+        placement=place,
+        source="compaction",
+    )
+    talked.refresh_from_db()
+    again = sessions.import_session(user, exported(talked))
+    assert exported(again) == exported(talked)
+    assert builder.build_request(again) == builder.build_request(talked)
+
+
+def test_messages_keep_their_numbers_and_outputs_their_whole(talked: Session, user: User) -> None:
+    """Summaries speak of messages by their numbers, and so do the notes of outputs that are kept."""
+    result = talked.messages.get(seq=3)
+    fields = {
+        "kind": "output",
+        "name": "look.txt",
+        "media_type": "text/plain",
+        "size": 5,
+        "data": b"",
+        "text": "whole",
+    }
+    Attachment.objects.create(session=talked, message=result, **fields)
+    talked.messages.filter(seq=1).delete()
+    Session.objects.filter(pk=talked.pk).update(message_count=3, last_seq=9)
+    talked.refresh_from_db()
+    again = sessions.import_session(user, exported(talked))
+    assert exported(again) == exported(talked)
+    assert list(again.messages.order_by("seq").values_list("seq", flat=True)) == [2, 3, 4]
+    assert again.last_seq == 9
+    assert again.attachments.get().text == "whole"
+    assert list(verification.violations(again)) == []
+
+
+def test_an_export_asks_little_of_the_database(
+    talked: Session, django_assert_max_num_queries: Any
+) -> None:
+    sessions.import_messages(talked, [said()] * 50)
+    with django_assert_max_num_queries(6):
+        sessions.export_session(talked)
+    with django_assert_max_num_queries(1):
+        sessions.export_as(talked, "openai")
+
+
+def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(
+    talked: Session, user: User
+) -> None:
+    whole = exported(talked)
+    changes: dict[str, dict[str, Any]] = {
+        "format": {"format": "other"},
+        "session": {"session": []},
+        "session.pinned": {"session": {"pinned": "perhaps"}},
+        "messages[0]": {"messages": ["Hi"]},
+        "messages[0].status": {"messages": [{"role": "user", "content": "Hi", "status": "asleep"}]},
+        "session.tools": {"session": {"tools": {"calculate": 1}}},
+        "session.params": {"session": {"params": [1]}},
+        "session.compact_threshold": {"session": {"compact_threshold": 7}},
+        "session.last_seq": {"session": {"last_seq": True}},
+        "messages[0].provider_data": {
+            "messages": [{"role": "user", "content": "Hi", "provider_data": [1]}]
+        },
+        "messages[0].tool_result_limit": {
+            "messages": [{"role": "user", "content": "Hi", "tool_result_limit": 10**9}]
+        },
+        "messages[1].seq": {"messages": [said(seq=2), said(seq=2)]},
+        "messages[0].seq": {"messages": [said(seq="1")]},
+        "messages[0].replaces": {"messages": [said(seq=1, replaces=1)]},
+        "messages[1].replaces": {"messages": [said(seq=1), said(seq=2, replaces=1)]},
+        "messages[0].branch_after": {"messages": [said(seq=1, branch="x", branch_after=1)]},
+        "messages[2].branch_after": {
+            "messages": [
+                said(seq=1),
+                said(seq=2, branch="x", branch_after=1),
+                said(seq=3, branch="x", branch_after=0),
+            ]
+        },
+        "messages[0].attachments": {"messages": [said(attachments={})]},
+        "messages[0].attachments[0]": {"messages": [said(attachments=[{"name": "a", "data": ""}])]},
+        "messages[0].attachments[0].data": {
+            "messages": [said(attachments=[{"name": "a", "data": "?"}])]
+        },
+        "context.kept_seqs": {"context": {"summary": "x", "boundary_seq": 2, "kept_seqs": [{}]}},
+        "context.placement.place": {"context": {"summary": "x", "placement": {"place": "nowhere"}}},
+        "context.placement.after_seq": {
+            "context": {"summary": "x", "placement": {"after_seq": "1"}}
+        },
+        "context.boundary_seq": {"context": {"summary": "x", "boundary_seq": 99}},
+        "context.edits[0]": {"context": {"edits": [{"message_seq": 99}]}},
+    }
+    for field, change in changes.items():
+        with pytest.raises(reader.NotImportable) as refused:
+            sessions.import_session(user, whole | change)
+        assert refused.value.field == field
+    assert Session.objects.count() == 1
+
+
+def test_the_commands_write_and_read_a_file(talked: Session, user: User, tmp_path: Path) -> None:
+    out, made = StringIO(), StringIO()
+    call_command("export", str(talked.pk), stdout=out)
+    (tmp_path / "tea.json").write_text(out.getvalue())
+    call_command("import", str(tmp_path / "tea.json"), stdout=made)
+    assert exported(Session.objects.get(pk=made.getvalue().strip())) == exported(talked)
+
+
+def test_the_commands_say_what_is_wrong(user: User, tmp_path: Path) -> None:
+    (tmp_path / "no.json").write_text("no")
+    User.objects.create_user("bob")
+    for command, match in (
+        (("export", "00000000-0000-0000-0000-000000000000"), "no session"),
+        (("import", str(tmp_path / "none.json"), "--user=bob"), "cannot be read"),
+        (("import", str(tmp_path / "no.json"), "--user=bob"), "cannot be read"),
+        (("import", str(tmp_path / "no.json")), "cannot be read|--user"),
+    ):
+        with pytest.raises(CommandError, match=match):
+            call_command(*command)

@@ -1,0 +1,157 @@
+"""Importing another system's history over REST."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from chatcore.models import Message, Session, Turn
+from tests.support.scripted import ScriptedModel
+
+CALL = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"id": "c1", "name": "look", "arguments": '{"at": 1}'}],
+}
+RESULT = {"role": "tool", "content": "seen", "tool_call_id": "c1", "tool_name": "look"}
+
+
+@pytest.fixture
+def imports(session: Session) -> str:
+    return f"/api/v1/sessions/{session.pk}/messages/import"
+
+
+def said(text: str = "Hi", **fields: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text, **fields}
+
+
+def test_messages_are_appended_in_order_without_calling_a_model(
+    api: APIClient, imports: str, session: Session, scripted: ScriptedModel
+) -> None:
+    first = api.post(imports, {"messages": [said("one"), {"role": "assistant", "content": "two"}]})
+    assert (first.status_code, first.json()) == (
+        201,
+        {"imported": 2, "first_seq": 1, "last_seq": 2, "message_count": 2},
+    )
+    assert api.post(imports, {"messages": [said("three")]}).json()["first_seq"] == 3
+    assert [m.content for m in session.messages.order_by("seq")] == ["one", "two", "three"]
+    assert scripted.requests == []
+
+
+def test_a_call_and_its_result_keep_their_pair(
+    api: APIClient, imports: str, session: Session
+) -> None:
+    assert api.post(imports, {"messages": [said(), CALL, RESULT]}).status_code == 201
+    call, result = session.messages.order_by("seq")[1:]
+    assert call.tool_calls == CALL["tool_calls"]
+    assert (result.tool_call_id, result.tool_name, result.content) == ("c1", "look", "seen")
+
+
+def test_a_result_may_answer_a_call_of_an_earlier_import(api: APIClient, imports: str) -> None:
+    assert api.post(imports, {"messages": [said(), CALL]}).status_code == 201
+    assert api.post(imports, {"messages": [RESULT]}).status_code == 201
+
+
+def test_arguments_may_be_an_object(api: APIClient, imports: str, session: Session) -> None:
+    call = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "name": "look", "arguments": {"at": "ü"}}],
+    }
+    assert api.post(imports, {"messages": [call]}).status_code == 201
+    assert session.messages.get().tool_calls[0]["arguments"] == '{"at": "ü"}'
+
+
+def test_times_are_kept(api: APIClient, imports: str, session: Session) -> None:
+    api.post(
+        imports,
+        {
+            "messages": [
+                said(created_at="2020-01-02T03:04:05+01:00"),
+                said(created_at="2020-01-02T03:04:05"),
+            ]
+        },
+    )
+    assert [m.created_at.isoformat() for m in session.messages.order_by("seq")] == [
+        "2020-01-02T02:04:05+00:00",
+        "2020-01-02T03:04:05+00:00",
+    ]
+
+
+def test_a_long_tool_result_is_cut_as_anywhere(
+    api: APIClient, imports: str, session: Session
+) -> None:
+    api.post(imports, {"messages": [CALL, RESULT | {"content": "x" * 30_001}]})
+    result = session.messages.get(seq=2)
+    assert (len(result.content), result.original_chars) == (30_076, 30_001)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"role": "robot", "content": "Hi"}, "role"),
+        ({"content": "Hi"}, "role"),
+        ({"role": ["user"], "content": "Hi"}, "role"),
+        (said(5), "content"),  # type: ignore[arg-type]
+        (said(""), "content"),
+        (said(colour="blue"), "colour"),
+        (said(is_error="no"), "is_error"),
+        (said(created_at="yesterday"), "created_at"),
+        (said(created_at=5), "created_at"),
+        (said(created_at="0001-01-01T00:00:00+14:00"), "created_at"),
+        (said(tool_calls=CALL["tool_calls"]), "tool_calls"),
+        (said(tool_call_id="c1"), "tool_call_id"),
+        (RESULT, "tool_call_id"),
+        (RESULT | {"tool_call_id": ""}, "tool_call_id"),
+        (CALL | {"tool_calls": [{"id": "c1", "name": "look"}]}, "tool_calls[0]"),
+        (CALL | {"tool_calls": [{"id": "c1", "name": 5, "arguments": ""}]}, "tool_calls[0].name"),
+        (CALL | {"tool_calls": "c1"}, "tool_calls"),
+        ("Hi", ""),
+        (None, ""),
+    ],
+)
+def test_one_wrong_message_refuses_all_of_them(
+    api: APIClient, imports: str, wrong: Any, field: str
+) -> None:
+    refused = api.post(imports, {"messages": [said(), wrong]})
+    assert refused.status_code == 400
+    assert refused.json()["errors"][0]["field"] == f"messages[1].{field}".rstrip(".")
+    assert not Message.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "body", [[], {}, {"messages": {}}, {"messages": None}, {"messages": [], "stream": True}]
+)
+def test_a_wrong_body_is_refused(api: APIClient, imports: str, body: Any) -> None:
+    assert api.post(imports, body).json()["errors"][0]["field"] == "messages"
+
+
+def test_ten_thousand_messages_are_taken_and_one_more_is_413(
+    api: APIClient, imports: str, session: Session
+) -> None:
+    assert api.post(imports, {"messages": [said()] * 10_001}).status_code == 413
+    assert api.post(imports, {"messages": [said()] * 10_000}).json()["last_seq"] == 10_000
+    assert session.messages.count() == 10_000
+
+
+def test_a_message_over_256_kb_is_413(api: APIClient, imports: str) -> None:
+    assert api.post(imports, {"messages": [said("x" * (256 * 1024 + 1))]}).status_code == 413
+
+
+def test_nothing_is_put_between_a_question_and_its_answer(
+    api: APIClient, imports: str, session: Session
+) -> None:
+    turn = Turn.objects.create(session=session, lease_until=timezone.now() + timedelta(seconds=30))
+    refused = api.post(imports, {"messages": [said()]})
+    assert (refused.status_code, refused.json()["turn"]) == (409, str(turn.pk))
+
+
+def test_nothing_to_import_is_no_error(api: APIClient, imports: str) -> None:
+    assert api.post(imports, {"messages": []}).json() == {
+        "imported": 0,
+        "first_seq": None,
+        "last_seq": None,
+        "message_count": 0,
+    }

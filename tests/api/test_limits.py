@@ -1,0 +1,147 @@
+"""Limits over REST, and what is no JSON."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+import pytest
+import time_machine
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.db import connections
+from knox.models import AuthToken
+from rest_framework.test import APIClient
+
+from chatcore.models import Session
+from models_registry.models import AiModel
+from tests.conftest import Live
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def messages(session: Session) -> str:
+    cache.clear()
+    return f"/api/v1/sessions/{session.pk}/messages"
+
+
+def test_more_turns_a_minute_than_allowed_are_429_until_the_minute_is_over(
+    api: APIClient,
+    as_user: Callable[[User], APIClient],
+    messages: str,
+    settings: object,
+    scripted: ScriptedModel,
+) -> None:
+    settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 2}  # type: ignore[attr-defined]
+    scripted.default = Reply(text="Yes.")
+    with time_machine.travel("2026-11-20T12:00:00Z", tick=False) as clock:
+        assert [api.post(messages, {"content": "Hi"}).status_code for _ in range(2)] == [201, 201]
+        clock.shift(20)
+        refused = api.post(messages, {"content": "Hi"})
+        assert (refused.status_code, refused.json()["type"], refused["Retry-After"]) == (
+            429,
+            "too_many_turns",
+            "40",
+        )
+        bob = User.objects.create_user("bob")
+        Session.objects.update(owner=bob)
+        assert as_user(bob).post(messages, {"content": "Hi"}).status_code == 201
+        Session.objects.update(owner=User.objects.get(username="alice"))
+        clock.shift(41)
+        assert api.post(messages, {"content": "Hi"}).status_code == 201
+
+
+def test_turns_begun_at_once_are_all_counted(
+    api: APIClient, messages: str, user: User, model: AiModel, settings: object
+) -> None:
+    settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 4}  # type: ignore[attr-defined]
+    others = [Session.objects.create(owner=user, model=model).pk for _ in range(8)]
+
+    def begin(session: object) -> int:
+        try:
+            return int(
+                api.post(f"/api/v1/sessions/{session}/messages", {"content": "Hi"}).status_code
+            )
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(begin, others)) == [201] * 4 + [429] * 4
+
+
+def test_sixty_turns_a_minute_are_allowed_by_default(settings: object) -> None:
+    assert settings.CHATCORE["TURNS_PER_MINUTE"] == 60  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("size", [2 * 1024 * 1024 + 1, 52 * 1024 * 1024])
+def test_a_body_over_two_megabytes_is_413(api: APIClient, messages: str, size: int) -> None:
+    refused = api.post(
+        messages, '{"content":"' + "x" * size + '"}', content_type="application/json"
+    )
+    assert (refused.status_code, refused["Content-Type"]) == (413, "application/problem+json")
+
+
+@pytest.mark.parametrize(
+    ("size", "status"), [(10, 201), (3 * 1024 * 1024, 413), (60 * 1024 * 1024, 413)]
+)
+def test_a_body_sent_in_chunks_is_read_up_to_the_same_limit(
+    live: Live, user: User, size: int, status: int
+) -> None:
+    piece = b"x" * min(size, 65_536)
+    chunks = [b'{"system_prompt":"', *[piece] * (size // len(piece)), b'"}']
+    headers = {
+        "Authorization": f"Bearer {AuthToken.objects.create(user)[1]}",
+        "Content-Type": "application/json",
+    }
+    with httpx2.Client(base_url=live.url, headers=headers, timeout=30) as client:
+        answer = client.post("/api/v1/sessions", content=iter(chunks))
+        assert answer.status_code == status
+        assert status != 201 or answer.json()["system_prompt"] == "x" * size
+        assert client.get("/api/v1/sessions").status_code == 200
+
+
+def test_an_import_may_have_more(api: APIClient, messages: str) -> None:
+    body = {"messages": [{"role": "user", "content": "x" * 200_000}] * 12}
+    assert api.post(f"{messages}/import", body).status_code == 201
+
+
+def test_an_import_over_fifty_megabytes_is_413(api: APIClient, messages: str) -> None:
+    body = '{"messages": [' + " " * (50 * 1024 * 1024) + "]}"
+    assert api.post(f"{messages}/import", body, content_type="application/json").status_code == 413
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"content":',
+        "NaN",
+        '{"content": NaN}',
+        '{"content": 1e400}',
+        "\xff".encode("latin-1"),
+        "[" * 100_000,
+    ],
+)
+def test_what_is_no_json_is_400(api: APIClient, messages: str, body: str | bytes) -> None:
+    refused = api.post(messages, body, content_type="application/json")
+    assert (refused.status_code, refused.json()["type"]) == (400, "parse_error")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""],
+)
+def test_another_content_type_than_json_is_415(api: APIClient, messages: str, kind: str) -> None:
+    refused = api.generic("POST", messages, json.dumps({"content": "Hi"}), content_type=kind)
+    assert (refused.status_code, refused["Content-Type"]) == (415, "application/problem+json")
+
+
+def test_a_method_that_is_not_there_is_405(api: APIClient, messages: str) -> None:
+    refused = api.put(messages, {})
+    assert (refused.status_code, refused["Content-Type"], refused["Allow"]) == (
+        405,
+        "application/problem+json",
+        "GET, POST, HEAD, OPTIONS",
+    )

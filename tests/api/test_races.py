@@ -1,0 +1,53 @@
+"""A session that is deleted while others change it, over real sockets: each gets its answer or a 404, none a 500."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+import pytest
+from django.contrib.auth.models import User
+from knox.models import AuthToken
+
+from models_registry.models import AiModel
+from tests.conftest import Live
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROUNDS = 6
+SAID = {"messages": [{"role": "user", "content": "Hi"}]}
+# (method, what stands behind the session's address, body)
+ACTS: list[tuple[str, str, dict[str, Any] | None]] = [
+    ("PATCH", "", {"title": "One"}),
+    ("PATCH", "", {"title": "Two"}),
+    ("DELETE", "", None),
+    ("PATCH", "", {"title": "Three"}),
+    ("POST", "/messages/import", SAID),
+    ("POST", "/compact", {"wait": True}),
+    ("GET", "/context", None),
+    ("DELETE", "/summary", None),
+    ("PATCH", "/state", {"state": {"tasks": ["Tea."]}}),
+]
+
+
+def test_a_deletion_between_changes_is_never_a_500(live: Live, user: User, model: AiModel) -> None:
+    _, token = AuthToken.objects.create(user)
+    headers = {"Authorization": f"Bearer {token}"}
+    with (
+        httpx2.Client(base_url=f"{live.url}/api/v1", headers=headers, timeout=60) as client,
+        ThreadPoolExecutor(5) as pool,
+    ):
+        for _ in range(ROUNDS):
+            address = f"/sessions/{client.post('/sessions', json={}).json()['id']}"
+
+            def act(
+                method: str, place: str, body: dict[str, Any] | None, address: str = address
+            ) -> httpx2.Response:
+                return client.request(method, address + place, json=body)
+
+            answers = [asked.result() for asked in [pool.submit(act, *given) for given in ACTS]]
+            wrong = [
+                (told.request.method, told.url.path, told.text)
+                for told in answers
+                if told.status_code not in (200, 201, 204, 404)
+            ]
+            assert wrong == []
+            assert client.get(address).status_code == 404

@@ -1,0 +1,93 @@
+"""The OpenAPI document: valid, exact, and the one that is checked in."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from openapi_spec_validator import validate
+
+CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
+CONTRACT = {
+    "/sessions": "get post",
+    "/sessions/{session_id}": "get patch delete",
+    "/sessions/{session_id}/messages": "get post",
+    "/sessions/{session_id}/messages/import": "post",
+    "/sessions/{session_id}/tool_results": "post",
+    "/sessions/{session_id}/attachments": "post",
+    "/attachments/{attachment_id}": "get delete",
+    "/sessions/{session_id}/cancel": "post",
+    "/sessions/{session_id}/events": "get",
+    "/sessions/{session_id}/context": "get",
+    "/sessions/{session_id}/context/preview": "get",
+    "/sessions/{session_id}/compact": "post",
+    "/sessions/{session_id}/compactions": "get",
+    "/compactions/{run_id}": "get",
+    "/compactions/{run_id}/rewind": "post",
+    "/sessions/{session_id}/summary": "patch delete",
+    "/sessions/{session_id}/state": "get patch",
+    "/sessions/{session_id}/memory": "post",
+    "/sessions/{session_id}/search": "get",
+    "/sessions/{session_id}/export": "get",
+    "/sessions/import": "post",
+    "/messages/{message_id}": "patch delete",
+    "/messages/{message_id}/fork": "post",
+    "/messages/{message_id}/pin": "post",
+    "/messages/{message_id}/regenerate": "post",
+    "/messages/{message_id}/restore": "post",
+    "/search": "get",
+    "/models": "get",
+    "/policies": "get",
+    "/tokens": "get post delete",
+    "/tokens/{token_id}": "delete",
+    "/webhooks": "get post",
+    "/webhooks/{webhook_id}": "get patch delete",
+    "/webhooks/{webhook_id}/deliveries": "get",
+}
+
+
+@pytest.fixture
+def schema(client: Client, db: None) -> dict[str, Any]:
+    document: dict[str, Any] = client.get("/api/schema/").json()
+    return document
+
+
+def test_it_is_valid_openapi_3_1(schema: dict[str, Any]) -> None:
+    assert schema["openapi"].startswith("3.1")
+    validate(schema)
+
+
+def test_it_has_every_route_of_the_contract_and_no_other(schema: dict[str, Any]) -> None:
+    assert {path: set(item) for path, item in schema["paths"].items()} == {
+        f"/api/v1{path}": set(methods.split()) for path, methods in CONTRACT.items()
+    }
+
+
+def test_it_is_the_document_that_is_checked_in(schema: dict[str, Any]) -> None:
+    assert json.loads(CHECKED_IN.read_text()) == schema, (
+        "./manage.py spectacular --format openapi-json --file docs/openapi.json"
+    )
+
+
+def test_every_operation_declares_its_problems(schema: dict[str, Any]) -> None:
+    for path, item in schema["paths"].items():
+        for method, operation in item.items():
+            refusals = {
+                code: body for code, body in operation["responses"].items() if code >= "400"
+            }
+            assert "401" in refusals, (path, method)
+            assert ("404" in refusals) == ("{" in path), (path, method)
+            assert all(
+                set(body["content"]) == {"application/problem+json"} for body in refusals.values()
+            )
+
+
+def test_the_documentation_can_be_browsed_without_an_inline_script(
+    client: Client, db: None
+) -> None:
+    page = client.get("/api/docs/")
+    assert page.status_code == 200
+    assert page["Content-Type"].startswith("text/html")
+    assert "<script>" not in page.content.decode()
+    assert client.get("/api/docs/?script=")["Content-Type"].startswith("application/javascript")

@@ -1,0 +1,296 @@
+"""Streams over REST, from a real server: live, resumed, abandoned, cancelled."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any
+
+import httpx2
+import pytest
+from django.contrib.auth.models import User
+from knox.models import AuthToken
+
+from chatcore.models import Message, Session, Turn
+from tests.conftest import Live
+from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SLOW = Reply(chunks=["One. ", "Two. ", "Three. ", "Four. ", "Five. ", "Six."], chunk_delay=0.25)
+
+
+@pytest.fixture
+def client(live: Live, user: User) -> Iterator[httpx2.Client]:
+    _, token = AuthToken.objects.create(user)
+    with httpx2.Client(
+        base_url=f"{live.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=20
+    ) as client:
+        yield client
+
+
+@pytest.fixture
+def address(session: Session) -> str:
+    return f"/sessions/{session.pk}"
+
+
+def events_of(response: httpx2.Response) -> Iterator[dict[str, Any]]:
+    """Each event as its data with its `id` and `event`."""
+    event: dict[str, Any] = {}
+    for line in response.iter_lines():
+        name, _, value = line.partition(": ")
+        if name == "data":
+            event |= json.loads(value)
+        elif name in ("id", "event"):
+            event[name] = value
+        elif not line and event:
+            yield event
+            event = {}
+
+
+def said(events: list[dict[str, Any]]) -> str:
+    return "".join(event["text"] for event in events if event["event"] == "message.delta")
+
+
+def follow(client: httpx2.Client, address: str, **asked: Any) -> list[dict[str, Any]]:
+    """Events up to one that ends a turn."""
+    seen = []
+    with client.stream("GET", f"{address}/events", **asked) as response:
+        for event in events_of(response):
+            seen.append(event)
+            if event["event"] in ("turn.completed", "turn.failed", "turn.cancelled"):
+                break
+    return seen
+
+
+def eventually(true: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 30
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return true()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"json": {"content": "Hi", "stream": True}}, {"headers": {"Accept": "text/event-stream"}}],
+)
+def test_a_turn_is_streamed_as_it_is_spoken(
+    client: httpx2.Client, address: str, scripted: ScriptedModel, asked: dict[str, Any]
+) -> None:
+    scripted.script(SLOW)
+    with client.stream(
+        "POST", f"{address}/messages", **{"json": {"content": "Hi"}, **asked}
+    ) as response:
+        assert response.status_code == 200
+        assert response.headers["Content-Type"] == "text/event-stream"
+        assert (response.headers["Cache-Control"], response.headers["X-Accel-Buffering"]) == (
+            "no-cache",
+            "no",
+        )
+        at, events = [], []
+        for event in events_of(response):
+            at.append(time.monotonic())
+            events.append(event)
+    assert [event["event"] for event in events[:2]] == ["turn.started", "message.created"]
+    assert events[-1]["event"] == "turn.completed"
+    assert said(events) == "One. Two. Three. Four. Five. Six."
+    assert at[-1] - at[0] > 0.8
+    assert all(
+        event["id"] == str(event["seq"]) and event["session"] in address and event["at"]
+        for event in events
+    )
+
+
+def test_a_resumed_stream_has_nothing_missing_and_nothing_doubled(
+    client: httpx2.Client, address: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(SLOW)
+    with client.stream(
+        "POST", f"{address}/messages", json={"content": "Hi", "stream": True}
+    ) as response:
+        first = list(islice(events_of(response), 4))
+    by_header = follow(client, address, headers={"Last-Event-ID": first[-1]["id"]})
+    by_query = follow(client, address, params={"after": first[-1]["id"]})
+    assert by_header == by_query
+    seqs = [event["seq"] for event in first + by_header]
+    assert seqs == list(range(1, len(seqs) + 1))
+    assert said(first + by_header) == "One. Two. Three. Four. Five. Six."
+
+
+def test_a_closed_socket_does_not_stop_the_answer(
+    client: httpx2.Client, address: str, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(SLOW)
+    with client.stream(
+        "POST", f"{address}/messages", json={"content": "Hi", "stream": True}
+    ) as response:
+        next(events_of(response))
+    assert Message.objects.filter(role="assistant", status="complete").count() == 0
+    assert eventually(lambda: Message.objects.filter(role="assistant", status="complete").exists())
+    assert session.messages.get(role="assistant").content == "One. Two. Three. Four. Five. Six."
+
+
+def test_without_a_place_in_the_log_only_new_events_come(
+    client: httpx2.Client, address: str, scripted: ScriptedModel
+) -> None:
+    client.post(f"{address}/messages", json={"content": "Hi"})
+    with client.stream("GET", f"{address}/events") as response:
+        events = events_of(response)
+        client.patch(address, json={"title": "New"})
+        assert next(events)["event"] == "session.updated"
+    assert follow(client, address, params={"after": 0})[0]["seq"] == 1
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"headers": {"Last-Event-ID": "x"}},
+        {"params": {"after": "-1"}},
+        {"params": {"after": "9" * 30}},
+    ],
+)
+def test_a_place_that_is_none_is_refused(
+    client: httpx2.Client, address: str, asked: dict[str, Any]
+) -> None:
+    assert client.get(f"{address}/events", **asked).status_code == 400
+
+
+def test_a_turn_may_be_left_to_follow(
+    client: httpx2.Client, address: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(SLOW)
+    taken = client.post(
+        f"{address}/messages", json={"content": "Hi"}, headers={"Prefer": "respond-async, wait=1"}
+    )
+    assert (taken.status_code, taken.headers["Preference-Applied"]) == (202, "respond-async")
+    assert taken.json()["user_message"] == Message.objects.get(role="user").pk
+    with client.stream("GET", taken.json()["events"]) as response:
+        events = list(islice(events_of(response), 3))
+    assert {event.get("turn", taken.json()["turn"]) for event in events} == {taken.json()["turn"]}
+    assert follow(client, address, params={"after": 0})[-1]["event"] == "turn.completed"
+
+
+def test_a_stream_ends_where_the_turn_waits_and_another_takes_it_up(
+    client: httpx2.Client, address: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(tool_calls=(call("weather", {}, id="w"),)), Reply(text="It rains."))
+    body = {"content": "Weather?", "tools": [{"name": "weather"}], "stream": True}
+    key = {"Idempotency-Key": "k1"}
+    with client.stream("POST", f"{address}/messages", json=body, headers=key) as response:
+        first = list(events_of(response))
+    assert (first[-1]["event"], [asked["id"] for asked in first[-1]["tool_calls"]]) == (
+        "turn.waiting",
+        ["w"],
+    )
+    results = {"results": [{"tool_call_id": "w", "content": "Rain"}], "stream": True}
+    with client.stream("POST", f"{address}/tool_results", json=results) as response:
+        rest = list(events_of(response))
+    assert [int(event["id"]) for event in (first[-1], rest[0])] == [
+        int(rest[0]["id"]) - 1,
+        int(rest[0]["id"]),
+    ]
+    assert (said(rest), rest[-1]["event"]) == ("It rains.", "turn.completed")
+    with client.stream("POST", f"{address}/messages", json=body, headers=key) as response:
+        assert [event["id"] for event in events_of(response)] == [
+            event["id"] for event in first + rest
+        ]
+
+
+def test_a_second_turn_while_one_runs_is_409_with_its_id(
+    client: httpx2.Client, address: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(SLOW)
+    turn = client.post(
+        f"{address}/messages", json={"content": "Hi"}, headers={"Prefer": "respond-async"}
+    ).json()["turn"]
+    refused = client.post(f"{address}/messages", json={"content": "And?"})
+    assert (refused.status_code, refused.json()["type"], refused.json()["turn"]) == (
+        409,
+        "turn_running",
+        turn,
+    )
+
+
+def test_a_cancelled_answer_is_kept_as_interrupted(
+    client: httpx2.Client, address: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(SLOW)
+    assert client.post(f"{address}/cancel").json() == {"cancelled": False}
+    with client.stream(
+        "POST", f"{address}/messages", json={"content": "Hi", "stream": True}
+    ) as response:
+        events = events_of(response)
+        seen = list(islice(events, 4))
+        assert client.post(f"{address}/cancel").json() == {"cancelled": True}
+        seen += events
+    assert seen[-1]["event"] == "turn.cancelled"
+    kept = client.get(f"{address}/messages").json()["results"][1]
+    assert (kept["status"], kept["content"]) == ("interrupted", said(seen))
+
+
+def test_an_idempotency_key_gives_the_same_turn(
+    client: httpx2.Client, address: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="First."), Reply(text="Second."))
+    key = {"Idempotency-Key": "k1"}
+    first = client.post(f"{address}/messages", json={"content": "Hi"}, headers=key)
+    again = client.post(f"{address}/messages", json={"content": "Hi"}, headers=key)
+    assert (again.status_code, again.json()) == (201, first.json())
+    with client.stream(
+        "POST", f"{address}/messages", json={"content": "Hi", "stream": True}, headers=key
+    ) as response:
+        assert said(list(events_of(response))) == "First."
+    other = client.post(f"{address}/messages", json={"content": "Bye"}, headers=key)
+    assert (other.status_code, other.json()["type"]) == (422, "idempotency_key_reused")
+    assert Turn.objects.count() == 1
+    assert (
+        client.post(
+            f"{address}/messages", json={"content": "Hi"}, headers={"Idempotency-Key": "k" * 256}
+        ).status_code
+        == 400
+    )
+
+
+def test_an_idempotency_key_in_flight_is_409(
+    client: httpx2.Client, address: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(SLOW)
+    headers = {"Idempotency-Key": "k1", "Prefer": "respond-async"}
+    turn = client.post(f"{address}/messages", json={"content": "Hi"}, headers=headers).json()[
+        "turn"
+    ]
+    again = client.post(f"{address}/messages", json={"content": "Hi"}, headers=headers)
+    assert (again.status_code, again.json()["turn"], again.json()["repeated"]) == (409, turn, True)
+    other = client.post(
+        f"{address}/messages", json={"content": "Hi"}, headers=headers | {"Idempotency-Key": "k2"}
+    )
+    assert (other.status_code, other.json()["turn"], other.json()["repeated"]) == (409, turn, False)
+
+
+def test_a_provider_failure_ends_the_stream_with_its_type(
+    client: httpx2.Client, address: str, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(status=401)
+    with client.stream(
+        "POST", f"{address}/messages", json={"content": "Hi", "stream": True}
+    ) as response:
+        last = list(events_of(response))[-1]
+    assert (last["event"], last["type"]) == ("turn.failed", "provider_auth")
+
+
+def test_the_head_of_a_stream_ends_at_once(client: httpx2.Client, address: str) -> None:
+    head = client.head(f"{address}/events")
+    assert (head.status_code, head.headers["Content-Type"]) == (200, "text/event-stream")
+    assert client.get(address, timeout=15).status_code == 200
+
+
+def test_an_answer_whose_session_is_deleted_meanwhile_is_404(
+    client: httpx2.Client, address: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(SLOW)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(client.post, f"{address}/messages", json={"content": "Hi"})
+        assert eventually(lambda: Message.objects.filter(role="assistant").exists())
+        assert client.delete(address).status_code == 204
+        assert (asked.result().status_code, asked.result().json()["type"]) == (404, "not_found")

@@ -1,0 +1,71 @@
+"""What is hostile stays words in a terminal: nothing steers it, whoever wrote it."""
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from chatcore.cli.terminal import USAGE, Terminal
+from chatcore.context import revisions
+from chatcore.events import log as event_log
+from chatcore.models import Session
+from chatcore.sessions.truncation import clean_text
+from models_registry.models import AiModel
+from tests.support.browsing import fill
+from tests.support.hostile import HOSTILE
+from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STEERS = [chr(code) for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0))]
+
+
+@pytest.fixture
+def screen() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def terminal(session: Session, screen: io.StringIO) -> Terminal:
+    return Terminal(session, Console(file=screen, width=120))
+
+
+def test_no_answer_tool_notice_or_error_steers_the_terminal(
+    terminal: Terminal, scripted: ScriptedModel, screen: io.StringIO
+) -> None:
+    text = clean_text(" ".join(each[:400] for each in HOSTILE))
+    refused = json.dumps({"error": {"message": f"Refused: {text}"}}).encode()
+    scripted.script(
+        Reply(tool_calls=[call(text[:200], "{}")]),
+        Reply(text=text),
+        Reply(status=400, body=refused),
+    )
+    terminal.say("hello")
+    terminal.say("again")
+    said = event_log.append(
+        terminal.session.pk,
+        ("context.trimmed", {"notice": text}),
+        ("tool_call.started", {"name": text, "id": "x"}),
+    )
+    for event in event_log.read(terminal.session.pk, (said or 0) - 2):
+        terminal._show(event)
+    terminal._complain(text, USAGE)
+    assert "\u241b]52;c;cmFuPTE=" in screen.getvalue()
+    assert "<script>ran=1</script>" in screen.getvalue()
+    assert not [steer for steer in STEERS if steer in screen.getvalue()]
+
+
+def test_no_command_brings_what_steers_the_terminal(
+    terminal: Terminal, model: AiModel, screen: io.StringIO
+) -> None:
+    AiModel.objects.create(provider=model.provider, name="\x1b[2J other")
+    fill(terminal.session, *(clean_text(text) for text in HOSTILE))
+    revisions.install(
+        terminal.session.pk, base_version=0, summary="\x9b2J", boundary_seq=3, source="edit"
+    )
+    for line in ("/export", "/models", "/context", "/rewind \x1b[2J", "/compact \x1b[2J"):
+        terminal._command(line)
+    assert "\u241b[2J other" in screen.getvalue()
+    assert not [steer for steer in STEERS if steer in screen.getvalue()]

@@ -1,0 +1,164 @@
+"""The embedded language model with real weights: it answers over the real SDK, says its true window and refuses strangers."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pytest
+from django.conf import settings
+from django.db import connection
+from pytest_django import DjangoDbBlocker
+
+from chatcore.local_model import register, weights
+from chatcore.local_model.server import free_port
+from models_registry.models import AiModel, Provider
+
+pytestmark = [pytest.mark.model, pytest.mark.django_db(transaction=True)]
+WINDOW = 2048
+API_KEY = "a key of this test"
+
+
+class Embedded:
+    """The embedded model's own process, over this test's database."""
+
+    def __init__(self, output: Path) -> None:
+        self.port = free_port()
+        self.base_url = f"http://127.0.0.1:{self.port}/v1"
+        self.output = output
+        with output.open("w") as file:
+            command = [sys.executable, "-m", "chatcore.local_model.server"]
+            self.process = subprocess.Popen(
+                command, env=self.environment(), stdout=file, stderr=subprocess.STDOUT
+            )
+
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "chatcore.settings",
+            "CHATCORE_DATABASE_URL": database_url(),
+            "CHATCORE_LOCAL_MODEL": "0.5b",
+            "CHATCORE_LOCAL_MODEL_WINDOW": str(WINDOW),
+            "CHATCORE_LOCAL_MODEL_PORT": str(self.port),
+            "CHATCORE_LOCAL_MODEL_API_KEY": API_KEY,
+        }
+
+    def wait_until_ready(self) -> None:
+        deadline = time.monotonic() + 300
+        while "is ready" not in self.output.read_text():
+            assert self.process.poll() is None, self.output.read_text()
+            assert time.monotonic() < deadline, self.output.read_text()
+            time.sleep(0.2)
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.process.wait(60)
+
+
+def database_url() -> str:
+    given = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{given['NAME']}"
+    return f"postgres://{given['USER']}:{given['PASSWORD']}@{given['HOST']}:{given['PORT']}/{given['NAME']}"
+
+
+@pytest.fixture(scope="module")
+def embedded(
+    django_db_setup: None,
+    django_db_blocker: DjangoDbBlocker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Embedded]:
+    """Started once: its rows are read by the first test that needs them, through `described`."""
+    assert weights.find(
+        weights.KNOWN["0.5b"], folders=settings.LOCAL_MODEL["FOLDERS"], say=print
+    ), "./bin/test fetches the weights"
+    running = Embedded(tmp_path_factory.mktemp("model") / "output")
+    running.wait_until_ready()
+    yield running
+    assert running.stop() == 0
+
+
+@pytest.fixture
+def described(embedded: Embedded) -> AiModel:
+    """The registry's row, written anew: each test starts with an empty database."""
+    return register.register(embedded.base_url, API_KEY)
+
+
+def client(embedded: Embedded, api_key: str = API_KEY) -> openai.OpenAI:
+    return openai.OpenAI(base_url=embedded.base_url, api_key=api_key, max_retries=0)
+
+
+def test_it_answers_in_words_and_counts_its_tokens(embedded: Embedded) -> None:
+    question = "What is the capital of France? Answer with one word."
+    answer = client(embedded).chat.completions.create(
+        model="qwen2.5-coder-0.5b-instruct",
+        messages=[{"role": "user", "content": question}],
+        max_tokens=12,
+        temperature=0,
+    )
+    assert "Paris" in (answer.choices[0].message.content or "")
+    assert answer.usage
+    assert answer.usage.prompt_tokens > 10
+
+
+def test_it_streams_and_ends_with_a_reason_and_usage(embedded: Embedded) -> None:
+    stream = client(embedded).chat.completions.create(
+        model="qwen2.5-coder-0.5b-instruct",
+        messages=[{"role": "user", "content": "Count from one to five."}],
+        max_tokens=24,
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    chunks = list(stream)
+    assert sum(bool(chunk.choices and chunk.choices[0].delta.content) for chunk in chunks) > 1
+    assert {chunk.choices[0].finish_reason for chunk in chunks if chunk.choices} & {
+        "stop",
+        "length",
+    }
+    assert chunks[-1].usage
+
+
+def test_the_registry_has_its_true_window_and_makes_it_the_default(described: AiModel) -> None:
+    assert described.name == "qwen2.5-coder-0.5b-instruct"
+    assert described.context_window_size == WINDOW
+    assert not described.supports_tools
+    assert AiModel.objects.default() == described
+    assert described.provider.reveal_api_key() == API_KEY
+
+
+def test_a_default_that_someone_chose_stays(embedded: Embedded) -> None:
+    provider = Provider.objects.create(name="chosen", protocol=Provider.Protocol.OPENAI)
+    chosen = AiModel.objects.create(provider=provider, name="chosen", is_default=True)
+    register.register(embedded.base_url, API_KEY)
+    assert AiModel.objects.default() == chosen
+
+
+def test_a_withdrawn_model_is_offered_to_nobody_until_it_registers_again(
+    embedded: Embedded, described: AiModel
+) -> None:
+    register.withdraw()
+    assert AiModel.objects.default() is None
+    assert register.register(embedded.base_url, API_KEY) == described
+    assert AiModel.objects.default() == described
+
+
+def test_more_than_its_window_is_an_overflow_error_with_both_numbers(embedded: Embedded) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        client(embedded).chat.completions.create(
+            model="qwen2.5-coder-0.5b-instruct",
+            messages=[{"role": "user", "content": "word " * (WINDOW + 100)}],
+            max_tokens=1,
+        )
+    assert refused.value.body
+    assert "exceed_context_size_error" in str(refused.value.body)
+    assert str(WINDOW) in str(refused.value.body)
+
+
+def test_it_refuses_who_has_not_its_key(embedded: Embedded) -> None:
+    with pytest.raises(openai.AuthenticationError):
+        client(embedded, api_key="another").chat.completions.create(
+            model="x", messages=[{"role": "user", "content": "hello"}]
+        )

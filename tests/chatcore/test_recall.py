@@ -1,0 +1,252 @@
+"""Recall: everything that was said can be found again, by its owner, in bounded pieces."""
+
+import json
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from chatcore.context import revisions
+from chatcore.models import Message, Session
+from chatcore.providers.base import ToolCall
+from chatcore.rest.pagination import Cursor
+from chatcore.search import query as search_query
+from chatcore.search.index import TABLE, SearchIndex
+from chatcore.tools import registry as tool_registry
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chat(user: User) -> Session:
+    return Session.objects.create(owner=user)
+
+
+def say(session: Session, *texts: str, **fields: Any) -> None:
+    start = session.messages.count()
+    Message.objects.bulk_create(
+        Message(
+            session=session,
+            seq=seq,
+            content=text,
+            **{"role": "user", "created_at": timezone.now() + timedelta(seconds=seq), **fields},
+        )
+        for seq, text in enumerate(texts, start=start + 1)
+    )
+
+
+def found(scope: Any, query: str, **kwargs: Any) -> list[int]:
+    return [hit.seq for hit in search_query.search(scope, query, **kwargs)]
+
+
+def ask(session_id: UUID, **arguments: Any) -> tool_registry.ToolOutcome:
+    return tool_registry.run(
+        ToolCall(id="1", name="search_history", arguments=json.dumps(arguments)),
+        session_id=session_id,
+    )
+
+
+def test_every_word_must_occur_in_any_order_and_case(chat: Session) -> None:
+    say(
+        chat,
+        "The red bicycle is in the cellar.",
+        "The red car is in the garage.",
+        "A Bicycle, painted RED.",
+    )
+    assert found(chat.pk, "bicycle red") == [3, 1]
+
+
+def test_a_hit_tells_where_it_was_said(chat: Session) -> None:
+    say(chat, "The code is 4711.")
+    (hit,) = search_query.search(chat.pk, "4711")
+    message = chat.messages.get()
+    assert (hit.message_id, hit.session_id, hit.seq, hit.role, hit.created_at) == (
+        message.pk,
+        chat.pk,
+        1,
+        "user",
+        message.created_at,
+    )
+    assert hit.snippet == "The code is 4711."
+
+
+def test_messages_behind_the_boundary_are_found(chat: Session) -> None:
+    say(chat, "My cat is called Minka.", "Let us talk of other things.", "Fine.")
+    revisions.install(
+        chat.pk, base_version=0, summary="Small talk.", boundary_seq=3, source="compaction"
+    )
+    assert found(chat.pk, "minka") == [1]
+
+
+@pytest.mark.parametrize("query", ["100%", "a_b", "\\", "'; DROP TABLE", '"', "%", "_"])
+def test_wildcards_and_quotes_are_words_like_any_other(chat: Session, query: str) -> None:
+    say(chat, f"It says {query} here.", "It says 100 or axb here.")
+    assert found(chat.pk, query) == [1]
+
+
+def test_half_a_character_is_no_word(chat: Session) -> None:
+    say(chat, "A plover.")
+    assert found(chat.pk, "\ud83d plover") == [1]
+    assert not ask(chat.pk, query="\ud83d").is_error
+
+
+def test_every_migration_leaves_the_index_in_place(db: None) -> None:
+    """On SQLite a migration that alters Message makes its table anew, and its triggers are gone: it ends with another SearchIndex()."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'chatcore_message' ORDER BY name"
+            )
+            assert [name for (name,) in cursor] == [
+                f"{TABLE}_{event}" for event in ("delete", "insert", "update")
+            ]
+        assert (
+            TABLE in connection.introspection.get_constraints(cursor, "chatcore_message")
+            or connection.vendor == "sqlite"
+        )
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\n\t", "\x00"])
+def test_a_query_without_a_word_finds_nothing(chat: Session, query: str) -> None:
+    say(chat, "Something.")
+    assert found(chat.pk, query) == []
+
+
+def test_chinese_and_emoji_are_found(chat: Session) -> None:
+    say(chat, "我的猫叫米卡。", "🚲 is mine")
+    assert found(chat.pk, "猫叫") == [1]
+    assert found(chat.pk, "🚲") == [2]
+
+
+def test_one_session_never_shows_another(chat: Session, user: User) -> None:
+    say(Session.objects.create(owner=user), "secret")
+    assert found(chat.pk, "secret") == []
+
+
+def test_a_user_finds_in_all_own_sessions_and_in_no_one_elses(chat: Session, user: User) -> None:
+    other = User.objects.create_user("bob")
+    say(chat, "plan alpha")
+    say(Session.objects.create(owner=user), "plan beta")
+    say(Session.objects.create(owner=other), "plan gamma")
+    assert {hit.snippet for hit in search_query.search(user, "plan")} == {"plan alpha", "plan beta"}
+
+
+def test_the_newest_come_first_and_no_more_than_the_limit(chat: Session) -> None:
+    say(chat, *["word"] * 120)
+    assert found(chat.pk, "word", limit=3) == [120, 119, 118]
+    assert len(found(chat.pk, "word", limit=1000)) == search_query.MAX_HITS + 1
+    assert found(chat.pk, "word", limit=0) == []
+    assert found(chat.pk, "word", limit=-1) == []
+
+
+def test_a_snippet_is_the_text_around_the_word(chat: Session) -> None:
+    say(chat, "before " * 500 + "NEEDLE\n\n" + "after " * 500)
+    snippet = search_query.search(chat.pk, "needle")[0].snippet
+    assert "before NEEDLE after" in snippet
+    assert snippet.startswith("…")
+    assert snippet.endswith("…")
+    assert len(snippet) <= search_query.SNIPPET_CHARS + 2
+
+
+def test_search_takes_one_query(chat: Session, django_assert_num_queries: Any) -> None:
+    say(chat, *["word"] * 20)
+    with django_assert_num_queries(1):
+        search_query.search(chat.pk, "word")
+
+
+def test_the_tool_answers_with_the_messages_of_its_own_session(chat: Session, user: User) -> None:
+    say(chat, "My sister lives in Oslo.")
+    say(Session.objects.create(owner=user), "My brother lives in Oslo.")
+    outcome = ask(chat.pk, query="oslo lives")
+    assert not outcome.is_error
+    assert outcome.content.startswith("[message 1, user, ")
+    assert "sister" in outcome.content
+    assert "brother" not in outcome.content
+
+
+def test_the_tool_says_so_when_nothing_is_found(chat: Session) -> None:
+    outcome = ask(chat.pk, query="nowhere")
+    assert not outcome.is_error
+    assert "No earlier message" in outcome.content
+
+
+def test_the_tool_does_not_find_its_own_former_results(chat: Session) -> None:
+    say(chat, "The word is plover.")
+    say(
+        chat,
+        ask(chat.pk, query="plover").content,
+        role="tool",
+        tool_name="search_history",
+        tool_call_id="1",
+    )
+    assert found(chat.pk, "plover") == [1]
+
+
+def test_the_message_that_says_it_most_comes_before_newer_ones(chat: Session) -> None:
+    say(
+        chat,
+        "Plover, plover, plover.",
+        "A plover was seen once, " + "far away over the water, " * 20,
+    )
+    assert found(chat.pk, "plover") == [1, 2]
+
+
+def test_superseded_messages_are_not_found(chat: Session) -> None:
+    say(chat, "The old password is swordfish.", "The new one is trout.")
+    chat.messages.filter(seq=1).update(branch=uuid4())
+    assert found(chat.pk, "is") == [2]
+    assert found(chat.pk, "swordfish") == []
+
+
+def test_a_changed_or_deleted_text_leaves_the_index(chat: Session) -> None:
+    say(chat, "swordfish", "trout")
+    chat.messages.filter(seq=1).update(content="halibut")
+    chat.messages.filter(seq=2).delete()
+    assert [found(chat.pk, word) for word in ("swordfish", "halibut", "trout")] == [[], [1], []]
+
+
+def test_the_index_is_used_for_every_longer_word(chat: Session) -> None:
+    """On SQLite by the virtual table; on PostgreSQL the planner may take the trigram index, shown by leaving it nothing else."""
+    say(chat, *[f"noise {number}" for number in range(300)], "the needle")
+    rows = search_query._ranked(Message.objects.all(), ["needle"])
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; SET LOCAL enable_sort = off"
+            )
+        rows = Message.objects.filter(content__icontains="needle").order_by()
+    assert TABLE in rows.explain()
+
+
+def test_messages_that_were_there_before_the_index_are_in_it(chat: Session) -> None:
+    say(chat, "An old plover.")
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    editor = connection.SchemaEditorClass(connection)
+    SearchIndex().database_backwards("chatcore", editor, None, None)
+    SearchIndex().database_forwards("chatcore", editor, None, None)
+    say(chat, "A new plover.")
+    assert found(chat.pk, "plover") == [2, 1]
+
+
+def test_pages_of_hits_do_not_shift_under_new_messages(api: APIClient, user: User) -> None:
+    chat = Session.objects.create(owner=user)
+    say(chat, *["a plover"] * 5)
+    first = api.get(f"/api/v1/sessions/{chat.pk}/search", {"q": "plover", "limit": "2"}).json()
+    say(chat, "a plover")
+    second = api.get(first["next"]).json()
+    third = api.get(second["next"]).json()
+    assert [[hit["seq"] for hit in page["results"]] for page in (first, second, third)] == [
+        [5, 4],
+        [3, 2],
+        [1],
+    ]
+    assert third["next"] is None
+    assert api.get(third["previous"]).json()["results"] == second["results"]
+    assert api.get(f"/api/v1/search?q=plover&cursor={Cursor(['x']).encode()}").status_code == 400

@@ -1,0 +1,91 @@
+"""Tool results are cut once, when they are stored (FEAT-011, Tool Result Truncation)."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatcore.models import Message, Session
+from chatcore.sessions.truncation import TOOL_RESULT_MAX_CHARS, clean_text, cut_tool_result
+
+
+def test_thirty_thousand_characters_stay_as_they_are() -> None:
+    text = "x" * TOOL_RESULT_MAX_CHARS
+    assert cut_tool_result(text) == (text, None)
+
+
+def test_one_more_is_cut_and_stored_as_30076() -> None:
+    text, original = cut_tool_result("x" * 30_001)
+    assert (len(text), original) == (30_076, 30_001)
+    assert text.endswith(
+        "x\n\n[... content truncated, showing first 30000 characters of 30001 total ...]"
+    )
+
+
+@given(
+    st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=400), st.integers(10, 200)
+)
+def test_cutting_twice_changes_nothing(text: str, limit: int) -> None:
+    once, _ = cut_tool_result(text, limit)
+    assert cut_tool_result(once, limit)[0] == once
+
+
+def test_it_counts_code_points_and_never_splits_one() -> None:
+    text, _ = cut_tool_result("👋🏽" * 20_000)
+    assert text.startswith("👋🏽" * 15_000 + "\n\n[...")
+
+
+@given(st.text())
+def test_cleaning_leaves_what_can_be_stored_and_never_raises(text: str) -> None:
+    assert "\x00" not in clean_text(text).encode().decode()
+
+
+def test_surrogate_pairs_become_their_character_and_lone_ones_go() -> None:
+    assert clean_text("a\ud83d\ude00b\ud83dc\x00d\ude00") == "a😀bcd"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("how", ["save", "bulk_create"])
+@pytest.mark.parametrize(
+    "content",
+    ["x" * 40_000, json.dumps({"k": ["v" * 50] * 900}), "é" * 31_000],
+    ids=["text", "json", "unicode"],
+)
+def test_every_way_into_the_database_cuts(session: Session, how: str, content: str) -> None:
+    message = Message(session=session, seq=1, role="tool", content=content, is_error=True)
+    message.save() if how == "save" else Message.objects.bulk_create([message])
+    stored = Message.objects.get(session=session)
+    assert stored.content.startswith(content[:TOOL_RESULT_MAX_CHARS] + "\n\n[... content truncated")
+    assert stored.original_chars == len(content)
+    stored.save()
+    again = Message.objects.get(pk=stored.pk)
+    assert (again.content, again.original_chars) == (stored.content, len(content))
+
+
+@pytest.mark.django_db
+def test_only_tool_results_are_cut(session: Session) -> None:
+    message = Message.objects.create(session=session, seq=1, role="user", content="x" * 40_000)
+    message.refresh_from_db()
+    assert (len(message.content), message.original_chars) == (40_000, None)
+
+
+@pytest.mark.django_db
+def test_no_text_of_a_message_holds_what_no_database_stores(session: Session) -> None:
+    calls = [{"id": "\x00a\ud800", "name": "\x00b\ud800", "arguments": "\x00c"}]
+    texts = {
+        "content": "\x00",
+        "reasoning": "\ud800",
+        "tool_call_id": "\x00a\ud800",
+        "tool_name": "\ud800b\x00",
+        "tool_calls": calls,
+    }
+    Message.objects.create(session=session, seq=1, role="tool", **texts)
+    stored = Message.objects.get()
+    assert (stored.content, stored.reasoning, stored.tool_call_id, stored.tool_name) == (
+        "",
+        "",
+        "a",
+        "b",
+    )
+    assert stored.tool_calls == [{"id": "a", "name": "b", "arguments": "c"}]

@@ -1,0 +1,173 @@
+"""`chatcore verify` finds what should never be."""
+
+from io import StringIO
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from chatcore.context import revisions
+from chatcore.models import Message, Session, Turn
+
+pytestmark = pytest.mark.django_db
+BRANCH = UUID(int=1)
+
+
+def verify(*sessions: Session) -> tuple[int, str]:
+    out = StringIO()
+    try:
+        call_command("verify", *(str(session.pk) for session in sessions), stdout=out)
+    except SystemExit as leaving:
+        return int(leaving.code or 0), out.getvalue()
+    return 0, out.getvalue()
+
+
+def test_a_session_that_is_not_there_is_named(session: Session) -> None:
+    with pytest.raises(CommandError, match=f"There is no session {BRANCH}"):
+        call_command("verify", str(session.pk), str(BRANCH))
+    with pytest.raises(CommandError, match="invalid UUID value: 'abc'"):
+        call_command("verify", "abc")
+
+
+def filled(session: Session) -> Session:
+    Message.objects.bulk_create(
+        [
+            Message(session=session, seq=1, role="user", content="one"),
+            Message(session=session, seq=2, role="assistant", content="two"),
+            Message(session=session, seq=3, role="tool", content="three", tool_call_id="x"),
+        ]
+    )
+    Session.objects.filter(pk=session.pk).update(last_seq=3, message_count=3)
+    return session
+
+
+def test_a_sound_session_passes(session: Session) -> None:
+    revisions.install(
+        filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
+    )
+    assert verify(session) == (0, "1 sessions checked, 0 violations\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        ({"message_count": 7}, "message_count says 7, there are 3"),
+        ({"last_seq": 1}, "message 3 lies beyond last_seq 1"),
+        ({"context_version": 4}, "context_version is 4, the newest revision 1"),
+        ({"compacted_summary": "other"}, "the context differs from its revision 1"),
+        ({"compact_boundary_seq": 9}, "there is no message at the boundary 9"),
+        ({"compact_boundary_seq": 3}, "the boundary 3 parts a tool result from its call"),
+    ],
+)
+def test_damage_is_named_and_ends_with_1(
+    session: Session, damage: dict[str, object], sentence: str
+) -> None:
+    revisions.install(
+        filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
+    )
+    Session.objects.filter(pk=session.pk).update(**damage)
+    code, said = verify()
+    assert code == 1
+    assert sentence in said
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        ({"branch": BRANCH}, "the branch of message 2 follows no one message"),
+        ({"branch": BRANCH, "branch_after": 2}, "the branch of message 2 follows a later one, 2"),
+        ({"branch_after": 1}, "message 2 is current and has a place in a branch"),
+        ({"replaces": 1}, "message 2 and the one it replaces are both current"),
+    ],
+)
+def test_a_version_in_disorder_is_found(
+    session: Session, damage: dict[str, Any], sentence: str
+) -> None:
+    first = filled(session).messages.get(seq=1)
+    damage = {name: first if name == "replaces" else value for name, value in damage.items()}
+    session.messages.filter(seq=2).update(**damage)
+    assert sentence in verify(session)[1]
+
+
+def test_a_context_that_speaks_of_changed_messages_is_found(session: Session) -> None:
+    revisions.install(
+        filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
+    )
+    session.revisions.update(stale=True)
+    assert (
+        "the context in force, 1, speaks of messages that were changed since" in verify(session)[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        ({"kept_seqs": [7]}, "message 7 is kept before the boundary, and is not there"),
+        ({"kept_seqs": [2]}, "message 2 is kept before the boundary 2, and is not before it"),
+        ({"placement": {"place": "nowhere"}}, "the summary stands nowhere: {'place': 'nowhere'}"),
+        ({"placement": {"nudge": 5}}, "the nudge of the summary is no text"),
+        ({"placement": {"after_seq": 99}}, "the after_seq of the summary is no message: 99"),
+    ],
+)
+def test_what_is_kept_and_where_the_summary_stands_must_make_sense(
+    session: Session, damage: dict[str, Any], sentence: str
+) -> None:
+    placement = {"place": "last_user", "heading": "Before:", "after_seq": 3}
+    revisions.install(
+        filled(session).pk,
+        base_version=0,
+        summary="s",
+        boundary_seq=2,
+        kept_seqs=[1],
+        placement=placement,
+        source="compaction",
+    )
+    session.messages.filter(seq=1).update(pinned=True)
+    assert verify(session)[0] == 0
+    session.revisions.update(**damage)
+    assert sentence in verify(session)[1]
+
+
+def test_a_boundary_at_a_superseded_message_is_found_unless_a_newer_version_follows(
+    session: Session,
+) -> None:
+    revisions.install(
+        filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
+    )
+    session.messages.filter(seq=2).update(branch=BRANCH, branch_after=1)
+    session.messages.filter(seq=3).update(role="assistant")
+    assert "the boundary 2 is at a superseded message" in verify(session)[1]
+    session.messages.filter(seq=3).update(replaces=session.messages.get(seq=2))
+    assert "the boundary 2" not in verify(session)[1]
+
+
+def test_a_pinned_message_that_is_not_sent_is_found(session: Session) -> None:
+    filled(session).messages.filter(seq=3).update(pinned=True)
+    hidden = revisions.Edit(message_seq=3, kind="hidden")
+    assert verify(session)[0] == 0
+    revisions.install(
+        session.pk,
+        base_version=0,
+        summary=None,
+        boundary_seq=None,
+        edits=[hidden],
+        source="compaction",
+    )
+    assert verify(session)[0] == 0
+
+
+def test_a_turn_that_waits_for_nothing_is_found(session: Session) -> None:
+    for _ in range(2):
+        Turn.objects.create(session=session, status=Turn.Status.WAITING, lease_until=timezone.now())
+    said = verify(session)[1]
+    assert "waits for nothing" in said
+    assert "more than one turn is running or waiting" in said
+
+
+def test_a_message_streaming_in_no_turn_is_found(session: Session) -> None:
+    Message.objects.filter(pk__in=filled(session).messages.filter(seq=2).values("pk")).update(
+        status="streaming"
+    )
+    assert "message 2 is streaming in no running turn" in verify(session)[1]

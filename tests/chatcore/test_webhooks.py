@@ -1,0 +1,368 @@
+"""Webhooks over real sockets: signed as Standard Webhooks says, told once, tried again, and never sent where the guard forbids."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from chatcore.events import log as event_log
+from chatcore.events import webhooks
+from chatcore.models import Session, Webhook, WebhookDelivery
+from chatcore.threads import in_thread
+from models_registry import keys
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+HOOKS = "/api/v1/webhooks"
+pytestmark = pytest.mark.django_db
+
+
+class Listener:
+    """An address of the owner's; answers with `status`, below /slow only once it may `go`."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        self.status, self.go = 204, threading.Event()
+        listener = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.path == "/slow":
+                    listener.go.wait(20)
+                listener.got.append((dict(self.headers), body))
+                self.send_response(listener.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.host = f"127.0.0.1:{self.server.server_address[1]}"
+
+
+@pytest.fixture
+def listener(settings: LazySettings) -> Iterator[Listener]:
+    listener = Listener()
+    settings.CHATCORE = {**settings.CHATCORE, "FETCH_ALLOW_HOSTS": [listener.host]}
+    thread = threading.Thread(target=listener.server.serve_forever)
+    thread.start()
+    yield listener
+    listener.server.shutdown()
+    thread.join()
+    listener.server.server_close()
+
+
+def hooked(
+    api: APIClient, listener: Listener, place: str = "told", **fields: Any
+) -> dict[str, Any]:
+    made = api.post(HOOKS, {"url": f"http://{listener.host}/{place}", **fields})
+    assert made.status_code == 201, made.json()
+    return dict(made.json())
+
+
+def deliver() -> int:
+    """Send what is due, to its end; how many."""
+
+    async def to_its_end() -> int:
+        return len(await asyncio.gather(*await webhooks.deliver_due()))
+
+    return asyncio.run(to_its_end())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_finished_turn_is_told_and_signed(
+    api: APIClient, listener: Listener, session: Session, scripted: ScriptedModel
+) -> None:
+    hook = hooked(api, listener)
+    scripted.script(Reply(text="Hello."))
+    answer = api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "Hi"})
+    assert answer.status_code == 201
+    assert deliver() == 1
+    headers, body = listener.got[0]
+    told = json.loads(body)
+    assert told["type"] == "turn.completed"
+    assert told["data"]["session"] == str(session.pk)
+    assert told["data"]["message"] == answer.json()["assistant_message"]["id"]
+    assert b"Hello." not in body
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    key = base64.b64decode(hook["secret"].removeprefix("whsec_"))
+    assert (
+        headers["webhook-signature"]
+        == "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    )
+    assert deliver() == 0
+    assert api.get(f"{HOOKS}/{hook['id']}/deliveries").json()["results"][0]["status"] == "delivered"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failure_is_told_by_its_type_and_not_in_words(
+    api: APIClient, listener: Listener, session: Session, scripted: ScriptedModel
+) -> None:
+    hooked(api, listener)
+    scripted.script(Reply(status=400, text="I will not speak of the treasure."))
+    answer = api.post(
+        f"/api/v1/sessions/{session.pk}/messages", {"content": "Where is the treasure?"}
+    )
+    assert "treasure" in answer.json()["detail"]
+    event_log.append(
+        session.pk, ("compaction.failed", {"run": "1", "reason": "The treasure is too long."})
+    )
+    assert deliver() == 2
+    bodies = [json.loads(body) for _, body in listener.got]
+    assert {body["type"]: body["data"].get("type") for body in bodies} == {
+        "turn.failed": "provider_rejected",
+        "compaction.failed": None,
+    }
+    assert "treasure" not in str(bodies)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_address_that_does_not_answer_keeps_no_other_waiting(
+    api: APIClient, listener: Listener, session: Session
+) -> None:
+    hooked(api, listener, "slow", events=["turn.completed"])
+    hooked(api, listener, "quick", events=["turn.cancelled"])
+    event_log.append(session.pk, ("turn.completed", {"turn": "1"}))
+
+    async def beside() -> None:
+        slow = await webhooks.deliver_due()
+        await in_thread(event_log.append, session.pk, ("turn.cancelled", {"turn": "2"}))
+        await asyncio.gather(*await webhooks.deliver_due())
+        assert [json.loads(body)["type"] for _, body in listener.got] == ["turn.cancelled"]
+        listener.go.set()
+        await asyncio.gather(*slow)
+
+    asyncio.run(beside())
+    assert [json.loads(body)["type"] for _, body in listener.got] == [
+        "turn.cancelled",
+        "turn.completed",
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_refused_delivery_is_tried_again_later_and_given_up_at_last(
+    api: APIClient, listener: Listener, session: Session
+) -> None:
+    hook = hooked(api, listener)
+    listener.status = 500
+    event_log.append(session.pk, ("compaction.failed", {"run": "1", "reason": "No."}))
+    waits = []
+    for _ in range(len(webhooks.WAITS)):
+        assert deliver() == 1
+        row = WebhookDelivery.objects.get()
+        waits.append(round((row.next_attempt_at - timezone.now()).total_seconds() / 5))
+        assert deliver() == 0
+        WebhookDelivery.objects.update(next_attempt_at=timezone.now())
+    assert waits[:3] == [1, 60, 360]
+    assert deliver() == 1
+    (told,) = api.get(f"{HOOKS}/{hook['id']}/deliveries").json()["results"]
+    assert (told["status"], told["response_status"], told["attempts"]) == (
+        "failed",
+        500,
+        len(webhooks.WAITS) + 1,
+    )
+    assert len({headers["webhook-id"] for headers, _ in listener.got}) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_address_that_is_gone_is_told_no_more(
+    api: APIClient, listener: Listener, session: Session
+) -> None:
+    hook = hooked(api, listener)
+    listener.status = 410
+    event_log.append(session.pk, ("turn.failed", {"turn": "1"}))
+    deliver()
+    event_log.append(session.pk, ("turn.failed", {"turn": "2"}))
+    assert deliver() == 0
+    assert api.get(f"{HOOKS}/{hook['id']}").json()["is_active"] is False
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:9/", "http://169.254.169.254/latest", "http://[::1]/", "http://10.0.0.1/"],
+)
+def test_an_address_within_is_never_reached(api: APIClient, session: Session, url: str) -> None:
+    assert api.post(HOOKS, {"url": url}).status_code == 201
+    event_log.append(session.pk, ("turn.completed", {"turn": "1"}))
+    assert deliver() == 1
+    row = WebhookDelivery.objects.get()
+    assert (row.status, row.response_status) == ("pending", None)
+    assert "not" in row.error
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_senders_tell_it_once(api: APIClient, listener: Listener, session: Session) -> None:
+    hooked(api, listener)
+    event_log.append(
+        session.pk, *[("turn.completed", {"turn": str(number)}) for number in range(5)]
+    )
+    threads = [threading.Thread(target=deliver) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    deliver()
+    assert len(listener.got) == 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_dead_sender_claimed_is_sent_by_another(
+    api: APIClient, listener: Listener, session: Session
+) -> None:
+    hooked(api, listener)
+    event_log.append(session.pk, ("turn.completed", {"turn": "1"}))
+    assert len(webhooks._claimed()) == 1
+    assert deliver() == 0
+    WebhookDelivery.objects.update(next_attempt_at=timezone.now() - timedelta(seconds=1))
+    assert deliver() == 1
+    assert len(listener.got) == 1
+
+
+def test_only_the_events_asked_for_are_told_and_only_to_the_owner(
+    api: APIClient, session: Session, as_user: Callable[[User], APIClient]
+) -> None:
+    api.post(HOOKS, {"url": "https://example.com/a", "events": ["compaction.applied"]})
+    as_user(User.objects.create_user("bob")).post(HOOKS, {"url": "https://example.com/b"})
+    event_log.append(
+        session.pk,
+        ("turn.completed", {"turn": "1"}),
+        ("compaction.applied", {"run": "1"}),
+        ("context.usage", {}),
+    )
+    assert [row.event for row in WebhookDelivery.objects.all()] == ["compaction.applied"]
+
+
+def test_the_secret_is_shown_once_and_kept_encrypted(api: APIClient) -> None:
+    made = api.post(HOOKS, {"url": "https://example.com/"}).json()
+    assert made["secret"].startswith("whsec_")
+    assert made["secret"] not in Webhook.objects.get().secret
+    for address in (HOOKS, f"{HOOKS}/{made['id']}"):
+        assert "secret" not in api.get(address).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "url"),
+        ({"url": "ftp://example.com"}, "url"),
+        ({"url": "https://user:pw@example.com"}, "url"),
+        ({"url": "https://"}, "url"),
+        ({"url": 5}, "url"),
+        ({"url": "https://example.com", "events": ["message.delta"]}, "events"),
+        ({"url": "https://example.com", "secret": "mine"}, "secret"),
+    ],
+)
+def test_a_wrong_address_is_refused_by_its_field(
+    api: APIClient, body: dict[str, Any], field: str
+) -> None:
+    answer = api.post(HOOKS, body)
+    assert answer.status_code == 400
+    assert [error["field"].partition("[")[0] for error in answer.json()["errors"]] == [field]
+
+
+def test_what_is_anothers_is_not_there(
+    api: APIClient, as_user: Callable[[User], APIClient]
+) -> None:
+    made = api.post(HOOKS, {"url": "https://example.com/"}).json()
+    other = as_user(User.objects.create_user("bob"))
+    for address in (
+        f"{HOOKS}/{made['id']}",
+        f"{HOOKS}/{made['id']}/deliveries",
+        f"{HOOKS}/{uuid.uuid4()}",
+    ):
+        assert other.get(address).status_code == 404
+    assert other.patch(f"{HOOKS}/{made['id']}", {"is_active": False}).status_code == 404
+    assert other.delete(f"{HOOKS}/{made['id']}").status_code == 404
+
+
+def test_an_operator_sees_deliveries_and_sends_them_again(
+    api: APIClient, session: Session, client: Client
+) -> None:
+    api.post(HOOKS, {"url": "https://example.com/"})
+    event_log.append(session.pk, ("turn.completed", {"turn": "1"}))
+    WebhookDelivery.objects.update(status="failed", attempts=10)
+    client.force_login(User.objects.create_superuser("root"))
+    page = client.get("/admin/chatcore/webhookdelivery/")
+    assert b"turn.completed" in page.content
+    row = WebhookDelivery.objects.get()
+    client.post(
+        "/admin/chatcore/webhookdelivery/",
+        {"action": "send_again", "_selected_action": [str(row.pk)]},
+    )
+    row.refresh_from_db()
+    assert (row.status, row.attempts) == ("pending", 0)
+
+
+def test_a_deactivated_owner_is_told_nothing(api: APIClient, session: Session, user: User) -> None:
+    api.post(HOOKS, {"url": "https://example.com/"})
+    event_log.append(session.pk, ("turn.completed", {"turn": "1"}))
+    User.objects.filter(pk=user.pk).update(is_active=False)
+    event_log.append(session.pk, ("turn.completed", {"turn": "2"}))
+    assert WebhookDelivery.objects.count() == 1
+    assert webhooks._claimed() == []
+
+
+def test_a_delivery_whose_senders_all_died_has_failed(api: APIClient, session: Session) -> None:
+    api.post(HOOKS, {"url": "https://example.com/"})
+    event_log.append(session.pk, ("turn.completed", {"turn": "1"}))
+    tries = 0
+    while webhooks._claimed():
+        tries += 1
+        WebhookDelivery.objects.update(next_attempt_at=timezone.now())
+    assert tries == len(webhooks.WAITS) + 1
+    assert WebhookDelivery.objects.get().status == "failed"
+
+
+def test_owners_take_turns(
+    api: APIClient, session: Session, as_user: Callable[[User], APIClient]
+) -> None:
+    bob = User.objects.create_user("bob")
+    for client in (api, as_user(bob)):
+        client.post(HOOKS, {"url": "https://example.com/"})
+    event_log.append(
+        session.pk,
+        *[("turn.completed", {"turn": str(number)}) for number in range(2 * webhooks.AT_ONCE)],
+    )
+    event_log.append(Session.objects.create(owner=bob).pk, ("turn.completed", {"turn": "bob's"}))
+    claimed = [delivery.payload["data"]["turn"] for delivery in webhooks._claimed()]
+    assert len(claimed) == webhooks.AT_ONCE
+    assert "bob's" in claimed
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_delivery_that_breaks_does_not_break_the_others(
+    api: APIClient, listener: Listener, session: Session
+) -> None:
+    broken = hooked(api, listener)
+    hooked(api, listener)
+    Webhook.objects.filter(pk=broken["id"]).update(secret=keys.encrypt("whsec_a"))
+    event_log.append(session.pk, ("turn.completed", {"turn": "1"}))
+    assert deliver() == 2
+    assert len(listener.got) == 1
+    assert WebhookDelivery.objects.get(webhook=broken["id"]).error == "It could not be sent: Error."
+
+
+def test_what_waits_for_an_address_that_was_switched_off_is_forgotten_in_time(
+    api: APIClient, session: Session
+) -> None:
+    api.post(HOOKS, {"url": "https://example.com/"})
+    event_log.append(session.pk, ("turn.completed", {"turn": "1"}))
+    WebhookDelivery.objects.update(created_at=timezone.now() - webhooks.KEEP - timedelta(days=1))
+    assert webhooks.prune() == 1

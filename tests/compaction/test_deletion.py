@@ -1,0 +1,147 @@
+"""Nothing that compaction stores outlives its session: a summary is what was said in it."""
+
+import logging
+import threading
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.test import Client
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from chatcore.context import revisions
+from chatcore.events import log as event_log
+from chatcore.models import Session
+from compaction.models import CompactionRun, SessionState
+from compaction.runs import engine, queue
+from compaction.sizing import session_context
+from tests.support.compaction_scenes import SUMMARY, compacted, fill, summarize_or_chat
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def remembered(session: Session, scripted: ScriptedModel) -> Session:
+    """A session with a row of every kind that can hang on one."""
+    scripted.default = summarize_or_chat()
+    compacted(session, scripted)
+    edit = revisions.Edit(message_seq=1, kind="pruned", replacement="gone")
+    revisions.install(
+        session.pk, base_version=1, summary=SUMMARY, boundary_seq=11, edits=[edit], source="edit"
+    )
+    engine.request_run(session.pk, trigger="manual")
+    assert all(left_of(session).values())
+    return session
+
+
+def left_of(session: Session) -> dict[str, int]:
+    """How many rows of each kind are the session's."""
+    kinds = (
+        "chatcore.Message",
+        "chatcore.SessionEvent",
+        "chatcore.ContextRevision",
+        "chatcore.ContextEdit",
+        "chatcore.Turn",
+    )
+    models = [
+        apps.get_model(kind)
+        for kind in (*kinds, "compaction.CompactionRun", "compaction.SessionState")
+    ]
+    return {
+        model.__name__: model._default_manager.filter(session_id=session.pk).count()
+        for model in models
+    }
+
+
+def test_deleting_a_session_by_rest_leaves_nothing(remembered: Session, api: APIClient) -> None:
+    run = CompactionRun.objects.earliest("created_at")
+    assert api.delete(f"/api/v1/sessions/{remembered.pk}").status_code == 204
+    assert not any(left_of(remembered).values())
+    assert api.get(f"/api/v1/compactions/{run.pk}").status_code == 404
+
+
+def test_deleting_sessions_in_the_admin_leaves_nothing(remembered: Session, client: Client) -> None:
+    client.force_login(User.objects.create_superuser("operator"))
+    chosen = {"action": "delete_selected", "_selected_action": [str(remembered.pk)], "post": "yes"}
+    assert client.post(reverse("admin:chatcore_session_changelist"), chosen).status_code == 302
+    assert not any(left_of(remembered).values())
+
+
+def test_deleting_the_user_leaves_nothing(remembered: Session, user: User) -> None:
+    user.delete()
+    assert not any(left_of(remembered).values())
+
+
+def test_a_run_whose_session_is_deleted_while_a_summary_is_written_ends_quietly(
+    session: Session, scripted: ScriptedModel, api: APIClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    def delete(_: dict[str, Any]) -> Reply:
+        api.delete(f"/api/v1/sessions/{session.pk}")
+        connection.close()
+        return Reply(text=SUMMARY)
+
+    fill(session)
+    run = engine.request_run(session.pk, trigger="manual")
+    scripted.script(delete)
+    with caplog.at_level(logging.WARNING, "compaction"):
+        assert engine.execute_run(run.pk) is None
+    assert not caplog.records
+    assert not any(left_of(session).values())
+
+
+def test_whoever_waits_for_a_run_learns_that_its_session_was_deleted(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    def delete(_: dict[str, Any]) -> Reply:
+        Session.objects.get(pk=session.pk).delete()
+        connection.close()
+        return Reply(text=SUMMARY)
+
+    fill(session)
+    scripted.script(delete)
+    with pytest.raises(session_context.NoSuchSession):
+        engine.compact_now(session.pk, trigger="manual")
+
+
+def test_asking_for_a_run_of_a_session_that_was_just_deleted_ends(session: Session) -> None:
+    with pytest.raises(session_context.NoSuchSession):
+        queue._inserted(CompactionRun(session_id=uuid4(), trigger="manual", policy="oneclaw"))
+
+
+def test_the_database_itself_holds_runs_and_states_to_their_sessions(session: Session) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        SessionState.objects.create(session_id=uuid4())
+    with pytest.raises(IntegrityError), transaction.atomic():
+        CompactionRun.objects.create(session_id=uuid4(), trigger="manual", policy="oneclaw")
+
+
+def test_a_session_is_deleted_while_events_are_written_to_it(
+    session: Session, api: APIClient
+) -> None:
+    """Many writers, one deletion: nobody is refused, nothing is left."""
+    stop, refused = threading.Event(), []
+
+    def write() -> None:
+        try:
+            while not stop.is_set():
+                event_log.append(session.pk, ("session.updated", {}))
+        except DatabaseError as error:
+            refused.append(error)
+        finally:
+            connection.close()
+
+    writers = [threading.Thread(target=write) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    status = api.delete(f"/api/v1/sessions/{session.pk}").status_code
+    stop.set()
+    for writer in writers:
+        writer.join()
+    assert (status, refused) == (204, [])
+    assert not any(left_of(session).values())

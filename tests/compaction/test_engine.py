@@ -1,0 +1,423 @@
+"""Runs: one a session, claimed once, recorded whole, and nothing half done."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection, connections, transaction
+from django.utils import timezone
+
+from chatcore.context import builder, revisions
+from chatcore.models import Session
+from compaction import models, policies
+from compaction.models import CompactionRun
+from compaction.runs import engine, leases, lifecycle
+from compaction.sizing import session_context
+from models_registry.models import AiModel
+from tests.support.compaction_scenes import (
+    SUMMARY,
+    content_of,
+    event_data,
+    event_names,
+    fill,
+    summary_calls,
+    work_beside,
+    writing_beside,
+)
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_thirty_concurrent_triggers_make_one_run(full: Session) -> None:
+    def ask(_: int) -> Any:
+        try:
+            return engine.request_run(full.pk, trigger="after_response").pk
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(max_workers=30) as pool:
+        asked = set(pool.map(ask, range(30)))
+    assert len(asked) == 1
+    assert CompactionRun.objects.count() == 1
+
+
+def test_two_workers_never_get_the_same_run(full: Session) -> None:
+    run = engine.request_run(full.pk, trigger="manual")
+
+    def claim(_: int) -> CompactionRun | None:
+        try:
+            return leases.claim(run.pk)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        claimed = [found for found in pool.map(claim, range(8)) if found]
+    assert len(claimed) == 1
+    assert claimed[0].attempts == 1
+
+
+def test_it_stores_summary_boundary_and_revision_and_touches_no_message(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    before, updated_at = content_of(full), full.updated_at
+    run = engine.compact_now(full.pk, trigger="manual")
+    full.refresh_from_db()
+    assert (run.status, run.summary_after, run.stages_used) == ("applied", SUMMARY, ["summarize"])
+    assert full.compacted_summary == SUMMARY
+    assert full.compact_boundary_seq == run.boundary_after == 11
+    assert full.compact_boundary_timestamp == full.messages.get(seq=11).created_at
+    assert full.context_version == run.version_after == 1
+    assert full.revisions.get().run == str(run.pk)
+    assert content_of(full) == before
+    assert full.updated_at == updated_at
+
+
+def test_it_records_what_it_took(full: Session, model: AiModel, scripted: ScriptedModel) -> None:
+    AiModel.objects.filter(pk=model.pk).update(input_price=3, output_price=15)
+    scripted.script(Reply(text=SUMMARY, usage=(5000, 100)))
+    run = engine.compact_now(full.pk, trigger="manual")
+    assert (run.provider_calls, run.input_tokens, run.output_tokens, run.model) == (
+        1,
+        5000,
+        100,
+        "scripted/test-model",
+    )
+    assert float(run.cost or 0) == pytest.approx(0.0165)
+    assert run.messages_compacted == 10
+    assert run.tokens_after is not None
+    assert run.tokens_before is not None
+    assert run.tokens_after < run.tokens_before
+    assert run.policy_snapshot["trigger"]["threshold"] == 0.85
+    assert run.duration_ms is not None
+
+
+def test_it_tells_of_the_start_and_of_the_end(full: Session) -> None:
+    run = engine.compact_now(full.pk, trigger="manual")
+    assert event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
+    assert event_data(full, "compaction.started") == [
+        {"run": str(run.pk), "messages_count": 10, "force": True, "targets": 10}
+    ]
+    [applied] = event_data(full, "compaction.applied")
+    assert applied["tokens_saved"] == run.tokens_saved
+    assert applied["messages_compacted"] == 10
+    assert applied["model"] == "scripted/test-model"
+
+
+def test_under_the_threshold_an_automatic_run_does_nothing(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, messages=4)
+    run = engine.compact_now(session.pk, trigger="after_response")
+    assert (run.status, run.reason) == ("skipped", "The context is within its threshold.")
+    assert not summary_calls(scripted)
+    assert event_names(session, "compaction") == ["compaction.skipped"]
+
+
+def test_a_run_asked_for_by_hand_says_when_there_is_too_little(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, messages=2, tokens=50)
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert run.status == "skipped"
+    assert "too little to compact" in run.reason
+
+
+def test_an_open_run_is_found_and_executed_not_doubled(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    queued = engine.request_run(full.pk, trigger="after_response")
+    assert engine.compact_now(full.pk, trigger="manual").pk == queued.pk
+    assert len(summary_calls(scripted)) == 1
+
+
+def test_whoever_comes_second_waits_for_the_run_of_another_worker(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text=SUMMARY, delay=1.0))
+    run = engine.request_run(full.pk, trigger="after_response")
+    worker = writing_beside(run, scripted)
+    assert engine.compact_now(full.pk, trigger="before_request").status == "applied"
+    worker.join()
+    assert len(summary_calls(scripted)) == 1
+
+
+def test_a_finished_run_cannot_be_claimed_again(full: Session) -> None:
+    run = engine.compact_now(full.pk, trigger="manual")
+    assert engine.execute_run(run.pk) is None
+    assert engine.execute_run(uuid4()) is None
+
+
+def test_a_worker_takes_over_when_the_lease_has_ended(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    run = engine.request_run(full.pk, trigger="after_response")
+    dead = leases.claim(run.pk)
+    assert dead is not None
+    lifecycle.started(dead, messages=10, force=False)
+    assert engine.execute_run(run.pk) is None
+    CompactionRun.objects.filter(pk=run.pk).update(
+        lease_until=timezone.now() - timedelta(seconds=1)
+    )
+    taken_over = engine.execute_run(run.pk)
+    assert taken_over is not None
+    assert (taken_over.status, taken_over.attempts) == ("applied", 2)
+    assert event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
+
+
+def test_the_first_worker_writes_nothing_after_the_second_took_over(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    """The first one sleeps in its call; its lease ends; another one finishes; then the first one wakes up."""
+    run = engine.request_run(full.pk, trigger="after_response")
+    asked = threading.Event()
+
+    def late(_: dict[str, Any]) -> Reply:
+        asked.set()
+        return Reply(text="The late summary, which must never be seen.", delay=1.5, usage=(10, 10))
+
+    scripted.script(late)
+    results: list[Any] = []
+
+    def first() -> None:
+        results.append(engine.execute_run(run.pk))
+        connection.close()
+
+    sleeper = threading.Thread(target=first)
+    sleeper.start()
+    assert asked.wait(10)
+    CompactionRun.objects.filter(pk=run.pk).update(
+        lease_until=timezone.now() - timedelta(seconds=1)
+    )
+    second = engine.execute_run(run.pk)
+    sleeper.join()
+    full.refresh_from_db()
+    assert second is not None
+    assert second.status == "applied"
+    assert results == [None]
+    assert full.compacted_summary == SUMMARY
+    assert full.context_version == 1
+    assert CompactionRun.objects.get(pk=run.pk).provider_calls == 2  # both were paid for
+    assert event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
+
+
+def test_the_lease_is_extended_while_a_summary_is_written(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    models.CompactionPolicy.objects.create(
+        name="short-lease", overrides={"flow": {"lease_seconds": 3}}
+    )
+    Session.objects.filter(pk=full.pk).update(policy="short-lease")
+    scripted.script(Reply(text=SUMMARY, delay=6))
+    run = engine.request_run(full.pk, trigger="after_response")
+    worker = work_beside(run)
+    worker.join(4.5)
+    assert leases.claim(run.pk) is None
+    worker.join()
+    assert CompactionRun.objects.get(pk=run.pk).status == "applied"
+
+
+def test_a_run_whose_workers_keep_dying_ends_as_failed(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    run = engine.request_run(full.pk, trigger="after_response")
+    CompactionRun.objects.filter(pk=run.pk).update(
+        attempts=3, status="running", announced=True, lease_until=timezone.now()
+    )
+    ended = engine.execute_run(run.pk)
+    assert ended is not None
+    assert ended.status == "fell_back"
+    assert "died 3 times" in ended.error
+    assert not summary_calls(scripted)
+    assert event_names(full) == ["compaction.failed", "context.trimmed"]
+
+
+def test_a_context_that_changed_meanwhile_is_loaded_anew(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    def meddle(_: dict[str, Any]) -> Reply:
+        revisions.install(
+            full.pk, base_version=0, summary="Edited by hand.", boundary_seq=3, source="edit"
+        )
+        connection.close()
+        return Reply(text="A summary of what is no longer so.")
+
+    scripted.script(meddle)
+    run = engine.compact_now(full.pk, trigger="manual")
+    full.refresh_from_db()
+    assert run.status == "applied"
+    assert run.summary_before == "Edited by hand."
+    assert full.compacted_summary == SUMMARY
+    assert run.provider_calls == 2
+    assert "Edited by hand." in str(summary_calls(scripted)[1].json)
+
+
+def test_a_context_that_keeps_changing_is_left_alone_and_the_cost_is_kept(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    def meddle(_: dict[str, Any]) -> Reply:
+        version = Session.objects.values_list("context_version", flat=True).get(pk=full.pk)
+        revisions.install(
+            full.pk,
+            base_version=version,
+            summary=f"Edit {version}.",
+            boundary_seq=3 + version,
+            source="edit",
+        )
+        connection.close()
+        return Reply(text="A summary of what is no longer so.", usage=(100, 10))
+
+    scripted.script(meddle, meddle)
+    run = engine.compact_now(full.pk, trigger="manual")
+    full.refresh_from_db()
+    assert run.status == "skipped"
+    assert full.compacted_summary == "Edit 1."
+    assert (run.provider_calls, run.input_tokens) == (2, 200)
+    assert event_names(full, "compaction") == ["compaction.started", "compaction.skipped"]
+
+
+def test_a_message_that_arrives_during_a_run_survives_and_is_live(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    def arrive(_: dict[str, Any]) -> Reply:
+        full.messages.create(seq=15, role="user", content="One more thing.")
+        connection.close()
+        return Reply(text=SUMMARY)
+
+    scripted.script(arrive)
+    assert engine.compact_now(full.pk, trigger="manual").status == "applied"
+    full.refresh_from_db()
+    assert builder.live_messages(full)[-1].content == "One more thing."
+
+
+def test_no_transaction_is_open_while_the_model_is_called(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    """Another connection can write to the session while the summary is being written."""
+
+    def write(_: dict[str, Any]) -> Reply:
+        Session.objects.filter(pk=full.pk).update(title="written meanwhile")
+        connection.close()
+        return Reply(text=SUMMARY)
+
+    scripted.script(write)
+    assert engine.compact_now(full.pk, trigger="manual").status == "applied"
+    full.refresh_from_db()
+    assert full.title == "written meanwhile"
+
+
+def test_no_connection_is_held_while_the_model_is_called(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    """Else a pool of twenty were exhausted by twenty slow summaries."""
+    mine, held = connections["default"], []
+
+    def look(_: dict[str, Any]) -> Reply:
+        held.append(mine.connection is not None)
+        return Reply(text=SUMMARY)
+
+    scripted.script(look)
+    assert engine.compact_now(full.pk, trigger="manual").status == "applied"
+    assert held == [False]
+
+
+def test_no_connection_is_held_while_another_workers_run_is_waited_for(
+    full: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, held = leases.claim(engine.request_run(full.pk, trigger="manual").pk), []
+
+    def sleep(_: float) -> None:
+        held.append(connection.connection is not None)
+        CompactionRun.objects.update(status="skipped")
+
+    monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    assert run is not None
+    assert engine.compact_now(full.pk, trigger="manual").status == "skipped"
+    assert held == [False]
+
+
+def test_automatic_compaction_that_is_switched_off_meanwhile_is_off(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    def switch_off(_: dict[str, Any]) -> Reply:
+        Session.objects.filter(pk=full.pk).update(auto_compact=False)
+        connection.close()
+        return Reply(text=SUMMARY)
+
+    scripted.script(switch_off)
+    run = engine.execute_run(engine.request_run(full.pk, trigger="after_response").pk)
+    full.refresh_from_db()
+    assert run is not None
+    assert (run.status, run.reason) == ("skipped", "Automatic compaction is off for this session.")
+    assert full.compacted_summary is None
+    assert event_names(full, "compaction") == ["compaction.started", "compaction.skipped"]
+
+
+def test_asking_inside_a_transaction_leaves_it_usable(full: Session) -> None:
+    first = engine.request_run(full.pk, trigger="manual")
+    with transaction.atomic():
+        assert engine.request_run(full.pk, trigger="after_response").pk == first.pk
+        assert CompactionRun.objects.count() == 1
+
+
+def test_a_dry_run_calls_no_model_and_stores_nothing(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    run = engine.preview(full.pk)
+    assert (run.status, run.messages_compacted, run.boundary_after) == ("applied", 10, 11)
+    assert not scripted.requests
+    assert not CompactionRun.objects.exists()
+    full.refresh_from_db()
+    assert full.context_version == 0
+
+
+def test_it_compacts_no_further_than_it_was_asked_to(full: Session) -> None:
+    assert engine.compact_now(full.pk, trigger="manual", up_to_seq=4).boundary_after == 5
+
+
+def test_a_run_needs_a_session_and_a_policy_that_exist(full: Session) -> None:
+    with pytest.raises(session_context.NoSuchSession):
+        engine.request_run(uuid4(), trigger="manual")
+    with pytest.raises(policies.UnknownPolicy):
+        engine.request_run(full.pk, trigger="manual", policy="nonsense")
+
+
+def test_a_run_whose_session_was_deleted_is_not_there_to_be_had(full: Session) -> None:
+    run = engine.request_run(full.pk, trigger="manual")
+    full.delete()
+    assert engine.execute_run(run.pk) is None
+
+
+def test_whatever_goes_wrong_the_run_says_so(
+    full: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("compaction.sizing.session_context.full_measure", broken)
+    run = engine.compact_now(full.pk, trigger="manual")
+    assert (run.status, run.error) == ("failed", "ZeroDivisionError: a bug")
+
+
+def test_the_sweep_tells_the_queue_again_of_what_it_forgot(full: Session) -> None:
+    run = engine.request_run(full.pk, trigger="manual")
+    assert engine.sweep() == 0
+    long_ago = timezone.now() - timedelta(minutes=5)
+    CompactionRun.objects.filter(pk=run.pk).update(created_at=long_ago, enqueued_at=long_ago)
+    assert engine.sweep() == 1
+    assert engine.sweep() == 0
+
+
+def test_the_sweep_brings_back_a_run_whose_worker_died(full: Session) -> None:
+    run = engine.request_run(full.pk, trigger="manual")
+    leases.claim(run.pk)
+    assert engine.sweep() == 0
+    long_ago = timezone.now() - timedelta(minutes=5)
+    CompactionRun.objects.filter(pk=run.pk).update(lease_until=long_ago, enqueued_at=long_ago)
+    assert engine.sweep() == 1

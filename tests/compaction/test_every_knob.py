@@ -1,0 +1,318 @@
+"""Every knob of a policy makes a difference that shows from outside.
+
+Here: those of size, of what is cut on the way in, and of how a session goes on. A row is a knob, two of its values, who looks, and the
+other knobs it needs. Those of protection and the stages have their table in test_every_stage_knob, those of summary, state and memory
+their tests in test_every_summary_knob. A knob that is in none of the three fails the last test.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from chatcore.models import Session
+from compaction.core.attachments import File, fitted
+from compaction.core.budget import plan
+from compaction.core.estimate import LastUsage, measure
+from compaction.core.policy import Policy
+from compaction.core.presets import ONECLAW
+from compaction.core.tool_output import cut
+from compaction.core.transcript import Call, Entry, Transcript
+from compaction.models import CompactionPolicy, CompactionRun
+from compaction.requests import guard, tool_output
+from compaction.runs import engine, leases
+from tests.compaction import test_every_stage_knob, test_every_summary_knob
+from tests.support.compaction_scenes import (
+    chat_calls,
+    fill,
+    say,
+    spoken,
+    summarize_or_chat,
+    system_text,
+)
+from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_wire import Reply
+
+Knobs = dict[str, Any]
+
+
+# Those that need no database: what a policy makes of plain data.
+
+LINES = "".join(f"line {number} of an output\n" for number in range(200))
+TALK = Transcript(
+    entries=(
+        Entry(seq=1, role="user", content="Look:\n```\ncode()\n```\n第一句话。", images=1),
+        Entry(
+            seq=2,
+            role="assistant",
+            content="Yes.",
+            calls=(Call(id="a", name="read", arguments='{"path": "x"}'),),
+        ),
+        Entry(seq=3, role="tool", content='{"rows": [1, 2, 3]}', call_id="a"),
+        Entry(seq=4, role="user", content="And?"),
+    ),
+    system="Be brief. " * 9,
+    tools="read a file " * 9,
+    family="anthropic",
+)
+FILES = [
+    File(size=200_000, text="x" * 200_000, tokens=50_000),
+    File(size=9_000, text="y" * 9_000, tokens=2_250),
+]
+
+
+def planned(policy: Policy) -> Any:
+    """The budget of 10,000 tokens."""
+    return plan(policy, 10_000, output_reserve=700)
+
+
+def planned_for_nothing_known(policy: Policy) -> Any:
+    """The budget of an unknown window."""
+    return plan(policy, None, family="anthropic")
+
+
+def overs(policy: Policy) -> Any:
+    """Whether the threshold itself is over."""
+    budget = plan(policy, 10_000)
+    return budget and budget.over(8_500)
+
+
+def recovering(policy: Policy) -> Any:
+    """The threshold after an overflow."""
+    budget = plan(policy, 10_000)
+    return budget and budget.recovering().threshold
+
+
+def measured(policy: Policy) -> Any:
+    """The size of a small conversation that nobody has counted."""
+    return measure(TALK, policy)
+
+
+def calibrated(policy: Policy) -> Any:
+    """The size of the same, after a call that counted more."""
+    return measure(TALK, policy, LastUsage(tokens=5_000, input=4_900, after_seq=3))
+
+
+def kept_output(policy: Policy) -> Any:
+    """What is stored of an output of 200 lines."""
+    return cut(LINES, policy.tool_result)
+
+
+def sent_files(policy: Policy) -> Any:
+    """What is sent of two files, where there is room for 10,000 tokens."""
+    return [
+        len(text) for text in fitted(FILES, int(10_000 * policy.files.budget_ratio), policy.files)
+    ]
+
+
+SHORT = {"tool_result": {"limit": 1_000}}
+RESERVED = {"budget": {"output_reserve": 4_000, "floor_ratio": 0.1}}
+
+PURE: list[tuple[str, Any, Any, Callable[[Policy], Any], Knobs]] = [
+    ("window.unknown", "disable", 32_000, planned_for_nothing_known, {}),
+    ("window.by_family", {}, {"anthropic": 32_000}, planned_for_nothing_known, {}),
+    ("budget.basis", "window", "input", planned, RESERVED),
+    ("budget.output_reserve", 0, "model", planned, {}),
+    ("budget.safety_margin", 0, 2_000, planned, RESERVED | {"trigger": {"clamp": True}}),
+    ("budget.floor_ratio", 0.1, 0.9, planned, {"budget": {"output_reserve": 4_000}}),
+    ("trigger.threshold", 0.85, 0.5, planned, {}),
+    ("trigger.clamp", False, True, planned, RESERVED),
+    ("trigger.strict", True, False, overs, {}),
+    ("estimate.method", "characters", "features", measured, {}),
+    ("estimate.chars_per_token", 4, 1.5, measured, {}),
+    ("estimate.code_chars_per_token", None, 1, measured, {}),
+    ("estimate.rounding", "floor", "ceil", measured, {}),
+    ("estimate.per_message", 0, 4, measured, {}),
+    ("estimate.per_message_chars", 0, 30, measured, {}),
+    ("estimate.per_conversation", 0, 24, measured, {}),
+    ("estimate.image_tokens", 1_024, 1_000, measured, {}),
+    ("estimate.family_multiplier", {}, {"anthropic": 1.23}, measured, {}),
+    ("estimate.safety_multiplier", 1, 1.15, measured, {}),
+    ("estimate.count_system", True, False, measured, {}),
+    ("estimate.count_tools", True, False, measured, {}),
+    ("estimate.calibration", "last_usage", "none", calibrated, {}),
+    ("target.ratio", None, 0.3, planned, {}),
+    ("target.otherwise", "tail", "fits", planned, {}),
+    ("overflow.recovery_ratio", 0.7, 0.5, recovering, {}),
+    ("tool_result.limit", 1_000, 2_000, kept_output, {}),
+    ("tool_result.unit", "chars", "tokens", kept_output, SHORT),
+    ("tool_result.lines", None, 5, kept_output, SHORT),
+    ("tool_result.keep", "head", "tail", kept_output, SHORT),
+    ("tool_result.marker", "[{kept} of {total}]", "[{omitted} gone]", kept_output, SHORT),
+    ("files.budget_ratio", 0.6, 0.3, sent_files, {}),
+    ("files.fast_path_bytes", 100, 10_000, sent_files, {}),
+    ("files.preview_bytes", 5_242_880, 100_000, sent_files, {}),
+    ("files.preview_chars", 2_000, 500, sent_files, {"files": {"preview_bytes": 100_000}}),
+]
+
+
+def turned(knob: str, value: Any, given: Knobs) -> Knobs:
+    """The overrides with one knob more."""
+    if "." not in knob:
+        return given | {knob: value}
+    group, _, name = knob.partition(".")
+    return given | {group: {**given.get(group, {}), name: value}}
+
+
+@pytest.mark.parametrize(
+    ("knob", "one", "other", "look", "given"), PURE, ids=[row[0] for row in PURE]
+)
+def test_a_knob_changes_what_is_made_of_plain_data(
+    knob: str, one: Any, other: Any, look: Callable[[Policy], Any], given: Knobs
+) -> None:
+    assert look(Policy.parse(turned(knob, one, given), ONECLAW)) != look(
+        Policy.parse(turned(knob, other, given), ONECLAW)
+    )
+
+
+# Those that show in a living session.
+
+
+def asked_for(session: Session, scripted: ScriptedModel) -> Any:
+    """Whether a response over the threshold asks for a run."""
+    fill(session)
+    scripted.script(Reply(text="Noted.", usage=(7_000, 50)))
+    say(session)
+    return CompactionRun.objects.count()
+
+
+def stages_used(session: Session, scripted: ScriptedModel) -> Any:
+    """What a run by hand does."""
+    fill(session)
+    return engine.compact_now(session.pk, trigger="manual").stages_used
+
+
+def next_request(session: Session, scripted: ScriptedModel) -> Any:
+    """What is sent after a compaction."""
+    fill(session)
+    engine.compact_now(session.pk, trigger="manual")
+    say(session)
+    return system_text(chat_calls(scripted)[0]), spoken(chat_calls(scripted)[0])
+
+
+def without_summaries(session: Session, scripted: ScriptedModel) -> Any:
+    """What a turn over the window comes to, and what is sent, when no summary can be written."""
+    scripted.default = summarize_or_chat(summary=Reply(status=500))
+    fill(session, messages=20)
+    turn = say(session)
+    return turn.status, turn.notices, [system_text(request) for request in chat_calls(scripted)]
+
+
+def in_a_tool_round(session: Session, scripted: ScriptedModel) -> Any:
+    """What the system text of a request between tool rounds says."""
+    scripted.script(Reply(tool_calls=[call("calculate", {"expression": "1+1"})]))
+    say(session)
+    return system_text(chat_calls(scripted)[1])
+
+
+def spilled(session: Session, scripted: ScriptedModel) -> Any:
+    """Whether the whole of a long output is kept."""
+    return tool_output.cut(session, "list", "x" * 40_000).whole
+
+
+def waited_for(session: Session, scripted: ScriptedModel) -> Any:
+    """What became of an open run when a new turn has been answered."""
+    fill(session)
+    run = engine.request_run(session.pk, trigger="manual")
+    say(session)
+    return CompactionRun.objects.get(pk=run.pk).status
+
+
+def leased_until(session: Session, scripted: ScriptedModel) -> Any:
+    """For how many minutes a claimed run is held."""
+    run = leases.claim(engine.request_run(session.pk, trigger="manual").pk)
+    assert run is not None
+    assert isinstance(run.lease_until, datetime)
+    return round((run.lease_until - timezone.now()).total_seconds() / 60)
+
+
+def claimed_at_once(session: Session, scripted: ScriptedModel) -> Any:
+    """How many of three runs may be worked on at once."""
+    others = [
+        Session.objects.create(owner=session.owner, model=session.model, policy=session.policy)
+        for _ in range(2)
+    ]
+    runs = [engine.request_run(each.pk, trigger="manual") for each in (session, *others)]
+    return len([run for run in runs if leases.claim(run.pk, in_turn=True)])
+
+
+def given_up(session: Session, scripted: ScriptedModel) -> Any:
+    """Whether a run that was claimed twice is done with."""
+    run = engine.request_run(session.pk, trigger="manual")
+    CompactionRun.objects.filter(pk=run.pk).update(attempts=1)
+    claimed = leases.claim(run.pk)
+    return claimed and leases.exhausted(claimed)
+
+
+LIVED: list[tuple[str, Any, Any, Callable[[Session, ScriptedModel], Any], Knobs]] = [
+    ("trigger.phases", ["after_response"], ["manual"], asked_for, {}),
+    ("stages", ["summarize"], ["slide_window"], stages_used, {}),
+    ("inject.place", "system_prefix", "first_user", next_request, {}),
+    ("inject.heading", "", "[Compaction Summary]", next_request, {}),
+    ("inject.nudge", "", "Continue where you left off.", next_request, {}),
+    (
+        "inject.failure_nudge",
+        "",
+        "No summary could be written.",
+        without_summaries,
+        {"fallback": {"kind": "notice"}},
+    ),
+    ("fallback.kind", "drop_oldest", "error", without_summaries, {}),
+    ("fallback.notify", True, False, without_summaries, {}),
+    ("fallback.notice", "Trimmed.", "Cut.", without_summaries, {}),
+    ("flow.while_compacting", "proceed", "wait", waited_for, {}),
+    ("flow.lease_seconds", 60, 600, leased_until, {}),
+    ("flow.workers", 1, 2, claimed_at_once, {}),
+    ("flow.attempts", 1, 2, given_up, {}),
+    ("flow.runtime_hint", False, True, in_a_tool_round, {}),
+    ("tool_result.spill", False, True, spilled, {}),
+]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("knob", "one", "other", "look", "given"), LIVED, ids=[row[0] for row in LIVED]
+)
+def test_a_knob_changes_what_a_session_lives_through(
+    knob: str,
+    one: Any,
+    other: Any,
+    look: Callable[[Session, ScriptedModel], Any],
+    given: Knobs,
+    session: Session,
+    scripted: ScriptedModel,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(guard, "PATIENCE", 0.1)
+    seen = []
+    for value in (one, other):
+        scripted.requests.clear()
+        scripted.default = summarize_or_chat()
+        CompactionRun.objects.all().delete()
+        CompactionPolicy.objects.update_or_create(
+            name="turned", defaults={"overrides": turned(knob, value, given)}
+        )
+        seen.append(
+            look(
+                Session.objects.create(owner=session.owner, model=session.model, policy="turned"),
+                scripted,
+            )
+        )
+    assert seen[0] != seen[1]
+
+
+def test_none_is_left_out() -> None:
+    here = [row[0] for row in PURE] + [row[0] for row in LIVED]
+    elsewhere = {
+        effect[2] for effect in test_every_stage_knob.EFFECTS
+    } | test_every_summary_knob.TURNED
+    knobs = {
+        f"{group}.{knob}"
+        for group, value in ONECLAW.as_dict().items()
+        if isinstance(value, dict)
+        for knob in value
+    }
+    assert len(here) == len(set(here))
+    assert knobs | {"stages"} == set(here) | elsewhere

@@ -1,0 +1,529 @@
+"""Every knob of summary, state and memory has an effect that shows from outside: on the wire, or in what is stored."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+from django.db import connection
+
+from chatcore.context import revisions
+from chatcore.models import ContextRevision, Message, Session
+from compaction.core.groups.summaries import TEMPLATES as NAMES
+from compaction.core.groups.summaries import Memory, State, Summary
+from compaction.core.presets import ONECLAW
+from compaction.core.transcript import Call, Entry
+from compaction.models import CompactionPolicy, CompactionRun, WorkingState
+from compaction.runs import engine, leases
+from compaction.summaries import calls as calls_of_a_run
+from compaction.summaries import state as summary_state
+from compaction.summaries.source import told
+from compaction.summaries.templates import TEMPLATES
+from models_registry.models import AiModel
+from tests.support.compaction_scenes import (
+    BIG,
+    SUMMARY,
+    chat_calls,
+    fill,
+    say,
+    summarize_or_chat,
+    summary_calls,
+    work,
+)
+from tests.support.scripted import ScriptedModel, overflow
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+DOWN = Reply(status=500, text="out of order")
+TURNED: set[str] = set()
+
+Test = TypeVar("Test", bound=Callable[..., None])
+
+
+def turns(*knobs: str) -> Callable[[Test], Test]:
+    """Marks the test of a knob; the last test here sees to it that none is forgotten."""
+
+    def mark(test: Test) -> Test:
+        TURNED.update(knobs)
+        return test
+
+    return mark
+
+
+def compact(session: Session, **overrides: Any) -> CompactionRun:
+    return engine.compact_now(session.pk, trigger="manual", overrides=overrides)
+
+
+def asked(scripted: ScriptedModel, index: int = 0) -> str:
+    text: str = summary_calls(scripted)[index].json["messages"][-1]["content"]
+    return text
+
+
+def longest(scripted: ScriptedModel) -> int | None:
+    request = summary_calls(scripted)[0].json
+    tokens: int | None = request.get("max_tokens", request.get("max_completion_tokens"))
+    return tokens
+
+
+def models(scripted: ScriptedModel) -> list[str]:
+    return [request.json["model"] for request in summary_calls(scripted)]
+
+
+@pytest.fixture
+def cheap(model: AiModel) -> AiModel:
+    return AiModel.objects.create(
+        provider=model.provider, name="cheap", context_window_size=32_000, max_output_tokens=700
+    )
+
+
+# summary.model, on every path
+
+
+@turns("summary.model")
+def test_the_policy_names_the_model_that_writes(
+    full: Session, scripted: ScriptedModel, cheap: AiModel
+) -> None:
+    run = compact(full, summary={"model": "scripted/cheap"})
+    assert (run.model, models(scripted)) == ("scripted/cheap", ["cheap"])
+    assert longest(scripted) == 700
+
+
+def test_the_registry_comes_before_the_policy(
+    full: Session, model: AiModel, scripted: ScriptedModel, cheap: AiModel
+) -> None:
+    AiModel.objects.filter(pk=model.pk).update(
+        summary_model=AiModel.objects.create(provider=model.provider, name="best")
+    )
+    compact(full, summary={"model": "scripted/cheap"})
+    assert set(models(scripted)) == {"best"}
+
+
+@pytest.mark.parametrize(
+    "wanted", ["scripted/nobody", "scripted/cheap"], ids=["unknown", "not active"]
+)
+def test_one_that_cannot_write_is_passed_over_with_one_warning(
+    full: Session,
+    scripted: ScriptedModel,
+    cheap: AiModel,
+    caplog: pytest.LogCaptureFixture,
+    wanted: str,
+) -> None:
+    AiModel.objects.filter(pk=cheap.pk).update(is_active=False)
+    run = compact(full, summary={"model": wanted, "chunk_chars": 6000})
+    assert (run.status, set(models(scripted))) == ("applied", {"test-model"})
+    assert run.provider_calls > 1
+    assert [
+        wanted in record.getMessage()
+        for record in caplog.records
+        if "cannot write summaries" in record.getMessage()
+    ] == [True]
+
+
+def test_it_writes_after_a_response_before_a_request_and_after_an_overflow(
+    session: Session, scripted: ScriptedModel, cheap: AiModel
+) -> None:
+    overrides = {
+        "summary": {"model": "scripted/cheap"},
+        "trigger": {"phases": ["after_response", "before_request", "on_overflow"]},
+    }
+    CompactionPolicy.objects.create(name="cheaply", overrides=overrides)
+    Session.objects.filter(pk=session.pk).update(policy="cheaply")
+    scripted.default = summarize_or_chat()
+    fill(session)
+    say(session)  # over the threshold before it is sent
+    fill(session, messages=4)
+    scripted.script(Reply(text="Noted.", usage=BIG))
+    say(session)
+    work()  # over it after the response
+    scripted.script(overflow(tokens=9000, window=8192))
+    say(session)
+    triggers = set(CompactionRun.objects.filter(status="applied").values_list("trigger", flat=True))
+    assert triggers == {"before_request", "after_response", "on_overflow"}
+    assert set(models(scripted)) == {"cheap"}
+    assert {request.json["model"] for request in chat_calls(scripted)} == {"test-model"}
+
+
+def test_its_own_window_cuts_the_chunks(
+    full: Session, scripted: ScriptedModel, cheap: AiModel
+) -> None:
+    AiModel.objects.filter(pk=cheap.pk).update(context_window_size=2_000)
+    compact(full, summary={"model": "scripted/cheap"})
+    assert len(models(scripted)) > 3
+    assert all(
+        len(str(request.json["messages"])) / 4 < 2_000 for request in summary_calls(scripted)
+    )
+
+
+# What is asked for
+
+
+@turns("summary.template")
+@pytest.mark.parametrize("name", NAMES)
+def test_each_template_asks_for_its_own_headings(
+    full: Session, scripted: ScriptedModel, name: str
+) -> None:
+    compact(full, summary={"template": name})
+    instruction = asked(scripted).split("</transcript>")[1]
+    assert all(heading in instruction for heading in TEMPLATES[name].headings)
+    assert instruction.rstrip().endswith("nothing but the summary.")
+    assert asked(scripted).startswith("<transcript>")
+    assert ("1. [user]\n0001" in asked(scripted)) is TEMPLATES[name].numbered
+
+
+@turns("summary.max_tokens", "summary.min_words", "summary.max_words")
+def test_the_length(full: Session, scripted: ScriptedModel) -> None:
+    compact(full, summary={"max_tokens": 400, "min_words": 30, "max_words": 90})
+    assert longest(scripted) == 400
+    assert "in 30 to 90 words" in asked(scripted)
+
+
+@turns("summary.source")
+@pytest.mark.parametrize(
+    ("source", "shown"), [("shown", "only its edges"), ("originals", "0001 lisbon trip")]
+)
+def test_messages_are_told_as_shown_or_as_they_were(
+    full: Session, scripted: ScriptedModel, source: str, shown: str
+) -> None:
+    edits = [revisions.Edit(message_seq=1, kind="excerpted", replacement="[user] only its edges")]
+    edit = ContextRevision.Source.EDIT
+    revisions.install(
+        full.pk, base_version=0, summary=None, boundary_seq=None, edits=edits, source=edit
+    )
+    compact(full, summary={"source": source})
+    assert shown in asked(scripted)
+    assert ("only its edges" in asked(scripted)) is (source == "shown")
+
+
+CALLS = (
+    Entry(seq=1, role="user", content="Look."),
+    Entry(
+        seq=2, role="assistant", calls=(Call(id="a", name="grep"), Call(id="b", name="linear_list"))
+    ),
+    Entry(seq=3, role="tool", call_id="a", content="three lines"),
+    Entry(seq=4, role="tool", call_id="b", content="two issues"),
+    Entry(seq=5, role="assistant", content="Asking.", calls=(Call(id="c", name="userQuestions"),)),
+    Entry(seq=6, role="tool", call_id="c", tool_name="userQuestions", content="yes"),
+    Entry(seq=7, role="assistant", calls=(Call(id="d", name="grep"),)),
+    Entry(seq=8, role="tool", call_id="d", content="nothing"),
+)
+
+
+@turns("summary.tools", "summary.tool_names", "summary.tool_prefixes")
+@pytest.mark.parametrize(
+    ("knobs", "left"),
+    [
+        ({"tools": "all"}, [1, 2, 3, 4, 5, 6, 7, 8]),
+        ({"tools": "listed"}, [1, 5]),
+        ({"tools": "listed", "tool_names": ("grep",)}, [1, 2, 3, 5, 7, 8]),
+        ({"tools": "listed", "tool_prefixes": ("linear",)}, [1, 2, 4, 5]),
+        (
+            {
+                "tools": "listed",
+                "tool_names": ("userQuestions",),
+                "tool_prefixes": ("linear", "gr"),
+            },
+            [1, 2, 3, 4, 5, 6, 7, 8],
+        ),
+    ],
+    ids=["all", "none", "by name", "by prefix", "by both"],
+)
+def test_only_the_tools_that_are_listed_are_told(knobs: dict[str, Any], left: list[int]) -> None:
+    lines = told(CALLS, dataclasses.replace(ONECLAW.summary, **knobs), numbered=True)
+    assert [int(line.split(".")[0]) for line in lines] == left
+    assert ("grep" in "".join(lines)) is bool({2, 3} <= set(left))
+
+
+def test_a_history_of_tools_that_are_not_told_is_summarized_without_a_call(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    for seq in range(1, 30, 2):
+        made = [{"id": f"c{seq}", "name": "grep", "arguments": "{}"}]
+        session.messages.create(seq=seq, role="assistant", tool_calls=made)
+        session.messages.create(
+            seq=seq + 1,
+            role="tool",
+            tool_call_id=f"c{seq}",
+            tool_name="grep",
+            content="line " * 400,
+        )
+    run = compact(session, summary={"tools": "listed"})
+    assert (run.status, run.provider_calls) == ("applied", 0)
+    assert "left out" in (run.summary_after or "")
+
+
+# How it is called
+
+
+@turns("summary.retries")
+@pytest.mark.parametrize("retries", [0, 1, 4])
+def test_a_failed_call_is_made_again_so_many_times(
+    full: Session, scripted: ScriptedModel, retries: int
+) -> None:
+    scripted.default = summarize_or_chat(summary=DOWN)
+    run = compact(full, summary={"retries": retries})
+    assert (run.status in ("failed", "fell_back"), run.provider_calls) == (True, 1 + retries)
+
+
+@turns("summary.backoff")
+def test_it_waits_before_each_retry_the_last_wait_again_for_more(
+    full: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[tuple[float, Any]] = []
+    monkeypatch.setattr(
+        calls_of_a_run, "sleep", lambda seconds: waited.append((seconds, connection.connection))
+    )
+    scripted.default = summarize_or_chat(summary=DOWN)
+    compact(full, summary={"retries": 4, "backoff": [1, 2, 4]})
+    assert [seconds for seconds, _ in waited] == [1, 2, 4, 4]
+    assert {held for _, held in waited} == {None}  # no connection is held meanwhile
+
+
+def test_a_real_wait_keeps_the_run(full: Session, scripted: ScriptedModel) -> None:
+    scripted.script(DOWN)
+    assert compact(full, summary={"backoff": [0.05]}).status == "applied"
+
+
+def test_a_run_that_another_worker_took_over_while_it_waited_calls_no_more(
+    full: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def taken_over(_: float) -> None:
+        CompactionRun.objects.update(attempts=2)
+
+    monkeypatch.setattr(calls_of_a_run, "sleep", taken_over)
+    scripted.script(DOWN)
+    run = engine.request_run(full.pk, trigger="manual", overrides={"summary": {"backoff": [1]}})
+    assert engine.execute_run(run.pk) is None
+    assert len(summary_calls(scripted)) == 1
+    assert not leases.mine(run).exists()
+
+
+@turns("summary.timeout")
+def test_a_call_has_so_many_seconds(full: Session, scripted: ScriptedModel) -> None:
+    scripted.default = summarize_or_chat(summary=Reply(hang=True))
+    run = compact(full, summary={"timeout": 0.3, "retries": 0})
+    assert "within 0.3 seconds" in run.reason
+
+
+# How a long history is cut
+
+
+@turns("summary.chunk_chars")
+def test_no_call_is_told_more_characters_than_that(full: Session, scripted: ScriptedModel) -> None:
+    compact(full, summary={"chunk_chars": 5_000})
+    told_in_each = [
+        asked(scripted, index).split("</transcript>")[0]
+        for index in range(len(summary_calls(scripted)))
+    ]
+    assert len(told_in_each) == 5
+    assert all(len(text) <= 5_000 + len(SUMMARY) + 100 for text in told_in_each)
+
+
+@turns("summary.merging")
+@pytest.mark.parametrize("merging", ["sequential", "parts"])
+def test_chunks_are_told_one_into_the_next_or_apart_and_then_merged(
+    full: Session, scripted: ScriptedModel, merging: str
+) -> None:
+    counted = iter(range(1, 100))
+    scripted.default = lambda _: Reply(text=f"PART {next(counted)}. The trip to Lisbon is planned.")
+    run = compact(full, summary={"merging": merging, "chunk_chars": 5_000})
+    texts = [request.json["messages"][-1]["content"] for request in summary_calls(scripted)]
+    held = [[number for number in range(1, 10) if f"PART {number}." in text] for text in texts]
+    if merging == "sequential":
+        assert held == [[], [1], [2], [3], [4]]
+    else:
+        assert held == [[], [], [], [], [], [1, 2, 3, 4, 5]]
+        assert "summaries of its parts" in texts[-1]
+        assert "lisbon trip" not in texts[-1]
+    assert run.summary_after == f"PART {len(texts)}. The trip to Lisbon is planned."
+
+
+def test_parts_are_merged_with_the_summary_before_once(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    compact(full, summary={"merging": "parts"})
+    fill(full, messages=10)
+    compact(full, summary={"merging": "parts", "chunk_chars": 5_000})
+    assert [
+        asked(scripted, index).count("summary of what came before]")
+        for index in range(len(summary_calls(scripted)))
+    ][-1] == 1
+    assert (
+        sum(
+            "summary of what came before]" in asked(scripted, index)
+            for index in range(len(summary_calls(scripted)))
+        )
+        == 1
+    )
+
+
+def test_so_many_parts_that_their_summaries_do_not_fit_are_merged_in_rounds(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    scripted.default = lambda _: Reply(
+        text=f"The trip to Lisbon is planned for May, part {len(scripted.requests)}. "
+        + "Hotel. " * 20
+    )
+    run = compact(full, summary={"merging": "parts", "chunk_chars": 600})
+    merged = [
+        index
+        for index in range(len(summary_calls(scripted)))
+        if "[summary of part 1]" in asked(scripted, index)
+    ]
+    assert run.status == "applied"
+    assert len(merged) >= 2
+    assert all(
+        len(asked(scripted, index).split("</transcript>")[0]) <= 1_200
+        for index in range(len(summary_calls(scripted)))
+    )
+
+
+@turns("summary.rollup_tokens")
+@pytest.mark.parametrize(("limit", "calls"), [(None, 1), (500, 1), (20, 2)])
+def test_a_summary_above_the_limit_is_itself_summarized(
+    full: Session, scripted: ScriptedModel, limit: int | None, calls: int
+) -> None:
+    scripted.script(Reply(text=SUMMARY), Reply(text="Lisbon in May."))
+    run = compact(full, summary={"rollup_tokens": limit})
+    assert (run.provider_calls, run.summary_after) == (
+        calls,
+        SUMMARY if calls == 1 else "Lisbon in May.",
+    )
+    if calls == 2:
+        assert "grown too long" in asked(scripted, 1)
+        assert "lisbon trip" not in asked(scripted, 1)
+
+
+def test_a_rollup_goes_in_chunks_where_it_must(full: Session, scripted: ScriptedModel) -> None:
+    long = " ".join(f"On day {number} Alice visits place {number}." for number in range(80))
+
+    def answer(request: dict[str, Any]) -> Reply:
+        text = request["messages"][-1]["content"]
+        first = "summary of what came before]" not in text
+        return Reply(
+            text="Alice visits eighty places." if first or "grown too long" in text else long
+        )
+
+    scripted.default = answer
+    run = compact(full, summary={"rollup_tokens": 100, "chunk_chars": 2_000})
+    rolled = [
+        text
+        for index in range(run.provider_calls)
+        if "grown too long" in (text := asked(scripted, index))
+    ]
+    assert run.summary_after == "Alice visits eighty places."
+    assert len(rolled) == len(long) // 2_000 + 1 > 1
+
+
+def test_a_rollup_that_fails_leaves_the_longer_summary(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text=SUMMARY), DOWN, DOWN)
+    run = compact(full, summary={"rollup_tokens": 20})
+    assert (run.status, run.summary_after, run.provider_calls) == ("applied", SUMMARY, 3)
+
+
+def test_a_summary_too_long_to_be_merged_is_told_like_the_rest(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    """As after a change from a large window to a small one."""
+    long = " ".join(f"On day {number} Alice visits place {number}." for number in range(700))
+    revisions.install(
+        full.pk, base_version=0, summary=long, boundary_seq=3, source=ContextRevision.Source.EDIT
+    )
+    run = compact(full)
+    assert (run.status, run.summary_after) == ("applied", SUMMARY)
+    texts = "".join(asked(scripted, index) for index in range(len(summary_calls(scripted))))
+    assert all(texts.count(f"day {number} Alice") == 1 for number in range(0, 700, 50))
+
+
+def test_chinese_is_cut_by_what_it_takes(
+    session: Session, model: AiModel, scripted: ScriptedModel
+) -> None:
+    """A token holds one or two of its characters, not four; no call is refused for its length first."""
+    text = "爱丽丝计划五月去里斯本旅行，预算两千欧元。酒店已经预订，航班还没有定下来。"
+    roles = ("assistant", "user")
+    rows = [
+        Message(session=session, seq=seq, role=roles[seq % 2], content=f"{seq:04d} " + text * 20)
+        for seq in range(1, 21)
+    ]
+    Message.objects.bulk_create(rows)
+    Session.objects.filter(pk=session.pk).update(last_seq=20, message_count=20)
+    scripted.default = summarize_or_chat()
+    assert compact(session).status == "applied"
+    assert all(
+        len(request.json["messages"][-1]["content"]) < 8192 for request in summary_calls(scripted)
+    )
+
+
+# State and memory
+
+
+DELTA = {
+    name: {"add": [f"{name} {number}" for number in range(1, 13)]}
+    for name in ("decisions", "constraints", "tasks", "questions")
+}
+DELTA |= {
+    name: {"add": [f"{name} {number}" for number in range(1, 13)]}
+    for name in ("risks", "artifacts", "contributions")
+}
+WITH_DELTA = Reply(
+    text=SUMMARY + "\n```json\n" + json.dumps(DELTA | {"memory": ["Alice likes tea."]}) + "\n```"
+)
+
+
+@turns("summary.state_delta")
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_delta_is_asked_for_only_where_it_is_wanted(
+    full: Session, scripted: ScriptedModel, wanted: bool
+) -> None:
+    compact(full, summary={"state_delta": wanted})
+    assert ("```json" in asked(scripted)) is ("<existing-state>" in asked(scripted)) is wanted
+
+
+@turns(*(f"state.{each.name}" for each in dataclasses.fields(State)))
+@pytest.mark.parametrize("name", [each.name for each in dataclasses.fields(State)])
+def test_each_section_keeps_so_many_items_the_newest(
+    full: Session, scripted: ScriptedModel, name: str
+) -> None:
+    scripted.script(WITH_DELTA)
+    compact(full, summary={"state_delta": True}, state={name: 3})
+    state = summary_state.read(full.pk).state
+    assert state[name] == (f"{name} 10", f"{name} 11", f"{name} 12")
+    limits = dataclasses.asdict(ONECLAW.state) | {name: 3}
+    assert {section: len(items) for section, items in state.items()} == limits
+
+
+def test_a_section_of_none_is_not_asked_for(full: Session, scripted: ScriptedModel) -> None:
+    scripted.script(WITH_DELTA)
+    compact(full, summary={"state_delta": True}, state={"risks": 0})
+    assert "risks" not in asked(scripted)
+    assert summary_state.read(full.pk).state["risks"] == ()
+
+
+@turns("memory.entries", "memory.fold")
+@pytest.mark.parametrize(("knobs", "left"), [((0, 0), 4), ((6, 3), 5), ((5, 3), 2), ((5, 1), 4)])
+def test_the_memory_is_folded_when_it_is_full(
+    full: Session, scripted: ScriptedModel, knobs: tuple[int, int], left: int
+) -> None:
+    WorkingState.objects.create(
+        session_id=full.pk, memory=[f"Entry {number}" for number in range(4)]
+    )
+    scripted.script(WITH_DELTA, Reply(text="Alice has said many things."))
+    overrides = {
+        "summary": {"state_delta": True},
+        "memory": {"entries": knobs[0], "fold": knobs[1]},
+    }
+    engine.compact_now(full.pk, trigger="manual", overrides=overrides, up_to_seq=6)
+    told = summary_state.read(full.pk)
+    assert len(told.memory) == left
+    assert bool(told.memory_summary) is (len(summary_calls(scripted)) == 2)
+    assert ('"memory"' in asked(scripted)) is bool(knobs[0])
+
+
+def test_every_knob_of_these_groups_was_turned() -> None:
+    groups: tuple[Any, ...] = (Summary, State, Memory)
+    assert {
+        f"{group.prefix}.{each.name}" for group in groups for each in dataclasses.fields(group)
+    } == TURNED

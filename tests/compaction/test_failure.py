@@ -1,0 +1,215 @@
+"""When no summary comes: one silent retry, then trimmed requests, one notice, and longer and longer waits."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from chatcore.models import Session
+from compaction.models import CompactionPolicy, CompactionRun, SessionState
+from compaction.runs import engine
+from compaction.sizing.usage import usage
+from tests.support.compaction_scenes import (
+    BIG,
+    SUMMARY,
+    chat_calls,
+    content_of,
+    event_data,
+    event_names,
+    fill,
+    say,
+    summarize_or_chat,
+    summary_calls,
+)
+from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOTICE = "Conversation history has been automatically trimmed"
+DOWN = Reply(status=500, text="out of order")
+
+FAILURES = {
+    "server error": Reply(status=500, text="out of order"),
+    "throttled": Reply(status=429, text="too many requests"),
+    "bad key": Reply(status=401, text="no such key"),
+    "empty": Reply(text=""),
+    "whitespace": Reply(text=" \n\t "),
+    "reasoning only": Reply(text="<think>Let me see what they said.</think>"),
+    "unfinished reasoning": Reply(text="<think>Let me see what they said"),
+    "cut off": Reply(text="Alice plans a trip and then", finish="length"),
+    "refused": Reply(text="I'm sorry, but I can't help with that."),
+    "tool call": Reply(tool_calls=[call("fetch_url", {"url": "http://x"})], finish="tool_calls"),
+    "not smaller": Reply(
+        text="Some words that differ from one another: " + " ".join(map(str, range(9000)))
+    ),
+    "loop": Reply(text="The user asked about the trip to Lisbon again. " * 40),
+    "further chat": Reply(text="assistant: Sure, I can book that flight for you!\nuser: Thanks!"),
+    "cut connection": Reply(text="Alice plans a trip.", chunks=["Alice ", "plans"], cut_after=1),
+    "html": Reply(body=b"<html>gateway</html>", headers={"Content-Type": "text/html"}),
+}
+
+
+def state(session: Session) -> SessionState:
+    return SessionState.objects.get(pk=session.pk)
+
+
+def with_broken_summaries(scripted: ScriptedModel) -> None:
+    scripted.default = summarize_or_chat(summary=DOWN)
+
+
+@pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
+def test_what_is_no_summary_is_asked_for_once_more_and_then_nothing_is_stored(
+    full: Session, scripted: ScriptedModel, reply: Reply
+) -> None:
+    before = content_of(full)
+    scripted.script(reply, reply)
+    run = engine.compact_now(full.pk, trigger="after_response")
+    full.refresh_from_db()
+    assert run.status == "fell_back", run.reason
+    assert len(summary_calls(scripted)) == run.provider_calls == 2
+    assert run.error
+    assert (full.compacted_summary, full.compact_boundary_seq, full.context_version) == (
+        None,
+        None,
+        0,
+    )
+    assert content_of(full) == before
+
+
+@pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
+def test_a_retry_that_works_is_silent(full: Session, scripted: ScriptedModel, reply: Reply) -> None:
+    scripted.script(reply)
+    run = engine.compact_now(full.pk, trigger="after_response")
+    assert (run.status, run.provider_calls, run.summary_after) == ("applied", 2, SUMMARY)
+    assert event_names(full) == ["compaction.started", "compaction.applied"]
+
+
+def test_a_provider_that_never_answers_is_left_after_its_time_out(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    provider = full.model.provider  # type: ignore[union-attr]
+    provider.timeout_seconds = 0.3
+    provider.save()
+    scripted.script(Reply(hang=True), Reply(hang=True))
+    run = engine.compact_now(full.pk, trigger="after_response")
+    assert (run.status, run.provider_calls) == ("fell_back", 2)
+
+
+def test_the_old_summary_stays_byte_for_byte(full: Session, scripted: ScriptedModel) -> None:
+    engine.compact_now(full.pk, trigger="manual")
+    fill(full, messages=14)
+    with_broken_summaries(scripted)
+    assert engine.compact_now(full.pk, trigger="manual").status == "fell_back"
+    full.refresh_from_db()
+    assert (full.compacted_summary, full.compact_boundary_seq) == (SUMMARY, 11)
+
+
+def test_the_user_is_told_once_for_a_failed_run(full: Session, scripted: ScriptedModel) -> None:
+    with_broken_summaries(scripted)
+    run = engine.compact_now(full.pk, trigger="after_response")
+    assert event_names(full) == ["compaction.started", "compaction.failed", "context.trimmed"]
+    assert event_data(full, "context.trimmed") == [{"notice": NOTICE, "run": str(run.pk)}]
+    for _ in range(2):
+        say(full)
+    assert len(event_data(full, "context.trimmed")) == 1
+
+
+def test_the_next_request_is_trimmed_and_the_database_is_not(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    fill(full, messages=2)
+    before = content_of(full)
+    with_broken_summaries(scripted)
+    engine.compact_now(full.pk, trigger="after_response")
+    turn = say(full, "What now?")
+    assert (turn.status, turn.notices) == ("completed", [NOTICE])
+    sent = chat_calls(scripted)[-1].json["messages"]
+    contents = [message["content"] for message in sent if message["role"] != "system"]
+    assert contents[-1] == "What now?"
+    assert contents[0].startswith("0005")  # 13 of 500 tokens are under 6,963 with what is new
+    assert content_of(full)[: len(before)] == before
+    assert full.messages.order_by("-seq")[0].context_version is None
+
+
+def test_a_failed_run_by_hand_on_a_short_session_trims_nothing_and_says_nothing_of_it(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, messages=8)
+    with_broken_summaries(scripted)
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert run.status == "failed"
+    assert event_names(session) == ["compaction.started", "compaction.failed"]
+    assert say(session).notices == []
+
+
+def test_after_a_failure_automatic_runs_wait_longer_and_longer(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    with_broken_summaries(scripted)
+    now = timezone.now()
+    for failures, seconds in ((1, 30), (2, 60), (3, 120)):
+        with time_machine.travel(now, tick=False):
+            engine.compact_now(full.pk, trigger="after_response")
+        assert state(full).failures == failures
+        assert state(full).not_before == now + timedelta(seconds=seconds)
+    SessionState.objects.update(failures=30)
+    with time_machine.travel(now, tick=False):
+        engine.compact_now(full.pk, trigger="after_response")
+    assert state(full).not_before == now + timedelta(hours=1)
+
+
+def test_while_it_waits_no_response_starts_a_run(full: Session, scripted: ScriptedModel) -> None:
+    with_broken_summaries(scripted)
+    engine.compact_now(full.pk, trigger="after_response")
+    say(full)
+    assert CompactionRun.objects.count() == 1
+    assert usage(full.pk)["automatic"] == "waiting"
+    SessionState.objects.update(not_before=timezone.now())
+    assert usage(full.pk)["automatic"] == "on"
+    say(full)
+    assert CompactionRun.objects.count() == 2
+
+
+def test_a_success_forgives(full: Session, scripted: ScriptedModel) -> None:
+    with_broken_summaries(scripted)
+    engine.compact_now(full.pk, trigger="after_response")
+    scripted.default = summarize_or_chat()
+    assert engine.compact_now(full.pk, trigger="after_response").status == "applied"
+    now = state(full)
+    assert (now.failures, now.not_before, now.trimming) == (0, None, False)
+
+
+def test_a_run_by_hand_forgives(full: Session, scripted: ScriptedModel) -> None:
+    SessionState.objects.create(
+        session_id=full.pk, failures=5, fruitless=2, not_before=timezone.now() + timedelta(hours=1)
+    )
+    engine.request_run(full.pk, trigger="manual")
+    assert usage(full.pk)["automatic"] == "on"
+
+
+def test_two_automatic_runs_that_gained_almost_nothing_stop_the_rest(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    """Each time the summary is nearly as long as what it replaces."""
+    words = " ".join(map(str, range(10_000, 20_000)))
+
+    def long_winded(request: dict[str, Any]) -> Reply:
+        source = request["messages"][-1]["content"]
+        if "<transcript>" not in source:
+            return Reply(text="Yes.", usage=BIG)
+        return Reply(text=words[: int(source.index("</transcript>") * 0.93)])
+
+    scripted.default = long_winded
+    Session.objects.filter(pk=full.pk).update(policy="wide")
+    CompactionPolicy.objects.create(name="wide", overrides={"protect": {"ratio": 0.8}})
+    for fruitless in (1, 2):
+        run = engine.compact_now(full.pk, trigger="after_response")
+        assert run.status == "applied", run.reason
+        assert state(full).fruitless == fruitless
+        fill(full, messages=2)
+    assert usage(full.pk)["automatic"] == "stopped"
+    say(full)
+    assert CompactionRun.objects.count() == 2

@@ -1,0 +1,253 @@
+"""The structured state and the memory through runs: what a delta changes, what a rewind brings back, what is folded."""
+
+import json
+from typing import Any
+
+import pytest
+
+from chatcore.models import Session
+from compaction.models import WorkingState
+from compaction.runs import engine
+from compaction.summaries import state as summary_state
+from models_registry.models import AiModel
+from tests.support.compaction_scenes import SUMMARY, chat_calls, fill, say, summary_calls
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+from tests.support.state_scenes import DELTA, compact, items, session, with_delta
+
+__all__ = ["session"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_run_takes_a_delta_with_the_summary_and_shows_it_nowhere_in_it(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    run = compact(session, scripted, with_delta(DELTA))
+    assert (run.status, run.summary_after, run.provider_calls) == ("applied", SUMMARY, 1)
+    assert (items(session, "decisions"), items(session, "tasks")) == (
+        ("Stay at the Lis",),
+        ("Book a flight",),
+    )
+    assert summary_state.read(session.pk).memory == ("Alice likes tea.",)
+    assert run.state_after["state"] == {
+        "decisions": ["Stay at the Lis"],
+        "tasks": ["Book a flight"],
+    }
+
+
+def test_the_next_run_is_shown_the_state_and_changes_it(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    compact(session, scripted, with_delta(DELTA))
+    changes = {
+        "tasks": {"update": {"1": "Book two flights"}},
+        "decisions": {"remove": [1]},
+        "memory": ["Alice likes tea."],
+    }
+    compact(session, scripted, with_delta(changes))
+    asked = summary_calls(scripted)[1].json["messages"][-1]["content"]
+    state = asked[asked.index("<existing-state>") : asked.index("</existing-state>")]
+    assert "decisions:\n1. Stay at the Lis" in state
+    assert "risks: none" in state
+    assert asked.count("Stay at the Lis") == 1
+    assert (items(session, "decisions"), items(session, "tasks")) == ((), ("Book two flights",))
+    assert summary_state.read(session.pk).memory == ("Alice likes tea.",)
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        '{"tasks": {"add": ["Book',
+        "{",
+        "nonsense",
+        '{"tasks": 7, "decisions": {"add": [null]}}',
+        "{}",
+    ],
+)
+def test_a_broken_delta_loses_only_itself(
+    session: Session, scripted: ScriptedModel, delta: str
+) -> None:
+    compact(session, scripted, with_delta(DELTA))
+    run = compact(session, scripted, with_delta(delta, "Lisbon in May; the hotel is booked."))
+    assert run.status == "applied"
+    assert run.summary_after is not None
+    assert run.summary_after.startswith("Lisbon in May; the hotel is booked.")
+    assert items(session, "tasks") == ("Book a flight",)
+
+
+def test_an_answer_cut_off_in_its_delta_keeps_its_summary(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    cut = Reply(text=f'{SUMMARY}\n```json\n{{"tasks": {{"add": ["Book a fli', finish="length")
+    assert compact(session, scripted, cut).summary_after == SUMMARY
+    assert items(session, "tasks") == ()
+
+
+def test_a_delta_that_comes_without_a_summary_is_kept_and_the_summary_asked_for_alone(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    alone = Reply(text=f"```json\n{json.dumps(DELTA)}\n```", finish="length")
+    run = compact(
+        session, scripted, alone, Reply(text=SUMMARY), overrides={"summary": {"backoff": []}}
+    )
+    assert (run.status, run.summary_after, run.provider_calls) == ("applied", SUMMARY, 2)
+    assert items(session, "tasks") == ("Book a flight",)
+    first, second = (request.json["messages"][-1]["content"] for request in summary_calls(scripted))
+    assert ("existing-state" in first, "existing-state" in second) == (True, False)
+
+
+def test_where_no_delta_fits_beside_a_summary_none_is_asked_for(
+    session: Session, scripted: ScriptedModel, model: AiModel
+) -> None:
+    AiModel.objects.filter(pk=model.pk).update(context_window_size=4096)
+    assert compact(session, scripted, Reply(text=SUMMARY)).summary_after == SUMMARY
+    asked = [request.json["messages"][-1]["content"] for request in summary_calls(scripted)]
+    assert asked
+    assert not any("existing-state" in words for words in asked)
+
+
+def test_a_failed_run_leaves_it_as_it_was(session: Session, scripted: ScriptedModel) -> None:
+    compact(session, scripted, with_delta(DELTA))
+    before = summary_state.read(session.pk)
+    bad = with_delta({"tasks": {"add": ["Never"]}}, "I cannot help with that.")
+    assert compact(session, scripted, bad, bad, overrides={"summary": {"backoff": []}}).status in (
+        "failed",
+        "fell_back",
+    )
+    assert summary_state.read(session.pk) == before
+
+
+def test_a_policy_may_want_no_delta(session: Session, scripted: ScriptedModel) -> None:
+    run = compact(
+        session, scripted, Reply(text=SUMMARY), overrides={"summary": {"state_delta": False}}
+    )
+    asked = summary_calls(scripted)[0].json["messages"][-1]["content"]
+    assert run.status == "applied"
+    assert "existing-state" not in asked
+    assert "json" not in asked
+
+
+def test_a_run_that_asks_for_no_delta_sends_the_state_on(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    compact(session, scripted, with_delta(DELTA))
+    compact(session, scripted, Reply(text=SUMMARY), overrides={"summary": {"state_delta": False}})
+    say(session)
+    assert "Stay at the Lis" in json.dumps(chat_calls(scripted)[-1].json)
+
+
+def test_a_state_changed_while_a_summary_is_written_is_not_overwritten(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    def meanwhile(_: dict[str, Any]) -> Reply:
+        summary_state.change(
+            session.pk, lambda working: summary_state.restored({"state": {"tasks": ["Pack"]}})
+        )
+        return with_delta({"tasks": {"add": ["Lost with its call"]}})
+
+    fill(session, messages=8)
+    scripted.script(meanwhile, with_delta({"tasks": {"add": ["Book a flight"]}}))
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert (run.status, run.provider_calls) == ("applied", 2)
+    assert items(session, "tasks") == ("Pack", "Book a flight")
+
+
+# And back
+
+
+def test_a_rewind_brings_back_the_state_before_the_run(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    compact(session, scripted, with_delta(DELTA))
+    second = compact(
+        session,
+        scripted,
+        with_delta({"tasks": {"remove": [1]}, "decisions": {"add": ["Rent a car"]}}),
+    )
+    engine.rewind(second)
+    assert (items(session, "decisions"), items(session, "tasks")) == (
+        ("Stay at the Lis",),
+        ("Book a flight",),
+    )
+    say(session)
+    assert "Rent a car" not in json.dumps(chat_calls(scripted)[-1].json)
+
+
+def test_a_rewind_of_the_first_run_brings_back_an_empty_one(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    first = compact(session, scripted, with_delta(DELTA))
+    compact(session, scripted, with_delta({"tasks": {"add": ["Pack"]}}))
+    engine.rewind(first)
+    assert summary_state.read(session.pk).empty
+
+
+# Folding
+
+
+def remember(session: Session, entries: int) -> None:
+    memory = [f"Entry {number:02d}" for number in range(1, entries + 1)]
+    WorkingState.objects.update_or_create(session_id=session.pk, defaults={"memory": memory})
+
+
+def test_fifteen_entries_are_folded_to_five_and_a_summary(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    remember(session, 14)
+    run = compact(
+        session,
+        scripted,
+        with_delta({"memory": ["Entry 15"]}),
+        Reply(text="Alice has said ten things."),
+    )
+    assert (run.status, run.provider_calls) == ("applied", 2)
+    told = summary_state.read(session.pk)
+    assert told.memory == tuple(f"Entry {number}" for number in range(11, 16))
+    assert told.memory_summary == "Alice has said ten things."
+    asked = summary_calls(scripted)[1].json["messages"][-1]["content"]
+    assert "Entry 01" in asked
+    assert "Entry 11" not in asked
+
+
+def test_fourteen_are_not(session: Session, scripted: ScriptedModel) -> None:
+    remember(session, 14)
+    assert compact(session, scripted, Reply(text=SUMMARY)).provider_calls == 1
+
+
+def test_a_folding_that_fails_loses_nothing_and_is_tried_at_the_next_run(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    remember(session, 15)
+    down = Reply(status=500, text="out of order")
+    quick: dict[str, Any] = {"summary": {"backoff": []}}
+    run = compact(session, scripted, Reply(text=SUMMARY), down, down, overrides=quick)
+    assert (run.status, run.summary_after) == ("applied", SUMMARY)
+    assert len(summary_state.read(session.pk).memory) == 15
+    compact(
+        session,
+        scripted,
+        Reply(text=SUMMARY),
+        Reply(text="Alice has said ten things."),
+        overrides=quick,
+    )
+    assert len(summary_state.read(session.pk).memory) == 5
+
+
+def test_the_summary_before_is_blended_with_the_entries(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    remember(session, 15)
+    WorkingState.objects.update(memory_summary="Alice lives in Porto.")
+    compact(
+        session,
+        scripted,
+        Reply(text=SUMMARY),
+        Reply(text="Alice lives in Porto and has said ten things."),
+    )
+    asked = summary_calls(scripted)[1].json["messages"][-1]["content"]
+    assert asked.count("Alice lives in Porto.") == 1
+    assert (
+        summary_state.read(session.pk).memory_summary
+        == "Alice lives in Porto and has said ten things."
+    )

@@ -1,0 +1,93 @@
+"""What dead workers had in hand, and what the process table says of the living."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from compaction.worker.processes import descendants, die_with_parent, rename
+from compaction.worker.run_locks import Hands
+
+
+def in_a_child(*steps: object) -> int:
+    """Fork, run the steps, and live on until killed; its pid, once the steps are done."""
+    finished, done = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        for step in steps:
+            step()  # type: ignore[operator]
+        os.write(done, b".")
+        time.sleep(300)
+        os._exit(0)
+    os.close(done)
+    assert os.read(finished, 1), "a step failed"
+    os.close(finished)
+    return pid
+
+
+def until(true: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def bury(pid: int) -> None:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+
+
+def test_a_run_is_dropped_when_its_worker_dies_and_told_once(tmp_path: Path) -> None:
+    hands = Hands(tmp_path)
+    pid = in_a_child(lambda: hands.take("run-1"))
+    assert hands.dropped() == []
+    bury(pid)
+    assert hands.dropped() == ["run-1"]
+    assert hands.dropped() == []
+
+
+def test_what_was_dropped_is_found_by_who_comes_later(tmp_path: Path) -> None:
+    pid = in_a_child(lambda: Hands(tmp_path).take("run-1"))
+    bury(pid)
+    assert Hands(tmp_path).dropped() == ["run-1"]
+
+
+def test_a_worker_that_finished_its_run_drops_nothing(tmp_path: Path) -> None:
+    hands = Hands(tmp_path)
+    pid = in_a_child(lambda: hands.take("run-1"), hands.leave)
+    bury(pid)
+    assert hands.dropped() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stopped_worker_keeps_what_it_has_in_hand(tmp_path: Path) -> None:
+    hands = Hands(tmp_path)
+    pid = in_a_child(lambda: hands.take("run-1"))
+    os.kill(pid, signal.SIGSTOP)
+    assert hands.dropped() == []
+    bury(pid)
+
+
+def test_a_process_is_found_below_its_parent_under_the_name_it_gave_itself() -> None:
+    pid = in_a_child(lambda: rename("jobs-test"))
+    try:
+        [found] = [process for process in descendants(os.getpid()) if process.pid == pid]
+        assert (found.name, found.parent) == ("jobs-test", os.getpid())
+    finally:
+        bury(pid)
+
+
+def test_children_and_grandchildren_die_with_a_parent_that_is_killed() -> None:
+    def ask_then_fork() -> None:
+        die_with_parent()
+        if os.fork() == 0:
+            if os.fork() == 0:
+                time.sleep(300)
+            time.sleep(300)
+
+    parent = in_a_child(ask_then_fork)
+    until(lambda: len(descendants(parent)) == 2)
+    below = {process.pid for process in descendants(parent)}
+    bury(parent)
+    until(lambda: not below & {process.pid for process in descendants(1) if process.state != "Z"})

@@ -1,0 +1,98 @@
+"""The core stands alone: standard library only, no Django, no clock, no log, no I/O."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "compaction" / "core").rglob("*.py"))
+# A module more is a decision: none of these reads a clock, a file, a socket, the environment or a source of chance.
+ALLOWED = {
+    "bisect",
+    "collections",
+    "dataclasses",
+    "decimal",
+    "enum",
+    "fractions",
+    "functools",
+    "itertools",
+    "json",
+    "math",
+    "re",
+    "string",
+    "typing",
+}
+IMPURE_NAMES = {
+    "open",
+    "print",
+    "input",
+    "exec",
+    "eval",
+    "__import__",
+    "globals",
+    "setattr",
+    "delattr",
+}
+
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+sys.modules.update(dict.fromkeys(["django", "chatcore", "models_registry"]))
+from compaction.core import pipeline, trimming, presets, budget, estimate, invariants
+from compaction.core.transcript import Entry, Transcript
+policy = presets.PRESETS["oneclaw"]
+talk = Transcript(entries=tuple(Entry(seq=n, role="user", content="x" * 800) for n in range(1, 41)))
+outcome = pipeline.run(talk, policy, budget.plan(policy, 8192), estimate.measure(talk, policy), lambda task: "Brief.")
+assert outcome.applied and not invariants.violations(talk, outcome), outcome
+assert not [name for name in sys.modules if name in ("logging", "socket", "asyncio", "sqlite3")], "something impure was imported"
+print(outcome.boundary_seq)
+"""
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (
+                node.module if node.module and not node.level else f"relative import in {path.name}"
+            )
+
+
+def test_there_is_a_core() -> None:
+    assert len(FILES) > 10
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_it_imports_only_itself_and_a_few_pure_modules(path: Path) -> None:
+    assert [
+        name
+        for name in imported(path)
+        if not name.startswith("compaction.core") and name.split(".")[0] not in ALLOWED
+    ] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_it_names_nothing_that_reads_or_writes_the_world(path: Path) -> None:
+    read = (
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    )
+    names = {node.id for node in read}
+    assert names & IMPURE_NAMES == set()
+
+
+def test_it_runs_without_django_and_without_site_packages() -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-I", "-c", PROGRAM, str(ROOT)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "31", "")

@@ -1,0 +1,106 @@
+"""The promise, kept with a real language model: talk until the context compacts itself, look at it, undo it, talk on."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.support.journey import STORY, Served, serve, until
+
+pytestmark = pytest.mark.slow
+
+WINDOW = 2048
+ANSWER_TOKENS = 48
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("journey")
+    with serve(
+        folder, CHATCORE_LOCAL_MODEL="0.5b", CHATCORE_LOCAL_MODEL_WINDOW=str(WINDOW)
+    ) as served:
+        until(lambda: any("embedded model is ready" in line for line in served.lines), 600)
+        yield served
+
+
+@pytest.fixture(scope="module")
+def api(served: Served) -> Iterator[httpx2.Client]:
+    token = served.command("create_token", "admin").split()[-1]
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx2.Client(base_url=f"{served.url}/api/v1", headers=headers, timeout=300) as client:
+        yield client
+
+
+def said(answer: httpx2.Response, status: int) -> Any:
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def talk(api: httpx2.Client, session: str, number: int) -> dict[str, Any]:
+    notes = " ".join(STORY[(3 * number + each) % len(STORY)] for each in range(3))
+    text = f"Note {number}. {notes} Please confirm note {number} in one short sentence."
+    return dict(said(api.post(f"/sessions/{session}/messages", json={"content": text}), 201))
+
+
+def test_a_conversation_fills_its_window_compacts_itself_and_goes_on(
+    api: httpx2.Client, served: Served
+) -> None:
+    new = {
+        "params": {"max_tokens": ANSWER_TOKENS, "temperature": 0},
+        "system_prompt": "You take notes. Answer in one sentence.",
+    }
+    session = said(api.post("/sessions", json=new), 201)["id"]
+    assert said(api.get(f"/sessions/{session}/context"), 200)["context_window"] == WINDOW
+
+    # Talk until it compacts by itself. A small model may fail at a summary; then the oldest messages are left out of requests, the
+    # conversation goes on, and a later run succeeds.
+    ratios, number, run = [0.0], 0, None
+    while run is None or run["status"] != "applied":
+        number += 1
+        assert number < 30, (ratios, run)
+        talk(api, session, number)
+        ratios.append(said(api.get(f"/sessions/{session}/context"), 200)["usage_ratio"])
+        run = newest_run(api, session)
+    assert max(ratios) > 0.85
+    assert run["trigger"] == "after_response"
+    assert run["tokens_after"] < run["tokens_before"]
+
+    # See the stored summary, and that the next request holds it and the tail only.
+    now = said(api.get(f"/sessions/{session}"), 200)
+    assert now["compacted_summary"] == run["summary_after"]
+    assert re.search(r"Ada|Pacheco|party|Lentos|bakery", now["compacted_summary"])
+    preview = said(api.get(f"/sessions/{session}/context/preview"), 200)
+    stored = said(
+        api.get(f"/sessions/{session}/messages", params={"limit": 100, "order": "asc"}), 200
+    )["results"]
+    tail = [message for message in stored if message["seq"] >= now["compact_boundary_seq"]]
+    assert [m["content"] for m in preview["messages"]] == [m["content"] for m in tail]
+    assert now["compacted_summary"] in preview["system"]
+    assert len(stored) == 2 * number == now["message_count"]
+
+    # Talk on, with the summary.
+    talk(api, session, number + 1)
+    assert said(api.get(f"/sessions/{session}/context"), 200)["usage_ratio"] < 0.85
+
+    # Rewind, and talk on once more.
+    said(api.post(f"/compactions/{run['id']}/rewind"), 200)
+    assert said(api.get(f"/sessions/{session}"), 200)["compacted_summary"] is None
+    assert (
+        len(said(api.get(f"/sessions/{session}/context/preview"), 200)["messages"])
+        == 2 * number + 2
+    )
+    answer = talk(api, session, number + 2)
+    assert answer["assistant_message"]["content"]
+    assert served.command("verify").endswith("0 violations")
+
+
+def newest_run(api: httpx2.Client, session: str) -> dict[str, Any] | None:
+    """The session's newest run, when it has ended."""
+
+    def runs() -> list[dict[str, Any]]:
+        return list(said(api.get(f"/sessions/{session}/compactions"), 200)["results"])
+
+    until(lambda: not runs() or runs()[0]["status"] not in ("queued", "running"), 400)
+    return next(iter(runs()), None)

@@ -1,0 +1,128 @@
+"""The web server killed in the middle of an answer: no word that was shown is lost, and the conversation goes on."""
+
+import contextlib
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from compaction.worker.processes import descendants
+from tests.support.journey import Served, serve, until
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.faults
+WITHIN = 90  # seconds; the promise for a partial answer to be marked
+REGISTER = (
+    "from models_registry.models import AiModel, Provider;"
+    "p = Provider.objects.create(name='scripted', protocol='openai', base_url='{url}');"
+    "AiModel.objects.create(provider=p, name='test-model', context_window_size=8192, is_default=True)"
+)
+
+
+@pytest.fixture
+def served(tmp_path: Path, scripted: ScriptedModel) -> Iterator[Served]:
+    with serve(tmp_path, "--no-local-model") as served:
+        assert served.sign_in_link
+        served.command("shell", "-c", REGISTER.format(url=scripted.base_url))
+        yield served
+
+
+def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_was(
+    served: Served, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(chunks=[f"word{n} " for n in range(400)], chunk_delay=0.05))
+    token = served.command("create_token", "admin").split()[-1]
+    with httpx2.Client(
+        base_url=f"{served.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=60
+    ) as api:
+        session = api.post("/sessions", json={}).json()["id"]
+        api.post(
+            f"/sessions/{session}/messages",
+            json={"content": "Count."},
+            headers={"Prefer": "respond-async"},
+        ).raise_for_status()
+        shown = list(read(api, session, after=0, enough=lambda events: len(spoken(events)) > 100))
+
+        os.kill(web_of(served), signal.SIGKILL)
+        killed = time.monotonic()
+        until(lambda: answers(served), 60)
+        rest = list(
+            read(
+                api,
+                session,
+                after=shown[-1]["id"],
+                enough=lambda events: events[-1]["event"] == "turn.failed",
+            )
+        )
+        assert time.monotonic() - killed < WITHIN
+
+        (answer,) = [
+            m
+            for m in api.get(f"/sessions/{session}/messages").json()["results"]
+            if m["role"] == "assistant"
+        ]
+        assert answer["status"] == "interrupted"
+        assert answer["content"] == spoken([*shown, *rest])
+        assert [event["id"] for event in [*shown, *rest]] == list(range(1, rest[-1]["id"] + 1))
+
+        scripted.script(Reply(text="Here I am again."))
+        again = api.post(f"/sessions/{session}/messages", json={"content": "Are you there?"})
+        assert again.status_code == 201
+        assert again.json()["assistant_message"]["content"] == "Here I am again."
+        assert [m["content"] for m in scripted.requests[-1].json["messages"]][-3:] == [
+            "Count.",
+            answer["content"],
+            "Are you there?",
+        ]
+    assert served.command("verify").endswith("0 violations")
+
+
+def read(api: httpx2.Client, session: str, *, after: int, enough: Any) -> Iterator[dict[str, Any]]:
+    """Events as a browser takes them, until there are enough."""
+    seen: list[dict[str, Any]] = []
+    with api.stream(
+        "GET", f"/sessions/{session}/events", headers={"Last-Event-ID": str(after)}, timeout=WITHIN
+    ) as stream:
+        event: dict[str, Any] = {}
+        for line in stream.iter_lines():
+            name, _, value = line.partition(": ")
+            if name in ("id", "event", "data"):
+                event[name] = value if name == "event" else json.loads(value)
+            elif not line and "id" in event:
+                seen.append(event)
+                yield event
+                event = {}
+                if enough(seen):
+                    return
+
+
+def spoken(events: list[dict[str, Any]]) -> str:
+    text = ""
+    for event in events:
+        if event["event"] == "message.delta":
+            assert event["data"]["offset"] == len(text)
+            text += event["data"]["text"]
+    return text
+
+
+def web_of(served: Served) -> int:
+    (pid,) = [
+        process.pid
+        for process in descendants(served.pid)
+        if process.parent == served.pid
+        and b"uvicorn" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+    ]
+    return pid
+
+
+def answers(served: Served) -> bool:
+    with contextlib.suppress(httpx2.HTTPError):
+        return httpx2.get(f"{served.url}/livez", timeout=2).status_code == 200
+    return False

@@ -1,0 +1,371 @@
+"""Whatever a provider does instead of answering becomes one of the family, over the real SDKs and real sockets."""
+
+import json
+import logging
+import socket
+from typing import Any
+
+import pytest
+
+from chatcore.providers.base import Connection
+from chatcore.providers.errors import (
+    ContextOverflow,
+    ProviderAuth,
+    ProviderError,
+    ProviderRateLimited,
+    ProviderRejected,
+    ProviderTimeout,
+    ProviderUnavailable,
+)
+from tests.support.provider_calls import KEY, PROTOCOLS, connection_to, failure_of, listen
+from tests.support.scripted import ScriptedModel, overflow
+from tests.support.scripted_wire import Reply
+
+SSE = {"Content-Type": "text/event-stream"}
+
+
+def refusal(status: int, message: str, /, **fields: Any) -> Reply:
+    """An error body in the shape that both protocols' servers send."""
+    return Reply(
+        status=status,
+        body=json.dumps({"type": "error", "error": {"message": message, **fields}}).encode(),
+    )
+
+
+def error_event(**fields: Any) -> Reply:
+    """An error inside a stream that began with 200."""
+    return Reply(
+        body=f"event: error\ndata: {json.dumps({'type': 'error', 'error': fields})}\n\n".encode(),
+        headers=SSE,
+    )
+
+
+GARBAGE = {
+    "an empty stream": Reply(body=b"", headers=SSE),
+    "a stream that ends without saying why": Reply(text="Once upon", finish=None),
+    "a stream that says nothing and ends": Reply(finish=None),
+    "a cut stream": Reply(text="Once upon a time there was", cut_after=2),
+    "a connection cut before the first word": Reply(text="Once", cut_after=0),
+    "a page": Reply(
+        body=b"<html><body>Welcome to nginx!</body></html>", headers={"Content-Type": "text/html"}
+    ),
+    "a page with status 502": Reply(
+        status=502, body=b"<html>Bad Gateway</html>", headers={"Content-Type": "text/html"}
+    ),
+    "JSON where a stream was asked": Reply(body=b'{"choices": [], "content": []}'),
+    "broken JSON in an event": Reply(
+        body=b'event: message_start\ndata: {"choices": [\n\n', headers=SSE
+    ),
+    "JSON of no known shape": Reply(
+        body=b'event: message_start\ndata: {"type": "message_start", "choices": 7}\n\n', headers=SSE
+    ),
+    "a list": Reply(body=b"event: message_start\ndata: [1, 2]\n\n", headers=SSE),
+    "bytes that are no text": Reply(
+        body=b"event: message_start\ndata: \xff\xfe\x80\n\n", headers=SSE
+    ),
+    "a compressed body that is none": Reply(
+        body=b"nonsense", headers=SSE | {"Content-Encoding": "gzip"}
+    ),
+    "a failure": Reply(status=500, text="Internal error"),
+    "a failure with an empty body": Reply(status=500, body=b""),
+    "a failure with broken JSON": Reply(
+        status=500, body=b'{"error": {"mess', headers={"Content-Type": "application/json"}
+    ),
+    "an overload": Reply(status=529, text="Overloaded"),
+    "a redirect to nowhere": Reply(
+        status=302, body=b"", headers={"Location": "http://127.0.0.1:1/"}
+    ),
+    "an error event": error_event(type="api_error", message="Internal server error"),
+    "an overload in the middle of a stream": error_event(
+        type="overloaded_error", message="Overloaded"
+    ),
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
+async def test_garbage_is_a_clear_error(
+    protocol: str, garbage: Reply, scripted: ScriptedModel
+) -> None:
+    scripted.script(garbage)
+    error = await failure_of(connection_to(scripted, protocol))
+    assert type(error) is ProviderUnavailable
+    assert error.detail.startswith("The provider")
+    assert not {"<", "{"} & set(error.detail)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "silence",
+    [Reply(hang=True), Reply(text="Once upon a time", cut_after=1, hang=True), Reply(delay=30)],
+)
+async def test_silence_is_a_time_out_before_and_within_an_answer(
+    protocol: str, silence: Reply, scripted: ScriptedModel
+) -> None:
+    scripted.script(silence)
+    assert (
+        type(await failure_of(connection_to(scripted, protocol, timeout_seconds=0.5)))
+        is ProviderTimeout
+    )
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_events_that_never_come_to_an_end_are_a_time_out(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(body=b": PROCESSING\n\n", headers=SSE | {"Content-Length": "999"}))
+    assert (
+        type(await failure_of(connection_to(scripted, protocol, timeout_seconds=0.5)))
+        is ProviderTimeout
+    )
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_an_unreachable_provider_is_unavailable(protocol: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        connection = Connection(
+            protocol=protocol,
+            base_url=f"http://127.0.0.1:{taken.getsockname()[1]}",
+            api_key=KEY,
+            max_retries=0,
+        )
+        assert type(await failure_of(connection)) is ProviderUnavailable
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (refusal(401, "Incorrect API key"), ProviderAuth),
+        (refusal(403, "Not allowed this model"), ProviderAuth),
+        (
+            refusal(
+                400, "API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT"
+            ),
+            ProviderAuth,
+        ),
+        (refusal(400, "Unknown field: foo"), ProviderRejected),
+        (refusal(404, "No such model"), ProviderRejected),
+        (refusal(402, "Insufficient credits"), ProviderRejected),
+        (refusal(408, "Took too long"), ProviderTimeout),
+        (refusal(504, "Upstream took too long"), ProviderTimeout),
+        (refusal(503, "The model is overloaded"), ProviderUnavailable),
+        (error_event(type="authentication_error", message="invalid key"), ProviderAuth),
+        (error_event(type="invalid_request_error", message="odd"), ProviderRejected),
+        (error_event(type="rate_limit_error", message="slow down"), ProviderRateLimited),
+        (error_event(type="server_error", code=504, message="late"), ProviderTimeout),
+        (Reply(status=400, body=b'{"error": "a bare string"}'), ProviderRejected),
+        (
+            Reply(status=422, body=b'{"detail": [{"loc": ["body"], "msg": "bad"}]}'),
+            ProviderRejected,
+        ),
+        (
+            Reply(
+                status=429,
+                body=b'[{"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED"}}]',
+            ),
+            ProviderRateLimited,
+        ),
+    ],
+)
+async def test_a_refusal_is_told_by_what_can_be_done_about_it(
+    protocol: str, reply: Reply, kind: type[ProviderError], scripted: ScriptedModel
+) -> None:
+    scripted.script(reply)
+    assert type(await failure_of(connection_to(scripted, protocol))) is kind
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "reply",
+    [
+        refusal(
+            429,
+            "This model's maximum context length is 8192 tokens",
+            code="context_length_exceeded",
+        ),
+        refusal(429, "Resource has been exhausted", status="RESOURCE_EXHAUSTED"),
+        refusal(
+            400, "Too many tokens, please wait before trying again.", type="ThrottlingException"
+        ),
+        refusal(
+            413,
+            "Request too large on tokens per minute (TPM): Limit 6000, Requested 9000",
+            code="rate_limit_exceeded",
+        ),
+        refusal(429, "You exceeded your current quota", code="insufficient_quota"),
+    ],
+)
+async def test_throttling_is_never_overflow(
+    protocol: str, reply: Reply, scripted: ScriptedModel
+) -> None:
+    scripted.script(reply)
+    assert type(await failure_of(connection_to(scripted, protocol))) is ProviderRateLimited
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("17", 17),
+        ("0.5", 0.5),
+        ("inf", 86_400),
+        ("-3", 0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0),
+        ("tomorrow", None),
+    ],
+)
+async def test_throttling_tells_how_long_to_wait(
+    protocol: str, header: str, seconds: float | None, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(status=429, headers={"Retry-After": header}))
+    assert (await failure_of(connection_to(scripted, protocol))).retry_after == seconds
+
+
+OVERFLOWS: list[tuple[Reply, int | None, int | None]] = [
+    (overflow(tokens=9000, window=8192), 9000, 8192),
+    (
+        error_event(
+            code=400,
+            type="exceed_context_size_error",
+            message="too long",
+            n_prompt_tokens=9000,
+            n_ctx=8192,
+        ),
+        9000,
+        8192,
+    ),
+    (
+        refusal(
+            400,
+            "This model's maximum context length is 8192 tokens. However, your messages resulted in 9,001 tokens. "
+            "Please reduce the length of the messages.",
+            type="invalid_request_error",
+            code="context_length_exceeded",
+        ),
+        9001,
+        8192,
+    ),
+    (
+        refusal(
+            400,
+            "This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens (8000 of text input).",
+        ),
+        9000,
+        8192,
+    ),
+    (
+        refusal(
+            400,
+            "This model's maximum context length is 2048 tokens. However, your request has 3000 input tokens.",
+        ),
+        3000,
+        2048,
+    ),
+    (
+        refusal(
+            400,
+            "Your input exceeds the context window of this model.",
+            code="context_length_exceeded",
+        ),
+        None,
+        None,
+    ),
+    (
+        refusal(
+            400, "prompt is too long: 210000 tokens > 200000 maximum", type="invalid_request_error"
+        ),
+        210000,
+        200000,
+    ),
+    (
+        refusal(
+            400,
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease either",
+        ),
+        190000,
+        200000,
+    ),
+    (refusal(413, "Request exceeds the maximum size", type="request_too_large"), None, None),
+    (
+        refusal(
+            400,
+            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        ),
+        1200000,
+        1048576,
+    ),
+    (
+        refusal(
+            400,
+            "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+        ),
+        40000,
+        32768,
+    ),
+    (
+        refusal(400, "Input is too long for requested model.", type="ValidationException"),
+        None,
+        None,
+    ),
+    (refusal(400, "too big", code="content_length_exceeded"), None, None),
+    (refusal(400, "Requested tokens: context length exceeded"), None, None),
+    (refusal(400, "content is too long"), None, None),
+    (refusal(400, "too many tokens: the prompt cannot exceed 4081 - received 4292."), 4292, 4081),
+    (
+        Reply(
+            status=413,
+            body=b"<html>Request Entity Too Large</html>",
+            headers={"Content-Type": "text/html"},
+        ),
+        None,
+        None,
+    ),
+]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("reply", "tokens", "window"), OVERFLOWS)
+async def test_overflow_is_understood_in_every_dialect_with_its_numbers(
+    protocol: str, reply: Reply, tokens: int | None, window: int | None, scripted: ScriptedModel
+) -> None:
+    scripted.script(reply)
+    error = await failure_of(connection_to(scripted, protocol))
+    assert isinstance(error, ContextOverflow)
+    assert (error.tokens, error.window) == (tokens, window)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+async def test_a_key_never_appears_in_an_error(
+    protocol: str, status: int, scripted: ScriptedModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    other = "sk-proj-abcdefghijklmnop"
+    scripted.script(Reply(status=status, text=f"Key {KEY} (or {other}) is no good. " + "x" * 1000))
+    error = await failure_of(connection_to(scripted, protocol))
+    shown = f"{error!r} {error.detail} {error.__cause__!r} {caplog.text}"
+    assert KEY not in shown
+    assert other not in shown
+    assert len(error.detail) < 600
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("key", ["schlüssel-des-hauses", "one\ntwo"])
+async def test_a_key_that_cannot_be_sent_is_a_matter_of_the_key(
+    protocol: str, key: str, scripted: ScriptedModel
+) -> None:
+    error = await failure_of(connection_to(scripted, protocol, api_key=key))
+    assert isinstance(error, ProviderAuth)
+    assert key not in error.detail
+    assert scripted.requests == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_call_after_a_failure_is_as_good_as_any(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(status=500), Reply(text="Back again."))
+    await failure_of(connection_to(scripted, protocol))
+    assert await listen(connection_to(scripted, protocol))

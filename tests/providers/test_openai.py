@@ -1,0 +1,270 @@
+"""What is particular to the OpenAI protocol and to those who nearly speak it."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from chatcore.providers.base import ChatMessage, Image, Tool, ToolCall, Usage
+from tests.support.provider_calls import (
+    connection_to,
+    end_of,
+    listen,
+    reasoning_of,
+    saying,
+    text_of,
+)
+from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_wire import Reply
+
+
+def stream_of(*deltas: dict[str, Any], finish: str = "stop") -> Reply:
+    """A stream as another server might send it: without role, usage or [DONE]."""
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
+    return Reply(body=body.encode(), headers={"Content-Type": "text/event-stream"})
+
+
+async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) -> None:
+    request = saying(
+        ChatMessage(
+            role="user",
+            content="What is this?",
+            images=(Image(media_type="image/png", data=b"png"),),
+        ),
+        ChatMessage(
+            role="assistant",
+            tool_calls=(call("look", {"at": "it"}, id="a"), call("look", "{broken", id="b")),
+        ),
+        ChatMessage(role="tool", content="A cat.", tool_call_id="a", tool_name="look"),
+        ChatMessage(role="tool", content="", tool_call_id="b", tool_name="look", is_error=True),
+        ChatMessage(role="assistant", content="A cat."),
+        ChatMessage(role="user"),
+        ChatMessage(role="user", content="Sure?"),
+        system="Be brief.",
+        tools=[Tool(name="look", description="Look at it.", parameters={"type": "object"})],
+    )
+    await listen(connection_to(scripted, "openai"), request)
+    sent = scripted.requests[0].json
+    assert [message["role"] for message in sent["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert sent["messages"][1]["content"][1]["image_url"]["url"] == "data:image/png;base64,cG5n"
+    assert [message["tool_call_id"] for message in sent["messages"][3:5]] == ["a", "b"]
+    assert sent["tools"][0]["function"] == {
+        "name": "look",
+        "description": "Look at it.",
+        "parameters": {"type": "object"},
+    }
+    assert sent["stream_options"] == {"include_usage": True}
+
+
+async def test_a_second_system_text_is_a_second_system_message(scripted: ScriptedModel) -> None:
+    await listen(connection_to(scripted, "openai"), saying(system="Be brief.", preface="They met."))
+    await listen(connection_to(scripted, "openai"), saying(system=" ", preface="They met."))
+    both, alone = (
+        [m["content"] for m in request.json["messages"] if m["role"] == "system"]
+        for request in scripted.requests
+    )
+    assert (both, alone) == (["Be brief.", "They met."], ["They met."])
+
+
+async def test_what_is_said_aside_joins_the_users_words_beside_it(scripted: ScriptedModel) -> None:
+    aside, picture = (
+        ChatMessage(role="user", content="Before: they met.", aside=True),
+        Image(media_type="image/png", data=b"png"),
+    )
+    user = ChatMessage(role="user", content="Go on.", images=(picture,))
+    answer = ChatMessage(role="assistant", content="Yes.")
+    await listen(
+        connection_to(scripted, "openai"), saying(aside, user, user, answer, aside, answer)
+    )
+    sent = scripted.requests[0].json["messages"]
+    assert [message["role"] for message in sent] == [
+        "user",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
+    assert sent[0]["content"][0] == {"type": "text", "text": "Before: they met.\n\nGo on."}
+    assert sent[0]["content"][1]["type"] == "image_url"
+    assert sent[1]["content"][0]["text"] == "Go on."
+    assert sent[3]["content"] == "Before: they met."
+
+
+async def test_a_request_that_begins_with_a_call_begins_with_the_user_since_some_servers_refuse_it(
+    scripted: ScriptedModel,
+) -> None:
+    called = ChatMessage(role="assistant", tool_calls=(call("look", {}, id="a"),))
+    result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
+    await listen(connection_to(scripted, "openai"), saying(called, result, system="Be brief."))
+    await listen(
+        connection_to(scripted, "openai"),
+        saying(ChatMessage(role="assistant", content="As I said."), system="Be brief."),
+    )
+    first, second = (
+        [message["role"] for message in request.json["messages"]] for request in scripted.requests
+    )
+    assert first == ["system", "user", "assistant", "tool"]
+    assert second == ["system", "assistant"]
+
+
+async def test_images_of_tool_results_follow_them_since_these_hold_text_alone(
+    scripted: ScriptedModel,
+) -> None:
+    picture = Image(media_type="image/png", data=b"png")
+    request = saying(
+        ChatMessage(role="user", content="Look."),
+        ChatMessage(
+            role="assistant", tool_calls=(call("look", {}, id="a"), call("look", {}, id="b"))
+        ),
+        ChatMessage(role="tool", content="A cat.", tool_call_id="a", images=(picture,)),
+        ChatMessage(role="tool", content="A dog.", tool_call_id="b", images=(picture,)),
+        ChatMessage(role="assistant", content="A cat and a dog."),
+    )
+    await listen(connection_to(scripted, "openai"), request)
+    sent = scripted.requests[0].json["messages"]
+    assert [message["role"] for message in sent] == [
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "user",
+        "assistant",
+    ]
+    assert [message["content"] for message in sent[2:4]] == ["A cat.", "A dog."]
+    assert [part["type"] for part in sent[4]["content"]] == ["text", "image_url", "image_url"]
+
+
+async def test_broken_arguments_go_back_as_an_object_so_that_no_template_fails_on_them(
+    scripted: ScriptedModel,
+) -> None:
+    calls = (
+        call("look", '{"at": "it"}', id="a"),
+        call("look", "{broken", id="b"),
+        call("look", r'{"at": "\ud83d"}', id="c"),
+    )
+    await listen(
+        connection_to(scripted, "openai"), saying(ChatMessage(role="assistant", tool_calls=calls))
+    )
+    sent = [
+        json.loads(each["function"]["arguments"])
+        for each in scripted.requests[0].json["messages"][-1]["tool_calls"]
+    ]
+    assert sent == [{"at": "it"}, {"unreadable_arguments": "{broken"}, {"at": "�"}]
+
+
+async def test_the_name_of_the_output_limit_can_be_configured(scripted: ScriptedModel) -> None:
+    connection = connection_to(
+        scripted, "openai", options={"max_tokens_field": "max_completion_tokens"}
+    )
+    await listen(connection, saying(max_tokens=9))
+    assert scripted.requests[0].json["max_completion_tokens"] == 9
+    assert "max_tokens" not in scripted.requests[0].json
+
+
+async def test_the_key_goes_out_as_a_bearer_token(scripted: ScriptedModel) -> None:
+    await listen(connection_to(scripted, "openai", api_key=" sk-mine \n"))
+    assert scripted.requests[0].headers["authorization"] == "Bearer sk-mine"
+
+
+async def test_a_stream_without_done_and_usage_is_complete_when_it_says_why_it_stopped(
+    scripted: ScriptedModel,
+) -> None:
+    scripted.script(stream_of({"content": "Hi."}))
+    parts = await listen(connection_to(scripted, "openai"))
+    assert (text_of(parts), end_of(parts).reason, end_of(parts).usage) == ("Hi.", "stop", None)
+
+
+async def test_parallel_calls_that_share_an_index_are_told_apart_by_id(
+    scripted: ScriptedModel,
+) -> None:
+    deltas = [
+        {
+            "tool_calls": [
+                {"index": 0, "id": name, "function": {"name": "add", "arguments": f'{{"n": {n}}}'}}
+            ]
+        }
+        for n, name in enumerate("ab")
+    ]
+    scripted.script(stream_of(*deltas))
+    end = end_of(await listen(connection_to(scripted, "openai")))
+    assert end.reason == "tool_calls"
+    assert end.tool_calls == tuple(
+        ToolCall(id=name, name="add", arguments=f'{{"n": {n}}}') for n, name in enumerate("ab")
+    )
+
+
+async def test_a_call_without_an_id_is_given_one(scripted: ScriptedModel) -> None:
+    scripted.script(stream_of({"tool_calls": [{"function": {"name": "add", "arguments": "{}"}}]}))
+    assert (
+        end_of(await listen(connection_to(scripted, "openai"))).tool_calls[0].id.startswith("call_")
+    )
+
+
+async def test_reasoning_under_its_other_names_is_reasoning_too(scripted: ScriptedModel) -> None:
+    pieces = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": " more"}]},
+        {"type": "text", "text": "Yes."},
+    ]
+    scripted.script(stream_of({"reasoning": "Thinking"}, {"content": pieces}))
+    parts = await listen(connection_to(scripted, "openai"))
+    assert (reasoning_of(parts), text_of(parts)) == ("Thinking more", "Yes.")
+
+
+async def test_a_refusal_is_the_models_words_and_told_as_one(scripted: ScriptedModel) -> None:
+    scripted.script(stream_of({"refusal": "I cannot "}, {"refusal": "do that."}))
+    parts = await listen(connection_to(scripted, "openai"))
+    assert (text_of(parts), end_of(parts).reason) == ("I cannot do that.", "refusal")
+
+
+async def test_cached_tokens_are_part_of_the_prompt_tokens(scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="ok", usage=(1000, 5, 700)))
+    assert end_of(await listen(connection_to(scripted, "openai"))).usage == Usage(
+        input=1000, output=5, cache_read=700
+    )
+
+
+async def test_what_a_dialect_wants_back_with_a_call_goes_back_to_the_same_model_only(
+    scripted: ScriptedModel,
+) -> None:
+    signed = {"google": {"thought_signature": "signed"}}
+    fragment = {
+        "index": 0,
+        "id": "a",
+        "function": {"name": "look", "arguments": "{}"},
+        "extra_content": signed,
+    }
+    scripted.script(
+        stream_of(
+            {"reasoning_content": "I should look."}, {"tool_calls": [fragment]}, finish="tool_calls"
+        )
+    )
+    connection = connection_to(scripted, "openai")
+    end = end_of(await listen(connection))
+    answer = ChatMessage(
+        role="assistant", tool_calls=end.tool_calls, provider_data=end.provider_data
+    )
+    history = (
+        ChatMessage(role="user", content="Look."),
+        answer,
+        ChatMessage(role="tool", content="A cat.", tool_call_id="a"),
+    )
+    await listen(connection, saying(*history))
+    await listen(connection, saying(*history, ChatMessage(role="user", content="And?")))
+    await listen(connection, replace(saying(*history), model="other"))
+    in_turn, later, other = (request.json["messages"][1] for request in scripted.requests[1:])
+    assert (in_turn["reasoning_content"], in_turn["tool_calls"][0]["extra_content"]) == (
+        "I should look.",
+        signed,
+    )
+    assert "reasoning_content" not in later
+    assert later["tool_calls"][0]["extra_content"] == signed
+    assert "extra_content" not in other["tool_calls"][0]

@@ -1,0 +1,279 @@
+"""What both protocols promise alike, over the real SDKs and real sockets."""
+
+import asyncio
+import threading
+import time
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from chatcore.providers import base
+from chatcore.providers import registry as provider_registry
+from chatcore.providers.base import ToolCall, Usage
+from chatcore.providers.errors import ProviderAuth, ProviderRateLimited
+from tests.support.provider_calls import (
+    KEY,
+    PROTOCOLS,
+    connection_to,
+    end_of,
+    failure_of,
+    listen,
+    reasoning_of,
+    saying,
+    text_of,
+)
+from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+async def test_it_streams_the_words_as_they_come_and_finishes(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(chunks=["One, ", "two, ", "three."], usage=(100, 7)))
+    parts = await listen(connection_to(scripted, protocol))
+    assert len(parts) == 4
+    assert text_of(parts) == "One, two, three."
+    assert (end_of(parts).reason, end_of(parts).usage) == ("stop", Usage(input=100, output=7))
+
+
+async def test_it_keeps_reasoning_apart_from_the_answer(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="42", reasoning="Six times seven."))
+    parts = await listen(connection_to(scripted, protocol))
+    assert (reasoning_of(parts), text_of(parts)) == ("Six times seven.", "42")
+
+
+async def test_it_puts_fragmented_parallel_tool_calls_together(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    calls = (
+        call(
+            "current_time",
+            {"zone": "Europe/Zürich", "format": "a long one, in many fragments"},
+            id="a",
+        ),
+        call("calculate", {"expression": "1 + 1"}, id="b"),
+        call("ping", "", id="c"),
+    )
+    scripted.script(Reply(text="Let me see.", tool_calls=calls))
+    end = end_of(await listen(connection_to(scripted, protocol)))
+    assert end.reason == "tool_calls"
+    assert end.tool_calls == (*calls[:2], ToolCall(id="c", name="ping", arguments="{}"))
+
+
+async def test_it_hands_on_broken_arguments_as_the_model_wrote_them(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(tool_calls=[call("calculate", '{"expression": "1 +')]))
+    assert (
+        end_of(await listen(connection_to(scripted, protocol))).tool_calls[0].arguments
+        == '{"expression": "1 +'
+    )
+
+
+@pytest.mark.parametrize("size", [1, 7])
+async def test_it_survives_characters_cut_in_the_middle(
+    protocol: str, size: int, scripted: ScriptedModel
+) -> None:
+    text = "Grüß dich 👋🏽, 你好, नमस्ते"
+    scripted.script(Reply(text=text, bytes_per_write=size))
+    assert text_of(await listen(connection_to(scripted, protocol))) == text
+
+
+async def test_it_joins_an_emoji_that_comes_in_two_escapes(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    halves = [r'{"content": "a\ud83d"}', r'{"content": "\udc4bb"}']
+    if protocol == "openai":
+        lines = [
+            f'data: {{"choices": [{{"index": 0, "delta": {half}, "finish_reason": null}}]}}'
+            for half in halves
+        ]
+        lines.append('data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}')
+    else:
+        events = [
+            '{"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}'
+        ]
+        for half in halves:
+            delta = half.replace('"content"', '"type": "text_delta", "text"')
+            events.append(f'{{"type": "content_block_delta", "index": 0, "delta": {delta}}}')
+        events.append(
+            '{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}'
+        )
+        lines = [f"event: {event.split(chr(34))[3]}\ndata: {event}" for event in events]
+    scripted.script(
+        Reply(
+            body="\n\n".join([*lines, ""]).encode(), headers={"Content-Type": "text/event-stream"}
+        )
+    )
+    assert text_of(await listen(connection_to(scripted, protocol))) == "a👋b"
+
+
+async def test_its_input_count_always_includes_what_came_from_a_cache(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="ok", usage=(1000, 5, 700)))
+    usage = end_of(await listen(connection_to(scripted, protocol))).usage
+    assert usage is not None
+    assert (usage.input, usage.output, usage.cache_read) == (1000, 5, 700)
+
+
+async def test_it_makes_up_no_usage(protocol: str, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="ok", usage=False))
+    assert end_of(await listen(connection_to(scripted, protocol))).usage is None
+
+
+@pytest.mark.parametrize("reason", ["length", "refusal"])
+async def test_it_says_when_an_answer_was_cut_or_refused(
+    protocol: str, reason: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="Once upon a", finish=reason, tool_calls=[call("half", '{"a')]))
+    end = end_of(await listen(connection_to(scripted, protocol)))
+    assert (end.reason, end.tool_calls) == (reason, ())
+
+
+async def test_it_passes_params_on_but_never_those_that_say_what_the_request_says(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    params = {
+        "temperature": 0.1,
+        "top_k": 5,
+        "repeat_penalty": 1.1,
+        "model": "other",
+        "stream": False,
+        "extra_headers": {"x-evil": "1"},
+    }
+    await listen(connection_to(scripted, protocol), saying(params=params, max_tokens=77))
+    sent = scripted.requests[0]
+    assert (sent.json["temperature"], sent.json["top_k"], sent.json["repeat_penalty"]) == (
+        0.1,
+        5,
+        1.1,
+    )
+    assert (sent.json["model"], sent.json["stream"], sent.json["max_tokens"]) == (
+        "test-model",
+        True,
+        77,
+    )
+    assert "x-evil" not in sent.headers
+
+
+async def test_it_sends_what_the_operator_configured(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    options = {
+        "headers": {"x-team": "blue"},
+        "query": {"api-version": "7"},
+        "body": {"user": "chatcore"},
+    }
+    await listen(connection_to(scripted, protocol, options=options))
+    sent = scripted.requests[0]
+    assert (sent.headers["x-team"], sent.json["user"]) == ("blue", "chatcore")
+    assert sent.path.endswith("?api-version=7")
+
+
+async def test_a_server_without_keys_needs_none_and_never_gets_the_environment_s(
+    protocol: str, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    await listen(connection_to(scripted, protocol, api_key=""))
+    assert KEY not in str(scripted.requests[0].headers)
+
+
+async def test_without_key_and_address_it_does_not_call_at_all(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    connection = base.Connection(protocol=protocol, base_url="", api_key="")
+    assert isinstance(await failure_of(connection), ProviderAuth)
+
+
+async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    protocol: str, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert text_of(await listen(connection_to(scripted, protocol)))
+
+
+@pytest.mark.parametrize(("retries", "calls"), [(0, 1), (2, 3)])
+async def test_it_calls_once_and_then_as_often_as_it_may_retry(
+    protocol: str, retries: int, calls: int, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(status=500, headers={"Retry-After": "0.01"})
+    await failure_of(connection_to(scripted, protocol, max_retries=retries))
+    assert len(scripted.requests) == calls
+
+
+async def test_it_recovers_by_a_retry(protocol: str, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(status=429, headers={"Retry-After": "0.01"}), Reply(text="There."))
+    assert text_of(await listen(connection_to(scripted, protocol, max_retries=1))) == "There."
+
+
+async def test_it_does_not_sleep_through_a_retry_after_beyond_its_time_out(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(status=429, headers={"Retry-After": "60"})
+    began = time.monotonic()
+    error = await failure_of(connection_to(scripted, protocol, max_retries=2, timeout_seconds=5))
+    assert isinstance(error, ProviderRateLimited)
+    assert error.retry_after == 60
+    assert len(scripted.requests) == 1
+    assert time.monotonic() - began < 30
+
+
+async def test_retries_of_a_hanging_provider_do_not_add_up(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(hang=True)
+    began = time.monotonic()
+    assert (
+        await failure_of(connection_to(scripted, protocol, max_retries=5, timeout_seconds=1.5))
+    ).type == "provider_timeout"
+    assert time.monotonic() - began < 6  # six of them would be nine
+
+
+async def test_a_slow_stream_may_last_longer_than_the_time_out_between_its_parts(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(chunks=list("abcdef"), chunk_delay=0.6))
+    assert text_of(await listen(connection_to(scripted, protocol, timeout_seconds=2.5))) == "abcdef"
+
+
+@pytest.mark.parametrize("spoken", [0, 1])
+async def test_cancelling_closes_the_connection(
+    protocol: str, spoken: int, scripted: ScriptedModel
+) -> None:
+    arrived = threading.Event()
+    reply = Reply(chunks=["Well, ", "…"], cut_after=spoken, hang=True)
+
+    def answer(_: dict[str, Any]) -> Reply:
+        arrived.set()
+        return reply
+
+    scripted.script(answer)
+    task = asyncio.create_task(listen(connection_to(scripted, protocol, timeout_seconds=30)))
+    assert await asyncio.to_thread(arrived.wait, 10)
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(scripted.requests[0].gone.wait, 20)
+
+
+async def test_leaving_a_stream_early_closes_the_connection(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(chunks=["Well, ", "…"], cut_after=1, hang=True))
+    async with aclosing(
+        provider_registry.stream(connection_to(scripted, protocol), saying())
+    ) as parts:
+        async for part in parts:
+            assert part
+            break
+    assert await asyncio.to_thread(scripted.requests[0].gone.wait, 20)

@@ -1,0 +1,73 @@
+"""BaseAgent's document as far as sizes go: the usable window, the estimate, the settings and the two tuning profiles."""
+
+import pytest
+
+from compaction.core.budget import Budget, plan
+from compaction.core.estimate import measure, tokens_of
+from compaction.core.policy import Policy
+from compaction.core.presets import PRESETS
+from compaction.core.transcript import Call, Entry, Transcript
+
+BASEAGENT = PRESETS["baseagent"]
+
+
+def budget(policy: Policy = BASEAGENT, window: int | None = 200_000) -> Budget:
+    made = plan(policy, window)
+    assert made is not None
+    return made
+
+
+def test_the_context_window_is_200000_with_32000_reserved_and_168000_usable() -> None:
+    assert (budget(window=None).window, BASEAGENT.budget.output_reserve, budget().input) == (
+        200_000,
+        32_000,
+        168_000,
+    )
+
+
+def test_it_triggers_at_85_percent_of_the_usable_context() -> None:
+    assert budget().threshold == 142_800
+    assert not budget().over(142_800)
+    assert budget().over(142_801)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "share", "over"),
+    [(45_000, 26.8, False), (125_000, 74.4, False), (148_000, 88.1, True)],
+)
+def test_the_log_s_figures(tokens: int, share: float, over: bool) -> None:
+    assert round(100 * tokens / budget().input, 1) == share
+    assert budget().over(tokens) is over
+
+
+def test_pruning_to_93000_was_sufficient() -> None:
+    assert budget().target >= 93_000
+
+
+@pytest.mark.parametrize(("characters", "tokens"), [(0, 0), (3, 0), (4, 1), (7, 1), (4_000, 1_000)])
+def test_a_token_is_four_characters_rounded_down(characters: int, tokens: int) -> None:
+    assert tokens_of(characters, BASEAGENT) == tokens
+
+
+def test_a_message_is_its_content_its_images_its_calls_and_four_tokens() -> None:
+    call = Call(id="c", name="read", arguments='{"file_path": "x.py"}' + " " * 15)
+    said = Entry(seq=1, role="assistant", content="x" * 400, images=2, calls=(call,))
+    assert measure(Transcript(entries=(said,)), BASEAGENT).tokens == 100 + 2 * 1_000 + 40 // 4 + 4
+
+
+def test_settings() -> None:
+    assert BASEAGENT.trigger.threshold == 0.85
+    assert BASEAGENT.prune.protect_tokens == 40_000
+    assert BASEAGENT.prune.minimum_savings == 20_000
+    assert (BASEAGENT.tool_result.limit, BASEAGENT.tool_result.unit) == (2_500, "tokens")
+
+
+@pytest.mark.parametrize(
+    ("profile", "threshold", "protects", "triggers"),
+    [("baseagent-long", 0.70, 30_000, 117_601), ("baseagent-complex", 0.90, 60_000, 151_201)],
+)
+def test_tuning_profiles(profile: str, threshold: float, protects: int, triggers: int) -> None:
+    policy = PRESETS[profile]
+    assert (policy.trigger.threshold, policy.prune.protect_tokens) == (threshold, protects)
+    assert budget(policy).first_over == triggers
+    assert policy.stages == BASEAGENT.stages

@@ -1,0 +1,141 @@
+"""BaseAgent's pruning (seed 003): the scan, the diagram's 150K to 60K, the log's 148,000 to 93,000, and its two tuning profiles."""
+
+from dataclasses import replace
+
+import pytest
+
+from compaction.core.estimate import measure
+from compaction.core.policy import Policy
+from compaction.core.presets import PRESETS
+from compaction.core.transcript import Entry, Transcript
+from tests.support.stage_scenes import Summarizer, answer, compact, result, user
+
+BASEAGENT = PRESETS["baseagent"]
+WINDOW = 200_000
+PLACEHOLDER = "[Old tool result content cleared]"
+
+
+def round_of(seq: int, tokens: int, *, asked: int = 4) -> tuple[Entry, Entry]:
+    """An answer that calls a tool, and its result with so many tokens."""
+    return answer(seq, "", calls="a", tokens=asked), result(
+        seq + 1, "a", "x" * 4 * tokens, tokens=tokens
+    )
+
+
+def newest_turns(first: int) -> tuple[Entry, ...]:
+    """Two short turns, which the scan skips."""
+    return (
+        user(first, tokens=1),
+        answer(first + 1, tokens=1),
+        user(first + 2, tokens=1),
+        answer(first + 3, tokens=1),
+    )
+
+
+def test_the_constants_are_the_seeds() -> None:
+    knobs = BASEAGENT.prune
+    assert (knobs.protect_tokens, knobs.minimum_savings, knobs.strict, knobs.skip_user_turns) == (
+        40_000,
+        20_000,
+        True,
+        2,
+    )
+    assert (knobs.crossing_item, knobs.placeholder) == ("prune", PLACEHOLDER)
+
+
+def test_the_diagram_prunes_150_000_tokens_to_60_000() -> None:
+    """System 5K, user 1K, three rounds whose calls take 10K each, results of 50K, 40K and 24K; the newest 24K stay."""
+    rounds = (
+        *round_of(2, 50_000, asked=10_000),
+        *round_of(4, 40_000, asked=10_000),
+        *round_of(6, 24_000, asked=10_000),
+    )
+    entries = (user(1, tokens=1_000), *rounds, *newest_turns(8))
+    summarizer = Summarizer()
+    outcome = compact(
+        Transcript(entries=entries, overhead_tokens=5_000), BASEAGENT, summarizer, window=WINDOW
+    )
+    assert outcome.tokens_before == 150_004
+    assert [edit.seq for edit in outcome.edits] == [3, 5]
+    assert outcome.tokens_after == pytest.approx(60_000, abs=40)
+    assert (outcome.stages_used, summarizer.tasks) == (("prune_tool_outputs",), [])
+
+
+def test_the_log_recovers_55_000_of_95_000_and_ends_at_93_000() -> None:
+    """Prune scan: 95000 total tokens, 55000 prunable; 12 tool outputs; 148000 -> 93000 tokens."""
+    old = tuple(e for n in range(12) for e in round_of(2 + 2 * n, 4_583 if n else 4_587))
+    recent = tuple(e for n in range(8) for e in round_of(26 + 2 * n, 5_000))
+    entries = (user(1, tokens=52_916), *old, *recent, *newest_turns(42))
+    outcome = compact(Transcript(entries=entries), BASEAGENT, window=WINDOW)
+    assert outcome.tokens_before == 148_000
+    assert len(outcome.edits) == 12
+    assert outcome.tokens_after == pytest.approx(93_000, abs=200)
+    assert outcome.stages_used == ("prune_tool_outputs",)
+
+
+def test_the_scan_skips_the_newest_two_user_turns() -> None:
+    entries = (
+        user(1),
+        *round_of(2, 60_000),
+        user(4),
+        *round_of(5, 50_000),
+        user(7),
+        *round_of(8, 50_000),
+        answer(10),
+    )
+    outcome = compact(entries, BASEAGENT, window=WINDOW)
+    assert [edit.seq for edit in outcome.edits] == [3]
+
+
+def test_with_one_user_turn_there_is_nothing_to_scan_and_a_summary_is_written() -> None:
+    entries = (user(1), *round_of(2, 60_000), *round_of(4, 60_000), *round_of(6, 30_000), answer(8))
+    assert compact(entries, BASEAGENT, window=WINDOW).stages_used == ("summarize",)
+
+
+@pytest.mark.parametrize(
+    ("prunable", "used"), [(20_013, "prune_tool_outputs"), (20_012, "summarize")]
+)
+def test_it_prunes_only_when_more_than_20_000_tokens_are_saved(prunable: int, used: str) -> None:
+    """The placeholder itself takes 12 tokens, its framing included."""
+    entries = (user(1), *round_of(2, prunable), *round_of(4, 40_000), *newest_turns(6))
+    missing = 142_801 - measure(Transcript(entries=entries), BASEAGENT).tokens
+    assert compact(
+        Transcript(entries=entries, overhead_tokens=missing), BASEAGENT, window=WINDOW
+    ).stages_used == (used,)
+
+
+def test_the_second_pass_replaces_what_is_older_than_two_turns_by_a_hand_off_summary() -> None:
+    entries = (user(1, tokens=150_000), answer(2, tokens=10), *newest_turns(3))
+    outcome = compact(entries, BASEAGENT, Summarizer("CHECKPOINT"), window=WINDOW)
+    assert (outcome.stages_used, outcome.summary, outcome.boundary_seq) == (
+        ("summarize",),
+        "CHECKPOINT",
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "first_over", "protected"),
+    [("baseagent", 142_801, 8), ("baseagent-long", 117_601, 6), ("baseagent-complex", 151_201, 12)],
+)
+def test_the_tuning_profiles_act_earlier_and_protect_less_or_the_reverse(
+    profile: str, first_over: int, protected: int
+) -> None:
+    policy: Policy = PRESETS[profile]
+    rounds = tuple(e for n in range(20) for e in round_of(2 + 2 * n, 5_000))
+    entries = (user(1, tokens=1_000), *rounds, *newest_turns(42))
+    missing = first_over - sum(entry.tokens for entry in entries)
+    assert (
+        compact(
+            Transcript(entries=entries, overhead_tokens=missing - 1), policy, window=WINDOW
+        ).status
+        == "skipped"
+    )
+    outcome = compact(Transcript(entries=entries, overhead_tokens=missing), policy, window=WINDOW)
+    assert len(outcome.edits) == 20 - protected
+    kept = [
+        replace(entry)
+        for entry in outcome.kept
+        if entry.role == "tool" and entry.content != PLACEHOLDER
+    ]
+    assert len(kept) == protected

@@ -1,0 +1,103 @@
+"""BaseAgent's context management (seed 003), the second pass: a hand-off to another language model, first in the next request."""
+
+from typing import Any
+
+import pytest
+
+from chatcore.models import Session
+from compaction.core.presets import PRESETS
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from tests.support.compaction_scenes import (
+    chat_calls,
+    content_of,
+    fill,
+    say,
+    spoken,
+    summarize_or_chat,
+    summary_calls,
+    system_text,
+)
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+from tests.support.seed_scenes import PROTOCOLS, living_under
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BASEAGENT = PRESETS["baseagent"]
+SUMMARY = "PROGRESS:\n- The parser is done.\nREMAINING:\n- Its tests.\nFILES:\n- parser.py: made.\nERRORS:\n- A missing import, added."
+DOWN = Reply(status=500, text="out of order")
+
+
+@pytest.fixture
+def task(session: Session, scripted: ScriptedModel) -> Session:
+    scripted.default = summarize_or_chat(summary=Reply(text=SUMMARY))
+    task = living_under(session, "baseagent", scripted, "openai", context_window_size=64_000)
+    fill(task, messages=20)
+    return task
+
+
+def compact(session: Session, **summary: Any) -> CompactionRun:
+    return engine.compact_now(session.pk, trigger="manual", overrides={"summary": summary})
+
+
+def test_the_constants() -> None:
+    assert (
+        BASEAGENT.summary.template,
+        BASEAGENT.summary.max_tokens,
+        BASEAGENT.summary.retries,
+    ) == ("handoff", 4_096, 0)
+    assert (
+        PRESETS["baseagent-long"].summary
+        == PRESETS["baseagent-complex"].summary
+        == BASEAGENT.summary
+    )
+
+
+def test_the_prompt_asks_for_what_the_next_model_needs(
+    task: Session, scripted: ScriptedModel
+) -> None:
+    compact(task)
+    [request] = summary_calls(scripted)
+    asked = spoken(request)[-1].split("</transcript>")[1]
+    assert "hands the work over to another language model" in asked
+    wanted = (
+        "decisions taken",
+        "limits, and what the user prefers",
+        "clear next steps",
+        "values, examples and references",
+    )
+    assert all(
+        words in asked
+        for words in (
+            *wanted,
+            "which were changed, and how",
+            "what went wrong, and how it was resolved",
+        )
+    )
+    assert request.json.get("max_tokens", request.json.get("max_completion_tokens")) == 4_096
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_next_request_is_the_system_prompt_and_then_the_summary_from_the_user(
+    session: Session, scripted: ScriptedModel, protocol: str
+) -> None:
+    scripted.default = summarize_or_chat(summary=Reply(text=SUMMARY))
+    task = living_under(session, "baseagent", scripted, protocol, context_window_size=64_000)
+    fill(task, messages=20)
+    before = content_of(task)
+    assert compact(task).summary_after == SUMMARY
+    say(task, "Go on with the tests.")
+    request = chat_calls(scripted)[-1]
+    assert system_text(request).strip() == task.system_prompt.strip()
+    first = spoken(request)[0]
+    assert first.startswith(BASEAGENT.inject.heading)
+    assert SUMMARY in first
+    assert request.json["messages"][1 if protocol == "openai" else 0]["role"] == "user"
+    assert content_of(task)[:20] == before
+
+
+def test_a_failed_summary_is_not_tried_again(task: Session, scripted: ScriptedModel) -> None:
+    scripted.default = summarize_or_chat(summary=DOWN)
+    run = compact(task)
+    assert (run.status, run.provider_calls) == ("failed", 1)

@@ -1,0 +1,186 @@
+"""Lota: compaction as a queued job after the turn, one a conversation, which new turns wait for; summary and state stand first."""
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from chatcore.models import Session
+from compaction.models import CompactionRun, WorkingState
+from compaction.runs import engine
+from compaction.sizing.usage import usage
+from tests.support.compaction_scenes import (
+    chat_calls,
+    content_of,
+    event_names,
+    fill,
+    say,
+    spoken,
+    summarize_or_chat,
+    summary_calls,
+    system_text,
+)
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+from tests.support.seed_scenes import PROTOCOLS, living_under, runs, variant, within_budget
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HEADING = "Compacted context summary:"
+WRITTEN = "KEY FACTS:\n- The budget is 2,000 euros.\nCONVERSATION FLOW:\n- They talked about Lisbon.\nOPEN THREADS:\n- The flight is not booked."
+DELTA = {"decisions": {"add": ["They fly from Porto."]}, "tasks": {"add": ["Book the flight."]}}
+SUMMARY = Reply(text=f"{WRITTEN}\n\n```json\n{json.dumps(DELTA)}\n```")
+WINDOW = {"context_window_size": 200_000}  # threshold 140,000 tokens of 3 characters
+
+
+@pytest.fixture(params=PROTOCOLS)
+def stream(request: Any, session: Session, scripted: ScriptedModel) -> Session:
+    """A workstream of 14 messages of 28,000 characters: 130,700 tokens."""
+    scripted.default = summarize_or_chat(summary=SUMMARY)
+    living_under(session, "lota", scripted, request.param, **WINDOW)
+    fill(session, messages=14, tokens=7_000)
+    return session
+
+
+def over_the_threshold(session: Session) -> CompactionRun:
+    """Two messages more, and the run that was asked for at the end of the turn."""
+    fill(session, messages=2, tokens=7_000)
+    assert say(session, "What is open?").status == "completed"
+    return CompactionRun.objects.latest("created_at")
+
+
+def test_under_seventy_percent_nothing_is_asked_for(stream: Session) -> None:
+    say(stream, "What is open?")
+    assert runs() == []
+
+
+def test_over_it_one_job_is_queued_at_the_end_of_the_turn(
+    stream: Session, scripted: ScriptedModel
+) -> None:
+    run = over_the_threshold(stream)
+    assert (run.trigger, run.status) == ("after_response", "queued")
+    assert not summary_calls(scripted)
+    assert (
+        engine.request_run(stream.pk, trigger="after_response").pk == run.pk
+    )  # compact:{domain}:{entityId}
+    flow = run.policy_snapshot["flow"]
+    assert (flow["workers"], flow["lease_seconds"], flow["attempts"], flow["while_compacting"]) == (
+        2,
+        300,
+        2,
+        "wait",
+    )
+
+
+def test_a_new_turn_waits_for_the_job_and_then_begins_with_the_summary(
+    stream: Session, scripted: ScriptedModel
+) -> None:
+    run = over_the_threshold(stream)
+    before, started = content_of(stream), threading.Event()
+
+    def first_call(_: dict[str, Any]) -> Reply:
+        started.set()
+        return Reply(text=SUMMARY.text, delay=0.5)
+
+    scripted.script(first_call)
+
+    def work() -> None:
+        engine.execute_run(run.pk, in_turn=True)
+        connection.close()
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    assert started.wait(20)
+    assert usage(stream.pk)["compacting"] is True
+    assert say(stream, "And the flight?").status == "completed"
+    worker.join()
+    request = chat_calls(scripted)[-1]
+    assert HEADING in system_text(request)
+    assert WRITTEN in system_text(request)
+    assert "They fly from Porto." in system_text(request)
+    assert [text[:4] for text in spoken(request)] == [
+        "0013",
+        "0014",
+        "0015",
+        "0016",
+        "What",
+        "I wo",
+        "And ",
+    ]
+    assert content_of(stream)[: len(before)] == before
+    assert within_budget(stream)
+    assert usage(stream.pk)["compacting"] is False
+
+
+def test_the_summary_stands_apart_from_the_system_prompt(
+    stream: Session, scripted: ScriptedModel
+) -> None:
+    engine.execute_run(over_the_threshold(stream).pk)
+    say(stream, "And the flight?")
+    body = chat_calls(scripted)[-1].json
+    texts = [block["text"] for block in body.get("system", [])] or [
+        m["content"] for m in body["messages"] if m["role"] == "system"
+    ]
+    assert texts[0] == stream.system_prompt
+    assert texts[1].startswith(HEADING)
+
+
+def test_long_transcripts_are_told_in_chunks_each_building_on_the_summary_before(
+    stream: Session, scripted: ScriptedModel
+) -> None:
+    engine.execute_run(over_the_threshold(stream).pk)
+    told = [spoken(request)[-1] for request in summary_calls(scripted)]
+    assert len(told) == 3  # 12 messages of 28,000 characters, 120,000 a call
+    assert all(len(text) < 130_000 for text in told)
+    assert "KEY FACTS" not in told[0].split("</transcript>")[0]
+    assert all(WRITTEN in text for text in told[1:])
+
+
+def test_decisions_and_tasks_are_kept_as_state_beside_the_summary(stream: Session) -> None:
+    run = over_the_threshold(stream)
+    engine.execute_run(run.pk)
+    run.refresh_from_db()
+    state = WorkingState.objects.get().state
+    assert state["decisions"][0] == "They fly from Porto."
+    assert run.state_after["state"] == state
+    engine.rewind(run)
+    assert WorkingState.objects.get().state == {}
+
+
+def test_after_it_ended_another_short_turn_asks_for_nothing(
+    stream: Session, scripted: ScriptedModel
+) -> None:
+    engine.execute_run(over_the_threshold(stream).pk)
+    asked = len(summary_calls(scripted))
+    for _ in range(3):
+        say(stream, "Thanks.")
+    assert runs() == [("after_response", "applied")]
+    assert len(summary_calls(scripted)) == asked
+    assert event_names(stream, "compaction") == ["compaction.started", "compaction.applied"]
+
+
+def test_a_failed_call_is_tried_once_more_after_a_wait(
+    stream: Session, scripted: ScriptedModel
+) -> None:
+    Session.objects.filter(pk=stream.pk).update(policy=variant("lota", summary={"backoff": [0.5]}))
+    run, began = over_the_threshold(stream), time.monotonic()
+    scripted.script(Reply(status=500))
+    ended = engine.execute_run(run.pk)
+    assert ended is not None
+    assert (ended.status, ended.provider_calls) == ("applied", 4)
+    assert time.monotonic() - began >= 0.5
+
+
+def test_a_job_that_fails_leaves_the_workstream_usable_and_is_tried_again_later(
+    stream: Session, scripted: ScriptedModel
+) -> None:
+    Session.objects.filter(pk=stream.pk).update(policy=variant("lota", summary={"backoff": []}))
+    scripted.default = summarize_or_chat(summary=Reply(status=500))
+    ended = engine.execute_run(over_the_threshold(stream).pk)
+    assert ended is not None
+    assert (ended.status, ended.provider_calls) == ("fell_back", 2)
+    assert say(stream, "And the flight?").status == "completed"
+    assert usage(stream.pk)["automatic"] == "waiting"

@@ -1,0 +1,312 @@
+"""Lota's context compaction (seed 001), what a language model writes of it: each constant, prompt part, limit and cycle it names."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from chatcore.models import Session
+from compaction.core.presets import PRESETS
+from compaction.models import CompactionRun, WorkingState
+from compaction.runs import engine
+from compaction.summaries import calls as calls_of_a_run
+from compaction.summaries import state as summary_state
+from tests.support.compaction_scenes import (
+    chat_calls,
+    fill,
+    say,
+    spoken,
+    summarize_or_chat,
+    summary_calls,
+    system_text,
+)
+from tests.support.scripted import Received, ScriptedModel
+from tests.support.scripted_wire import Reply
+from tests.support.seed_scenes import PROTOCOLS, living_under
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LOTA = PRESETS["lota"]
+SECTIONS = "KEY FACTS:\n- Lisbon in May.\nCONVERSATION FLOW:\n- They spoke of hotels.\nOPEN THREADS:\n- The flight."
+DOWN = Reply(status=500, text="out of order")
+
+
+@pytest.fixture
+def workstream(session: Session, scripted: ScriptedModel) -> Session:
+    """With Lota's context size of 200,000 tokens."""
+    scripted.default = summarize_or_chat(summary=Reply(text=SECTIONS))
+    return living_under(session, "lota", scripted, "openai", context_window_size=200_000)
+
+
+@pytest.fixture(params=PROTOCOLS)
+def in_both(
+    request: pytest.FixtureRequest, workstream: Session, scripted: ScriptedModel
+) -> Session:
+    """The same, spoken to in both protocols."""
+    return living_under(workstream, "lota", scripted, request.param, context_window_size=200_000)
+
+
+def transcript(request: Received) -> str:
+    return spoken(request)[-1].split("<transcript>\n")[1].split("\n</transcript>")[0]
+
+
+def instruction(request: Received) -> str:
+    return spoken(request)[-1].split("</transcript>")[1]
+
+
+def compact(session: Session, **overrides: Any) -> CompactionRun:
+    return engine.compact_now(session.pk, trigger="manual", overrides=overrides)
+
+
+def test_the_constants() -> None:
+    """WORKSTREAM_RAW_TAIL_MESSAGES, COMPACTION_CHUNK_MAX_CHARS, SUMMARY_ROLLUP_MAX_TOKENS, MEMORY_BLOCK_COMPACTION_TRIGGER_ENTRIES."""
+    assert (LOTA.protect.kind, LOTA.protect.count) == ("count", 6)
+    assert (LOTA.summary.chunk_chars, LOTA.summary.rollup_tokens) == (120_000, 80_000)
+    assert (LOTA.memory.entries, LOTA.memory.fold) == (15, 10)
+    assert (LOTA.summary.merging, LOTA.summary.source) == ("sequential", "shown")
+    assert (LOTA.flow.attempts, LOTA.flow.workers, LOTA.flow.lease_seconds) == (2, 2, 300)
+
+
+def test_the_table_of_limits() -> None:
+    assert dataclasses.asdict(LOTA.state) == {
+        "decisions": 8,
+        "constraints": 6,
+        "tasks": 10,
+        "questions": 5,
+        "risks": 5,
+        "artifacts": 10,
+        "contributions": 6,
+    }
+
+
+# 3. Content Extraction
+
+
+def test_the_transcript_is_numbered(workstream: Session, scripted: ScriptedModel) -> None:
+    fill(workstream, messages=9)
+    compact(workstream)
+    told = transcript(summary_calls(scripted)[0])
+    assert [
+        f"{seq}. [{'user' if seq % 2 else 'assistant'}]\n{seq:04d} lisbon" in told
+        for seq in range(1, 5)
+    ] == [True, True, True, False]
+
+
+def test_tool_parts_are_included_by_an_allow_list_and_reasoning_is_not(
+    workstream: Session, scripted: ScriptedModel
+) -> None:
+    names = (
+        "userQuestions",
+        "proceedInOnboarding",
+        "linearCreateIssue",
+        "linear",
+        "grep",
+        "unlinear",
+        "userQuestionsMore",
+    )
+    for index, name in enumerate(names):
+        made = [{"id": name, "name": name, "arguments": json.dumps({"asked": name})}]
+        workstream.messages.create(
+            seq=2 * index + 1,
+            role="assistant",
+            content="",
+            tool_calls=made,
+            reasoning="A secret thought.",
+        )
+        workstream.messages.create(
+            seq=2 * index + 2,
+            role="tool",
+            tool_call_id=name,
+            tool_name=name,
+            content=f"{name} says " * 30,
+        )
+    workstream.messages.create(
+        seq=20, role="assistant", content="<think>A secret thought.</think>\nAll asked."
+    )
+    fill_after(workstream, 20)
+    assert compact(workstream).status == "applied"
+    told = transcript(summary_calls(scripted)[0])
+    kept = [name for name in names if f"[assistant calls {name}]" in told]
+    assert kept == ["userQuestions", "proceedInOnboarding", "linearCreateIssue", "linear"]
+    assert [name for name in names if f"[result of {name}]" in told] == kept
+    assert "secret" not in told
+    assert "All asked." in told
+
+
+def fill_after(session: Session, seq: int) -> None:
+    """Six messages more, which are the tail."""
+    for number in range(seq + 1, seq + 7):
+        session.messages.create(
+            seq=number, role="user" if number % 2 else "assistant", content=f"{number:04d} tail"
+        )
+    Session.objects.filter(pk=session.pk).update(
+        last_seq=seq + 6, message_count=session.messages.count()
+    )
+
+
+# 4. LLM Summarization
+
+
+def test_the_prompt_has_three_parts_each_once(in_both: Session, scripted: ScriptedModel) -> None:
+    fill(in_both, messages=8)
+    delta = {"decisions": {"add": ["Stay at the Lis"]}}
+    scripted.script(Reply(text=f"{SECTIONS}\n```json\n{json.dumps(delta)}\n```"))
+    compact(in_both)
+    fill(in_both, messages=4)
+    compact(in_both)
+    text = spoken(summary_calls(scripted)[1])[-1]
+    parts = [
+        text.index("[summary of what came before]"),
+        text.index("3. [user]\n0003"),
+        text.index("<existing-state>"),
+    ]
+    assert parts == sorted(parts)
+    assert [
+        text.count(words)
+        for words in ("- They spoke of hotels.", "0003 lisbon", "1. Stay at the Lis")
+    ] == [1, 1, 1]
+    assert "0001 lisbon" not in text
+    assert "0007 lisbon" not in text  # the raw tail
+
+
+def test_it_asks_for_three_sections_and_a_delta(
+    workstream: Session, scripted: ScriptedModel
+) -> None:
+    fill(workstream, messages=8)
+    compact(workstream)
+    asked = instruction(summary_calls(scripted)[0])
+    places = [
+        asked.index(f"\n{name} (") for name in ("KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS")
+    ]
+    assert places == sorted(places)
+    assert all(name in asked for name in dataclasses.asdict(LOTA.state))
+    assert '"memory"' in asked
+
+
+# 5. Chunked Processing, 6. Summary Rollup
+
+
+def test_a_transcript_above_120_000_characters_is_summarized_in_chunks_each_on_the_summary_before(
+    workstream: Session, scripted: ScriptedModel
+) -> None:
+    fill(
+        workstream, messages=16, tokens=7_000
+    )  # 28,000 characters each, ten of them before the tail
+    counted = iter(range(1, 9))
+    scripted.default = lambda _: Reply(text=f"KEY FACTS:\n- Chunk {next(counted)} told of Lisbon.")
+    run = compact(workstream)
+    told = [transcript(request) for request in summary_calls(scripted)]
+    assert len(told) == 3
+    assert [[number for number in (1, 2, 3) if f"Chunk {number} " in text] for text in told] == [
+        [],
+        [1],
+        [2],
+    ]
+    assert all(len(text) <= 120_000 + 200 for text in told)
+    assert run.summary_after == "KEY FACTS:\n- Chunk 3 told of Lisbon."
+
+
+@pytest.mark.parametrize(
+    ("characters", "rolled"),
+    [(240_000, False), (240_003, True)],
+    ids=["80,000 tokens", "80,001 tokens"],
+)
+def test_a_summary_above_80_000_tokens_is_rolled_up(
+    workstream: Session, scripted: ScriptedModel, characters: int, rolled: bool
+) -> None:
+    fill(workstream, messages=18, tokens=7_500)
+    long = " ".join(f"On day {number} Alice visits place {number}." for number in range(9_000))[
+        :characters
+    ]
+    scripted.script(
+        Reply(text=SECTIONS),
+        Reply(text=SECTIONS),
+        Reply(text=SECTIONS.replace("May", "June")),
+        Reply(text=long[:-1] + "."),
+    )
+    scripted.default = summarize_or_chat(summary=Reply(text="Alice visits nine thousand places."))
+    run = compact(workstream, summary={"chunk_chars": 100_000, "retries": 0})
+    assert run.status == "applied"
+    assert (run.summary_after == "Alice visits nine thousand places.") is rolled
+    asked = [instruction(request) for request in summary_calls(scripted)]
+    assert sum("grown too long" in text for text in asked) == (3 if rolled else 0)
+
+
+# Summary Injection
+
+
+def test_the_summary_is_a_first_system_message_before_the_six_newest(
+    in_both: Session, scripted: ScriptedModel
+) -> None:
+    fill(in_both, messages=12)
+    run = compact(in_both)
+    assert run.boundary_after == 7
+    say(in_both)
+    request = chat_calls(scripted)[-1]
+    assert f"{LOTA.inject.heading}\n" in system_text(request)
+    assert SECTIONS in system_text(request)
+    assert LOTA.inject.heading == "Compacted context summary:"
+    assert "0007 lisbon" in str(request.json)
+    assert "0006 lisbon" not in str(request.json)
+
+
+# Memory Block Compaction, Workstream State Updates
+
+
+def test_at_fifteen_entries_the_oldest_ten_are_folded_and_both_are_injected(
+    in_both: Session, scripted: ScriptedModel
+) -> None:
+    WorkingState.objects.create(
+        session_id=in_both.pk, memory=[f"Entry {number:02d}" for number in range(1, 16)]
+    )
+    fill(in_both, messages=8)
+    scripted.script(Reply(text=SECTIONS), Reply(text="Alice has said ten things."))
+    compact(in_both)
+    kept = summary_state.read(in_both.pk)
+    assert kept.memory == tuple(f"Entry {number}" for number in range(11, 16))
+    say(in_both)
+    told = system_text(chat_calls(scripted)[-1])
+    assert "Alice has said ten things." in told
+    assert "- Entry 11\n" in told
+    assert "Entry 10" not in told
+
+
+def test_the_limits_are_enforced_after_each_merge(
+    workstream: Session, scripted: ScriptedModel
+) -> None:
+    many = {
+        name: {"add": [f"{name} {number}" for number in range(20)]}
+        for name in dataclasses.asdict(LOTA.state)
+    }
+    fill(workstream, messages=8)
+    scripted.script(Reply(text=f"{SECTIONS}\n```json\n{json.dumps(many)}\n```"))
+    run = compact(workstream)
+    state = summary_state.read(workstream.pk).state
+    assert {name: len(items) for name, items in state.items()} == dataclasses.asdict(LOTA.state)
+    assert state["decisions"][-1] == "decisions 19"
+    assert run.summary_after == SECTIONS
+
+
+# Compaction Queue
+
+
+def test_a_failed_call_is_made_again_after_three_seconds(
+    workstream: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(calls_of_a_run, "sleep", waited.append)
+    fill(workstream, messages=8)
+    scripted.script(DOWN)
+    run = compact(workstream)
+    assert (run.status, run.provider_calls, waited) == ("applied", 2, [3])
+
+
+def test_two_failures_are_the_end(
+    workstream: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls_of_a_run, "sleep", lambda _: None)
+    fill(workstream, messages=8)
+    scripted.default = summarize_or_chat(summary=DOWN)
+    run = compact(workstream)
+    assert (run.status, run.provider_calls) == ("failed", 2)

@@ -1,0 +1,194 @@
+"""NeuroLink: the budget is checked before each call, four stages make room, and an overflow is survived once."""
+
+from typing import Any
+
+import pytest
+
+from chatcore.models import Session
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from compaction.sizing import session_context
+from tests.support.compaction_scenes import (
+    NOTICE,
+    chat_calls,
+    content_of,
+    event_data,
+    fill,
+    say,
+    spoken,
+    summarize_or_chat,
+    summary_calls,
+    system_text,
+)
+from tests.support.scripted import ScriptedModel, overflow
+from tests.support.scripted_wire import Reply
+from tests.support.seed_scenes import (
+    PROTOCOLS,
+    a_tool,
+    calls,
+    living_under,
+    results,
+    runs,
+    said,
+    within_budget,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WRITTEN = "Primary Request and Intent: a trip to Lisbon.\nKey Concepts: none.\nPending Tasks: the flight.\nNext Step: look for one from Porto."
+MARKER = "[Earlier conversation history was truncated to fit within context limits]"
+WINDOW = {
+    "context_window_size": 20_000
+}  # 7,000 reserved, 13,000 available, threshold 10,400, recovery 9,100
+
+
+@pytest.fixture(params=PROTOCOLS)
+def loop(request: Any, session: Session, scripted: ScriptedModel) -> Session:
+    scripted.default = summarize_or_chat(summary=Reply(text=WRITTEN))
+    return living_under(session, "neurolink", scripted, request.param, **WINDOW)
+
+
+def heads(request: Any) -> list[str]:
+    return [text[:4] for text in spoken(request)]
+
+
+def test_below_eighty_percent_the_call_goes_out_as_it_is(
+    loop: Session, scripted: ScriptedModel
+) -> None:
+    fill(loop, messages=14)
+    assert say(loop).notices == []
+    assert len(spoken(chat_calls(scripted)[0])) == 15
+    assert runs() == []
+
+
+def test_from_eighty_percent_on_it_is_compacted_before_the_call(
+    loop: Session, scripted: ScriptedModel
+) -> None:
+    fill(loop, messages=20)
+    before = content_of(loop)
+    turn = say(loop)
+    assert (turn.status, turn.notices) == ("completed", [])
+    assert runs() == [("before_request", "applied")]
+    run = CompactionRun.objects.get()
+    assert run.stages_used == ["summarize"]
+    assert run.tokens_before is not None
+    assert run.tokens_before >= 10_400
+    request = chat_calls(scripted)[0]
+    assert WRITTEN in system_text(request)
+    sent = [seq for seq in range(1, 21) if f"{seq:04d} lisbon" in said(request)]
+    assert sent == [
+        1,
+        2,
+        *range(16, 21),
+    ]  # the first pair, and with the new one 30 % of 21 messages
+    assert content_of(loop)[:20] == before
+    assert within_budget(loop)
+
+
+def test_old_tool_results_go_first_and_may_be_enough(
+    loop: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_tool(monkeypatch, "look_up", 20_000)
+    living_under(
+        loop, "neurolink", scripted, loop.model.provider.protocol, context_window_size=140_000
+    )  # type: ignore[union-attr]
+    for first in (1, 7):
+        scripted.script(
+            *(calls("look_up", range(start, start + 3)) for start in (first, first + 3))
+        )
+        say(loop, "Look these up.")
+    scripted.script(*(calls("look_up", range(start, start + 2)) for start in (13, 15)))
+    assert say(loop, "And these.").status == "completed"
+    run = CompactionRun.objects.get()
+    assert (run.trigger, run.stages_used, run.provider_calls) == (
+        "before_request",
+        ["prune_tool_outputs"],
+        0,
+    )
+    assert not summary_calls(scripted)
+    shown = results(chat_calls(scripted)[-1])
+    cleared = [text for text in shown if text == "[Tool result cleared]"]
+    assert 0 < len(cleared) < len(shown)
+    assert shown[3 : 3 + len(cleared)] == cleared  # the oldest after the first pair
+    assert [event["targets_count"] for event in event_data(loop, "compaction.applied")] == [
+        len(cleared)
+    ]
+    assert within_budget(loop)
+
+
+def test_where_no_summary_comes_the_window_slides_without_a_word(
+    loop: Session, scripted: ScriptedModel
+) -> None:
+    scripted.default = summarize_or_chat(summary=Reply(status=500))
+    fill(loop, messages=20)
+    turn = say(loop)
+    assert turn.status == "completed"
+    run = CompactionRun.objects.get()
+    assert (run.status, run.stages_used, run.provider_calls) == ("applied", ["slide_window"], 1)
+    request = chat_calls(scripted)[0]
+    assert MARKER in system_text(request)
+    assert heads(request)[:2] == ["0001", "0002"]
+    assert int(heads(request)[2]) % 2 == 1  # an even number went
+    assert within_budget(loop)
+    assert event_data(loop, "context.trimmed") == [{"notice": NOTICE, "run": str(run.pk)}]
+
+
+def test_a_truncation_is_undone_like_a_summary(loop: Session, scripted: ScriptedModel) -> None:
+    scripted.default = summarize_or_chat(summary=Reply(status=500))
+    fill(loop, messages=20)
+    say(loop)
+    engine.rewind(CompactionRun.objects.get())
+    now = session_context.of(loop.pk)
+    assert now is not None
+    assert (now.subject.boundary_seq, now.subject.summary) == (None, None)
+
+
+def test_an_overflow_compacts_to_seventy_percent_and_is_sent_once_more(
+    loop: Session, scripted: ScriptedModel
+) -> None:
+    fill(loop, messages=16)
+    scripted.script(overflow(tokens=20_500, window=20_000))
+    turn = say(loop)
+    assert turn.status == "completed"
+    run = CompactionRun.objects.get(trigger="on_overflow")
+    assert run.status == "applied"
+    assert run.tokens_after is not None
+    assert run.tokens_after <= 9_100
+    refused, again = chat_calls(scripted)
+    assert len(spoken(again)) < len(spoken(refused))
+    assert WRITTEN in system_text(again)  # what was compacted is what is sent
+
+
+def test_a_second_overflow_is_an_error_and_not_a_third_call(
+    loop: Session, scripted: ScriptedModel
+) -> None:
+    fill(loop, messages=16)
+    scripted.default = summarize_or_chat(
+        summary=Reply(text=WRITTEN), chat=overflow(tokens=20_500, window=20_000)
+    )
+    turn = say(loop)
+    assert turn.error is not None
+    assert (turn.status, turn.error["type"], len(chat_calls(scripted))) == (
+        "failed",
+        "context_overflow",
+        2,
+    )
+
+
+def test_compacting_by_hand_runs_the_stages_that_are_asked_for(
+    loop: Session, scripted: ScriptedModel
+) -> None:
+    fill(loop, messages=20)
+    run = engine.compact_now(loop.pk, trigger="manual", stages=["slide_window"])
+    assert (run.status, run.stages_used) == ("applied", ["slide_window"])
+    assert not scripted.requests
+    overrides = {"protect": {"ratio": 0.5}}
+    again = engine.compact_now(
+        loop.pk,
+        trigger="manual",
+        stages=["summarize"],
+        overrides=overrides,
+        instructions="the flight",
+    )
+    assert again.policy_snapshot["protect"]["ratio"] == 0.5
+    assert "the flight" in str(summary_calls(scripted)[-1].json)

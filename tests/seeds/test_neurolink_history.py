@@ -1,0 +1,129 @@
+"""NeuroLink's non-destructive history (seed 000): messages are hidden, never deleted, and each hiding can be undone exactly.
+
+Its tags (`condenseParent`, `truncationParent`) are a revision here: what it hides is what lies before its boundary and is not kept.
+"""
+
+import pytest
+
+from chatcore.context import builder, revisions
+from chatcore.models import Session
+from chatcore.providers.base import Request
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from tests.support.compaction_scenes import (
+    SUMMARY,
+    chat_calls,
+    content_of,
+    fill,
+    say,
+    spoken,
+    summarize_or_chat,
+)
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+from tests.support.seed_scenes import PROTOCOLS, living_under
+from tests.support.wire_rules import violations
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MARKER = "[Earlier conversation history was truncated to fit within context limits]"
+
+
+def effective(session: Session) -> list[int]:
+    """The seqs that the next request sends."""
+    return [message.seq for message in request_of(session).messages if message.seq is not None]
+
+
+def request_of(session: Session) -> Request:
+    request = builder.build_request(session)
+    assert violations(request) == []
+    return request
+
+
+@pytest.fixture
+def full(full: Session, scripted: ScriptedModel) -> Session:
+    return living_under(full, "neurolink", scripted, "openai")
+
+
+def truncated(session: Session, scripted: ScriptedModel) -> CompactionRun:
+    """The run that slides the window, because no summary can be written."""
+    scripted.default = summarize_or_chat(summary=Reply(text=" "))
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert run.status == "applied"
+    assert run.stages_used == ["slide_window"]
+    return run
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_effective_history_is_what_the_wire_carries(
+    protocol: str, full: Session, scripted: ScriptedModel
+) -> None:
+    living_under(full, "neurolink", scripted, protocol)
+    assert engine.compact_now(full.pk, trigger="manual").status == "applied"
+    shown = effective(full)
+    say(full, "And the flight?")
+    texts = spoken(chat_calls(scripted)[-1])
+    stored = dict(full.messages.values_list("seq", "content"))
+    for seq in range(1, 15):
+        assert any(stored[seq] in text for text in texts) == (seq in shown)
+
+
+def test_undoing_a_summary_shows_exactly_the_messages_that_it_condensed(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    before, stored = effective(full), content_of(full)
+    run = engine.compact_now(full.pk, trigger="manual")
+    condensed = set(before) - set(effective(full))
+    assert run.stages_used == ["summarize"]
+    assert len(condensed) == run.messages_compacted > 0
+    assert SUMMARY in request_of(full).preface
+    engine.rewind(run)
+    assert effective(full) == before
+    assert request_of(full).preface == ""
+    assert content_of(full) == stored
+
+
+def test_undoing_a_truncation_shows_exactly_the_messages_that_it_hid(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    before, stored = effective(full), content_of(full)
+    run = truncated(full, scripted)
+    hidden = set(before) - set(effective(full))
+    assert hidden
+    assert not hidden & {1, 2}, "the first pair stays"
+    assert len(hidden) % 2 == 0
+    assert request_of(full).preface == MARKER
+    engine.rewind(run)
+    assert effective(full) == before
+    assert request_of(full).preface == ""
+    assert content_of(full) == stored
+
+
+def test_one_hiding_is_undone_without_the_one_before_it(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    engine.compact_now(full.pk, trigger="manual")
+    once = effective(full)
+    fill(full, messages=14)
+    both = effective(full)
+    run = truncated(full, scripted)
+    assert set(effective(full)) < set(both)
+    assert SUMMARY in request_of(full).preface
+    assert MARKER in request_of(full).preface
+    engine.rewind(run)
+    assert effective(full) == both
+    assert both[: len(once)] == once
+    assert MARKER not in request_of(full).preface
+
+
+def test_nothing_is_destroyed_however_often_the_history_is_cut(
+    full: Session, scripted: ScriptedModel
+) -> None:
+    for _ in range(3):
+        stored = content_of(full)
+        engine.compact_now(full.pk, trigger="manual")
+        assert content_of(full) == stored
+        assert full.messages.count() == len(stored)
+        fill(full, messages=10)
+    revisions.reset(full.pk)
+    assert effective(full) == list(range(1, full.messages.count() + 1))

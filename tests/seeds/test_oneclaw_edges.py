@@ -1,0 +1,233 @@
+"""FEAT-011: its truncation rules, failures and edge cases, over the wire of both protocols."""
+
+import time
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from chatcore.context import builder, revisions
+from chatcore.models import Message, Session
+from chatcore.sessions.truncation import cut_tool_result
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from models_registry.models import AiModel
+from tests.support.compaction_scenes import (
+    SUMMARY,
+    chat_calls,
+    compacted,
+    fill,
+    say,
+    speak_anthropic,
+    summarize_or_chat,
+    summary_calls,
+    work,
+)
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BROKEN = Reply(status=500, text="network error")
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def session(request: pytest.FixtureRequest, session: Session, scripted: ScriptedModel) -> Session:
+    """The same session, spoken to in both protocols."""
+    if request.param == "anthropic":
+        speak_anthropic(session, scripted)
+    scripted.default = summarize_or_chat()
+    return session
+
+
+# Truncation rules
+
+
+@pytest.mark.parametrize("content", ["", "x" * 29_999, "x" * 30_000, "é漢🙂" * 10_000])
+def test_truncation_leaves_what_is_within_the_limit(session: Session, content: str) -> None:
+    stored = session.messages.create(seq=1, role="tool", tool_call_id="c", content=content)
+    stored.refresh_from_db()
+    assert stored.content == content
+    assert stored.original_chars is None
+
+
+def test_truncation_keeps_the_head_counts_characters_and_passes_bulk_inserts(
+    session: Session,
+) -> None:
+    content = "漢" * 15_000 + "🙂" * 20_000
+    Message.objects.bulk_create(
+        [
+            Message(
+                session=session,
+                seq=1,
+                role="tool",
+                tool_call_id="c",
+                content=content,
+                is_error=True,
+            )
+        ]
+    )
+    stored = session.messages.get()
+    assert stored.content.startswith("漢" * 15_000 + "🙂" * 15_000 + "\n\n[... content truncated")
+    assert stored.original_chars == 35_000
+
+
+def test_truncation_applies_to_results_of_tools_in_a_turn_and_the_model_sees_the_cut_one(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    session.messages.create(seq=1, role="user", content="Read it.")
+    session.messages.create(
+        seq=2, role="assistant", tool_calls=[{"id": "c1", "name": "fetch_url", "arguments": "{}"}]
+    )
+    session.messages.create(
+        seq=3, role="tool", tool_call_id="c1", tool_name="fetch_url", content="y" * 40_000
+    )
+    Session.objects.filter(pk=session.pk).update(last_seq=3, auto_compact=False)
+    say(session, "Well?")
+    sent = str(chat_calls(scripted)[-1].json)
+    assert "showing first 30000 characters of 40000 total" in sent
+    assert "y" * 30_001 not in sent
+
+
+def test_truncation_of_a_megabyte_takes_less_than_ten_milliseconds() -> None:
+    content = "z" * 1_500_000
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        cut_tool_result(content)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.010
+
+
+# Failure handling, errors and edge cases
+
+
+def test_a_failure_never_keeps_the_user_from_going_on(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.default = summarize_or_chat(summary=BROKEN)
+    fill(session, messages=15)
+    for _ in range(3):
+        assert say(session).status == "completed"
+        work()
+
+
+@pytest.mark.parametrize("answer", ["", "   \n", "<think>hm</think>"])
+def test_an_empty_or_malformed_summary_is_a_failure(
+    session: Session, scripted: ScriptedModel, answer: str
+) -> None:
+    fill(session, messages=15)
+    scripted.default = summarize_or_chat(summary=Reply(text=answer))
+    say(session)
+    work()
+    assert CompactionRun.objects.get().status == "fell_back"
+    session.refresh_from_db()
+    assert session.compacted_summary is None
+
+
+def test_a_session_without_messages_is_a_no_op(session: Session, scripted: ScriptedModel) -> None:
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert (run.status, run.reason) == ("skipped", "There are no messages to compact.")
+    assert not scripted.requests
+
+
+def test_a_session_with_one_user_message_is_a_no_op(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    session.messages.create(seq=1, role="user", content="x" * 30_000)
+    assert engine.compact_now(session.pk, trigger="manual").status == "skipped"
+    assert not scripted.requests
+
+
+def test_a_session_with_only_user_messages_is_compacted(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    Message.objects.bulk_create(
+        Message(session=session, seq=seq, role="user", content="x" * 4000) for seq in range(1, 9)
+    )
+    assert engine.compact_now(session.pk, trigger="after_response").status == "applied"
+
+
+def test_all_messages_within_the_protected_window_are_left_alone(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, messages=4)
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert run.status == "skipped"
+    assert "protected" in run.reason
+
+
+def test_a_newest_message_larger_than_the_protected_window_is_kept_and_the_rest_is_summarized(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, messages=8)
+    session.messages.create(seq=9, role="user", content="w" * 16_000)
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert (run.status, run.boundary_after) == ("applied", 9)
+
+
+def test_a_switch_to_a_smaller_window_compacts_before_sending(
+    session: Session, model: AiModel, scripted: ScriptedModel
+) -> None:
+    large = AiModel.objects.create(
+        provider=model.provider, name="large", context_window_size=200_000
+    )
+    Session.objects.filter(pk=session.pk).update(model=large)
+    fill(session, messages=40)
+    say(session)
+    Session.objects.filter(pk=session.pk).update(model=model)
+    assert say(session, "Still there?").status == "completed"
+    assert CompactionRun.objects.get().trigger == "on_model_change"
+    assert len(str(chat_calls(scripted)[-1].json)) // 4 < 6963
+
+
+def test_a_second_trigger_while_one_is_in_progress_does_not_compact_twice(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    def again(_: dict[str, Any]) -> Reply:
+        engine.request_run(session.pk, trigger="after_response")
+        connection.close()
+        return Reply(text=SUMMARY)
+
+    fill(session)
+    scripted.script(again)
+    assert engine.compact_now(session.pk, trigger="after_response").status == "applied"
+    assert CompactionRun.objects.count() == 1
+    assert len(summary_calls(scripted)) == 1
+
+
+def test_the_user_can_go_on_chatting_while_a_summary_is_written(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    turns_meanwhile = []
+
+    def chatting(_: dict[str, Any]) -> Reply:
+        turns_meanwhile.append(say(session, "I am still typing."))
+        connection.close()
+        return Reply(text=SUMMARY)
+
+    fill(session, messages=13)
+    scripted.script(chatting)
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert run.status == "applied"
+    assert [turn.status for turn in turns_meanwhile] == ["completed"]
+    session.refresh_from_db()
+    assert "I am still typing." in [message.content for message in builder.live_messages(session)]
+
+
+def test_the_summary_can_be_cleared(session: Session, scripted: ScriptedModel) -> None:
+    compacted(session, scripted)
+    revisions.reset(session.pk)
+    session.refresh_from_db()
+    assert session.compacted_summary is None
+    assert len(builder.live_messages(session)) == 16
+
+
+def test_compacting_a_hundred_messages_takes_seconds_at_most(
+    session: Session, model: AiModel, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.filter(pk=model.pk).update(context_window_size=64_000)
+    fill(session, messages=120)
+    start = time.perf_counter()
+    assert engine.compact_now(session.pk, trigger="after_response").status == "applied"
+    assert time.perf_counter() - start < 15

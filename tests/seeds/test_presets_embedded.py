@@ -1,0 +1,230 @@
+"""Every preset, kept with a real language model: a history is read in, talked over its threshold, acted on, and gone on with.
+
+The embedded model writes a useful summary or it does not. What is promised is that the conversation goes on either way.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from chatcore.local_model.server import free_port
+from compaction.core.presets import PRESETS
+from tests.faults.test_journey import newest_run, said
+from tests.support.journey import ROOT, STORY, Served, serve, until
+
+pytestmark = pytest.mark.slow
+
+WINDOW = 2048
+API_KEY = "a key of this test"
+SESSION = {
+    "params": {"max_tokens": 32, "temperature": 0},
+    "system_prompt": "You take notes. Answer in one short sentence.",
+}
+LIST = (ROOT / "tests" / "support" / "journey_list.txt").read_text()
+READS = 3  # the same file again and again, as far as the threshold lets: what a stage may take out without a model
+MOST_TURNS = 8  # until the preset acts
+MOST_RUNS = 3  # asked for by hand, where the model wrote no summary that could be used
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Served]:
+    own = {
+        "CHATCORE_LOCAL_MODEL_WINDOW": str(WINDOW),
+        "CHATCORE_LOCAL_MODEL_PORT": str(port),
+        "CHATCORE_LOCAL_MODEL_API_KEY": API_KEY,
+    }
+    with serve(tmp_path_factory.mktemp("presets"), CHATCORE_LOCAL_MODEL="0.5b", **own) as served:
+        until(lambda: any("embedded model is ready" in line for line in served.lines), 600)
+        yield served
+
+
+@pytest.fixture(scope="module")
+def api(served: Served) -> Iterator[httpx2.Client]:
+    headers = {"Authorization": f"Bearer {served.command('create_token', 'admin').split()[-1]}"}
+    with httpx2.Client(base_url=f"{served.url}/api/v1", headers=headers, timeout=900) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def runtime(served: Served, port: int) -> Iterator[httpx2.Client]:
+    """The embedded model's own server: it counts as the model does."""
+    with httpx2.Client(
+        base_url=f"http://127.0.0.1:{port}",
+        headers={"Authorization": f"Bearer {API_KEY}"},
+        timeout=300,
+    ) as client:
+        yield client
+
+
+class Talk:
+    """A conversation over REST under a preset. After every step all that was stored is looked at: nothing of it changes."""
+
+    def __init__(self, api: httpx2.Client, policy: str) -> None:
+        self.api, self.notes, self.stored = api, 0, list[tuple[Any, ...]]()
+        self.answers: list[dict[str, Any]] = []
+        self.id = said(api.post("/sessions", json=SESSION | {"policy": policy}), 201)["id"]
+
+    def get(self, path: str = "", **params: Any) -> Any:
+        return said(self.api.get(f"/sessions/{self.id}{path}", params=params), 200)
+
+    def fill(self) -> None:
+        """Import files that were read and notes that were taken, as far as the next one lets the threshold be."""
+        before = self.room()
+        self.read_in(*reading("call_1"))
+        for number in range(2, READS + 1):
+            if before - self.room() < self.room() / 2:
+                self.read_in(*reading(f"call_{number}"))
+        note = 0
+        while note < self.room() / 2:
+            before = self.room()
+            self.read_in(
+                {"role": "user", "content": self.note()},
+                {"role": "assistant", "content": f"Note {self.notes} is noted."},
+            )
+            note = before - self.room()
+
+    def note(self) -> str:
+        self.notes += 1
+        return f"Note {self.notes}. {STORY[(self.notes - 1) % len(STORY)]} Please confirm note {self.notes} in one short sentence."
+
+    def read_in(self, *messages: dict[str, Any]) -> None:
+        said(
+            self.api.post(f"/sessions/{self.id}/messages/import", json={"messages": messages}), 201
+        )
+        self.look()
+
+    def say(self) -> None:
+        """A turn that is answered within the window; and the run that it led to, if any, has ended."""
+        turn = said(
+            self.api.post(f"/sessions/{self.id}/messages", json={"content": self.note()}), 201
+        )
+        answer = turn["assistant_message"]
+        assert (answer["status"], bool(answer["content"])) == ("complete", True)
+        assert answer["token_count_input"] + answer["token_count_output"] <= WINDOW
+        self.answers.append(turn)
+        newest_run(self.api, self.id)
+        self.look()
+
+    def look(self) -> None:
+        now = self.get("/messages", limit=100, order="asc")["results"]
+        stored = [(m["seq"], m["role"], m["content"], m["tool_calls"]) for m in now]
+        assert stored[: len(self.stored)] == self.stored
+        assert len(stored) == self.get()["message_count"]
+        self.stored = stored
+
+    def room(self) -> int:
+        """Tokens until the preset acts."""
+        now = self.get("/context")
+        return int(now["threshold_tokens"] - now["estimated_input_tokens"])
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The oldest first."""
+        return list(reversed(self.get("/compactions")["results"]))
+
+    def applied(self) -> bool:
+        return any(run["status"] == "applied" for run in self.runs())
+
+
+@pytest.mark.parametrize("policy", PRESETS)
+def test_a_conversation_goes_on_within_its_window_under(
+    policy: str, api: httpx2.Client, runtime: httpx2.Client, served: Served
+) -> None:
+    talk = Talk(api, policy)
+    talk.fill()
+    while not talk.runs():
+        assert len(talk.answers) < MOST_TURNS, talk.get("/context")
+        talk.say()
+    trigger = talk.runs()[0]["trigger"]
+    assert trigger in PRESETS[policy].trigger.phases
+
+    # Where no summary came of it the request is trimmed, and the user may ask for another try.
+    for _ in range(MOST_RUNS):
+        if not talk.applied():
+            talk.say()
+            assert talk.applied() or talk.answers[-1]["notices"]
+            said(api.post(f"/sessions/{talk.id}/compact", json={"wait": True}), 200)
+    for _ in range(2):
+        talk.say()
+
+    runs, now = talk.runs(), talk.get("/context")
+    size = counted(runtime, talk.get("/context/preview"))
+    told(policy, talk, size)
+    assert {run["policy"] for run in runs} == {policy}
+    assert all(run["status"] == "applied" or run["reason"] for run in runs)
+    assert all(set(run["stages_used"]) <= set(PRESETS[policy].stages) for run in runs)
+    if talk.applied():
+        assert all(
+            run["tokens_after"] < run["tokens_before"] for run in runs if run["status"] == "applied"
+        )
+        assert now["usage_ratio"] < 1
+        assert size <= WINDOW
+    else:
+        assert talk.answers[-1]["notices"]
+    assert served.command("verify").endswith("0 violations")
+
+
+def told(policy: str, talk: Talk, size: int) -> None:
+    """What happened, for a reader of `pytest -s`."""
+    now, last = talk.get("/context"), talk.answers[-1]["assistant_message"]
+    print(
+        f"\n{policy}: {len(talk.stored)} messages, usage {now['usage_ratio']}, counted {size}, last request {last['token_count_input']}"
+    )
+    for run in talk.runs():
+        sizes = f"{run['tokens_before']} → {run['tokens_after']}"
+        print(
+            f"  {run['trigger']} {run['status']} {run['stages_used']} {sizes}, {run['provider_calls']} calls, {run['reason']}"
+        )
+
+
+def reading(call: str) -> list[dict[str, Any]]:
+    """A tool's call and its result."""
+    return [
+        {"role": "user", "content": "Read the list of what we decided, please."},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": call, "name": "read_file", "arguments": {"path": "list.txt"}}],
+        },
+        {"role": "tool", "tool_call_id": call, "tool_name": "read_file", "content": LIST},
+        {"role": "assistant", "content": "I have read the list."},
+    ]
+
+
+def counted(runtime: httpx2.Client, preview: dict[str, Any]) -> int:
+    """Tokens of the next request, as the model counts them."""
+    system = [
+        {"role": "system", "content": text}
+        for text in (preview["system"], preview["preface"])
+        if text
+    ]
+    messages = [*system, *map(on_the_wire, preview["messages"])]
+    prompt = (
+        runtime.post("/apply-template", json={"messages": messages})
+        .raise_for_status()
+        .json()["prompt"]
+    )
+    return len(
+        runtime.post("/tokenize", json={"content": prompt}).raise_for_status().json()["tokens"]
+    )
+
+
+def on_the_wire(message: dict[str, Any]) -> dict[str, Any]:
+    bare = {"role": message["role"], "content": message["content"]}
+    if message["role"] == "tool":
+        return bare | {"tool_call_id": message["tool_call_id"]}
+    calls = [
+        {
+            "id": c["id"],
+            "type": "function",
+            "function": {"name": c["name"], "arguments": c["arguments"]},
+        }
+        for c in message["tool_calls"]
+    ]
+    return bare | ({"tool_calls": calls} if calls else {})

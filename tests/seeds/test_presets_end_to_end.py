@@ -1,0 +1,242 @@
+"""One conversation with everything in it, through each preset and both protocols, against a provider that counts and refuses by itself."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.test import APIClient
+
+from chatcore.context import builder
+from chatcore.models import Message, Session, Turn
+from chatcore.providers.base import Request
+from chatcore.sessions import verification
+from chatcore.turns import pins, service
+from compaction.core.presets import PRESETS
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from tests.seeds.test_summary_presets import headed
+from tests.support import wire_rules
+from tests.support.compaction_scenes import chat_calls, speak_anthropic, work
+from tests.support.pictures import png
+from tests.support.scripted import ScriptedModel, overflow
+from tests.support.scripted_wire import Reply
+from tests.support.seed_scenes import PROTOCOLS, a_tool, calls, living_under, within_budget
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WINDOW = 8_192
+ENGLISH = (
+    "We looked at the harbor, the old town and the train to the north, and wrote down what each of them costs. "
+    * 14
+)
+CHINESE = "我們看了港口、老城和往北的火車，並且記下了每一項的費用。" * 22
+CODE = (
+    "def total(costs: list[int]) -> int:\n    return sum(cost for cost in costs if cost > 0)\n\n"
+    * 14
+)
+FIELDS = (
+    "seq",
+    "role",
+    "content",
+    "tool_calls",
+    "tool_call_id",
+    "tool_name",
+    "is_error",
+    "status",
+    "created_at",
+    "token_count_input",
+)
+
+
+def tokens(value: Any) -> int:
+    """As this provider counts: four characters, or one that is no Latin letter; a thousand for an image."""
+    if isinstance(value, str):
+        foreign = sum(ord(letter) > 0x2E80 for letter in value)
+        return foreign + math.ceil((len(value) - foreign) / 4)
+    if isinstance(value, dict):
+        if value.get("type") in ("image", "image_url"):
+            return 1_000
+        return 4 + sum(tokens(each) for each in value.values())
+    return sum(map(tokens, value)) if isinstance(value, list | tuple) else 1
+
+
+class Provider:
+    """Answers what is scripted, counts what it is sent, and refuses what is too long; keeps what was wrong with a request."""
+
+    def __init__(self, summary: str, protocol: str) -> None:
+        self.summary, self.next = summary, list[Reply]()
+        self.protocol = protocol
+        self.wrong, self.refused = list[str](), 0
+
+    def __call__(self, request: dict[str, Any]) -> Reply:
+        size = sum(
+            tokens(request.get(name))
+            for name in ("system", "messages", "tools")
+            if request.get(name)
+        )
+        rules = wire_rules.of_anthropic if self.protocol == "anthropic" else wire_rules.of_openai
+        self.wrong += rules(request["messages"])
+        if size > WINDOW:
+            self.refused += 1
+            return overflow(tokens=size, window=WINDOW)
+        if "<transcript>" in json.dumps(request["messages"]):
+            return Reply(text=self.summary, usage=(size, tokens(self.summary)))
+        reply = self.next.pop(0) if self.next else Reply(text="Noted.")
+        return Reply(**{**vars(reply), "usage": (size, 1 + tokens(reply.words))})
+
+
+class Talk:
+    """A session that is spoken with; after each turn everything that must hold is checked."""
+
+    def __init__(self, session: Session, provider: Provider) -> None:
+        self.session, self.provider = session, provider
+        self.stored: dict[int, tuple[Any, ...]] = {}
+        self.shown: dict[int, Request] = {}
+
+    def say(self, content: str, *replies: Reply, status: str = "completed", **options: Any) -> Turn:
+        return self._ended(
+            lambda: service.start(self.session, content=content, **options), replies, status
+        )
+
+    def again(self) -> Turn:
+        """Another answer to the last question."""
+        asked = self.session.messages.current().filter(role="assistant").latest("seq")
+        return self._ended(
+            lambda: service.regenerate(asked),
+            (Reply(text="Another answer. " + ENGLISH),),
+            "completed",
+        )
+
+    def _ended(self, begin: Callable[[], Turn], replies: tuple[Reply, ...], status: str) -> Turn:
+        self.provider.next[:] = replies
+        self.session.refresh_from_db()
+        turn = service.wait(begin().pk, timeout=60)
+        assert (turn.status, self.provider.wrong) == (status, []), turn.error
+        self.check()
+        work()
+        self.check()
+        return turn
+
+    def check(self) -> None:
+        self.session.refresh_from_db()
+        assert list(verification.violations(self.session)) == []
+        now = {
+            row[0]: row[1:]
+            for row in Message.objects.filter(session=self.session).values_list("pk", *FIELDS)
+        }
+        assert {pk: now[pk] for pk in self.stored} == self.stored
+        self.stored = now
+        self.shown.setdefault(self.session.context_version, builder.build_request(self.session))
+
+    def shows_again(self, version: int | None) -> bool:
+        """Whether all that a version showed is sent as it was, but for what was superseded since."""
+        then, now = self.shown[version or 0], builder.build_request(self.session)
+        current = {None, *self.session.messages.current().values_list("seq", flat=True)}
+        messages = [message for message in then.messages if message.seq in current]
+        return (then.system, then.preface, messages) == (
+            now.system,
+            now.preface,
+            list(now.messages[: len(messages)]),
+        )
+
+    def question(self, place: int) -> Message:
+        return self.session.messages.current().filter(role="user").order_by("seq")[place]
+
+    def speak(self, protocol: str, scripted: ScriptedModel) -> None:
+        """The same model behind the other protocol from now on."""
+        speak(self.session, protocol, scripted)
+        self.provider.protocol = protocol
+
+
+def speak(session: Session, protocol: str, scripted: ScriptedModel) -> None:
+    session.refresh_from_db()
+    assert session.model is not None
+    if protocol == "anthropic":
+        return speak_anthropic(session, scripted)
+    session.model.provider.protocol, session.model.provider.base_url = protocol, scripted.base_url
+    session.model.provider.save()
+
+
+@pytest.fixture
+def talk(
+    request: pytest.FixtureRequest,
+    session: Session,
+    scripted: ScriptedModel,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Talk:
+    policy, protocol = request.param
+    provider = Provider(headed(policy), protocol)
+    scripted.default = provider
+    a_tool(monkeypatch, "look_up", 2_400)
+    speak(session, protocol, scripted)
+    living_under(
+        session,
+        policy,
+        scripted,
+        "openai",
+        context_window_size=WINDOW,
+        output_reserve=2_000,
+        supports_images=True,
+    )
+    Session.objects.filter(pk=session.pk).update(tools=["look_up"])
+    session.refresh_from_db()
+    return Talk(session, provider)
+
+
+def upload(api: APIClient, session: Session, name: str, data: bytes) -> Any:
+    form = {"file": SimpleUploadedFile(name, data)}
+    return api.post(f"/api/v1/sessions/{session.pk}/attachments", form, format="multipart").json()[
+        "id"
+    ]
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [(policy, PROTOCOLS[place % 2]) for place, policy in enumerate(PRESETS)],
+    indirect=True,
+    ids=PRESETS,
+)
+def test_everything_that_is_said_ends_well(
+    talk: Talk, api: APIClient, scripted: ScriptedModel
+) -> None:
+    session = talk.session
+    talk.say("My name is Alice, and the budget is 2,000 euros.", Reply(text="Noted, Alice."))
+    pins.pin(session.messages.get(seq=1))
+    talk.say(CHINESE, Reply(text=CHINESE))
+    talk.say("What does this code do?\n" + CODE, Reply(text="It adds up.\n" + CODE))
+    talk.say("Look both up.", calls("look_up", [1, 2], text="I look."), Reply(text=ENGLISH))
+    files = [
+        upload(api, session, "notes.txt", ENGLISH.encode()),
+        upload(api, session, "map.png", png(40, 30)),
+    ]
+    talk.say("Read this.", Reply(text=ENGLISH), attachments=files)
+    talk.say("Tell me all of it.", Reply(text=ENGLISH, cut_after=3), status="failed")
+    talk.say(
+        "Look these up.", calls("look_up", [3, 4, 5]), calls("look_up", [6]), Reply(text="Found.")
+    )
+    talk.speak("anthropic" if talk.provider.protocol == "openai" else "openai", scripted)
+    talk.say(
+        "Look both up, again.",
+        calls("look_up", [7, 8]),
+        Reply(text=ENGLISH),
+        replaces=talk.question(3),
+    )
+    edited = session.context_version
+    for number in range(6):
+        talk.say(f"{number}. {CHINESE}", Reply(text=f"{number}. {ENGLISH}"))
+    talk.again()
+    assert not CompactionRun.objects.exclude(status__in=["applied", "skipped"]).exists()
+    assert talk.provider.refused <= 2
+    assert "2,000 euros" in json.dumps(chat_calls(scripted)[-1].json)  # it is pinned
+    assert within_budget(session)
+    undone = CompactionRun.objects.filter(status="applied", version_before__gte=edited).order_by(
+        "-version_before"
+    )
+    assert undone
+    for run in list(undone):
+        engine.rewind(run)
+        talk.check()
+        assert talk.shows_again(run.version_before)

@@ -1,0 +1,223 @@
+"""What may come after a compaction, under every preset: another one, other words, a way back, a deletion, a smaller model, no window."""
+
+import json
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from chatcore.context import builder
+from chatcore.models import Session
+from chatcore.sessions import verification
+from compaction.core.presets import PRESETS
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from models_registry.models import AiModel
+from tests.seeds.test_summary_presets import headed
+from tests.support.compaction_scenes import (
+    chat_calls,
+    content_of,
+    fill,
+    say,
+    summarize_or_chat,
+    summary_calls,
+    work,
+)
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+from tests.support.seed_scenes import variant, within_budget
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+KINDS = ("oneclaw", "neurolink", "lota", "wolffish", "baseagent")
+
+
+@pytest.fixture(params=KINDS)
+def policy(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def talk(session: Session, scripted: ScriptedModel, policy: str) -> Session:
+    """A session under a preset, which waits for nothing between its calls."""
+    scripted.default = summarize_or_chat(
+        summary=Reply(text=headed(policy)), chat=Reply(text="Yes.")
+    )
+    Session.objects.filter(pk=session.pk).update(policy=variant(policy, summary={"backoff": []}))
+    session.refresh_from_db()
+    return session
+
+
+def sized(session: Session, **fields: Any) -> None:
+    assert session.model is not None
+    AiModel.objects.filter(pk=session.model.pk).update(**fields)
+
+
+def compact(session: Session) -> CompactionRun:
+    """More is said, and a run by hand makes room."""
+    fill(session, messages=16)
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert (run.status, run.reason) == ("applied", "")
+    sound(session)
+    return run
+
+
+def sound(session: Session) -> None:
+    session.refresh_from_db()
+    assert list(verification.violations(session)) == []
+
+
+def sent(session: Session) -> str:
+    """All the words of the next request."""
+    request = builder.build_request(session)
+    return "\n".join(
+        [request.system, request.preface, *(message.content for message in request.messages)]
+    )
+
+
+def test_a_second_summary_takes_in_the_first_and_each_is_undone(
+    talk: Session, scripted: ScriptedModel, policy: str
+) -> None:
+    before = content_of(talk)
+    first = compact(talk)
+    one, seqs = sent(talk), {message.seq for message in builder.build_request(talk).messages}
+    scripted.default = summarize_or_chat(
+        summary=Reply(text=headed(policy).replace("Alice", "Beatrice"))
+    )
+    calls = len(summary_calls(scripted))
+    second = compact(talk)
+    told = json.dumps([call.json for call in summary_calls(scripted)[calls:]])
+    assert "Alice plans a trip, point 0" in told  # the first one is merged …
+    assert "Beatrice plans" in sent(talk)
+    assert "Alice plans" not in sent(talk)  # … and not sent twice
+    engine.rewind(second)
+    sound(talk)
+    request = builder.build_request(talk)
+    again = [
+        request.system,
+        request.preface,
+        *(m.content for m in request.messages if m.seq is None or m.seq in seqs),
+    ]
+    assert "\n".join(again) == one
+    engine.rewind(first)
+    sound(talk)
+    assert "plans a trip" not in sent(talk)
+    assert [message.seq for message in builder.build_request(talk).messages] == list(range(1, 33))
+    assert content_of(talk)[: len(before)] == before
+
+
+def test_other_words_of_the_users_are_sent_and_merged_into_the_next_summary(
+    talk: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    compact(talk)
+    answer = api.patch(f"/api/v1/sessions/{talk.pk}/summary", {"summary": "Alice goes to Oslo."})
+    assert answer.status_code == 200, answer.json()
+    assert "Alice goes to Oslo." in sent(talk)
+    assert "plans a trip" not in sent(talk)
+    calls = len(summary_calls(scripted))
+    compact(talk)
+    assert "Alice goes to Oslo." in json.dumps(
+        [call.json for call in summary_calls(scripted)[calls:]]
+    )
+
+
+def test_a_summary_of_a_deleted_message_is_written_anew_without_it(
+    talk: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    fill(talk, messages=2)
+    talk.messages.filter(seq=2).update(content="The password is swordfish. " * 60)
+    run = compact(talk)
+    assert run.boundary_after is None or run.boundary_after > 2
+    assert api.delete(f"/api/v1/messages/{talk.messages.get(seq=2).pk}").status_code == 204
+    sound(talk)
+    calls = len(summary_calls(scripted))
+    work()
+    engine.compact_now(talk.pk, trigger="manual")
+    sound(talk)
+    say(talk, "And now?")
+    assert talk.messages.latest("seq").content
+    assert "swordfish" not in json.dumps(
+        [received.json for received in [*summary_calls(scripted)[calls:], chat_calls(scripted)[-1]]]
+    )
+    assert len(summary_calls(scripted)) > calls
+
+
+def test_a_switch_to_a_window_of_8k_is_answered(talk: Session, scripted: ScriptedModel) -> None:
+    sized(talk, context_window_size=200_000)
+    fill(talk, messages=80)
+    assert say(talk).status == "completed"
+    assert not CompactionRun.objects.filter(status="applied").exists()
+    small = AiModel.objects.create(
+        provider=talk.model.provider, name="small-model", context_window_size=8_192
+    )  # type: ignore[union-attr]
+    Session.objects.filter(pk=talk.pk).update(model=small)
+    turn = say(talk, "And on this one?")
+    assert turn.status == "completed", turn.error
+    assert len(json.dumps(chat_calls(scripted)[-1].json["messages"])) < 8_192 * 4
+    assert all(
+        len(json.dumps(call.json["messages"])) < 8_192 * 4 for call in summary_calls(scripted)
+    )
+    work()
+    sound(talk)
+    assert within_budget(talk) or turn.notices
+
+
+def test_a_summary_model_with_a_smaller_window_is_given_no_more_than_it_holds(
+    talk: Session, scripted: ScriptedModel
+) -> None:
+    writer = AiModel.objects.create(
+        provider=talk.model.provider, name="writer", context_window_size=4_096
+    )  # type: ignore[union-attr]
+    sized(talk, summary_model=writer, context_window_size=32_768)
+    fill(talk, messages=60)
+    assert engine.compact_now(talk.pk, trigger="manual").status == "applied"
+    sound(talk)
+    assert len(summary_calls(scripted)) > 1
+    for call in summary_calls(scripted):
+        assert call.json["model"] == "writer"
+        assert len(json.dumps(call.json["messages"])) // 4 < 4_096
+
+
+def test_automatic_compaction_that_is_off_is_off(talk: Session, scripted: ScriptedModel) -> None:
+    Session.objects.filter(pk=talk.pk).update(auto_compact=False)
+    fill(talk, messages=20)
+    say(talk)
+    work()
+    assert not summary_calls(scripted)
+    assert not CompactionRun.objects.exists()
+    assert engine.compact_now(talk.pk, trigger="manual").status == "applied"
+
+
+def test_an_unknown_window_is_taken_as_the_preset_says(
+    talk: Session, scripted: ScriptedModel, policy: str
+) -> None:
+    sized(talk, context_window_size=None)
+    fill(talk, messages=30)
+    assert say(talk).status == "completed"
+    work()
+    run = engine.compact_now(talk.pk, trigger="manual")
+    if PRESETS[policy].window.unknown == "disable":
+        assert (run.status, run.reason) == ("skipped", "The model's context window is not known.")
+    else:
+        assert CompactionRun.objects.filter(status="applied").exists()
+    sound(talk)
+
+
+def test_a_run_by_rest_with_all_its_wishes(
+    talk: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    fill(talk, messages=20)
+    wishes = {
+        "up_to_seq": 9,
+        "stages": ["summarize"],
+        "instructions": "Dwell on the hotel.",
+        "wait": True,
+    }
+    answer = api.post(f"/api/v1/sessions/{talk.pk}/compact", wishes)
+    assert answer.status_code == 200, answer.json()
+    told = answer.json()
+    assert (told["status"], told["stages_used"]) == ("applied", ["summarize"])
+    assert (told["boundary_after"] or 0) <= 10
+    assert "Dwell on the hotel." in json.dumps(summary_calls(scripted)[0].json)
+    assert "0010 lisbon" not in json.dumps(summary_calls(scripted)[0].json)
+    sound(talk)

@@ -1,0 +1,137 @@
+"""Wolffish's context compaction (seed 002), Step 4: a summary of the originals in five sections, in parts where it must, retried."""
+
+from typing import Any
+
+import pytest
+
+from chatcore.models import Session
+from compaction.core.presets import PRESETS
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from compaction.summaries import calls as calls_of_a_run
+from tests.support.compaction_scenes import (
+    chat_calls,
+    fill,
+    say,
+    spoken,
+    summarize_or_chat,
+    summary_calls,
+)
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+from tests.support.seed_scenes import PROTOCOLS, last_words, living_under
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WOLFFISH = PRESETS["wolffish"]
+SECTIONS = ("TASK", "PROGRESS", "REMAINING", "DATA", "DECISIONS")
+AS_IN_THE_DOCUMENT = """TASK: Read all unread emails and produce a briefing.
+PROGRESS:
+1. Searched 2 accounts — found 43 unread
+2. Read emails 1-30 (batches of 15)
+REMAINING:
+1. 13 emails not yet read: [IDs]
+2. Final briefing not produced
+DATA:
+- Keeta order #KT-9284 delivered 2:43 AM
+- Apple DPLA deadline: July 9, 2026
+DECISIONS:
+- User confirmed all accounts should be included"""
+DOWN = Reply(status=500, text="out of order")
+WINDOW = {"context_window_size": 24_000, "output_reserve": 4_000}
+
+
+@pytest.fixture
+def agent(session: Session, scripted: ScriptedModel) -> Session:
+    """A talk of thirty messages of 2,000 characters, which are 1,354 tokens each here."""
+    scripted.default = summarize_or_chat(summary=Reply(text=AS_IN_THE_DOCUMENT))
+    return talking(living_under(session, "wolffish", scripted, "openai", **WINDOW))
+
+
+def talking(session: Session) -> Session:
+    fill(session, messages=30)
+    return session
+
+
+def compact(session: Session, **summary: Any) -> CompactionRun:
+    return engine.compact_now(session.pk, trigger="manual", overrides={"summary": summary})
+
+
+def test_the_constants() -> None:
+    assert (WOLFFISH.summary.retries, WOLFFISH.summary.backoff) == (5, (1, 2, 4, 8, 16))
+    assert (WOLFFISH.summary.template, WOLFFISH.summary.source, WOLFFISH.summary.merging) == (
+        "task_state",
+        "originals",
+        "parts",
+    )
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_it_asks_for_five_sections_and_takes_them(
+    session: Session, scripted: ScriptedModel, protocol: str
+) -> None:
+    scripted.default = summarize_or_chat(summary=Reply(text=AS_IN_THE_DOCUMENT))
+    agent = talking(living_under(session, "wolffish", scripted, protocol, **WINDOW))
+    run = compact(agent)
+    assert (run.status, run.summary_after) == ("applied", AS_IN_THE_DOCUMENT)
+    asked = spoken(summary_calls(scripted)[-1])[-1].split("</transcript>")[1]
+    places = [asked.index(f"\n{name} (") for name in SECTIONS]
+    assert places == sorted(places)
+    say(agent, "Go on.")
+    assert AS_IN_THE_DOCUMENT in last_words(
+        chat_calls(scripted)[-1]
+    ) or AS_IN_THE_DOCUMENT in "".join(spoken(chat_calls(scripted)[-1]))
+
+
+def test_what_exceeds_the_summarizers_window_is_summarized_in_parts_and_the_results_merged(
+    agent: Session, scripted: ScriptedModel
+) -> None:
+    counted = iter(range(1, 99))
+    scripted.default = lambda _: Reply(
+        text=f"TASK: Plan a trip.\nPROGRESS:\n1. Part {next(counted)} was read."
+    )
+    run = compact(agent, chunk_chars=20_000)
+    told = [spoken(request)[-1] for request in summary_calls(scripted)]
+    *parts, merged = told
+    assert len(parts) >= 2
+    assert not any("Part 1 was read" in text for text in parts)
+    assert all(f"Part {number} was read." in merged for number in range(1, len(parts) + 1))
+    assert "lisbon trip" not in merged
+    assert run.summary_after == f"TASK: Plan a trip.\nPROGRESS:\n1. Part {len(told)} was read."
+    assert all(text.count("0001 lisbon") == (index == 0) for index, text in enumerate(told))
+
+
+def test_it_is_one_call_where_all_fits(agent: Session, scripted: ScriptedModel) -> None:
+    assert compact(agent).provider_calls == 1
+
+
+def test_it_is_retried_five_times_after_1_2_4_8_and_16_seconds(
+    agent: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(calls_of_a_run, "sleep", waited.append)
+    scripted.script(*[DOWN] * 5)
+    run = compact(agent)
+    assert (run.status, run.provider_calls, waited) == ("applied", 6, [1, 2, 4, 8, 16])
+
+
+def test_all_retries_exhausted_it_says_why(agent: Session, scripted: ScriptedModel) -> None:
+    scripted.default = summarize_or_chat(summary=DOWN)
+    run = compact(agent, backoff=[0.001, 0.002, 0.004, 0.008, 0.016])
+    assert run.provider_calls == 6
+    assert "out of order" in run.reason
+
+
+def test_a_summary_is_compressed_again_with_what_came_after(
+    agent: Session, scripted: ScriptedModel
+) -> None:
+    """Previously compacted summaries are not protected."""
+    compact(agent)
+    fill(agent, messages=4)
+    scripted.default = summarize_or_chat(
+        summary=Reply(text="TASK: Read all.\nPROGRESS: done.\nREMAINING: none")
+    )
+    run = compact(agent)
+    assert run.summary_after == "TASK: Read all.\nPROGRESS: done.\nREMAINING: none"
+    told = "".join(spoken(request)[-1] for request in summary_calls(scripted)[1:])
+    assert told.count("Keeta order #KT-9284") == 1

@@ -1,0 +1,101 @@
+"""A real Chromium, signed in, and what tests of the pages do in it."""
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from chatcore.models import Message, Session, Turn
+from tests.conftest import NAVIGATION_TIMEOUT, Live
+
+CHROMIUM = os.environ.get("CHATCORE_BROWSER") or shutil.which(
+    "chromium"
+)  # None: the one that playwright installed
+ARGUMENTS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+PHONE = {"width": 360, "height": 740}
+
+
+class Held(list[str]):
+    """Chunks of an answer, the last of which is not said before `go_on` is set."""
+
+    def __init__(self, *chunks: str) -> None:
+        super().__init__(chunks)
+        self.go_on = threading.Event()
+
+    def __iter__(self) -> Iterator[str]:
+        for number in range(len(self)):
+            if number == len(self) - 1:
+                self.go_on.wait(60)
+            yield self[number]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium. Playwright's loop lives on this thread, and the ORM here is as synchronous as ever."""
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Browser, live: Live, user: User) -> Iterator[Page]:
+    """A page that is signed in as the user, and fails its test when a script fails or the policy refuses something."""
+    client = Client()
+    client.force_login(user)
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 860}, base_url=live.url, locale="en-US"
+    )
+    context.add_cookies(
+        [{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live.url}]
+    )
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    context.set_default_navigation_timeout(NAVIGATION_TIMEOUT)
+    opened = context.new_page()
+    wrong: list[str] = []
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    opened.on(
+        "console",
+        lambda line: wrong.append(line.text) if "Content Security Policy" in line.text else None,
+    )
+    yield opened
+    context.close()
+    assert not wrong, wrong
+
+
+def send(page: Page, words: str) -> None:
+    """Write a message and send it."""
+    page.get_by_label("Your message").fill(words)
+    page.get_by_label("Your message").press("Enter")
+
+
+def until(page: Page, holds: Callable[[], bool]) -> None:
+    """Wait for what the page does not show."""
+    for _ in range(150):
+        if holds():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("It did not come to hold.")
+
+
+def fill(session: Session, *words: str) -> None:
+    """Store a finished exchange of these words, user and model in turn."""
+    turn = Turn.objects.create(session=session, status="completed", lease_until=session.created_at)
+    for number, content in enumerate(words):
+        seq = session.messages.count() + 1
+        Message.objects.create(
+            session=session,
+            turn=turn,
+            seq=seq,
+            role=("user", "assistant")[number % 2],
+            content=content,
+        )
+    Session.objects.filter(pk=session.pk).update(
+        last_seq=session.messages.count(), message_count=session.messages.count()
+    )

@@ -1,0 +1,170 @@
+"""Conversations for the compaction tests: filled by hand to a size, continued over the real wire."""
+
+import threading
+import time
+from typing import Any
+
+from django.db import connection
+
+from chatcore.models import Message, Session, SessionEvent, Turn
+from chatcore.turns import service
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from tests.support.scripted import Received, ScriptedModel
+from tests.support.scripted_wire import Reply
+
+WINDOW, THRESHOLD, PROTECTED = 8192, 6963, 2048
+SUMMARY = "Alice plans a trip to Lisbon in May with a budget of 2,000 euros. The hotel is booked; the flight is still open."
+NOTICE = "Conversation history has been automatically trimmed"
+BIG = (7000, 50)  # usage of a request that is over the threshold of 6,963
+
+
+def fill(session: Session, *, messages: int = 14, tokens: int = 500) -> None:
+    """Alternating messages of so many estimated tokens each, beginning with the user's."""
+    start = session.messages.count()
+    rows = [
+        Message(
+            session=session,
+            seq=seq,
+            role="user" if seq % 2 else "assistant",
+            content=f"{seq:04d} " + "lisbon trip " * (tokens * 4 // 12),
+        )
+        for seq in range(start + 1, start + messages + 1)
+    ]
+    Message.objects.bulk_create(rows)
+    Session.objects.filter(pk=session.pk).update(
+        last_seq=start + messages, message_count=start + messages
+    )
+    session.refresh_from_db()
+
+
+def say(session: Session, content: str = "And what about the flight?") -> Turn:
+    """One whole turn over the wire."""
+    session.refresh_from_db()
+    return service.wait(service.start(session, content=content).pk, timeout=30)
+
+
+def event_names(session: Session, prefix: str = "") -> list[str]:
+    names = SessionEvent.objects.filter(session=session, name__startswith=prefix).order_by("seq")
+    return list(names.values_list("name", flat=True))
+
+
+def event_data(session: Session, name: str) -> list[dict[str, Any]]:
+    return list(
+        SessionEvent.objects.filter(session=session, name=name)
+        .order_by("seq")
+        .values_list("data", flat=True)
+    )
+
+
+def is_summary_call(request: Received) -> bool:
+    return "<transcript>" in str(request.json.get("messages", ""))
+
+
+def summary_calls(scripted: ScriptedModel) -> list[Received]:
+    return [
+        request
+        for request in scripted.requests
+        if request.path.endswith(("completions", "messages")) and is_summary_call(request)
+    ]
+
+
+def chat_calls(scripted: ScriptedModel) -> list[Received]:
+    return [
+        request
+        for request in scripted.requests
+        if request.path.endswith(("completions", "messages")) and not is_summary_call(request)
+    ]
+
+
+def summarize_or_chat(summary: Reply | None = None, chat: Reply | None = None) -> Any:
+    """A default for the scripted model: one reply for summary calls, one for the conversation's."""
+    written, spoken = (
+        summary or Reply(text=SUMMARY),
+        chat or Reply(text="I would look for flights from Porto."),
+    )
+    return lambda request: written if "<transcript>" in str(request["messages"]) else spoken
+
+
+def content_of(session: Session) -> list[tuple[Any, ...]]:
+    """Everything stored of the messages, to compare before and after."""
+    return list(Message.objects.filter(session=session).order_by("seq").values_list())
+
+
+def speak_anthropic(session: Session, scripted: ScriptedModel) -> None:
+    """From now on the session's provider speaks the other protocol."""
+    assert session.model is not None
+    provider = session.model.provider
+    provider.protocol, provider.base_url, provider.api_key = (
+        "anthropic",
+        scripted.anthropic_base_url,
+        "sk-ant-test",
+    )
+    provider.save()
+
+
+def work() -> None:
+    """What the worker does with what was asked for."""
+    for run_id in CompactionRun.objects.filter(status="queued").values_list("pk", flat=True):
+        engine.execute_run(run_id)
+
+
+def work_beside(run: CompactionRun) -> threading.Thread:
+    """Another worker takes the run; whoever asked for it joins it."""
+
+    def beside() -> None:
+        engine.execute_run(run.pk)
+        connection.close()
+
+    worker = threading.Thread(target=beside)
+    worker.start()
+    return worker
+
+
+def writing_beside(run: CompactionRun, scripted: ScriptedModel) -> threading.Thread:
+    """Another worker took the run, and is writing its summary."""
+    worker = work_beside(run)
+    while not summary_calls(scripted):
+        assert worker.is_alive(), "the run ended without a summary"
+        time.sleep(0.02)
+    return worker
+
+
+def compacted(session: Session, scripted: ScriptedModel) -> CompactionRun:
+    """A long conversation whose last response was over the threshold, and the run that followed."""
+    fill(session)
+    scripted.script(Reply(text="Noted.", usage=BIG))
+    say(session)
+    work()
+    session.refresh_from_db()
+    return CompactionRun.objects.latest("created_at")
+
+
+def system_text(request: Any) -> str:
+    """All system texts of a request, in whichever protocol."""
+    apart = request.json.get("system") or ""
+    texts = [apart] if isinstance(apart, str) else [block["text"] for block in apart]
+    return "\n\n".join(
+        [
+            *texts,
+            *(
+                str(m["content"])
+                for m in request.json["messages"]
+                if m["role"] in ("system", "developer")
+            ),
+        ]
+    )
+
+
+def spoken(request: Any) -> list[str]:
+    """The text of each message of a request, system text apart."""
+    texts = []
+    for message in request.json["messages"]:
+        content = message["content"]
+        if message["role"] not in ("system", "developer"):
+            texts.append(
+                content
+                if isinstance(content, str)
+                else "".join(block.get("text", "") for block in content or [])
+            )
+    return texts

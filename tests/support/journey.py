@@ -1,0 +1,100 @@
+"""A whole Chatcore as a stranger starts it: `chatcore serve` with the small embedded model, in a folder of its own."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+ROOT = Path(__file__).resolve().parents[2]
+T = TypeVar("T")
+
+
+@dataclass
+class Served:
+    """A running `chatcore serve`: its address, the lines it printed, and its own environment for further commands."""
+
+    url: str
+    pid: int
+    environment: dict[str, str]
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def sign_in_link(self) -> str:
+        """The one-time link of the line that was printed."""
+        return until(
+            lambda: next(
+                (
+                    m[0]
+                    for line in self.lines
+                    if (m := re.search(r"http://\S+/login/once/\S+", line))
+                ),
+                None,
+            ),
+            120,
+        )
+
+    def command(self, *arguments: str) -> str:
+        """What `chatcore ARGUMENTS` prints, over the same data."""
+        done = subprocess.run(
+            [*CHATCORE, *arguments],
+            env=self.environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+
+# What the embedded model is told, a note a line; varied, because a small model copies what repeats.
+STORY = (ROOT / "tests" / "support" / "journey.txt").read_text().splitlines()
+
+CHATCORE = [sys.executable, str(ROOT / "manage.py")]
+
+
+def until(condition: Callable[[], T | None], seconds: float, every: float = 0.2) -> T:
+    """Wait for a truthy answer and give it."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} seconds"
+        time.sleep(every)
+    return answer
+
+
+@contextlib.contextmanager
+def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[Served]:
+    """Start it, give it, and stop it as Ctrl-C does."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    variables = {
+        **os.environ,
+        "CHATCORE_DATA_DIR": str(folder),
+        "DJANGO_SETTINGS_MODULE": "chatcore.settings",
+        **environment,
+    }
+    variables.pop("CHATCORE_DATABASE_URL", None)
+    process = subprocess.Popen(
+        [*CHATCORE, "serve", "--port", str(port), *arguments],
+        env=variables, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    served = Served(url=f"http://127.0.0.1:{port}", pid=process.pid, environment=variables)
+    assert process.stdout
+    threading.Thread(target=served.lines.extend, args=(process.stdout,), daemon=True).start()
+    try:
+        yield served
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()

@@ -1,0 +1,273 @@
+"""A language model provider on loopback that says what a test scripts, over the real wire formats of both protocols."""
+
+import json
+import select
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+from chatcore.providers.base import ToolCall
+from tests.support.scripted_wire import (
+    Event,
+    Reply,
+    anthropic_events,
+    anthropic_message,
+    counts,
+    openai_completion,
+    openai_events,
+)
+
+Answer = Reply | Callable[[dict[str, Any]], Reply]
+
+
+def call(name: str, arguments: dict[str, Any] | str = "{}", *, id: str = "call_1") -> ToolCall:
+    """A tool call to script; arguments given as text are sent as they are, broken or not."""
+    return ToolCall(
+        id=id,
+        name=name,
+        arguments=arguments
+        if isinstance(arguments, str)
+        else json.dumps(arguments, ensure_ascii=False),
+    )
+
+
+def overflow(tokens: int = 9000, window: int = 8192) -> Reply:
+    """The refusal of a request that is too long, as llama.cpp words it and with its numbers."""
+    detail = f"the request exceeds the available context size ({window} tokens), try increasing it"
+    error = {
+        "code": 400,
+        "message": detail,
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": tokens,
+        "n_ctx": window,
+    }
+    return Reply(status=400, body=json.dumps({"error": error}).encode())
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came over the wire; `json` is {} for a GET. `gone` is set when its client left before the end."""
+
+    path: str
+    headers: dict[str, str]  # names in lower case
+    json: dict[str, Any]
+    gone: threading.Event = field(default_factory=threading.Event)
+
+
+class ScriptedModel:
+    """A running provider: `with ScriptedModel() as scripted`. Replies are used in order, then `default` for ever."""
+
+    def __init__(self) -> None:
+        self.requests: list[Received] = []
+        self.default: Answer = Reply(text="Hello from the scripted model.")
+        self.models = ["test-model"]
+        self.window = 8192  # what /v1/models tells, as llama.cpp does
+        self.stopping = threading.Event()
+        self._replies: deque[Answer] = deque()
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.scripted = self
+
+    @property
+    def anthropic_base_url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def base_url(self) -> str:
+        return f"{self.anthropic_base_url}/v1"
+
+    def script(self, *replies: Answer) -> None:
+        """Queue replies, to be used in this order."""
+        with self._lock:
+            self._replies.extend(replies)
+
+    def answer(self, received: Received) -> Reply:
+        """Note the request and take its reply."""
+        with self._lock:
+            self.requests.append(received)
+            reply = self._replies.popleft() if self._replies else self.default
+        return reply(received.json) if callable(reply) else reply
+
+    def note(self, received: Received) -> None:
+        with self._lock:
+            self.requests.append(received)
+
+    def __enter__(self) -> Self:
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), daemon=True, name="scripted-model"
+        ).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+    scripted: ScriptedModel
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients of a test may leave at any time; that is no news."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_GET(self) -> None:
+        self.server.scripted.note(self._received({}))
+        models = [_model(name, self.server.scripted.window) for name in self.server.scripted.models]
+        self._whole(
+            json.dumps({"object": "list", "data": models, "has_more": False}).encode(), Reply()
+        )
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+        received = self._received(request)
+        if self.path.endswith("/count_tokens"):
+            return self._whole(
+                json.dumps({"input_tokens": counts(Reply(), request)[0]}).encode(), Reply()
+            )
+        reply = self.server.scripted.answer(received)
+        try:
+            self._answer(reply, received)
+        except OSError:
+            received.gone.set()
+            self.close_connection = True
+
+    def _answer(self, reply: Reply, received: Received) -> None:
+        self._pause(reply.delay, received)
+        if reply.hang and reply.cut_after is None:
+            self._hang(received)
+        elif reply.body is not None or reply.status >= 400:
+            self._whole(reply.body if reply.body is not None else self._error(reply), reply)
+        elif received.json.get("stream"):
+            self._stream(reply, received)
+        else:
+            whole = anthropic_message if self._anthropic else openai_completion
+            self._whole(
+                json.dumps(whole(reply, received.json)).encode(),
+                reply,
+                cut=reply.cut_after is not None,
+            )
+
+    @property
+    def _anthropic(self) -> bool:
+        return self.path.startswith("/v1/messages")
+
+    def _received(self, request: dict[str, Any]) -> Received:
+        return Received(
+            self.path, {name.lower(): value for name, value in self.headers.items()}, request
+        )
+
+    def _error(self, reply: Reply) -> bytes:
+        message = reply.text or "scripted error"
+        if self._anthropic:
+            return json.dumps(
+                {
+                    "type": "error",
+                    "error": {"type": _anthropic_error(reply.status), "message": message},
+                }
+            ).encode()
+        return json.dumps(
+            {
+                "error": {
+                    "message": message,
+                    "type": "invalid_request_error",
+                    "param": None,
+                    "code": None,
+                }
+            }
+        ).encode()
+
+    def _whole(self, body: bytes, reply: Reply, *, cut: bool = False) -> None:
+        headers = {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+        } | reply.headers
+        self._head(reply.status, headers)
+        self.wfile.write(body[: len(body) // 2] if cut else body)
+        self.close_connection = self.close_connection or cut
+
+    def _stream(self, reply: Reply, received: Received) -> None:
+        events = (anthropic_events if self._anthropic else openai_events)(reply, received.json)
+        self._head(
+            reply.status,
+            {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"} | reply.headers,
+        )
+        if self._send(events, reply, received):
+            self.wfile.write(b"0\r\n\r\n")
+        elif reply.hang:
+            self._hang(received)
+        else:
+            self.close_connection = True
+
+    def _send(self, events: Iterator[Event], reply: Reply, received: Received) -> bool:
+        """Send the events; False when `cut_after` stopped it."""
+        sent = 0
+        for event in events:
+            if sent == reply.cut_after:
+                return False
+            if event.content:
+                self._pause(reply.chunk_delay if sent else 0, received)
+                sent += 1
+            for data in _split(event.encode(), reply.bytes_per_write):
+                self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        return True
+
+    def _head(self, status: int, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _hang(self, received: Received) -> None:
+        self._pause(3600, received)
+        self.close_connection = True
+
+    def _pause(self, seconds: float, received: Received) -> None:
+        """Wait, but not for a client that has left nor when the server stops."""
+        waited = 0.0
+        while waited < seconds and not self.server.scripted.stopping.is_set():
+            step = min(0.05, seconds - waited)
+            readable, _, _ = select.select([self.connection], [], [], step)
+            if readable and not self.connection.recv(1, socket.MSG_PEEK):
+                raise ConnectionResetError("The client left.")
+            waited += step
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+
+def _split(data: bytes, size: int | None) -> list[bytes]:
+    return [data[i : i + size] for i in range(0, len(data), size)] if size else [data]
+
+
+def _model(name: str, window: int) -> dict[str, Any]:
+    return {
+        "id": name,
+        "object": "model",
+        "type": "model",
+        "created": 1,
+        "owned_by": "scripted",
+        "meta": {"n_ctx": window},
+    }
+
+
+def _anthropic_error(status: int) -> str:
+    names = {
+        401: "authentication_error",
+        403: "permission_error",
+        413: "request_too_large",
+        429: "rate_limit_error",
+        529: "overloaded_error",
+    }
+    return names.get(status, "api_error" if status >= 500 else "invalid_request_error")

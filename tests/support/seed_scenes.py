@@ -1,0 +1,112 @@
+"""Whole conversations for the seeds' conformance tests: tools that return much, both protocols, and what a request said."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from chatcore.models import Session
+from chatcore.providers.base import ToolCall
+from chatcore.tools import registry as tool_registry
+from chatcore.tools.base import BuiltInTool
+from compaction.models import CompactionPolicy, CompactionRun
+from compaction.sizing import session_context
+from models_registry.models import AiModel
+from tests.support.compaction_scenes import speak_anthropic, spoken, system_text
+from tests.support.scripted import Received, ScriptedModel, call
+from tests.support.scripted_wire import Reply
+
+PROTOCOLS = ("openai", "anthropic")
+
+
+def living_under(
+    session: Session, policy: str, scripted: ScriptedModel, protocol: str, **model: Any
+) -> Session:
+    """The session under a policy, its model as described, its provider speaking a protocol."""
+    assert session.model is not None
+    AiModel.objects.filter(pk=session.model.pk).update(**model)
+    if protocol == "anthropic":
+        speak_anthropic(session, scripted)
+    Session.objects.filter(pk=session.pk).update(
+        policy=policy, system_prompt="You are the soul of this machine." * 20
+    )
+    session.refresh_from_db()
+    return session
+
+
+def variant(base: str, **overrides: Any) -> str:
+    """A preset with a few knobs turned, under a name of its own."""
+    CompactionPolicy.objects.create(name=f"{base}-here", base=base, overrides=overrides)
+    return f"{base}-here"
+
+
+def a_tool(monkeypatch: Any, name: str, characters: int) -> None:
+    """A built-in tool that answers each call with so many characters, told apart by its `id`."""
+
+    def run(arguments: dict[str, Any], _: Any) -> str:
+        head = f"<{name} {arguments['id']}> "
+        return (head + "lorem ipsum dolor sit amet " * characters)[:characters]
+
+    parameters = {
+        "type": "object",
+        "properties": {"id": {"type": "integer"}},
+        "required": ["id"],
+        "additionalProperties": False,
+    }
+    monkeypatch.setitem(
+        tool_registry.BUILT_IN,
+        name,
+        BuiltInTool(name=name, description="Reads one.", parameters=parameters, run=run),
+    )
+
+
+def calls(name: str, ids: Iterable[int], **reply: Any) -> Reply:
+    """An answer that calls a tool once for each id."""
+    made: list[ToolCall] = [call(name, {"id": each}, id=f"{name}_{each}") for each in ids]
+    return Reply(tool_calls=made, finish="tool_calls", **reply)
+
+
+def results(request: Received) -> list[str]:
+    """The texts of the tool results in a request, in order, in whichever protocol."""
+    found: list[str] = []
+    for message in request.json["messages"]:
+        if message["role"] == "tool":
+            found.append(_text(message["content"]))
+        elif isinstance(message["content"], list):
+            found += [
+                _text(block["content"])
+                for block in message["content"]
+                if block.get("type") == "tool_result"
+            ]
+    return found
+
+
+def said(request: Received) -> str:
+    """All the words of a request that are no tool result."""
+    no_results = [message for message in request.json["messages"] if message["role"] != "tool"]
+    return "\n".join(
+        [system_text(request), *spoken(replace(request, json={"messages": no_results}))]
+    )
+
+
+def last_words(request: Received) -> str:
+    """The text of the last message that holds any."""
+    return next(text for text in reversed(spoken(request)) if text)
+
+
+def runs() -> list[tuple[str, str]]:
+    """Trigger and status of every run, the oldest first."""
+    return list(CompactionRun.objects.order_by("created_at").values_list("trigger", "status"))
+
+
+def within_budget(session: Session) -> bool:
+    """Whether the next request is measured below the threshold."""
+    now = session_context.of(session.pk)
+    assert now is not None
+    assert now.budget is not None
+    return not now.budget.over(session_context.quick_measure(now).tokens)
+
+
+def _text(content: Any) -> str:
+    return (
+        content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+    )

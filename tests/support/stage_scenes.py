@@ -1,0 +1,114 @@
+"""Conversations for the stages, and a pass over them that checks every invariant."""
+
+from typing import Any
+
+from compaction.core.budget import plan
+from compaction.core.estimate import Measure, measure
+from compaction.core.invariants import violations
+from compaction.core.outcome import Outcome
+from compaction.core.pipeline import run
+from compaction.core.policy import Policy
+from compaction.core.presets import ONECLAW, PRESETS
+from compaction.core.stages.base import SummaryFailed, SummaryTask
+from compaction.core.transcript import Call, Entry, Transcript
+
+WINDOW = 10_000
+
+
+class Summarizer:
+    """Answers at once with a fixed text, or fails with a reason, and remembers what it was asked."""
+
+    def __init__(self, text: str = "They spoke.", *, fails: str = "") -> None:
+        self.text, self.fails = text, fails
+        self.tasks: list[SummaryTask] = []
+
+    def __call__(self, task: SummaryTask) -> str:
+        self.tasks.append(task)
+        if self.fails:
+            raise SummaryFailed(self.fails)
+        return self.text
+
+
+def policy(*stages: str, base: str = "oneclaw", **overrides: Any) -> Policy:
+    """A preset with other stages and knobs."""
+    return Policy.parse(overrides | ({"stages": list(stages)} if stages else {}), PRESETS[base])
+
+
+def user(seq: int, content: str = "A question.", **fields: Any) -> Entry:
+    return Entry(seq=seq, role="user", content=content, **fields)
+
+
+def answer(seq: int, content: str = "An answer.", *, calls: str = "", **fields: Any) -> Entry:
+    """An assistant's message; `calls` holds one call id a letter."""
+    return Entry(
+        seq=seq,
+        role="assistant",
+        content=content,
+        calls=tuple(Call(id=each, name="tool") for each in calls),
+        **fields,
+    )
+
+
+def result(
+    seq: int, call_id: str, content: str = "A result.", *, tool: str = "tool", **fields: Any
+) -> Entry:
+    return Entry(seq=seq, role="tool", content=content, call_id=call_id, tool_name=tool, **fields)
+
+
+def reading(
+    seq: int, arguments: str, content: str, *, tool: str = "read_file", **fields: Any
+) -> tuple[Entry, Entry]:
+    """An answer that calls one tool, and its result."""
+    call = Call(id=f"read_{seq}", name=tool, arguments=arguments)
+    return Entry(seq=seq, role="assistant", calls=(call,)), result(
+        seq + 1, call.id, content, tool=tool, **fields
+    )
+
+
+def talk(messages: int, characters: int = 800, first: int = 1) -> tuple[Entry, ...]:
+    """Users and answers by turns, 200 tokens each under oneclaw."""
+    return tuple(
+        (user if seq % 2 else answer)(seq, f"{seq} ".ljust(characters, "x"))
+        for seq in range(first, first + messages)
+    )
+
+
+def compact(
+    entries: tuple[Entry, ...] | Transcript,
+    with_policy: Policy = ONECLAW,
+    summarizer: Summarizer | None = None,
+    *,
+    window: int = WINDOW,
+    measured: Measure | None = None,
+    recovering: bool = False,
+    **options: Any,
+) -> Outcome:
+    """One pass; what comes of it holds every invariant."""
+    transcript = entries if isinstance(entries, Transcript) else Transcript(entries=entries)
+    budget = plan(with_policy, window)
+    if recovering and budget:
+        budget = budget.recovering()
+    outcome = run(
+        transcript,
+        with_policy,
+        budget,
+        measured or measure(transcript, with_policy),
+        summarizer or Summarizer(),
+        **options,
+    )
+    assert violations(transcript, outcome) == []
+    return outcome
+
+
+def after(before: Transcript, outcome: Outcome) -> Transcript:
+    """The context that an applied outcome makes, as the host loads it again."""
+    if not outcome.applied:
+        return before
+    return Transcript(
+        entries=outcome.kept,
+        summary=outcome.summary,
+        overhead_tokens=before.overhead_tokens,
+        boundary_seq=outcome.boundary_seq,
+        summarized_up_to=outcome.summarized_up_to,
+        marker=outcome.marker,
+    )

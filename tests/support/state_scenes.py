@@ -1,0 +1,47 @@
+"""A session under Lota's policy, which keeps state and memory, and the deltas that its runs bring."""
+
+import json
+from typing import Any
+
+import pytest
+
+from chatcore.models import Session
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from compaction.summaries import state
+from tests.support.compaction_scenes import SUMMARY, fill, summarize_or_chat
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+DELTA = {
+    "decisions": {"add": ["Stay at the Lis"]},
+    "tasks": {"add": ["Book a flight"]},
+    "memory": ["Alice likes tea."],
+}
+
+
+@pytest.fixture
+def session(session: Session, scripted: ScriptedModel) -> Session:
+    """Under Lota's policy, which keeps state and memory; its tail is six messages whatever their size."""
+    Session.objects.filter(pk=session.pk).update(policy="lota")
+    session.refresh_from_db()
+    scripted.default = summarize_or_chat()
+    return session
+
+
+def with_delta(delta: Any, summary: str = SUMMARY) -> Reply:
+    return Reply(
+        text=f"{summary}\n\n```json\n{delta if isinstance(delta, str) else json.dumps(delta)}\n```"
+    )
+
+
+def compact(
+    session: Session, scripted: ScriptedModel, *replies: Reply, **wishes: Any
+) -> CompactionRun:
+    fill(session, messages=8)
+    scripted.script(*replies)
+    return engine.compact_now(session.pk, trigger="manual", **wishes)
+
+
+def items(session: Session, section: str) -> tuple[str, ...]:
+    return state.read(session.pk).state[section]

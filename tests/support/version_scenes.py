@@ -1,0 +1,54 @@
+"""A conversation over REST whose messages are answered anew, edited and brought back; what it shows, and what is sent of it."""
+
+from typing import Any
+
+from rest_framework.test import APIClient
+
+from chatcore.models import Message, Session
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+
+def say(
+    api: APIClient, session: Session, scripted: ScriptedModel, *exchanges: tuple[str, str]
+) -> list[Message]:
+    """Talk; the messages, in order."""
+    for said, answered in exchanges:
+        scripted.script(Reply(text=answered))
+        assert (
+            api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": said}).status_code
+            == 201
+        )
+    return list(session.messages.order_by("seq"))
+
+
+def regenerate(api: APIClient, message: Message, body: Any = None) -> Any:
+    return api.post(f"/api/v1/messages/{message.pk}/regenerate", body or {})
+
+
+def edit(api: APIClient, message: Message, content: str, **headers: str) -> Any:
+    return api.patch(f"/api/v1/messages/{message.pk}", {"content": content}, headers=headers)
+
+
+def restore(api: APIClient, message: Message) -> Any:
+    return api.post(f"/api/v1/messages/{message.pk}/restore")
+
+
+def shown(api: APIClient, session: Session, query: str = "") -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = api.get(f"/api/v1/sessions/{session.pk}/messages{query}").json()[
+        "results"
+    ]
+    return rows
+
+
+def words(api: APIClient, session: Session) -> list[str]:
+    return [row["content"] for row in shown(api, session)]
+
+
+def sent(scripted: ScriptedModel) -> list[str]:
+    """The words of the newest request, without the system text."""
+    return [
+        message["content"]
+        for message in scripted.requests[-1].json["messages"]
+        if message["role"] != "system"
+    ]

@@ -1,0 +1,112 @@
+"""A conversation to compact, a slow model and a real worker, all over one database; and what must be true in the end."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django_q.models import OrmQ
+from django_q.tasks import async_task
+
+from chatcore.models import ContextRevision, Session
+from compaction.models import CompactionPolicy, CompactionRun
+from compaction.runs import engine
+from models_registry.models import AiModel, Provider
+from tests.support.compaction_scenes import SUMMARY, event_names, fill
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+from tests.support.workers import Worker, database, until
+
+INTERRUPTED = 7.0  # seconds a summary takes that is to be killed in the middle, after the watchdog noticed if need be
+PROMPT = 0.5  # seconds for every other
+LEASE = 4  # seconds
+
+
+class Scene:
+    """`run` is asked for by `ask()`; the scripted model notes every call, and whether an earlier one still went on."""
+
+    def __init__(self, scripted: ScriptedModel, worker: Worker, session: Session) -> None:
+        self.scripted, self.worker, self.session = scripted, worker, session
+        self.overlapping = 0
+        self.first_takes = PROMPT
+        scripted.default = self._summarize
+
+    def _summarize(self, _: dict[str, Any]) -> Reply:
+        *earlier, _this = self.scripted.requests
+        self.overlapping += any(not request.gone.is_set() for request in earlier)
+        return Reply(text=SUMMARY, delay=PROMPT if earlier else self.first_takes)
+
+    def ask(self) -> CompactionRun:
+        return engine.request_run(self.session.pk, trigger="manual")
+
+    def ask_and_begin(self) -> CompactionRun:
+        self.first_takes = INTERRUPTED
+        run = self.ask()
+        until(lambda: self.scripted.requests, seconds=60, what="the summary call")
+        return run
+
+    def applied(self, run: CompactionRun, *, seconds: float = 60) -> float:
+        """Wait for the end of a run, and hold that it was executed once at a time and installed once; seconds it took."""
+        took = until(
+            lambda: CompactionRun.objects.filter(pk=run.pk).exclude(
+                status__in=["queued", "running"]
+            ),
+            seconds=seconds,
+        )
+        run.refresh_from_db()
+        answered = [request for request in self.scripted.requests if not request.gone.is_set()]
+        assert (run.status, run.error) == ("applied", "")
+        assert ContextRevision.objects.filter(session=self.session).count() == 1
+        assert event_names(self.session, "compaction.").count("compaction.applied") == 1
+        assert (len(answered), self.overlapping) == (run.provider_calls, 0) == (1, 0)
+        assert len(self.scripted.requests) <= run.attempts  # a worker may die before it calls
+        return took
+
+    def queue_works(self, *, seconds: float = 60) -> float:
+        """Wait until a canary sent through the shared queue comes back; seconds it took. One may be lost with a dying cluster."""
+        sent: list[int] = []
+        next_one = time.monotonic()
+
+        def one_is_back() -> bool:
+            nonlocal next_one
+            if time.monotonic() >= next_one:
+                next_one = time.monotonic() + 2
+                async_task("compaction.worker.tasks.canary", "from the test")
+                sent.append(OrmQ.objects.latest("pk").pk)
+            return OrmQ.objects.filter(pk__in=sent).count() < len(sent)
+
+        return until(one_is_back, seconds=seconds, what="a canary back")
+
+
+@contextmanager
+def scene(kind: str, folder: Path, *arguments: str) -> Iterator[Scene]:
+    """Everything above, over a database of this kind; leaves no process behind."""
+    with database(kind, folder) as url, ScriptedModel() as scripted:
+        session = conversation(scripted)
+        worker = Worker(url, folder, *arguments)
+        try:
+            yield Scene(scripted, worker, session)
+        finally:
+            worker.end()
+            until(lambda: not worker.orphans(), seconds=5, what="no orphans")
+
+
+def conversation(scripted: ScriptedModel) -> Session:
+    """Long enough to compact, with a policy whose leases are short."""
+    provider = Provider.objects.create(
+        name="scripted",
+        protocol=Provider.Protocol.OPENAI,
+        base_url=scripted.base_url,
+        timeout_seconds=20,
+    )
+    model = AiModel.objects.create(provider=provider, name="test-model", context_window_size=8192)
+    CompactionPolicy.objects.create(
+        name="short-leases", overrides={"flow": {"lease_seconds": LEASE}}
+    )
+    session = Session.objects.create(
+        owner=User.objects.create_user("alice"), model=model, policy="short-leases"
+    )
+    fill(session)
+    return session

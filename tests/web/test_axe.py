@@ -1,0 +1,199 @@
+"""axe finds nothing to object to on any screen, light or dark, wide or narrow."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from chatcore.models import Session
+from compaction.models import CompactionRun
+from models_registry.models import AiModel
+from tests.support.browsing import PHONE, browser, fill, page
+
+__all__ = ["browser", "page"]
+
+WIDE = {"width": 1280, "height": 860}
+VENDOR = Path(__file__).resolve().parents[1] / "vendor"
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+TABS = ("Summary", "Changes", "Messages", "Kept as written")
+ANSWER = "A bread **raised** by yeast:\n\n```python\nprint('flour')  # and water\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+
+
+def test_axe_is_the_one_that_was_reviewed() -> None:
+    for line in json.loads((VENDOR / "VENDORED.json").read_text()):
+        assert hashlib.sha256((VENDOR / line["file"]).read_bytes()).hexdigest() == line["sha256"]
+
+
+def objections(page: Page) -> list[tuple[str, str]]:
+    """What axe finds wrong on the page as it is: the rule, and the elements. Run from outside, as the page's policy asks."""
+    page.evaluate(
+        "Promise.all(document.getAnimations().map(each => each.finished.catch(() => {})).slice(0, 50))"
+    )
+    page.evaluate((VENDOR / "axe.min.js").read_text())
+    found: list[dict[str, Any]] = page.evaluate(
+        "rules => axe.run(document, rules).then(result => result.violations)", RULES
+    )
+    return [
+        (each["id"], node["html"][:160] + " | " + node["failureSummary"][:200])
+        for each in found
+        for node in each["nodes"]
+    ]
+
+
+def screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
+    """How each screen is reached."""
+
+    def opened(path: str, *acts: Callable[[], Any]) -> Callable[[], None]:
+        def go() -> None:
+            page.goto(path)
+            expect(page.locator("h1")).to_be_visible()
+            for act in acts:
+                act()
+
+        return go
+
+    def card() -> None:
+        page.locator(".card summary").first.click()
+
+    def view(tab: str) -> None:
+        page.get_by_role("tab", name=tab).click()
+
+    def menu() -> None:
+        page.locator(".user").last.hover()
+        page.locator(".user").last.get_by_role("button", name="More actions").click()
+
+    def meter() -> None:
+        page.locator(".meter-button").click()
+
+    chat = f"/c/{session.pk}/"
+    return {
+        "chat": opened(chat, lambda: expect(page.locator(".card")).to_be_visible()),
+        "palette": opened(
+            chat,
+            lambda: page.keyboard.press("Control+k"),
+            lambda: page.keyboard.type("bread"),
+            lambda: expect(page.locator("#found mark").first).to_be_visible(),
+        ),
+        "chat settings": opened(
+            chat,
+            lambda: page.get_by_role("button", name="Settings of this chat").click(),
+            lambda: expect(page.get_by_label("System prompt")).to_be_visible(),
+        ),
+        **{f"card, {tab}": opened(chat, card, partial(view, tab)) for tab in TABS},
+        "card, edited": opened(
+            chat, card, lambda: page.get_by_role("button", name="Edit the summary").click()
+        ),
+        "message menu": opened(
+            chat, menu, lambda: expect(page.locator("#message-menu")).to_be_visible()
+        ),
+        "message edited": opened(chat, menu, lambda: page.locator("[data-menu='edit']").click()),
+        "message deleted": opened(chat, menu, lambda: page.locator("[data-menu='delete']").click()),
+        "meter": opened(chat, meter, lambda: expect(page.locator("#context")).to_be_visible()),
+        "context panel": opened(
+            chat,
+            meter,
+            lambda: page.get_by_role("button", name="Look at all of it").click(),
+            lambda: expect(page.locator("#context-panel .sent-messages li").first).to_be_visible(),
+        ),
+        "commands": opened(chat, lambda: page.get_by_label("Your message").press_sequentially("/")),
+        "new chat": opened("/new/"),
+        "help": opened(
+            "/new/",
+            lambda: page.get_by_label("Your message").blur(),
+            lambda: page.keyboard.press("?"),
+        ),
+        "settings": opened("/settings/"),
+    }
+
+
+@pytest.fixture
+def staffed(user: User, session: Session) -> Session:
+    """A chat with a summary, whose owner may see everything."""
+    User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
+    fill(session, "What is bread?", "Food.", "How is bread made?", ANSWER)
+    Session.objects.filter(pk=session.pk).update(
+        title="Bread", compacted_summary="They spoke of bread.", compact_boundary_seq=3
+    )
+    CompactionRun.objects.create(
+        session=session,
+        trigger="manual",
+        status="applied",
+        policy="oneclaw",
+        boundary_after=3,
+        summary_after="They spoke of bread.",
+        targets=[
+            {
+                "seq": 1,
+                "role": "user",
+                "tool": "",
+                "method": "summarized",
+                "chars_before": 14,
+                "chars_after": 0,
+            }
+        ],
+    )
+    return session
+
+
+def expect_none(found: dict[str, list[tuple[str, str]]]) -> None:
+    wrong = [
+        f"{name}: {rule}: {element}" for name, listed in found.items() for rule, element in listed
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("theme", "size"),
+    [("light", WIDE), ("dark", PHONE), pytest.param("dark", WIDE, marks=pytest.mark.slow)],
+)
+def test_no_screen_has_anything_axe_objects_to(
+    page: Page, staffed: Session, theme: Any, size: Any
+) -> None:
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.set_viewport_size(size)
+    found = {}
+    for name, reach in screens(page, staffed).items():
+        reach()
+        found[name] = objections(page)
+    if size == PHONE:
+        page.goto(f"/c/{staffed.pk}/")
+        page.get_by_role("button", name="Chats", exact=True).click()
+        found["drawer"] = objections(page)
+    AiModel.objects.update(is_active=False)
+    page.goto("/new/")
+    found["onboarding"] = objections(page)
+    page.context.clear_cookies()
+    page.goto("/login/")
+    found["login"] = objections(page)
+    expect_none(found)
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_admin_adds_nothing_to_what_axe_objects_to_in_django(
+    page: Page, staffed: Session, theme: Any
+) -> None:
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    run, model = CompactionRun.objects.get(), AiModel.objects.first()
+    assert model
+    found = {}
+    for path in (
+        "",
+        "chatcore/session/",
+        f"chatcore/session/{staffed.pk}/change/",
+        f"compaction/compactionrun/{run.pk}/change/",
+        "models_registry/aimodel/add/",
+        f"models_registry/aimodel/{model.pk}/change/",
+    ):
+        page.goto(f"/admin/{path}")
+        found[path] = objections(page)
+    expect_none(found)

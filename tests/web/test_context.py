@@ -1,0 +1,254 @@
+"""What the page shows of the context: the meter, the card at the boundary, the panel and the slash commands."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from chatcore.context import revisions
+from chatcore.events import log as event_log
+from chatcore.models import Message, Session
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from models_registry.models import AiModel
+from tests.support.browsing import Held, browser, fill, page
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+from tests.web.test_chat import SUMMARY, in_background
+
+__all__ = ["browser", "page"]  # fixtures
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def fill_long(session: Session, *, exchanges: int = 6, words: int = 120) -> None:
+    """Enough to be worth a summary."""
+    for number in range(exchanges):
+        fill(session, f"Question {number} " + "about everything " * words, f"Answer {number}")
+
+
+def compacted(session: Session, scripted: ScriptedModel, summary: str = SUMMARY) -> CompactionRun:
+    scripted.script(Reply(text=summary))
+    run = engine.request_run(session.pk, trigger=CompactionRun.Trigger.MANUAL)
+    return executed(run)
+
+
+def executed(run: CompactionRun) -> CompactionRun:
+    """In a thread of its own, because Playwright's loop lives on this one."""
+    in_background(engine.execute_run, run.pk).join()
+    run.refresh_from_db()
+    assert run.status == "applied", run.reason
+    return run
+
+
+def opened(page: Page, session: Session) -> Locator:
+    """The newest card, open."""
+    page.goto(f"/c/{session.pk}/")
+    card = page.locator(".card:not([data-superseded])")
+    card.locator("summary").click()
+    return card
+
+
+def test_the_meter_tells_what_fills_the_window_and_counts_the_draft(
+    page: Page, session: Session
+) -> None:
+    fill_long(session, exchanges=7, words=250)
+    page.goto(f"/c/{session.pk}/")
+    meter = page.locator(".meter-used")
+    expect(meter).to_have_text(re.compile(r"^[\d.]+k / 8\.19k · \d+ %$"))
+    before = meter.inner_text()
+    page.locator(".meter-button").focus()
+    page.get_by_label("Your message").focus()
+    page.keyboard.type("/not counted")
+    expect(page.locator("#context")).to_be_hidden()
+    page.get_by_label("Your message").fill("a draft of some length " * 60)
+    expect(meter).not_to_have_text(before)
+    page.locator(".meter-button").hover()
+    popover = page.locator("#context")
+    expect(popover).to_be_visible()
+    for part in ("Messages", "Newest message", "Your draft", "Tools"):
+        expect(popover.locator(".parts")).to_contain_text(part)
+    expect(popover.locator(".marks")).to_have_text(
+        re.compile(r"Warning\s*5\.57k\s*Optimizes\s*6\.96k\s*Window\s*8\.19k")
+    )
+    expect(popover).to_contain_text("Will compact after this reply")
+    expect(popover.locator(".context-note")).to_have_text(re.compile("Estimated.*policy oneclaw"))
+    page.locator(".chat-title").hover()
+    expect(popover).to_be_hidden()
+
+
+def test_a_card_tells_what_was_done_and_how_the_summary_changed(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    fill_long(session)
+    compacted(session, scripted)
+    Message.objects.filter(session=session, seq=2).update(pinned=True)
+    fill_long(session)
+    compacted(session, scripted, SUMMARY.replace("short answer", "long answer"))
+    card = opened(page, session)
+    expect(card.locator(".card-facts")).to_have_text(
+        re.compile(r"\d+ messages.*k → .* tokens.*scripted/test-model.*summarize")
+    )
+    expect(card.locator(".card-summary")).to_contain_text("wanted a long answer")
+    card.get_by_role("tab", name="Changes").click()
+    expect(card.locator("del")).to_have_text(re.compile(r"^\s*short\s*$"))
+    expect(card.locator("ins")).to_have_text(re.compile(r"^\s*long\s*$"))
+    page.keyboard.press("ArrowRight")
+    expect(card.locator(".targets li").first).to_contain_text(re.compile(r"summarized[\d,]+ → 0"))
+    card.get_by_role("tab", name="Kept as written").click()
+    expect(card.locator(".kept li")).to_have_text(re.compile("#2.*Answer.*Answer 0"))
+    expect(page.locator(".card[data-superseded]")).to_have_count(1)
+
+
+def test_a_summary_is_edited_and_written_anew_with_a_focus(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    fill_long(session)
+    first = compacted(session, scripted)
+    card = opened(page, session)
+    card.get_by_role("button", name="Edit the summary").click()
+    card.get_by_label("The summary", exact=True).fill("## Goal\n\nIn my own words.")
+    card.get_by_role("button", name="Save").click()
+    expect(card.locator(".card-summary")).to_contain_text("In my own words.")
+    expect(card).to_contain_text("edited by hand")
+    session.refresh_from_db()
+    assert session.compacted_summary == "## Goal\n\nIn my own words."
+    card.get_by_role("button", name="Redo with a focus").click()
+    card.get_by_label("What the summary should dwell on").fill("the numbers")
+    card.get_by_role("button", name="Write it anew").click()
+    expect(page.locator("#snackbar")).to_contain_text("written anew")
+    expect(card).to_have_count(0)
+    again = CompactionRun.objects.get(status="queued")
+    assert again.instructions == "the numbers"
+    scripted.script(Reply(text=SUMMARY))
+    executed(again)
+    expect(card).to_contain_text("focus: the numbers")
+    first.refresh_from_db()
+    assert (first.status, again.boundary_after) == ("rewound", first.boundary_after)
+
+
+def test_the_panel_shows_the_next_request_word_for_word(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    Session.objects.filter(pk=session.pk).update(system_prompt="Be <b>brief</b>.")
+    fill_long(session)
+    run = compacted(session, scripted)
+    page.goto(f"/c/{session.pk}/")
+    page.locator(".meter-button").click()
+    page.get_by_role("button", name="Look at all of it").click()
+    panel = page.get_by_role("dialog", name="What the model sees now")
+    expect(panel.locator(".panel-facts")).to_have_text(
+        re.compile(r"test-model · \d+ messages · about [\d.]+k? tokens · version 1")
+    )
+    expect(panel.locator("[data-sent=system] pre")).to_contain_text("Be <b>brief</b>.")
+    expect(panel.locator("[data-sent=system] pre")).to_contain_text("The user asked six questions")
+    expect(panel.locator(".sent-messages .sent-seq").first).to_have_text(f"#{run.boundary_after}")
+    panel.get_by_role("button", name="Copy as JSON").click()
+    expect(panel.get_by_role("button", name="Copied")).to_be_attached()
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert copied["messages"][0]["seq"] == run.boundary_after
+    panel.get_by_text("All optimizations").click()
+    expect(panel.locator(".runs li")).to_contain_text("applied")
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+
+
+def test_slash_commands_are_completed_and_carried_out(
+    page: Page, session: Session, model: AiModel
+) -> None:
+    AiModel.objects.create(provider=model.provider, name="other-model", context_window_size=4096)
+    fill_long(session)
+    page.goto(f"/c/{session.pk}/")
+    field = page.get_by_label("Your message")
+    field.press_sequentially("/c")
+    expect(page.locator("#slash li")).to_have_count(2)
+    field.press("Tab")
+    expect(field).to_have_value("/compact ")
+    field.press_sequentially("the numbers")
+    with page.expect_response("**/compact"):
+        field.press("Enter")
+    expect(field).to_have_value("")
+    assert CompactionRun.objects.get().instructions == "the numbers"
+    field.press_sequentially("/model oth")
+    field.press("Enter")
+    expect(page.locator(".meter-used")).to_contain_text("/ 4.1k")
+    field.press_sequentially("/con")
+    field.press("Enter")
+    expect(page.get_by_role("dialog", name="What the model sees now")).to_be_visible()
+    page.keyboard.press("Escape")
+    with page.expect_download() as download:
+        field.fill("/export")
+        field.press("Enter")
+    assert download.value.suggested_filename == f"{session.pk}.json"
+    field.fill("/fork")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page).not_to_have_url(re.compile(str(session.pk)))
+    expect(page.locator(".message")).to_have_count(12)
+
+
+def test_an_unknown_command_is_sent_as_text_after_a_word(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="No such thing."))
+    page.goto(f"/c/{session.pk}/")
+    field = page.get_by_label("Your message")
+    field.fill("/dance now")
+    field.press("Enter")
+    expect(page.locator("#snackbar")).to_contain_text("There is no command /dance")
+    expect(page.locator(".user")).to_have_count(0)
+    field.press("Enter")
+    expect(page.locator(".user .words")).to_have_text("/dance now")
+    expect(page.locator(".answer .prose")).to_have_text("No such thing.")
+
+
+def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session: Session) -> None:
+    fill(session, "Read the file", "It is long: " + "<i>line</i> " * 300, "And now?", "Done.")
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".meter-used")).to_contain_text("/ 8.19k")
+    expect(page.locator(".shortened")).to_have_count(0)
+    edit = revisions.Edit(message_seq=2, kind="pruned", replacement="<i>line</i> … [cut]")
+    revisions.install(
+        session.pk,
+        base_version=0,
+        summary=None,
+        boundary_seq=None,
+        edits=[edit],
+        source="compaction",
+    )
+    event_log.append(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
+    form = page.locator("[data-seq='2'] .shortened")
+    expect(form).to_contain_text(
+        re.compile(r"The model sees a shortened form\s+3,612 → 19 characters")
+    )
+    expect(form.locator("pre")).to_be_hidden()
+    form.locator("summary").click()
+    expect(form.locator("pre")).to_have_text("<i>line</i> … [cut]")
+    expect(page.locator("[data-seq='2'] .prose")).to_contain_text("line line line")
+
+
+def test_a_message_is_where_optimizing_ends_and_the_page_says_while_it_runs(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    fill_long(session)
+    page.goto(f"/c/{session.pk}/")
+    message = page.locator("[data-seq='4']")
+    message.hover()
+    message.get_by_role("button", name="More actions").click()
+    with page.expect_response("**/compact"):
+        page.get_by_role("button", name="Optimize up to here").click()
+    run = CompactionRun.objects.get()
+    said = Held(
+        "## Goal\n\nSix questions, each of them about everything, ", "and a short answer to each."
+    )
+    scripted.script(Reply(chunks=said))
+    work = in_background(engine.execute_run, run.pk)
+    expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
+    expect(page.get_by_label("Your message")).to_be_editable()
+    said.go_on.set()
+    expect(page.locator(".card + .message")).to_have_attribute("data-seq", "5")
+    work.join()
+    expect(page.get_by_text("Optimizing conversation context…")).to_be_hidden()
+    expect(page.locator("[data-compacted]")).to_have_count(4)

@@ -1,0 +1,335 @@
+"""The list of chats, the search over them and their settings, in a real browser."""
+
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from chatcore.events import log as event_log
+from chatcore.models import Session
+from chatcore.transfer import sessions
+from models_registry.models import AiModel
+from tests.support.browsing import browser, fill, page, send, until
+from tests.support.scripted import ScriptedModel
+
+__all__ = ["browser", "page"]
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def act(page: Page, title: str, name: str) -> None:
+    """Choose from the menu of a chat in the list."""
+    page.get_by_role("button", name=f"Actions for {title}").click()
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def test_a_pinned_chat_stands_first_and_an_archived_one_is_put_away(page: Page, user: User) -> None:
+    for title in ("Bread", "Lisbon", "Taxes"):
+        Session.objects.create(owner=user, title=title)
+    page.goto("/new/")
+    expect(page.locator(".chat-row > a")).to_have_text(["Taxes", "Lisbon", "Bread"])
+    act(page, "Bread", "Pin")
+    expect(page.locator(".chat-row > a")).to_have_text(["Bread", "Taxes", "Lisbon"])
+    expect(page.locator(".chats-label").first).to_have_text("Pinned")
+    act(page, "Taxes", "Archive")
+    expect(page.locator(".chat-row > a")).to_have_text(["Bread", "Lisbon"])
+    page.get_by_role("button", name="Archived").click()
+    expect(page.locator(".chat-row > a")).to_have_text(["Taxes"])
+    act(page, "Taxes", "Unarchive")
+    expect(page.get_by_text("Chats that you archive will be here.")).to_be_visible()
+    page.get_by_role("button", name="Back to the chats").click()
+    expect(page.locator(".chat-row > a")).to_have_text(["Bread", "Taxes", "Lisbon"])
+
+
+def test_a_deleted_chat_comes_back_when_it_is_undone(
+    page: Page, session: Session, user: User
+) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Precious")
+    page.goto("/new/")
+    act(page, "Precious", "Delete")
+    expect(page.get_by_role("link", name="Precious")).to_be_hidden()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("link", name="Precious")).to_be_visible()
+    expect(page.locator("#snackbar")).to_have_text("Kept.")
+    assert Session.objects.filter(pk=session.pk).exists()
+
+
+def test_a_deleted_chat_is_gone_for_good_when_the_page_is_left(
+    page: Page, session: Session, user: User
+) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old")
+    page.goto("/new/")
+    act(page, "Old", "Delete")
+    expect(page.get_by_role("link", name="Old")).to_be_hidden()
+    page.goto("/settings/")
+    until(page, lambda: not Session.objects.filter(pk=session.pk).exists())
+
+
+def test_the_chat_on_the_page_can_be_deleted_and_opened_again(page: Page, session: Session) -> None:
+    fill(session, "One", "Two")
+    Session.objects.filter(pk=session.pk).update(title="Shown")
+    page.goto(f"/c/{session.pk}/")
+    act(page, "Shown", "Delete")
+    expect(page).to_have_url(re.compile(r"/new/$"))
+    page.get_by_role("button", name="Undo").click()
+    expect(page).to_have_url(re.compile(rf"/c/{session.pk}/$"))
+    expect(page.locator(".message")).to_have_count(2)
+
+
+def test_a_chat_goes_out_as_a_file_and_comes_in_again(
+    page: Page, session: Session, tmp_path: Path
+) -> None:
+    fill(session, "What is 6 × 7?", "42")
+    Session.objects.filter(pk=session.pk).update(title="Sums")
+    page.goto("/new/")
+    page.get_by_role("button", name="Actions for Sums").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export").click()
+    download.value.save_as(tmp_path / "sums.json")
+    session.refresh_from_db()
+    assert json.loads((tmp_path / "sums.json").read_text()) == json.loads(
+        json.dumps(sessions.export_session(session), default=str)
+    )
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Import").click()
+    chooser.value.set_files(tmp_path / "sums.json")
+    expect(page.locator(".answer .prose")).to_have_text("42")
+    expect(page.locator(".chat-row > a")).to_have_text(["Sums", "Sums"])
+
+
+def test_a_file_that_is_no_chat_says_why_it_is_not_taken(
+    page: Page, user: User, tmp_path: Path
+) -> None:
+    (tmp_path / "other.json").write_text('{"format": "cake"}')
+    page.goto("/new/")
+    page.locator("#import-file").set_input_files(tmp_path / "other.json")
+    expect(page.locator("#snackbar")).to_contain_text(
+        "Not imported: The file is not a session as this program exports it"
+    )
+
+
+def test_the_palette_finds_titles_and_words_and_leads_to_the_message(
+    page: Page, session: Session, user: User
+) -> None:
+    fill(
+        session,
+        *(f"message {number}" for number in range(1, 10)),
+        "The word is Kumquat here",
+        *("more " * 9 for _ in range(120)),
+    )
+    Session.objects.filter(pk=session.pk).update(title="Fruit")
+    Session.objects.create(owner=user, title="A kumquat cake")
+    page.goto("/new/")
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Search")
+    page.keyboard.type("kumquat")
+    expect(palette.get_by_role("option")).to_have_text(
+        [re.compile("A kumquat cake"), re.compile("The word is Kumquat here.*Fruit", re.DOTALL)]
+    )
+    expect(palette.locator("mark")).to_have_text("Kumquat")
+    page.keyboard.press("ArrowDown")
+    expect(palette.get_by_role("option", name="The word is")).to_have_attribute(
+        "aria-selected", "true"
+    )
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-seq='10']")).to_be_in_viewport()
+    expect(page.locator("[data-seq='10'][data-found]")).to_be_visible()
+    assert page.evaluate("[...CSS.highlights.get('found')].map(String)") == ["Kumquat"]
+    expect(page).to_have_url(re.compile(rf"/c/{session.pk}/$"))
+    expect(page.locator("[data-seq='40']")).to_be_attached()
+    expect(page.locator("[data-seq='130']")).not_to_be_attached()
+
+
+def test_a_search_in_the_open_chat_moves_there_and_escape_leaves_it(
+    page: Page, session: Session
+) -> None:
+    fill(session, "The word is kumquat", *("more words " * 80 for _ in range(12)))
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator("[data-seq='1']")).not_to_be_in_viewport()
+    page.get_by_role("button", name="Search in this chat").click()
+    expect(page.get_by_label("This chat only")).to_be_checked()
+    page.keyboard.type("kumqu")
+    page.get_by_role("option", name="The word is kumquat").click()
+    expect(page.locator("[data-seq='1']")).to_be_in_viewport()
+    expect(page.get_by_role("dialog", name="Search")).to_be_hidden()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("dialog", name="Search")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Search")).to_be_hidden()
+
+
+def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
+    page: Page, session: Session
+) -> None:
+    Session.objects.filter(pk=session.pk).update(params={"seed": 7})
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_role("button", name="Settings of this chat").click()
+    dialog = page.get_by_role("dialog", name="Settings of this chat")
+    dialog.get_by_label("System prompt").fill("Be brief.")
+    dialog.get_by_label("Temperature").fill("9")
+    dialog.get_by_label("Begin at, in % of the window").fill("much")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.locator(".field", has=page.get_by_label("Temperature"))).to_contain_text(
+        "A number from 0 to 2."
+    )
+    expect(dialog.locator(".field", has=page.get_by_label("Begin at"))).to_contain_text(
+        "valid number"
+    )
+    dialog.get_by_label("Temperature").fill("0,5")
+    dialog.get_by_label("Begin at, in % of the window").fill("60")
+    dialog.get_by_label("Policy").select_option("neurolink")
+    dialog.get_by_label("Optimize by itself").uncheck()
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_be_hidden()
+    session.refresh_from_db()
+    assert (session.system_prompt, session.params, session.policy) == (
+        "Be brief.",
+        {"seed": 7, "temperature": 0.5},
+        "neurolink",
+    )
+    assert (session.auto_compact, session.compact_threshold) == (False, 0.6)
+    page.get_by_role("button", name="Settings of this chat").click()
+    expect(dialog.get_by_label("Begin at, in % of the window")).to_have_value("60")
+    expect(dialog.get_by_label("Temperature")).to_have_value("0.5")
+
+
+def test_a_new_chat_begins_with_the_settings_it_was_given(page: Page, model: AiModel) -> None:
+    page.goto("/new/")
+    page.get_by_role("button", name="Settings of this chat").click()
+    page.get_by_label("System prompt").fill("Be brief.")
+    page.get_by_role("button", name="Save").click()
+    expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
+    assert Session.objects.get().system_prompt == "Be brief."
+
+
+def test_a_chat_is_renamed_and_deleted_from_the_list(page: Page, session: Session) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old name")
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_role("button", name="Actions for Old name").click()
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("Title of the chat").press("Escape")
+    expect(page.get_by_role("link", name="Old name")).to_be_visible()
+    page.get_by_role("button", name="Actions for Old name").click()
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("Title of the chat").fill("New name")
+    page.get_by_label("Title of the chat").press("Enter")
+    expect(page.get_by_role("link", name="New name")).to_be_visible()
+    expect(page.locator(".chat-title")).to_have_text("New name")
+    page.get_by_role("button", name="Actions for New name").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page).to_have_url(re.compile(r"/new/$"))
+    expect(page.get_by_role("link", name="New name")).to_be_hidden()
+
+
+def test_nothing_in_the_list_vanishes_under_a_hand_when_it_is_refreshed(
+    page: Page, session: Session, user: User
+) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old name")
+    other = Session.objects.create(owner=user, title="Another")
+    page.goto(f"/c/{session.pk}/")
+    actions = page.get_by_role("button", name="Actions for Another")
+    actions.click()
+    expect(page.get_by_role("button", name="Rename")).to_be_visible()
+    refreshed(page, session, "First name")
+    page.get_by_role("button", name="Rename").click()
+    title = page.get_by_label("Title of the chat")
+    title.fill("Half")
+    refreshed(page, session, "Second name")
+    expect(title).to_be_focused()
+    page.keyboard.type(" typed")
+    expect(title).to_have_value("Half typed")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("link", name="Another")).to_be_visible()
+    expect(page.get_by_role("link", name="Second name")).to_be_visible()
+    other.refresh_from_db()
+    assert other.title == "Another"
+    page.get_by_label("Search chats").fill("noth")
+    expect(page.get_by_role("link", name="Second name")).to_have_count(0)
+    Session.objects.filter(pk=other.pk).update(title="And another")
+    refreshed(page, session, "Something")
+    expect(page.get_by_role("link", name="And another")).to_be_visible()
+    expect(page.get_by_role("link", name="Something")).to_have_count(0)
+
+
+def refreshed(page: Page, session: Session, title: str) -> None:
+    """The chat is given another title elsewhere, and the page has asked for its list again."""
+    Session.objects.filter(pk=session.pk).update(title=title)
+    with page.expect_response("**/chats/*"):
+        event_log.append(session.pk, ("session.updated", {"fields": ["title"]}))
+
+
+def test_chats_stand_under_the_days_they_were_last_spoken_in(page: Page, user: User) -> None:
+    now = timezone.now()
+    for title, days in (("Bread", 0), ("Lisbon", 1), ("Taxes", 5), ("Boats", 400)):
+        Session.objects.filter(pk=Session.objects.create(owner=user, title=title).pk).update(
+            updated_at=now - timedelta(days=days)
+        )
+    page.goto("/new/")
+    page.reload()  # the first page has told which zone it is in
+    long_ago = now - timedelta(days=400)
+    expect(page.locator(".chats-label")).to_have_text(
+        ["Today", "Yesterday", "Last 7 days", f"{long_ago:%B %Y}"]
+    )
+    expect(page.locator(".chats-label, .chat-row > a")).to_have_text(
+        [
+            "Today",
+            "Bread",
+            "Yesterday",
+            "Lisbon",
+            "Last 7 days",
+            "Taxes",
+            f"{long_ago:%B %Y}",
+            "Boats",
+        ]
+    )
+
+
+def test_a_chat_is_named_by_its_first_words_everywhere(
+    page: Page, model: AiModel, scripted: ScriptedModel
+) -> None:
+    page.goto("/new/")
+    expect(page).to_have_title("New chat · Chatcore")
+    send(page, "Bake bread\nwith rye, please")
+    for title in (page.locator(".chat-title"), page.locator(".chat-row > a")):
+        expect(title).to_have_text("Bake bread with rye, please")
+    expect(page).to_have_title("Bake bread with rye, please · Chatcore")
+
+
+def test_a_draft_stays_with_its_chat(page: Page, user: User, session: Session) -> None:
+    other = Session.objects.create(owner=user, title="Lisbon", model=session.model)
+    Session.objects.filter(pk=session.pk).update(title="Bread")
+    page.goto(f"/c/{session.pk}/")
+    field = page.get_by_label("Your message")
+    field.fill("How much rye?")
+    page.get_by_role("link", name="Lisbon").click()
+    expect(page).to_have_url(re.compile(str(other.pk)))
+    expect(field).to_have_value("")
+    field.fill("Which tram?")
+    page.get_by_role("link", name="New chat", exact=True).first.click()
+    expect(page).to_have_url(re.compile("/new/$"))
+    expect(field).to_have_value("")
+    field.fill("Something new")
+    page.get_by_role("link", name="Bread").click()
+    expect(field).to_have_value("How much rye?")
+    page.close()
+    again = page.context.new_page()
+    again.goto(f"/c/{other.pk}/")
+    expect(again.get_by_label("Your message")).to_have_value("Which tram?")
+    send(again, "Which tram goes there?")
+    expect(again.locator(".user .words")).to_have_text("Which tram goes there?")
+    again.reload()
+    expect(again.get_by_label("Your message")).to_have_value("")
+    again.goto("/settings/")
+    again.get_by_role("button", name="Sign out").click()
+    expect(again.get_by_role("heading", name="Sign in")).to_be_visible()
+    assert (
+        again.evaluate(
+            "[localStorage, sessionStorage].flatMap(Object.keys).filter((key) => key.startsWith('draft'))"
+        )
+        == []
+    )

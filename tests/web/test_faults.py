@@ -1,0 +1,316 @@
+"""A line that breaks, a server that dies, a sign-in that is gone, a tab beside it: the page heals by itself, and no word is lost."""
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from signal import SIGKILL
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from playwright.sync_api import Browser, Page, Route, expect
+
+from chatcore.events import log as event_log
+from chatcore.models import Message, Session, SessionEvent
+from chatcore.turns import service
+from tests.conftest import NAVIGATION_TIMEOUT, Live
+from tests.faults.test_killed_in_the_middle import REGISTER, WITHIN, web_of
+from tests.support.browsing import ARGUMENTS, CHROMIUM, Held, browser, fill, page, send, until
+from tests.support.cut_line import CutLine
+from tests.support.journey import serve
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+__all__ = ["browser", "page"]
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def said_to(scripted: ScriptedModel) -> list[str]:
+    """The newest message of each request that the model got."""
+    return [
+        received.json["messages"][-1]["content"]
+        for received in scripted.requests
+        if received.json.get("messages")
+    ]
+
+
+@pytest.fixture
+def line(page: Page, live: Live) -> Iterator[CutLine]:
+    """The way from the page to the server, which a test can cut."""
+    with CutLine(live.url) as line:
+        yield line
+
+
+def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_nothing(
+    page: Page, session: Session, scripted: ScriptedModel, line: CutLine
+) -> None:
+    said = Held(*(f"word{number} " for number in range(30)))
+    scripted.script(Reply(chunks=said))
+    page.goto(f"{line.url}/c/{session.pk}/")
+    send(page, "Count")
+    expect(page.locator(".answer .prose")).to_contain_text("word5")
+    line.cut()
+    expect(page.locator(".connection")).to_contain_text("No connection to the server.")
+    expect(page.locator(".answer .prose")).to_contain_text("word5")
+    said.go_on.set()
+    until(page, lambda: Message.objects.filter(status="complete", role="assistant").exists())
+    line.mend()
+    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+    expect(page.locator(".answer .prose")).to_have_text("".join(said).strip())
+    expect(page.locator(".message")).to_have_count(2)
+    expect(page.locator(".connection")).to_be_hidden()
+
+
+def test_what_is_sent_without_a_connection_waits_and_goes_in_its_order(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="One."), Reply(text="Two."))
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".meter-used")).not_to_have_text("–")
+    page.context.set_offline(True)
+    for words in ("First?", "Second?"):
+        send(page, words)
+        expect(page.get_by_label("Your message")).to_have_value("")
+    expect(page.locator(".queued-words")).to_have_text(["First?", "Second?"])
+    expect(page.locator(".connection")).to_contain_text("What you write is kept")
+    page.context.set_offline(False)
+    expect(page.locator(".user .words")).to_have_text(["First?", "Second?"])
+    expect(page.locator(".answer .prose")).to_have_text(["One.", "Two."])
+    expect(page.locator(".queued-item")).to_have_count(0)
+    expect(page.locator(".connection")).to_be_hidden()
+    assert said_to(scripted) == ["First?", "Second?"]
+
+
+def test_a_network_that_goes_and_comes_back_continues_the_answer(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    said = Held("Here ", "and ", "there.")
+    scripted.script(Reply(chunks=said))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "Where?")
+    expect(page.locator(".answer .prose")).to_contain_text("and")
+    page.context.set_offline(True)
+    expect(page.locator(".connection")).to_be_visible()
+    said.go_on.set()
+    until(page, lambda: Message.objects.filter(status="complete", role="assistant").exists())
+    page.context.set_offline(False)
+    expect(page.locator(".answer .prose")).to_have_text("Here and there.")
+    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+    expect(page.locator(".message")).to_have_count(2)
+
+
+def arrives_unheard(route: Route) -> None:
+    """The server stores what was sent; that it did is lost on the way back."""
+    route.fetch()
+    route.abort()
+
+
+def test_a_message_whose_arrival_nobody_heard_of_is_said_once(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    said = Held("One ", "answer.")
+    scripted.script(Reply(chunks=said))
+    page.goto(f"/c/{session.pk}/")
+    page.route("**/messages", arrives_unheard, times=1)
+    send(page, "Once")
+    expect(page.locator(".user .words")).to_have_text(["Once"])
+    expect(page.locator(".queued-item")).to_have_count(0)
+    expect(page.get_by_label("Your message")).to_have_value("")
+    said.go_on.set()
+    expect(page.locator(".answer .prose")).to_have_text(["One answer."])
+    send(page, "Once")  # the same words may be meant again
+    expect(page.locator(".answer")).to_have_count(2)
+    assert said_to(scripted) == ["Once", "Once"]
+
+
+def test_a_message_that_did_not_arrive_outlives_the_page_and_is_said_once(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    page.goto(f"/c/{session.pk}/")
+    page.route("**/messages", lambda route: route.abort())
+    send(page, "Do not lose me")
+    expect(page.locator(".queued-words")).to_have_text(["Do not lose me"])
+    page.reload()
+    expect(page.locator(".queued-words")).to_have_text(["Do not lose me"])
+    page.unroute_all()
+    expect(page.locator(".user .words")).to_have_text(["Do not lose me"])
+    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+    expect(page.locator(".queued-item")).to_have_count(0)
+    assert said_to(scripted) == ["Do not lose me"]
+
+
+def test_a_page_that_is_left_while_it_sends_sends_the_same_again(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    page.goto(f"/c/{session.pk}/")
+    page.route("**/messages", lambda route: route.fetch())  # and no answer ever
+    send(page, "Once")
+    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+    expect(page.get_by_label("Your message")).to_have_value("Once")
+    page.unroute_all()
+    page.reload()
+    if page.get_by_label(
+        "Your message"
+    ).input_value():  # else the page queued it with its last breath
+        page.get_by_label("Your message").press("Enter")
+    expect(page.get_by_label("Your message")).to_have_value("")
+    expect(page.locator(".queued-item")).to_have_count(0)
+    assert Message.objects.filter(role="user").count() == 1
+    assert said_to(scripted) == ["Once"]
+
+
+def test_a_lost_sign_in_leads_back_to_the_words(
+    page: Page, session: Session, scripted: ScriptedModel, user: User
+) -> None:
+    page.goto(f"/c/{session.pk}/")
+    page.context.clear_cookies(name="sessionid")
+    send(page, "Already sent")
+    line = page.locator(".connection")
+    expect(line).to_contain_text("You are signed out. What you wrote is kept.")
+    page.get_by_label("Your message").fill("Half a thou")
+    line.get_by_role("link", name="Sign in").click()
+    page.get_by_label("Name").fill("alice")
+    page.get_by_label("Password").fill("alice's password")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page).to_have_url(f"/c/{session.pk}/")
+    expect(page.locator(".user .words")).to_have_text(["Already sent"])
+    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+    expect(page.get_by_label("Your message")).to_have_value("Half a thou")
+    assert said_to(scripted) == ["Already sent"]
+
+
+def test_signing_in_in_another_tab_is_enough(
+    page: Page, session: Session, scripted: ScriptedModel, user: User
+) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old name")
+    page.goto(f"/c/{session.pk}/")
+    page.context.clear_cookies()
+    page.get_by_role(
+        "button", name="Archived"
+    ).click()  # a piece of the page, not the page to sign in
+    expect(page.locator(".connection")).to_contain_text("You are signed out")
+    expect(page.get_by_role("link", name="Old name")).to_be_visible()
+    send(page, "Still here")
+    expect(page.locator(".queued-words")).to_have_text(["Still here"])
+    other = page.context.new_page()
+    other.goto("/login/")
+    other.get_by_label("Name").fill("alice")
+    other.get_by_label("Password").fill("alice's password")
+    other.get_by_role("button", name="Sign in").click()
+    expect(other.locator(".chat-title")).to_be_visible()
+    expect(page.locator(".user .words")).to_have_text(
+        ["Still here"], timeout=40_000
+    )  # it asks four times a minute
+    expect(page.locator(".connection")).to_be_hidden()
+    assert said_to(scripted) == ["Still here"]
+
+
+def test_two_tabs_share_what_is_written_and_send_it_once(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    said = Held("First ", "answer.")
+    scripted.script(Reply(chunks=said), Reply(text="Second answer."))
+    page.goto(f"/c/{session.pk}/")
+    other = page.context.new_page()
+    other.goto(f"/c/{session.pk}/")
+    page.get_by_label("Your message").fill("First?")
+    expect(other.get_by_label("Your message")).to_have_value("First?")
+    page.get_by_label("Your message").press("Enter")
+    expect(other.get_by_label("Your message")).to_have_value("")
+    send(page, "Second?")
+    for tab in (page, other):
+        expect(tab.locator(".answer .prose")).to_contain_text("First")
+        expect(tab.locator(".queued-words")).to_have_text(["Second?"])
+    other.get_by_label("Your message").press_sequentially("Half a thou")
+    said.go_on.set()
+    for tab in (page, other):
+        expect(tab.locator(".answer .prose")).to_have_text(["First answer.", "Second answer."])
+        expect(tab.locator(".queued-item")).to_have_count(0)
+        expect(tab.get_by_label("Your message")).to_have_value("Half a thou")
+    assert said_to(scripted) == ["First?", "Second?"]
+
+
+def test_a_page_that_slept_for_hours_shows_all_that_was_said(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, "Before", "Said before")
+    page.clock.install()
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".answer .prose")).to_have_text(["Said before"])
+    page.context.set_offline(True)
+    expect(page.locator(".connection")).to_be_attached()
+    scripted.script(Reply(chunks=["Said ", "in the ", "night."]))
+    service.wait(service.start(session, content="Are you awake?").pk, 30)
+    SessionEvent.objects.filter(session=session).update(at=timezone.now() - timedelta(hours=2))
+    assert event_log.prune()
+    page.clock.fast_forward("02:00:00")
+    page.context.set_offline(False)
+    expect(page.locator(".answer .prose")).to_have_text(["Said before", "Said in the night."])
+    expect(page.locator(".user .words")).to_have_text(["Before", "Are you awake?"])
+    expect(page.locator(".message")).to_have_count(4)
+    expect(page.locator(".answer[data-status=complete]")).to_have_count(2)
+
+
+def test_going_back_to_a_page_shows_what_was_said_meanwhile(
+    page: Page, browser: Browser, session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, "Before", "Said before")
+    again = browser.browser_type.launch(
+        executable_path=CHROMIUM,
+        args=ARGUMENTS.split(),
+        ignore_default_args=["--disable-back-forward-cache"],
+    )
+    context = again.new_context(storage_state=page.context.storage_state())
+    context.set_default_navigation_timeout(NAVIGATION_TIMEOUT)
+    left = context.new_page()
+    page.goto("/settings/")
+    left.goto(page.url.replace("/settings/", f"/c/{session.pk}/"))
+    left.get_by_label("Your message").fill("Half a thou")
+    left.evaluate("window.left = true")
+    left.get_by_role("link", name="alice").click()
+    expect(left.get_by_role("heading", name="API tokens")).to_be_visible()
+    scripted.script(Reply(text="Said meanwhile."))
+    service.wait(service.start(session, content="Elsewhere").pk, 30)
+    left.go_back(wait_until="commit")
+    assert left.evaluate("window.left")  # the very page, as it was left
+    expect(left.locator(".answer .prose")).to_have_text(["Said before", "Said meanwhile."])
+    expect(left.locator(".answer[data-status=complete]")).to_have_count(2)
+    expect(left.get_by_label("Your message")).to_have_value("Half a thou")
+    again.close()
+
+
+@pytest.mark.faults
+def test_a_server_that_is_killed_in_the_middle_and_comes_back_is_gone_on_with(
+    browser: Browser, scripted: ScriptedModel, tmp_path: Path
+) -> None:
+    scripted.script(
+        Reply(chunks=[f"word{number} " for number in range(300)], chunk_delay=0.1),
+        Reply(text="Here I am again."),
+    )
+    with serve(tmp_path, "--no-local-model") as served:
+        link = served.sign_in_link
+        served.command("shell", "-c", REGISTER.format(url=scripted.base_url))
+        page = browser.new_context(base_url=served.url).new_page()
+        page.goto(link)
+        send(page, "Count")
+        expect(page.locator(".answer .prose")).to_contain_text("word9", timeout=60_000)
+        send(page, "Are you there?")
+        os.kill(web_of(served), SIGKILL)
+        expect(page.locator(".connection")).to_contain_text("No connection to the server.")
+        expect(page.locator(".answer")).to_have_attribute(
+            "data-status", "interrupted", timeout=WITHIN * 1000
+        )
+        expect(page.locator(".connection")).to_be_hidden()
+        expect(page.get_by_text("Stopped here; what was said is kept.")).to_be_visible()
+        assert (page.locator(".answer .prose").text_content() or "").startswith(
+            "word0 word1 word2 "
+        )
+        expect(page.locator(".queued-note")).to_have_text(
+            "Held back, because the last answer failed."
+        )
+        page.get_by_role("button", name="Send now").click()
+        expect(page.locator(".answer .prose").last).to_have_text("Here I am again.")
+        expect(page.locator(".user .words")).to_have_text(["Count", "Are you there?"])
+        page.context.close()

@@ -1,0 +1,424 @@
+"""What is hostile stays words wherever it is shown: nothing of it runs, nothing leaves the origin, and the page goes on working."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from playwright.sync_api import Dialog, Locator, Page, expect
+
+from chatcore.events import log as event_log
+from chatcore.models import Message, Session, Turn
+from chatcore.sessions.truncation import clean_text
+from compaction.models import CompactionRun
+from models_registry.models import AiModel, Provider
+from tests.conftest import Live
+from tests.support.browsing import browser, fill, page
+from tests.support.hostile import HOSTILE, TRIED, TRIED_FAMILIES
+from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_wire import Reply
+
+__all__ = ["browser", "page"]
+
+pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
+
+AUDIT = Path(__file__).resolve().parents[1] / "support" / "hostile_audit.js"
+# Everything that was written is pointed at, focused and pressed, but for what is meant to be pressed.
+POKE = """() => {
+    const kinds = { pointerover: PointerEvent, mouseover: MouseEvent, focus: FocusEvent, click: MouseEvent, keydown: KeyboardEvent,
+        toggle: Event, animationstart: Event, transitionend: Event, load: Event, error: Event };
+    for (const element of document.querySelectorAll(".prose *, .words, pre, .call-name, .diff *, .sent pre")) {
+        if (element.closest("a[href], button, summary")) continue;
+        for (const [kind, Kind] of Object.entries(kinds)) element.dispatchEvent(new Kind(kind, { bubbles: kind === "click" }));
+    }
+}"""
+# Pages and pieces as the server renders them, eight at a time, parsed and looked through without being shown.
+LOOK_THROUGH = """async (paths) => {
+    const found = [];
+    const take = async () => {
+        for (let path = paths.shift(); path; path = paths.shift()) {
+            const response = await fetch(path);
+            if (response.status !== 200) found.push(`${path}: ${response.status}`);
+            const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
+            found.push(...audit(parsed).map((wrong) => `${path}: ${wrong}`));
+        }
+    };
+    await Promise.all(Array.from({ length: 8 }, take));
+    return found;
+}"""
+
+
+SCROLL_CHATS = """async () => {
+    for (let more; (more = document.querySelector(".chats-more")); ) {
+        const come = new Promise((resolve) => document.addEventListener("htmx:afterSwap", resolve, { once: true }));
+        more.scrollIntoView();
+        await come;
+    }
+}"""
+
+
+@pytest.fixture
+def watched(page: Page, live: Live) -> Iterator[Page]:
+    """A page that fails its test when something ran, asked elsewhere, or opened by itself; a refusal of the policy fails it too."""
+    told: list[str] = []
+    page.add_init_script(path=AUDIT)
+
+    def shut(dialog: Dialog) -> None:
+        told.append(dialog.message)
+        dialog.dismiss()
+
+    own = (live.url, "data:", "blob:")
+    page.context.on(
+        "request", lambda request: None if request.url.startswith(own) else told.append(request.url)
+    )
+    page.context.on("page", lambda opened: told.append(f"opened {opened.url}"))
+    page.context.on("dialog", shut)
+    yield page
+    assert page.evaluate("typeof ran") == "undefined"
+    assert not told, told
+
+
+def sound(page: Page) -> None:
+    """After everything on it was poked, the page holds nothing that it should not, and is where it was."""
+    address = page.url
+    expect(page.locator(".prose .math:not([title], :has(.katex))")).to_have_count(
+        0
+    )  # its formulas are drawn
+    page.evaluate(POKE)
+    wrong = page.evaluate("audit(document)")
+    assert not wrong, "\n".join(wrong[:20])
+    assert page.url == address
+    assert page.locator("dialog[open]:not(#context-panel), :popover-open").count() == 0
+
+
+def looked_through(page: Page, paths: Sequence[str]) -> None:
+    wrong = page.evaluate(LOOK_THROUGH, list(paths))
+    assert not wrong, "\n".join(wrong[:20])
+
+
+def works(page: Page, scripted: ScriptedModel) -> None:
+    """What a person does every day still goes. Asked for by names of the markup: roles are slow to find on a page this long."""
+    scripted.script(Reply(text="All is *well*."))
+    answers = page.locator(".answer").count()
+    page.locator(".composer textarea").fill("How are you?")
+    page.locator(".composer textarea").press("Enter")
+    newest = page.locator(".answer").nth(answers)
+    expect(newest.locator(".prose em")).to_have_text("well")
+    newest.hover()
+    newest.locator("[data-act=menu]").click()
+    expect(page.locator("#message-menu")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#message-menu")).to_be_hidden()
+    page.locator(".sidebar [data-opens=help]").click()
+    page.locator("#help [data-closes-dialog]").click()
+    expect(page.locator("dialog[open]")).to_have_count(0)
+
+
+def batches(size: int) -> list[str]:
+    """The texts, so many below each other; a text that swallows what follows stands at an end in one of the orders."""
+    return [
+        "\n\n".join(texts[at : at + size])
+        for texts in TRIED_FAMILIES.values()
+        for at in range(0, len(texts), size)
+    ]
+
+
+def shown(text: str) -> str:
+    """As a page's text has it."""
+    return re.sub(r"\r\n?", "\n", clean_text(text))
+
+
+def texts(found: Locator) -> list[str]:
+    return list(found.evaluate_all("all => all.map(each => each.textContent)"))
+
+
+@pytest.fixture(autouse=True)
+def wide(model: AiModel) -> None:
+    """A window that holds it all."""
+    AiModel.objects.filter(pk=model.pk).update(context_window_size=1_000_000)
+
+
+def test_what_is_said_live_stays_words(
+    watched: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    watched.goto(f"/c/{session.pk}/")
+    for number, text in enumerate(map(clean_text, batches(100))):
+        asked = call(text[:60], text, id=text[:40] or "x")
+        scripted.script(Reply(reasoning=text, tool_calls=[asked]), Reply(text=text))
+        watched.locator(".composer textarea").fill(f"Say: {text}")
+        watched.locator(".composer textarea").press("Enter")
+        expect(watched.locator(".answer")).to_have_count(2 * number + 2)
+        expect(watched.locator(".answer").last).to_have_attribute("data-status", "complete")
+    sound(watched)
+    stored = session.messages.filter(role="user").order_by("seq").values_list("content", flat=True)
+    assert texts(watched.locator(".user .words")) == [shown(text) for text in stored]
+    works(watched, scripted)
+
+
+def stored(session: Session, said: Sequence[str]) -> None:
+    """Each text as a question, an answer, its reasoning, and a tool's call and output."""
+    rows = []
+    for number, text in enumerate(said):
+        seq = 3 * number
+        calls = [{"id": f"{number}{text}", "name": text[:128], "arguments": text}]
+        rows += [
+            Message(session=session, seq=seq + 1, role="user", content=text or "x"),
+            Message(
+                session=session,
+                seq=seq + 2,
+                role="assistant",
+                content=text,
+                reasoning=text,
+                tool_calls=calls,
+                model=clean_text(text)[:200],
+            ),
+            Message(
+                session=session,
+                seq=seq + 3,
+                role="tool",
+                content=text,
+                tool_call_id=f"{number}{text}"[:255],
+                tool_name=text[:128],
+            ),
+        ]
+    Message.objects.bulk_create(rows)
+    Session.objects.filter(pk=session.pk).update(last_seq=len(rows), message_count=len(rows))
+
+
+def pages(session: Session, size: int) -> Iterator[tuple[Session, list[str]]]:
+    """The texts, so many for each of as many chats as it takes: what one page shows."""
+    for at in range(0, len(TRIED), size):
+        yield (
+            Session.objects.create(owner=session.owner, model=session.model),
+            TRIED[at : at + size],
+        )
+
+
+def test_what_was_stored_stays_words(
+    watched: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    for chat, said in pages(session, 20):
+        stored(chat, said)
+        watched.goto(f"/c/{chat.pk}/")
+        expect(watched.locator(".timeline .user")).to_have_count(len(said))
+        sound(watched)
+        for place in (".user .words", ".reasoning .words", ".call-result pre"):
+            assert texts(watched.locator(f".timeline {place}")) == [shown(text) for text in said]
+        assert "" not in watched.locator(".timeline .answer > .prose").evaluate_all(
+            "all => all.map(each => each.innerHTML)"
+        )
+        assert texts(watched.locator(".timeline .call-name")) == [
+            shown(text[:128]) for text in said
+        ]
+    works(watched, scripted)
+
+
+def titled(user: User, said: Sequence[str]) -> list[Session]:
+    now = timezone.now()
+    return Session.objects.bulk_create(
+        Session(
+            owner=user, title=clean_text(text)[:200], updated_at=now - timedelta(minutes=number)
+        )
+        for number, text in enumerate(said)
+    )
+
+
+def test_titles_stay_words_in_list_head_and_dialogs(watched: Page, user: User) -> None:
+    breaking = [
+        text for text in TRIED if text.startswith(("</title>", "' onmouse", "%(title)s", "$&"))
+    ]
+    chats = titled(user, [*breaking, *(text for text in TRIED if text not in breaking)])
+    watched.goto(f"/c/{chats[0].pk}/")
+    watched.evaluate(SCROLL_CHATS)
+    assert texts(watched.locator(".chat-row > a")) == [
+        shown(chat.title) or "New chat" for chat in chats
+    ]
+    sound(watched)
+    looked_through(watched, [f"/c/{chat.pk}/rename/" for chat in chats if '"' in chat.title])
+    for chat in chats[: len(breaking)]:
+        watched.goto(f"/c/{chat.pk}/")
+        expect(watched).to_have_title(f"{chat.title} · Chatcore")
+        expect(watched.locator(".chat-title")).to_have_text(chat.title)
+        act(watched, chat, "Rename")
+        expect(watched.get_by_label("Title of the chat")).to_have_value(chat.title)
+        watched.keyboard.press("Escape")
+        act(watched, chat, "Delete")
+        expect(watched.locator("#snackbar")).to_contain_text(chat.title)
+        watched.locator("#snackbar button").click()
+        expect(watched.locator(".chat-title")).to_have_text(chat.title)
+        sound(watched)
+
+
+def act(page: Page, chat: Session, label: str) -> None:
+    """From the menu of a chat's row."""
+    page.locator(f"#row-{chat.pk} .row-more").click()
+    page.locator(f"#menu-{chat.pk}").get_by_text(label).click()
+
+
+def test_cards_diffs_and_the_panel_stay_words(
+    watched: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    every = [clean_text(text) for text in batches(30)]
+    fill(session, *(text for text in every for _ in range(2)))
+    runs = [
+        CompactionRun(
+            session=session, trigger="manual", status="applied", policy=text[:64], boundary_after=2 * number + 2, model=text[:200],
+            summary_before=" ".join(every[number - 1].split()[::-1]), summary_after=text, instructions=text, reason=text, error=text,
+            targets=[{"seq": 1, "role": text, "tool": text, "method": "summarized", "chars_before": 9, "chars_after": 0}],
+            stages_used=[text], state_after={"state": {"decisions": [text]}, "memory": [text], "memory_summary": text},
+            created_at=timezone.now() + timedelta(seconds=number),
+        )
+        for number, text in enumerate(every)
+    ]  # fmt: skip
+    CompactionRun.objects.bulk_create(runs[-20:])
+    Session.objects.filter(pk=session.pk).update(
+        compacted_summary=every[-1], compact_boundary_seq=2 * len(every), system_prompt=every[0]
+    )
+    watched.goto(f"/c/{session.pk}/")
+    expect(watched.locator(".card")).to_have_count(min(20, len(every)))
+    watched.evaluate(
+        "for (const fold of document.querySelectorAll('.card > details')) fold.open = true"
+    )
+    for tab in ("summary", "changes", "targets", "state"):
+        expect(watched.locator(".card [role=tab][aria-selected]")).not_to_have_count(0)
+        watched.evaluate(
+            "name => document.querySelectorAll(`.card [data-tab=${name}]`).forEach(tab => tab.click())",
+            tab,
+        )
+        sound(watched)
+    watched.locator(".meter-button").click()
+    watched.get_by_text("Look at all of it").click()
+    expect(watched.locator("#context-panel .sent-messages .sent").first).to_be_visible()
+    assert every[0] in texts(watched.locator("[data-sent=system] pre"))[0]
+    sound(watched)
+    watched.keyboard.press("Escape")
+    works(watched, scripted)
+
+
+def test_what_is_searched_and_found_stays_words(watched: Page, session: Session) -> None:
+    stored(session, HOSTILE)
+    watched.goto(f"/c/{session.pk}/")
+    words = [" ".join(clean_text(text).split())[:200] for text in HOSTILE]
+    looked_through(watched, [f"/search/?{urlencode({'q': each})}" for each in words])
+    looked_through(
+        watched, [f"/chats/?{urlencode({'q': each, 'after': each})}" for each in words[:100]]
+    )
+    watched.keyboard.press("Control+k")
+    field = watched.locator("#palette [role=combobox]")
+    for text in (
+        "onerror ran",
+        "<script>",
+        "</title>",
+        '"><img',
+        "javascript:ran=1",
+        "{{ %}",
+        "<b id=dialog>",
+        "\\href",
+    ):
+        with watched.expect_response("**/search/*"):
+            field.fill(text)
+        expect(field).to_have_value(text)
+        wrong = watched.evaluate("audit(document)")
+        assert not wrong, wrong[:20]
+    field.fill("<script>ran=1</script> after")
+    expect(watched.locator("#found .found").first).to_be_visible()
+    watched.keyboard.press("Enter")
+    expect(watched.locator("#palette")).to_be_hidden()
+    expect(watched.locator("[data-found]")).to_be_visible()
+    sound(watched)
+
+
+def test_failures_and_notices_stay_words(
+    watched: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    for chat, said in pages(session, 60):
+        for number, text in enumerate(map(clean_text, said)):
+            error = {"type": "provider_rejected", "detail": text}
+            turn = Turn.objects.create(
+                session=chat,
+                status="failed",
+                lease_until=chat.created_at,
+                error=error,
+                notices=[text],
+            )
+            Message.objects.create(
+                session=chat, turn=turn, seq=number + 1, role="user", content="x"
+            )
+        watched.goto(f"/c/{chat.pk}/")
+        assert texts(watched.locator(".turn-error p > span:first-child")) == [
+            shown(text) for text in said
+        ]
+        sound(watched)
+    watched.goto(f"/c/{session.pk}/")
+    for number, text in enumerate(
+        (
+            "Bad <img src=x onerror=ran=1>",
+            "No </p></div><script>ran=1</script>",
+            '" onmouseover=ran=1',
+        )
+    ):
+        scripted.script(
+            Reply(status=400, body=json.dumps({"error": {"message": text, "code": "x"}}).encode())
+        )
+        watched.locator(".composer textarea").fill("Go on")
+        watched.locator(".composer textarea").press("Enter")
+        expect(watched.locator(".turn-error")).to_have_count(number + 1)
+        expect(watched.locator(".turn-error").last).to_contain_text(text)
+    event_log.append(session.pk, ("context.trimmed", {"notice": "<img src=x onerror=ran=1>"}))
+    expect(watched.locator(".notice").last).to_have_text("<img src=x onerror=ran=1>")
+    sound(watched)
+    works(watched, scripted)
+
+
+def named(model: AiModel) -> None:
+    """A registry whose names are hostile."""
+    for number, text in enumerate(map(clean_text, TRIED)):
+        name = f"{number} {text}"[:64].strip()
+        provider = Provider.objects.create(
+            name=name, protocol="openai", base_url=model.provider.base_url, api_key_env=text[:32]
+        )
+        if number % 8 == 0:
+            AiModel.objects.create(
+                provider=provider, name=text[:100] or "x", context_window_size=8192
+            )
+
+
+def test_settings_stay_words(
+    watched: Page, session: Session, user: User, model: AiModel, scripted: ScriptedModel
+) -> None:
+    User.objects.filter(pk=user.pk).update(
+        is_staff=True, is_superuser=True, username='"><img src=x onerror=ran=1>'
+    )
+    named(model)
+    Session.objects.filter(pk=session.pk).update(
+        system_prompt="</textarea><script>ran=1</script>",
+        policy='"><img src=x>',
+        params={"a": "'>\"<b>"},
+    )
+    watched.goto("/settings/")
+    expect(watched.locator(".provider")).to_have_count(len(TRIED) + 1)
+    sound(watched)
+    scripted.script(
+        Reply(
+            status=401,
+            body=b'{"error": {"message": "<img src=x onerror=ran=1>", "code": "</p><script>"}}',
+        )
+    )
+    watched.locator(f"#provider-{model.provider_id}").get_by_role("button", name="Test").click()
+    expect(watched.locator(f"#tried-{model.provider_id} .field-error")).to_be_visible()
+    sound(watched)
+    watched.goto(f"/c/{session.pk}/")
+    watched.locator("[data-chat-settings]").click()
+    expect(watched.get_by_label("System prompt")).to_have_value("</textarea><script>ran=1</script>")
+    wrong = watched.evaluate("audit(document)")
+    assert not wrong, wrong[:20]
+    watched.keyboard.press("Escape")
+    watched.locator(".composer textarea").press_sequentially("/model ")
+    expect(watched.locator("#slash li").first).to_be_visible()
+    wrong = watched.evaluate("audit(document)")
+    assert not wrong, wrong[:20]

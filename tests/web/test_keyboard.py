@@ -1,0 +1,132 @@
+"""The keyboard in a real browser: the shortcuts, and what Escape leaves."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from chatcore.models import Session
+from tests.support.browsing import Held, browser, fill, page, send
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+__all__ = ["browser", "page"]
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_escape_stops_and_what_was_said_is_kept(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(chunks=["Once upon ", "a time "], cut_after=2, hang=True))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "A story")
+    expect(page.locator(".answer .prose")).to_contain_text("a time")
+    page.keyboard.press("Escape")
+    expect(page.locator(".answer")).to_have_attribute("data-status", "interrupted")
+    expect(page.get_by_text("Stopped here; what was said is kept.")).to_be_visible()
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+
+
+def test_a_key_is_heard_though_a_dialog_just_closed_still_has_the_focus(
+    page: Page, session: Session
+) -> None:
+    fill(session, "One", "Two")
+    page.goto(f"/c/{session.pk}/")
+    page.evaluate("""() => {
+        const help = document.getElementById("help");
+        help.showModal();
+        const inside = document.activeElement;
+        help.close();
+        inside.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true, cancelable: true }));
+    }""")
+    expect(page.get_by_label("Your message")).to_be_focused()
+
+
+def test_the_keyboard_reaches_composer_help_and_a_new_chat(page: Page, session: Session) -> None:
+    fill(session, "One", "Two")
+    page.goto(f"/c/{session.pk}/")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Help")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    expect(page.get_by_label("Your message")).to_be_focused()
+    expect(page.get_by_role("dialog", name="Help")).to_be_hidden()
+    page.keyboard.type("a")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("b")
+    expect(page.get_by_label("Your message")).to_have_value("a\nb")
+    page.keyboard.press("Control+Shift+O")
+    expect(page).to_have_url(re.compile(r"/new/$"))
+
+
+def test_escape_in_a_title_leaves_the_answer_alone(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old name")
+    said = Held("Once upon ", "a time ", "it was told.")
+    scripted.script(Reply(chunks=said))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "A story")
+    expect(page.locator(".answer .prose")).to_contain_text("a time")
+    page.get_by_role("button", name="Actions for Old name").click()
+    page.get_by_role("button", name="Rename").click()
+    page.get_by_label("Title of the chat").press("Escape")
+    expect(page.get_by_role("link", name="Old name")).to_be_visible()
+    said.go_on.set()
+    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+    expect(page.locator(".answer .prose")).to_have_text("Once upon a time it was told.")
+
+
+def test_the_keyboard_reaches_all_that_can_be_done_with_a_message(
+    page: Page, session: Session
+) -> None:
+    fill(session, "One", "Two", "Three", "Four")
+    page.goto(f"/c/{session.pk}/")
+    first = page.locator(".user").first
+    edit = first.get_by_role("button", name="Edit this message")
+    first.get_by_role("button", name="Copy the message").focus()
+    page.keyboard.press("Tab")
+    expect(edit).to_be_focused()
+    expect(first.locator(".acts")).to_have_css("opacity", "1")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    menu = page.locator("#message-menu")
+    expect(menu.get_by_role("button", name="Copy")).to_be_focused()
+    for name in (
+        "Edit",
+        "Answer again",
+        "Quote",
+        "Pin",
+        "Fork from here",
+        "Optimize up to here",
+        "Delete…",
+        "Copy",
+    ):
+        page.keyboard.press("ArrowDown")
+        expect(menu.get_by_role("button", name=name)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(menu.get_by_role("button", name="Delete…")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    expect(first.get_by_role("button", name="More actions")).to_be_focused()
+    page.keyboard.press("Enter")
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Your message")).to_have_value("> One\n\n")
+    expect(page.get_by_label("Your message")).to_be_focused()
+
+
+def test_the_keyboard_reaches_the_acts_of_a_chat_in_the_list(page: Page, session: Session) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Old name")
+    page.goto("/new/")
+    page.get_by_role("link", name="Old name").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Rename")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Title of the chat")).to_be_focused()
+    page.keyboard.type("New name")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="New name")).to_be_visible()

@@ -1,0 +1,377 @@
+"""What a model writes as markdown, as the page shows it: live, after a reload, on a phone and by keyboard."""
+
+import random
+
+import pytest
+from playwright.sync_api import Locator, Page, Request, expect
+
+from chatcore.models import Session
+from tests.support.browsing import PHONE, Held, browser, fill, page, send, until
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+__all__ = ["browser", "page"]
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+WIDE = "+".join("abcdefghijklmnopqrstuvwxyz")
+RICH = rf"""# A title with $x^2$
+
+Some *words*, **strong** ones with `code $x$`, [a link](https://example.com/) and H<sub>2</sub>O;
+it costs $5 or $10, \$3, and a note[^1].
+We have
+$$
+\int_0^\infty e^{{-x^2}}\,dx
+= \frac{{\sqrt{{\pi}}}}{{2}}
+- 0
+$$
+so that \(a_1 * b_1\) and $a_2 * b_2$ are *formulas*, and $\frac{{1}}{{$ is none.
+
+- [ ] one task with $x$
+- [x] another
+  1. nested
+
+     with a second paragraph
+  2. and code
+
+     ```python
+     def deep():
+         '''Two
+         lines.'''
+     ```
+- last
+
+  \[ E = mc^2 \]
+
+10. ten
+11. eleven
+
+| name | count | formula |
+|:--|--:|:-:|
+| one | 1 | $\alpha$ |
+| two | `2` | **b** |
+> A quotation
+> - with a list
+>
+> and an end
+
+Setext
+------
+```js
+const answer = `${{6 * 7}}`;
+// {"x" * 300}
+```
+    indented code
+
+$${WIDE}{WIDE}$$
+
+<details>shown as written</details> &copy; <b>bold</b>
+
+***
+[^1]: The note.
+
+[^2]: https://example.com/other
+
+See [the page][page].
+
+[page]: https://example.com/page
+"""
+SCRAPS = """# Head
+words *here*
+**bold**
+`code`
+- item
+-
+* star
+1. one
+2. two
+  - nested
+    deep
+```python
+```
+~~~
+x = 1
+> quote
+| a | b |
+|---|:--|
+| 1 | 2 |
+---
+===
+$$
+$$x^2$$
+\\[
+\\]
+= b
++ c
+$a_1$ and $b*c$
+costs $5 and $10
+\\(z\\)
+[link](http://x.y)
+[ref]
+[ref]: http://r.r
+<b>bold
+</b>
+<div>
+<!--
+-->
+- [ ] task
+[^1]: foot
+$$x$$ tail.
+
+
+
+\t
+&amp;
+http://auto.link/x_y
+~~del~~""".splitlines()
+# Draw a text at every length that is given, and another view's in one go. Nothing waits here: what would be drawn later is drawn at once.
+GROW = """async (texts) => {
+    const { viewOf } = await import("/static/chatcore/js/markdown.js");
+    const { setTimeout, requestAnimationFrame } = window;
+    const drawn = ([text, lengths]) => {
+        const [live, whole] = [document.createElement("div"), document.createElement("div")];
+        document.body.append(live, whole);
+        for (const length of lengths) viewOf(live).grow(text.slice(0, length));
+        viewOf(live).finish(text);
+        viewOf(whole).finish(text);
+        const same = live.innerHTML === whole.innerHTML ? null : [text, live.innerHTML, whole.innerHTML];
+        live.remove();
+        whole.remove();
+        return same;
+    };
+    window.setTimeout = window.requestAnimationFrame = (work) => (work(performance.now()), 0);
+    try {
+        return texts.map(drawn).filter(Boolean);
+    } finally {
+        Object.assign(window, { setTimeout, requestAnimationFrame });
+    }
+}"""
+
+
+def shows(page: Page, session: Session, text: str) -> Locator:
+    """The answer that says it, on the page."""
+    fill(session, "Well?", text)
+    page.goto(f"/c/{session.pk}/")
+    return page.locator(".answer .prose")
+
+
+def settled(prose: Locator) -> str:
+    """Its markup when every formula and every color is there."""
+    expect(prose.locator(".katex")).to_have_count(8)
+    expect(prose.locator("figure", has=prose.page.locator(".hljs-string"))).to_have_count(2)
+    expect(prose.locator("[tabindex]")).to_have_count(2)
+    return prose.inner_html()
+
+
+def test_what_is_written_live_is_what_a_reload_shows(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    cut = random.Random(5)
+    pieces, rest = [], RICH
+    while rest:
+        length = cut.randint(1, 9)
+        pieces.append(rest[:length])
+        rest = rest[length:]
+    scripted.script(Reply(chunks=pieces, chunk_delay=0.005))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "Tell me all")
+    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+    live = settled(page.locator(".answer .prose"))
+    page.reload()
+    assert settled(page.locator(".answer .prose")) == live
+
+
+def test_a_text_may_come_in_any_pieces(page: Page, session: Session) -> None:
+    page.goto("/new/")
+    texts = []
+    for seed in range(60):
+        chosen = random.Random(seed)
+        text = "".join(
+            chosen.choice(SCRAPS) + chosen.choice(("\n", "\n", "\n\n", " ", ""))
+            for _ in range(chosen.randrange(2, 14))
+        )
+        texts.append(
+            (
+                text,
+                sorted(
+                    chosen.sample(
+                        range(1, len(text) + 1), chosen.choice((len(text), len(text) // 2))
+                    )
+                ),
+            )
+        )
+    assert page.evaluate(GROW, texts) == []
+
+
+def test_formulas_are_set_and_can_be_read_aloud(page: Page, session: Session) -> None:
+    prose = shows(
+        page,
+        session,
+        "An $a^2$, a \\(b\\),\n$$\nc\n$$\nand\n\\[ d \\]\n\n- in a list $e$\n\n| table |\n|---|\n| $f$ |",
+    )
+    expect(prose.locator(".katex")).to_have_count(6)
+    expect(prose.locator(".display .katex-display")).to_have_count(2)
+    assert prose.locator("math annotation").all_text_contents() == ["a^2", "b", "c", "d", "e", "f"]
+    expect(prose.locator(".katex-html[aria-hidden=true]")).to_have_count(6)
+    assert prose.locator("math").first.evaluate("math => math.namespaceURI").endswith("MathML")
+
+
+def test_what_is_no_formula_stays_text(page: Page, session: Session) -> None:
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request) if "katex" in request.url else None)
+    texts = (
+        "It was $5 and $10.",
+        "$5, or 10$",
+        "US$5 and A$6",
+        "\\$x\\$",
+        "`$x$`",
+        "```\n$x$\n```",
+        "a $ b $ c",
+        "$$ never closed",
+    )
+    prose = shows(page, session, "\n\n".join(texts))
+    said = [text.strip("`\n").replace("\\", "") for text in texts]
+    expect(prose.locator("p, pre")).to_have_text(said)
+    expect(prose.locator(".math")).to_have_count(0)
+    assert not asked  # and KaTeX is not even fetched
+
+
+def test_a_wrong_formula_shows_its_source_and_says_why(page: Page, session: Session) -> None:
+    prose = shows(
+        page, session, "First $\\frac{1}{$, then $\\nosuch<img src=x onerror=ran>$, at last $x$."
+    )
+    expect(prose.locator(".katex")).to_have_count(1)
+    expect(prose.locator("[title*='end of input']")).to_have_text("$\\frac{1}{$")
+    expect(prose.locator("[title*='\\\\nosuch']")).to_have_text("$\\nosuch<img src=x onerror=ran>$")
+    expect(prose.locator("img")).to_have_count(0)
+
+
+def test_a_formula_links_and_loads_nothing(page: Page, session: Session) -> None:
+    hostile = (
+        "\\href{https://e.invalid}{a}",
+        "\\url{https://e.invalid}",
+        "\\includegraphics{https://e.invalid/a.png}",
+        "\\htmlId{dialog}{b}",
+    )
+    asked: list[str] = []
+    page.on(
+        "request", lambda request: asked.append(request.url) if "e.invalid" in request.url else None
+    )
+    prose = shows(page, session, " and ".join(f"${formula}$" for formula in hostile))
+    expect(prose.locator(".katex")).to_have_count(4)
+    expect(prose.locator("a, img, [href], [src], [id]")).to_have_count(0)
+    assert not asked
+
+
+def test_formulas_stay_the_source_they_were_when_copied(page: Page, session: Session) -> None:
+    source = "So $a^2$ and\n\n$$\nb\n$$\n\nit *is*."
+    prose = shows(page, session, source)
+    expect(prose.locator(".katex")).to_have_count(2)
+    page.locator(".answer").get_by_role("button", name="Copy the message").click()
+    expect(page.locator(".answer [data-copied]")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == source
+
+
+def test_a_formula_that_is_not_closed_yet_is_no_list(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    said = Held("We have\n$$\na\n", "- b\n= c\n", "$$\nat last.")
+    scripted.script(Reply(chunks=said))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "Well?")
+    prose = page.locator(".answer .prose")
+    expect(prose).to_contain_text("- b = c")
+    expect(prose.locator("ul, h1, .math")).to_have_count(0)
+    said.go_on.set()
+    expect(prose.locator(".display annotation")).to_have_text("a\n- b\n= c")
+    expect(prose.locator("p").last).to_have_text("at last.")
+
+
+def test_what_is_wide_scrolls_in_its_own_box_and_by_keyboard(page: Page, session: Session) -> None:
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    row = "|" + " many_words_in_a_cell |" * 6
+    wide = [
+        f"$${WIDE}{WIDE}$$",
+        f"In a line $\\frac{{{WIDE}{WIDE}}}{{2}}$.",
+        f"{row}\n{'|---' * 6}|\n{row}",
+        f"```\n{'word ' * 40}\n```",
+    ]
+    prose = shows(
+        page,
+        session,
+        "\n\n".join([*wide, "$$x$$", "$x$", "| a |\n|---|\n| b |", "```\nshort\n```"]),
+    )
+    expect(prose.locator(".katex")).to_have_count(4)
+    boxes = prose.locator("[tabindex='0']")
+    expect(boxes).to_have_count(4)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert prose.evaluate("prose => prose.scrollWidth <= prose.clientWidth")
+    for box in boxes.all():
+        box.focus()
+        box.press("ArrowRight")
+        until(page, lambda box=box: box.evaluate("box => box.scrollLeft > 0"))  # type: ignore[misc]
+
+
+def test_long_code_is_colored_and_copied_as_it_is(page: Page, session: Session) -> None:
+    code = '"""A text\n' + "of many lines\n" * 120 + '"""\n\n\nx = 1 < 2\n'
+    prose = shows(page, session, f"```python\n{code}```")
+    expect(prose.locator(".hljs-number").last).to_have_text("2")
+    assert (
+        "".join(prose.locator(".hljs-string").all_text_contents()) == code[: code.index("\n\n\n")]
+    )
+    assert prose.locator("code").text_content() == code
+    prose.get_by_role("button", name="Copy").click()
+    expect(prose.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == code
+    selected = prose.locator("code").evaluate(
+        "code => (getSelection().selectAllChildren(code), String(getSelection()))"
+    )
+    assert selected.rstrip("\n") == code.rstrip("\n")
+
+
+def test_what_was_drawn_is_not_drawn_again(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    said = Held(
+        "| a |\n|---|\n| b |\n\n- one $x$\n- two\n\n  ```\n  first\n", "  second\n  ```\n- three"
+    )
+    scripted.script(Reply(chunks=said))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "Well?")
+    prose = page.locator(".answer .prose")
+    expect(prose.locator("pre")).to_have_text("first\n")
+    expect(prose.locator(".katex")).to_have_count(1)
+    kept = "td, li:first-child .katex, li:nth-child(2), pre"
+    assert (
+        prose.evaluate(
+            "(prose, kept) => [...prose.querySelectorAll(kept)].map((each) => (each.kept = true)).length",
+            kept,
+        )
+        == 4
+    )
+    said.go_on.set()
+    expect(prose.locator("li").last).to_have_text("three")
+    assert (
+        prose.evaluate(
+            "(prose, kept) => [...prose.querySelectorAll(kept)].map((each) => each.kept)", kept
+        )
+        == [True] * 4
+    )
+
+
+def test_headings_tasks_and_columns_look_like_what_they_are(page: Page, session: Session) -> None:
+    prose = shows(page, session, RICH)
+    sizes = [
+        prose.locator(name).first.evaluate(
+            "element => parseFloat(getComputedStyle(element).fontSize)"
+        )
+        for name in ("h1", "h2", "p")
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    expect(prose.locator("li").first).to_contain_text("☐ one task")
+    aligned = "cells => cells.slice(0, 3).map((cell) => getComputedStyle(cell).textAlign.replace('-webkit-', ''))"
+    assert prose.locator("td").evaluate_all(aligned) == ["left", "right", "center"]
+    expect(prose.get_by_text("[^2]: https://example.com/other")).to_be_visible()
+    expect(prose.get_by_role("link", name="the page")).to_have_attribute(
+        "href", "https://example.com/page"
+    )

@@ -1,0 +1,249 @@
+"""What a person does with messages in the page: copy, quote, edit, ask again, step through versions, pin, fork, delete."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from chatcore.models import Attachment, Message, Session
+from chatcore.turns import service, versions
+from chatcore.turns.client_tools import Result
+from tests.support.browsing import Held, browser, fill, page, send
+from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_wire import Reply
+
+__all__ = ["browser", "page"]  # fixtures
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def choose(page: Page, message: Locator, act: str) -> None:
+    """From the menu of a message."""
+    message.hover()
+    message.get_by_role("button", name="More actions").click()
+    page.locator("#message-menu").get_by_role("button", name=act).click()
+
+
+def test_an_answer_is_given_again_and_its_versions_are_stepped_through(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="Red."), Reply(text="Green, *perhaps*."))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "Which color?")
+    answer = page.locator(".answer")
+    expect(answer.locator(".prose")).to_have_text("Red.")
+    expect(answer).to_have_attribute("data-status", "complete")
+    answer.get_by_role("button", name="Answer again").click()
+    expect(answer.locator(".prose em")).to_have_text("perhaps")
+    expect(answer.locator(".version-number")).to_have_text("2/2")
+    expect(answer.get_by_role("button", name="Later version")).to_be_disabled()
+    answer.get_by_role("button", name="Earlier version").click()
+    expect(answer.locator(".prose")).to_have_text("Red.")
+    expect(answer.locator(".version-number")).to_have_text("1/2")
+    expect(answer).to_have_count(1)
+    expect(page.locator(".user")).to_have_count(1)
+
+
+def test_a_message_is_edited_in_its_place_and_sent_again(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, "Two and too?", "Four, I guess.", "Sure?", "Yes.")
+    scripted.script(Reply(text="Four."))
+    page.goto(f"/c/{session.pk}/")
+    first = page.locator(".user").first
+    first.hover()
+    first.get_by_role("button", name="Edit this message").click()
+    field = page.get_by_label("Edit the message")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("Two and too?")
+    field.press("Escape")
+    expect(field).to_have_count(0)
+    expect(first.locator(".words")).to_be_visible()
+    choose(page, first, "Edit")
+    field.fill("Two and two?")
+    field.press("Control+Enter")
+    expect(page.locator(".answer .prose")).to_have_text(["Four."])
+    expect(page.locator(".user .words")).to_have_text(["Two and two?"])
+    expect(page.locator(".user .version-number")).to_have_text("2/2")
+    page.get_by_role("button", name="Earlier version").click()
+    expect(page.locator(".message")).to_have_count(4)
+    expect(page.locator(".answer .prose").last).to_have_text("Yes.")
+
+
+def test_a_pin_shows_in_every_tab_and_is_taken_out(page: Page, session: Session) -> None:
+    fill(session, "Remember 1742.", "I will.")
+    page.goto(f"/c/{session.pk}/")
+    second = page.context.new_page()
+    second.goto(f"/c/{session.pk}/")
+    choose(page, page.locator(".user"), "Pin")
+    for tab in (page, second):
+        expect(tab.locator(".user .pinned")).to_be_visible()
+        expect(tab.locator(".answer .pinned")).to_be_hidden()
+    choose(second, second.locator(".user"), "Unpin")
+    expect(page.locator(".user .pinned")).to_be_hidden()
+    assert not Message.objects.filter(pinned=True).exists()
+
+
+def test_a_fork_opens_as_a_chat_of_its_own(page: Page, session: Session) -> None:
+    fill(session, "One", "Two", "Three", "Four")
+    page.goto(f"/c/{session.pk}/")
+    choose(page, page.locator(".answer").first, "Fork from here")
+    expect(page).not_to_have_url(re.compile(str(session.pk)))
+    expect(page.locator(".message")).to_have_count(2)
+    expect(page.locator(".answer .prose")).to_have_text(["Two"])
+
+
+def test_a_message_is_deleted_after_being_asked(page: Page, session: Session) -> None:
+    fill(session, "Keep this", "Of course", "Forget this", "Forgotten")
+    page.goto(f"/c/{session.pk}/")
+    last = page.locator(".user").last
+    choose(page, last, "Delete…")
+    dialog = page.get_by_role("dialog", name="Delete this message?")
+    dialog.get_by_role("button", name="Keep it").click()
+    expect(page.locator(".message")).to_have_count(4)
+    choose(page, last, "Delete…")
+    dialog.get_by_role("button", name="Delete").click()
+    expect(page.locator(".message")).to_have_count(3)
+    expect(page.get_by_text("Forget this")).to_have_count(0)
+
+
+def test_a_message_is_copied_and_quoted_as_it_was_written(page: Page, session: Session) -> None:
+    fill(session, "Say it", "Some *words*\n\nand more")
+    page.goto(f"/c/{session.pk}/")
+    answer = page.locator(".answer")
+    answer.get_by_role("button", name="Copy the message").click()
+    expect(answer.locator("[data-copied]")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == "Some *words*\n\nand more"
+    choose(page, answer, "Quote")
+    expect(page.get_by_label("Your message")).to_have_value("> Some *words*\n> \n> and more\n\n")
+    expect(page.get_by_label("Your message")).to_be_focused()
+
+
+def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_on(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, "Old question", "Old answer")
+    said = Held("New ", "words ", "at last.")
+    scripted.script(Reply(chunks=said))
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".answer .prose")).to_have_text("Old answer")
+    send(page, "Go on")
+    expect(page.locator(".answer .prose").last).to_contain_text("words")
+    choose(page, page.locator(".user").first, "Pin")
+    expect(page.locator(".user .pinned").first).to_be_visible()
+    expect(page.locator(".answer .prose").last).to_contain_text("New words")
+    said.go_on.set()
+    expect(page.locator(".answer .prose").last).to_have_text("New words at last.")
+    versions.reword(session.messages.get(content="Old answer"), "Other words")
+    expect(page.locator(".answer .prose")).to_have_text(["Other words"])
+    expect(page.locator(".message")).to_have_count(2)
+
+
+def test_what_is_written_meanwhile_waits_for_the_end_of_the_answer(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    said = Held("First ", "answer.")
+    scripted.script(Reply(chunks=said), Reply(text="Second answer."))
+    page.goto(f"/c/{session.pk}/")
+    send(page, "First?")
+    expect(page.locator(".answer .prose")).to_contain_text("First")
+    for words in ("Never sent", "Secnd?"):
+        send(page, words)
+        expect(page.get_by_label("Your message")).to_have_value("")
+    page.reload()
+    waiting = page.locator(".queued-item")
+    expect(waiting).to_have_count(2)
+    waiting.first.get_by_role("button", name="Remove the waiting message").click()
+    waiting.get_by_role("button", name="Edit the waiting message").click()
+    expect(page.get_by_label("Your message")).to_have_value("Secnd?")
+    page.get_by_label("Your message").fill("Second?")
+    page.get_by_role("button", name="Send after this answer").click()
+    expect(waiting).to_have_text(re.compile("Second?"))
+    said.go_on.set()
+    expect(page.locator(".answer .prose")).to_have_text(["First answer.", "Second answer."])
+    expect(page.locator(".user .words")).to_have_text(["First?", "Second?"])
+    expect(waiting).to_have_count(0)
+
+
+def test_a_stop_by_hand_holds_what_waits_until_it_is_sent_by_hand(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(
+        Reply(chunks=["Once upon ", "a time "], cut_after=2, hang=True),
+        Reply(text="Of course."),
+        Reply(text="Blue."),
+    )
+    page.goto(f"/c/{session.pk}/")
+    send(page, "A story")
+    expect(page.locator(".answer .prose")).to_contain_text("a time")
+    for words in ("Make it blue", "And long"):
+        send(page, words)
+    expect(page.get_by_role("button", name="Send now")).to_be_hidden()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".queued-note")).to_have_text("Held back, because the answer was stopped.")
+    send(page, "Do you mind?")
+    expect(page.locator(".answer .prose").last).to_have_text("Of course.")
+    expect(page.locator(".queued-words")).to_have_text(["Make it blue", "And long"])
+    page.reload()
+    expect(page.locator(".queued-words")).to_have_text(["Make it blue", "And long"])
+    page.locator(".queued-item").last.get_by_role(
+        "button", name="Remove the waiting message"
+    ).click()
+    page.get_by_role("button", name="Send now").click()
+    expect(page.locator(".answer .prose").last).to_have_text("Blue.")
+    expect(page.locator(".user .words")).to_have_text(["A story", "Do you mind?", "Make it blue"])
+    expect(page.locator(".queued-item")).to_have_count(0)
+    expect(page.locator(".queued-note")).to_be_hidden()
+
+
+def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(tool_calls=[call("weather", {"city": "Rome"})]), Reply(text="Sunny."))
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".meter-used")).not_to_have_text("–")
+    service.start(session, content="Weather?", tools=[{"name": "weather"}])
+    awaited = page.get_by_text("Waiting for the program that runs weather.")
+    expect(awaited).to_be_visible()
+    page.reload()
+    expect(awaited).to_be_visible()
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    service.submit_tool_results(session, [Result(tool_call_id="call_1", content="22 °C")])
+    expect(page.locator(".answer .prose").last).to_have_text("Sunny.")
+    expect(awaited).to_be_hidden()
+    result = session.messages.get(role="tool")
+    Attachment.objects.create(
+        session=session,
+        message=result,
+        kind="output",
+        name="weather.txt",
+        media_type="text/plain",
+        size=4,
+        text="Rome",
+        data=b"",
+    )
+    page.reload()
+    page.locator(".call summary").click()
+    expect(page.locator(".call-result pre")).to_have_text("22 °C")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="The whole output").click()
+    assert download.value.path().read_text() == "Rome"
+
+
+def test_when_it_was_said_stands_below_each_message(page: Page, session: Session) -> None:
+    fill(session, "One?", "One.", "Two?", "Two.")
+    Message.objects.filter(session=session, seq__lte=2).update(
+        created_at=datetime(2024, 11, 3, 14, 5, tzinfo=UTC)
+    )
+    page.goto(f"/c/{session.pk}/")
+    times = page.locator(".message > .foot > local-time")
+    hour = re.compile(r"^\d?\d:\d\d\s[AP]M$")
+    expect(times).to_have_text([re.compile(r"^Nov 3, 2024, 2:05\sPM$")] * 2 + [hour] * 2)
+    expect(times.first).to_have_attribute(
+        "title", re.compile(r"^Sunday, November 3, 2024 at 2:05:00\sPM$")
+    )
+    send(page, "Three?")
+    expect(page.locator(".answer")).to_have_count(3)
+    expect(times.nth(4)).to_have_text(hour)
+    expect(times.nth(5)).to_have_text(hour)

@@ -1,0 +1,145 @@
+"""What is chosen and kept in a real browser: models with their windows and prices, tokens, providers and their keys, the first model."""
+
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from knox.models import AuthToken
+from playwright.sync_api import Page, expect
+
+from chatcore.local_model.weights import KNOWN
+from chatcore.models import Session
+from models_registry.models import AiModel, Provider
+from tests.support.browsing import browser, page, send
+from tests.support.scripted import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+__all__ = ["browser", "page"]  # fixtures
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_the_model_is_picked_with_its_window_and_its_prices_in_sight(
+    page: Page, session: Session, model: AiModel, scripted: ScriptedModel
+) -> None:
+    prices = {"input_price": Decimal("0.15"), "output_price": Decimal("0.6")}
+    AiModel.objects.create(
+        provider=model.provider, name="other", context_window_size=200_000, **prices
+    )
+    page.goto(f"/c/{session.pk}/")
+    picker = page.get_by_role("combobox", name="Model")
+    expect(picker.locator("option")).to_have_text(
+        ["other · 200k · $0.15 / $0.60", "test-model · 8.19k"]
+    )
+    expect(page.locator(".picker-name")).to_have_text("test-model")
+    picker.select_option(label="other · 200k · $0.15 / $0.60")
+    expect(page.locator(".picker-name")).to_have_text("other")
+    expect(page.locator(".meter-used")).to_contain_text("/ 200k")
+    send(page, "Who are you?")
+    expect(page.locator(".fact-model")).to_have_text("scripted/other")
+    page.reload()
+    expect(page.locator(".picker-name")).to_have_text("other")
+    page.get_by_label("Your message").fill("/model test")
+    expect(page.locator("#slash")).to_have_text("scripted/test-model8.19k")
+    page.get_by_label("Your message").press("Enter")
+    expect(page.locator(".picker-name")).to_have_text("test-model")
+    assert scripted.requests[-1].json["model"] == "other"
+
+
+def test_a_chat_whose_model_is_gone_says_so_and_takes_another(
+    page: Page, session: Session, model: AiModel, scripted: ScriptedModel
+) -> None:
+    gone = AiModel.objects.create(
+        provider=model.provider, name="gone", context_window_size=8192, is_active=False
+    )
+    Session.objects.filter(pk=session.pk).update(model=gone)
+    scripted.script(Reply(text="Here I am."))
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".picker-name")).to_have_text("gone")
+    send(page, "Are you there?")
+    expect(page.locator("#snackbar")).to_contain_text("no usable language model")
+    expect(page.get_by_label("Your message")).to_have_value("Are you there?")
+    with page.expect_response(lambda response: response.request.method == "PATCH"):
+        page.get_by_role("combobox", name="Model").select_option(label="test-model · 8.19k")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".answer .prose")).to_have_text("Here I am.")
+
+
+def test_a_token_is_made_copied_and_forgotten(page: Page, user: User) -> None:
+    page.goto("/settings/")
+    page.get_by_role("button", name="New token").click()
+    secret = page.locator("#token-made code").inner_text()
+    page.locator("#token-made").get_by_role("button", name="Copy").click()
+    expect(page.locator("#token-made [data-copied]")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == secret
+    answer = page.context.browser.new_context().request.get(  # type: ignore[union-attr]
+        page.url.replace("/settings/", "/api/v1/sessions"),
+        headers={"Authorization": f"Bearer {secret}"},
+    )
+    assert answer.status == 200
+    page.reload()
+    expect(page.get_by_text(secret)).to_have_count(0)
+    expect(page.locator("#tokens li")).to_have_count(1)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.locator("#tokens").get_by_role("button").click()
+    expect(page.locator("#tokens li")).to_have_count(0)
+    assert not AuthToken.objects.exists()
+
+
+def test_a_key_is_stored_and_tried_by_who_may(
+    page: Page, user: User, model: AiModel, scripted: ScriptedModel
+) -> None:
+    page.goto("/settings/")
+    expect(page.get_by_role("heading", name="API tokens")).to_be_visible()
+    expect(page.get_by_role("heading", name="Providers")).to_have_count(0)
+    User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
+    page.reload()
+    provider = page.locator(".provider")
+    expect(provider).to_contain_text("no key")
+    provider.get_by_text("Enter a key").click()
+    provider.get_by_label("Key of scripted").fill("sk-very-secret")
+    provider.get_by_role("button", name="Save").click()
+    expect(provider).to_contain_text("Stored, encrypted. It is never shown again.")
+    expect(provider).to_contain_text("key stored")
+    provider.get_by_role("button", name="Test").click()
+    expect(provider).to_contain_text("test-model answered in")
+    assert scripted.requests[-1].headers["authorization"] == "Bearer sk-very-secret"
+    page.reload()
+    assert "sk-very-secret" not in page.content()
+
+
+def test_without_a_key_the_embedded_model_is_waited_for_and_then_answers(
+    page: Page, user: User, settings: Any, tmp_path: Path, scripted: ScriptedModel
+) -> None:
+    settings.LOCAL_MODEL = settings.LOCAL_MODEL | {
+        "SIZE": "0.5b",
+        "PATH": "",
+        "FOLDERS": [tmp_path],
+    }
+    page.goto("/new/")
+    expect(page.get_by_role("heading", name="No language model yet")).to_be_visible()
+    page.get_by_label("Your message").fill("Are you there?")
+    partial = tmp_path / f"{KNOWN['0.5b'].file}.partial"
+    partial.touch()
+    os.truncate(partial, KNOWN["0.5b"].size // 4)
+    expect(
+        page.get_by_role("heading", name="The embedded language model is on its way")
+    ).to_be_visible()
+    expect(page.locator(".onboarding-progress")).to_contain_text("%")
+    partial.rename(tmp_path / KNOWN["0.5b"].file)
+    expect(
+        page.get_by_role("heading", name="The embedded language model is starting")
+    ).to_be_visible()
+    provider = Provider.objects.create(
+        name="local", protocol=Provider.Protocol.OPENAI, base_url=scripted.base_url
+    )
+    AiModel.objects.create(
+        provider=provider, name="test-model", context_window_size=8192, is_default=True
+    )
+    expect(page.get_by_text("What is on your mind?")).to_be_visible()
+    expect(page.get_by_label("Your message")).to_have_value("Are you there?")
+    page.get_by_label("Your message").press("Enter")
+    expect(page.locator(".answer .prose")).to_have_text("Hello from the scripted model.")
