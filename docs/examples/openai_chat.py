@@ -17,7 +17,11 @@ WEATHER: Any = {
     "function": {
         "name": "weather",
         "description": "The weather in a city now.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+        },
     },
 }
 
@@ -40,7 +44,11 @@ def ask(client: OpenAI, model: str, content: str) -> str:
             print()
             return message.content or ""
         new = [
-            {"role": "tool", "tool_call_id": call.id, "content": weather(**json.loads(call.function.arguments))}
+            {
+                "role": "tool",
+                "tool_call_id": call.id,
+                "content": weather(**json.loads(call.function.arguments)),
+            }
             for call in message.tool_calls
         ]
 
@@ -49,7 +57,9 @@ def main() -> None:
     """Say each argument to one session, by the first model there is."""
     url = os.environ.get("CHATCORE_URL", "http://127.0.0.1:8000")
     headers = {"X-Session-Id": os.environ.get("CHATCORE_SESSION", "from-an-example")}
-    client = OpenAI(base_url=f"{url}/v1", api_key=os.environ["CHATCORE_TOKEN"], default_headers=headers)
+    client = OpenAI(
+        base_url=f"{url}/v1", api_key=os.environ["CHATCORE_TOKEN"], default_headers=headers
+    )
     model = os.environ.get("CHATCORE_MODEL") or next(iter(client.models.list())).id
     for content in sys.argv[1:] or ["Hello!"]:
         print("you:", content)

@@ -48,7 +48,11 @@ class Chatcore:
 
     def __init__(self, url: str, token: str) -> None:
         headers = {"Authorization": f"Bearer {token}"}
-        self._http = httpx2.Client(base_url=f"{url.rstrip('/')}/api/v1", headers=headers, timeout=httpx2.Timeout(300, connect=10))
+        self._http = httpx2.Client(
+            base_url=f"{url.rstrip('/')}/api/v1",
+            headers=headers,
+            timeout=httpx2.Timeout(300, connect=10),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -62,7 +66,12 @@ class Chatcore:
 
     def say(self, session: str, content: str) -> Iterator[str]:
         """Say something; the words of the answer as they come. Where a connection breaks, another goes on: no word is lost or doubled."""
-        turn = self._json("POST", f"/sessions/{session}/messages", json={"content": content}, headers={"Prefer": "respond-async"})
+        turn = self._json(
+            "POST",
+            f"/sessions/{session}/messages",
+            json={"content": content},
+            headers={"Prefer": "respond-async"},
+        )
         after = int(httpx2.URL(turn["events"]).params["after"])
         while True:
             try:
@@ -79,7 +88,9 @@ class Chatcore:
 
     def events(self, session: str, *, after: int) -> Iterator[Event]:
         """The session's events after one, past and to come."""
-        with self._http.stream("GET", f"/sessions/{session}/events", params={"after": after}) as response:
+        with self._http.stream(
+            "GET", f"/sessions/{session}/events", params={"after": after}
+        ) as response:
             self._check(response)
             fields: dict[str, str] = {}
             for line in response.iter_lines():
@@ -97,7 +108,11 @@ class Chatcore:
 
     def compact(self, session: str, instructions: str = "") -> dict[str, Any]:
         """Make room now; the run, finished. Nothing is lost: all messages stay, and the model is told a summary of the older ones."""
-        return self._json("POST", f"/sessions/{session}/compact", json={"wait": True, "instructions": instructions})
+        return self._json(
+            "POST",
+            f"/sessions/{session}/compact",
+            json={"wait": True, "instructions": instructions},
+        )
 
     def _json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
         response = self._http.request(method, path, **request)
@@ -113,7 +128,9 @@ class Chatcore:
 
 def main() -> None:
     """Say each argument, print what is answered, then how full the context is."""
-    with Chatcore(os.environ.get("CHATCORE_URL", "http://127.0.0.1:8000"), os.environ["CHATCORE_TOKEN"]) as chatcore:
+    with Chatcore(
+        os.environ.get("CHATCORE_URL", "http://127.0.0.1:8000"), os.environ["CHATCORE_TOKEN"]
+    ) as chatcore:
         session = chatcore.new_session(title="From an example")
         for content in sys.argv[1:] or ["Hello!"]:
             print("you:", content)
