@@ -8,6 +8,7 @@ class Compaction(AppConfig):
 
     def ready(self) -> None:
         """Listen for finished responses; guard the settings."""
-        from compaction.triggers import after_response  # noqa: F401, RUF100
+        from compaction import checks  # noqa: F401
+        from compaction.triggers import after_response
 
         after_response.connect()
