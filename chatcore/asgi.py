@@ -17,36 +17,38 @@ PRUNE_SECONDS = 600.0
 warnings.filterwarnings(
     "ignore", message="StreamingHttpResponse must consume synchronous iterators"
 )
-django = get_asgi_application()
+django_application = get_asgi_application()
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Serve HTTP through Django; at shutdown, write down what is being said before the process ends."""
     if scope["type"] == "lifespan":
-        await _live(receive, send)
+        await _run_lifespan(receive, send)
     else:
-        await sse.serve(django, *await _measured(scope, receive), send)
+        await sse.serve_request(
+            django_application, *await _buffer_chunked_body(scope, receive), send
+        )
 
 
-async def _measured(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any], Any]:
+async def _buffer_chunked_body(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any], Any]:
     """A body sent in chunks names no length, and the API's framework takes it for none: read it, up to the limit, and say its length."""
-    names = {name for name, _ in scope["headers"]}
-    if b"transfer-encoding" not in names or b"content-length" in names:
+    header_names = {name for name, _ in scope["headers"]}
+    if b"transfer-encoding" not in header_names or b"content-length" in header_names:
         return scope, receive
     body = bytearray()
     message = {"more_body": True}
     while message.get("more_body") and len(body) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         message = await receive()
         body += message.get("body", b"")
-    first = [
+    pending_messages = [
         message
         if message["type"] == "http.disconnect"
         else {"type": "http.request", "body": bytes(body)}
     ]
 
-    async def replayed() -> Any:
-        if first:
-            return first.pop()
+    async def replay() -> Any:
+        if pending_messages:
+            return pending_messages.pop()
         while (message := await receive())["type"] == "http.request":
             pass  # what is over the limit
         return message
@@ -54,29 +56,35 @@ async def _measured(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any]
     return {
         **scope,
         "headers": [*scope["headers"], (b"content-length", str(len(body)).encode())],
-    }, replayed
+    }, replay
 
 
-async def _live(receive: Any, send: Any) -> None:
+async def _run_lifespan(receive: Any, send: Any) -> None:
     from chatcore.events import log as event_log
     from chatcore.events import webhooks
     from chatcore.files import intake
     from chatcore.providers import registry as provider_registry
-    from chatcore.threads import in_thread
+    from chatcore.threads import run_in_thread
     from chatcore.turns import lifecycle
-    from chatcore.turns.runner import generator
+    from chatcore.turns.runner import turn_runner
 
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            lifecycle.start_recovering()
+            lifecycle.start_recovery()
             threading.Thread(target=provider_registry.warm_up, name="warm-up", daemon=True).start()
-            generator.every(PRUNE_SECONDS, lambda: in_thread(event_log.prune))
-            generator.every(PRUNE_SECONDS, lambda: in_thread(webhooks.prune))
-            generator.every(PRUNE_SECONDS, lambda: in_thread(intake.prune))
-            generator.every(webhooks.POLL_SECONDS, webhooks.deliver_due)
+            turn_runner.run_periodically(
+                PRUNE_SECONDS, lambda: run_in_thread(event_log.delete_old_deltas)
+            )
+            turn_runner.run_periodically(
+                PRUNE_SECONDS, lambda: run_in_thread(webhooks.delete_old_deliveries)
+            )
+            turn_runner.run_periodically(
+                PRUNE_SECONDS, lambda: run_in_thread(intake.prune_unsent_files)
+            )
+            turn_runner.run_periodically(webhooks.POLL_SECONDS, webhooks.start_due_deliveries)
             await send({"type": "lifespan.startup.complete"})
         else:
-            await in_thread(generator.stop)
+            await run_in_thread(turn_runner.stop)
             await send({"type": "lifespan.shutdown.complete"})
             return

@@ -10,7 +10,12 @@ from django.db.models import Q
 from django.utils import timezone
 
 from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.sessions.truncation import TOOL_RESULT_MAX_CHARS, clean_text, cleaned, cut_tool_result
+from chatcore.sessions.truncation import (
+    TOOL_RESULT_MAX_CHARS,
+    clean_json,
+    clean_text,
+    cut_tool_result,
+)
 
 MAX_CALL_ID = (
     255  # characters, as for MAX_TOOL_NAME; models have been seen to write nonsense for both
@@ -96,14 +101,16 @@ class Session(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """A new one sends those that were used longest ago to the archive, where CHATCORE["MAX_SESSIONS"] says how many stay."""
-        new, most = self._state.adding, settings.CHATCORE.get("MAX_SESSIONS", 0)
+        is_new, max_sessions = self._state.adding, settings.CHATCORE.get("MAX_SESSIONS", 0)
         super().save(*args, **kwargs)
-        if new and most:
-            listed = Session.objects.filter(
+        if is_new and max_sessions:
+            active_sessions = Session.objects.filter(
                 owner_id=self.owner_id, archived=False, pinned=False
             ).exclude(pk=self.pk)
-            oldest = listed.order_by("-updated_at", "-id").values_list("pk", flat=True)[most - 1 :]
-            Session.objects.filter(pk__in=list(oldest)).update(archived=True)
+            oldest_ids = active_sessions.order_by("-updated_at", "-id").values_list(
+                "pk", flat=True
+            )[max_sessions - 1 :]
+            Session.objects.filter(pk__in=list(oldest_ids)).update(archived=True)
 
 
 class Turn(models.Model):
@@ -117,7 +124,10 @@ class Turn(models.Model):
         CANCELLED = "cancelled"
         INTERRUPTED = "interrupted"
 
-    OPEN = (Status.RUNNING, Status.WAITING)  # nothing else is said to the session meanwhile
+    OPEN_STATUSES = (
+        Status.RUNNING,
+        Status.WAITING,
+    )  # nothing else is said to the session meanwhile
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")
@@ -189,13 +199,17 @@ class MessageQuerySet(models.QuerySet["Message"]):
             row.prepare_to_store()
         return super().bulk_create(rows, *args, **kwargs)
 
-    def current(self) -> "MessageQuerySet":
+    def exclude_superseded(self) -> "MessageQuerySet":
         """Without what an edit or another answer superseded."""
         return self.filter(branch=None)
 
-    def live(self, boundary_seq: int | None) -> "MessageQuerySet":
+    def filter_live(self, boundary_seq: int | None) -> "MessageQuerySet":
         """From the boundary on, and the pinned ones before it: what is sent as it is. Two indexed ranges."""
-        return self.current().filter(Q(seq__gte=boundary_seq or 0) | Q(pinned=True)).order_by("seq")
+        return (
+            self.exclude_superseded()
+            .filter(Q(seq__gte=boundary_seq or 0) | Q(pinned=True))
+            .order_by("seq")
+        )
 
 
 class Message(models.Model):
@@ -316,23 +330,25 @@ class Message(models.Model):
         """The save hook: remove what cannot be stored; cut a tool result to its limit. Never raises, changes nothing twice."""
         self.content = clean_text(self.content or "")
         self.reasoning = clean_text(self.reasoning or "")
-        self.provider_data = cleaned(self.provider_data)
+        self.provider_data = clean_json(self.provider_data)
         self.tool_calls = [
-            {**call, "id": call["id"][:MAX_CALL_ID]} for call in cleaned(self.tool_calls)
+            {**call, "id": call["id"][:MAX_CALL_ID]} for call in clean_json(self.tool_calls)
         ]
         self.tool_call_id, self.tool_name = (
             clean_text(self.tool_call_id)[:MAX_CALL_ID],
             clean_text(self.tool_name)[:MAX_TOOL_NAME],
         )
         if self.role == self.Role.TOOL:
-            self.content, original = cut_tool_result(
+            self.content, original_chars = cut_tool_result(
                 self.content, self.tool_result_limit or TOOL_RESULT_MAX_CHARS
             )
-            self.original_chars = original if original is not None else self.original_chars
-        spoken = len(self.content) + sum(
+            self.original_chars = (
+                original_chars if original_chars is not None else self.original_chars
+            )
+        text_chars = len(self.content) + sum(
             len(call["name"]) + len(call["arguments"]) for call in self.tool_calls
         )
-        self.token_estimate = estimate_tokens(spoken)
+        self.token_estimate = estimate_tokens(text_chars)
 
 
 class Attachment(models.Model):

@@ -16,7 +16,7 @@ env = environ.Env()
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
-def _kept_secret(name: str, make: Any) -> str:
+def _load_secret(name: str, make: Any) -> str:
     """Read a secret from the data folder, made there on first use and readable by its owner only."""
     path = DATA_DIR / name
     try:
@@ -27,7 +27,7 @@ def _kept_secret(name: str, make: Any) -> str:
         return path.read_text().strip()
 
 
-def _read(reader: Any, name: str, default: Any) -> Any:
+def _read_variable(reader: Any, name: str, default: Any) -> Any:
     try:
         return reader(name, default=default)
     except (ValueError, TypeError) as error:
@@ -36,25 +36,25 @@ def _read(reader: Any, name: str, default: Any) -> Any:
 
 def _read_choice(name: str, choices: list[str]) -> str:
     """One of `choices`, in capitals or not; the first when the variable is not set."""
-    value: str = _read(env.str, name, choices[0])
+    value: str = _read_variable(env.str, name, choices[0])
     for choice in choices:
         if value.strip().lower() == choice.lower():
             return choice
     raise ImproperlyConfigured(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
 
 
-def _read_number(name: str, default: int, *, least: int, most: int | None = None) -> int:
-    value: int = _read(env.int, name, default)
-    if value < least:
-        raise ImproperlyConfigured(f"{name} is {value}; it must be at least {least}.")
-    if most is not None and value > most:
-        raise ImproperlyConfigured(f"{name} is {value}; it must be at most {most}.")
+def _read_number(name: str, default: int, *, minimum: int, maximum: int | None = None) -> int:
+    value: int = _read_variable(env.int, name, default)
+    if value < minimum:
+        raise ImproperlyConfigured(f"{name} is {value}; it must be at least {minimum}.")
+    if maximum is not None and value > maximum:
+        raise ImproperlyConfigured(f"{name} is {value}; it must be at most {maximum}.")
     return value
 
 
 def _read_switch(name: str) -> bool:
     """On unless it says otherwise, in one of the usual words; another word is a mistake, not an off."""
-    value: str = _read(env.str, name, "true").strip().lower()
+    value: str = _read_variable(env.str, name, "true").strip().lower()
     if value not in env.BOOLEAN_TRUE_STRINGS and value not in ("false", "off", "no", "n", "0"):
         raise ImproperlyConfigured(f"{name} is {value!r}; it can be true or false.")
     return value in env.BOOLEAN_TRUE_STRINGS
@@ -62,7 +62,7 @@ def _read_switch(name: str) -> bool:
 
 def _read_threshold(name: str) -> float | int | None:
     """Up to 1 a share, above it a whole number of tokens; None when the variable is not set or says auto."""
-    text: str = _read(env.str, name, "auto").strip().lower()
+    text: str = _read_variable(env.str, name, "auto").strip().lower()
     if text in ("", "auto"):
         return None
     if re.fullmatch(r"0?\.\d+|1(\.0+)?", text) and float(text) > 0:
@@ -76,7 +76,7 @@ def _read_threshold(name: str) -> float | int | None:
 
 def _read_folder(name: str, default: str) -> Path:
     """Made where it is missing."""
-    path = Path(_read(env.str, name, default)).resolve()
+    path = Path(_read_variable(env.str, name, default)).resolve()
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -87,22 +87,22 @@ def _read_folder(name: str, default: str) -> Path:
 
 
 def _read_database(name: str, default: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    database: dict[str, Any] = {}
     with (
         warnings.catch_warnings(),
         contextlib.suppress(ValueError),
     ):  # what these say may show a password
         warnings.simplefilter("ignore")
-        found = env.db_url(name, default=default)
-    if not str(found.get("ENGINE", "")).startswith("django.db.backends."):
+        database = env.db_url(name, default=default)
+    if not str(database.get("ENGINE", "")).startswith("django.db.backends."):
         raise ImproperlyConfigured(
             f"{name} has no address of a database in it; one begins with postgres:// or sqlite:///."
         )
-    return found
+    return database
 
 
 def _read_redis(name: str) -> str:
-    url: str = _read(env.str, name, "")
+    url: str = _read_variable(env.str, name, "")
     if url and not url.startswith(("redis://", "rediss://", "unix://")):
         raise ImproperlyConfigured(
             f"{name} has no address of a Redis server in it; one begins with redis://."
@@ -112,23 +112,23 @@ def _read_redis(name: str) -> str:
 
 def _read_keys(name: str) -> list[str]:
     """Keys that encrypt; one is made and kept where there is none."""
-    keys: list[str] = _read(env.list, name, []) or [
-        _kept_secret("key-encryption-key", lambda: Fernet.generate_key().decode())
+    keys: list[str] = _read_variable(env.list, name, []) or [
+        _load_secret("key-encryption-key", lambda: Fernet.generate_key().decode())
     ]
-    for place, key in enumerate(keys, start=1):
+    for position, key in enumerate(keys, start=1):
         try:
             Fernet(key)
         except ValueError:
             raise ImproperlyConfigured(
-                f"{name} has a key that is none, the one at place {place}: 32 bytes in URL-safe base64."
+                f"{name} has a key that is none, the one at place {position}: 32 bytes in URL-safe base64."
             ) from None
     return keys
 
 
 def _read_summary_model() -> str:
     """`provider/model`, or the model's name alone; empty for the conversation's own model."""
-    provider: str = _read(env.str, "CHATCORE_SUMMARIZATION_PROVIDER", "").strip()
-    model: str = _read(env.str, "CHATCORE_SUMMARIZATION_MODEL", "").strip()
+    provider: str = _read_variable(env.str, "CHATCORE_SUMMARIZATION_PROVIDER", "").strip()
+    model: str = _read_variable(env.str, "CHATCORE_SUMMARIZATION_MODEL", "").strip()
     if provider and not model:
         raise ImproperlyConfigured(
             "CHATCORE_SUMMARIZATION_PROVIDER is set without CHATCORE_SUMMARIZATION_MODEL: name the model too."
@@ -139,13 +139,15 @@ def _read_summary_model() -> str:
 DATA_DIR = _read_folder("CHATCORE_DATA_DIR", "./var")
 
 DEBUG = _read_switch("CHATCORE_DEBUG")
-SECRET_KEY = _read(env.str, "CHATCORE_SECRET_KEY", "")
+SECRET_KEY = _read_variable(env.str, "CHATCORE_SECRET_KEY", "")
 if not SECRET_KEY:
     if not DEBUG:
         raise ImproperlyConfigured("CHATCORE_SECRET_KEY must be set when CHATCORE_DEBUG=0.")
-    SECRET_KEY = _kept_secret("secret-key", lambda: secrets.token_urlsafe(50))
+    SECRET_KEY = _load_secret("secret-key", lambda: secrets.token_urlsafe(50))
 
-ALLOWED_HOSTS = _read(env.list, "CHATCORE_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
+ALLOWED_HOSTS = _read_variable(
+    env.list, "CHATCORE_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"]
+)
 CSRF_TRUSTED_ORIGINS = [
     f"https://{'*' if host.startswith('.') else ''}{host}" for host in ALLOWED_HOSTS if host != "*"
 ]
@@ -255,16 +257,16 @@ AUTH_PASSWORD_VALIDATORS = [
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "chatcore.rest.auth.BearerToken",
+        "chatcore.rest.auth.BearerTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_PARSER_CLASSES": ["chatcore.rest.auth.JSONBody"],
+    "DEFAULT_PARSER_CLASSES": ["chatcore.rest.auth.JsonBodyParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.rest.auth.JSONOnly",
-    "DEFAULT_PAGINATION_CLASS": "chatcore.rest.pagination.CursorPages",
-    "DEFAULT_SCHEMA_CLASS": "chatcore.rest.schema.AutoSchema",
-    "EXCEPTION_HANDLER": "chatcore.rest.problems.handle",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.rest.auth.JsonOnlyNegotiation",
+    "DEFAULT_PAGINATION_CLASS": "chatcore.rest.pagination.KeysetPagination",
+    "DEFAULT_SCHEMA_CLASS": "chatcore.rest.schema.ProblemAutoSchema",
+    "EXCEPTION_HANDLER": "chatcore.rest.problems.handle_exception",
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS would describe an address to whoever may not use it
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "UNAUTHENTICATED_USER": None,
@@ -276,7 +278,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "PREPROCESSING_HOOKS": ["chatcore.rest.schema.one_of_each"],
+    "PREPROCESSING_HOOKS": ["chatcore.rest.schema.drop_slash_twins"],
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -285,7 +287,7 @@ SPECTACULAR_SETTINGS = {
 Q_CLUSTER = {
     "name": "chatcore",
     "orm": "default",
-    "workers": _read_number("CHATCORE_WORKERS", 2, least=1),
+    "workers": _read_number("CHATCORE_WORKERS", 2, minimum=1),
     "timeout": 120,
     "retry": 2000,  # longer than any task may take (compaction.tasks.LONGEST_RUN): else a second worker is woken for the same one
     "queue_limit": 1,
@@ -304,39 +306,40 @@ CHATCORE = {
     # Asked before each request and after an overflow; see chatcore/context/builder.py. None: requests go out as they are.
     "CONTEXT_GUARD": "compaction.requests.guard.ContextGuard",
     # Gives the compaction policies that a session may name. None: any name.
-    "POLICIES": "compaction.policies.available",
+    "POLICIES": "compaction.policies.list_policies",
     # Refuses a session's own threshold that its policies (by name, the first that is set) cannot take. None: any share.
-    "VALIDATE_OVERRIDE": "compaction.policies.validate_override",
+    "VALIDATE_OVERRIDE": "compaction.policies.validate_threshold_override",
     # Says how much of a tool's output is stored; see chatcore/tools/output.py. None: its first 30,000 characters.
-    "TOOL_OUTPUT": "compaction.requests.tool_output.cut",
+    "TOOL_OUTPUT": "compaction.requests.tool_output.truncate_output",
     "KEY_ENCRYPTION_KEYS": _read_keys("CHATCORE_KEY_ENCRYPTION_KEYS"),
-    "TURNS_PER_MINUTE": _read_number("CHATCORE_TURNS_PER_MINUTE", 60, least=1),
+    "TURNS_PER_MINUTE": _read_number("CHATCORE_TURNS_PER_MINUTE", 60, minimum=1),
     # So many of a user's unpinned sessions stay out of the archive, those used last; 0: all. None is deleted for it.
-    "MAX_SESSIONS": _read_number("CHATCORE_MEMORY_MAX_SESSIONS", 0, least=0),
+    "MAX_SESSIONS": _read_number("CHATCORE_MEMORY_MAX_SESSIONS", 0, minimum=0),
     # Hosts that fetch_url may reach although they are not public: "host" for ports 80 and 443, "host:port" for another.
-    "FETCH_ALLOW_HOSTS": _read(env.list, "CHATCORE_FETCH_ALLOW_HOSTS", []),
+    "FETCH_ALLOW_HOSTS": _read_variable(env.list, "CHATCORE_FETCH_ALLOW_HOSTS", []),
 }
 
 USER_CACHE_DIR = (
-    Path(_read(env.str, "XDG_CACHE_HOME", "") or os.path.expanduser("~/.cache")) / "chatcore"
+    Path(_read_variable(env.str, "XDG_CACHE_HOME", "") or os.path.expanduser("~/.cache"))
+    / "chatcore"
 )
 LOCAL_MODEL = {
     "SIZE": _read_choice("CHATCORE_LOCAL_MODEL", ["1.5b", "0.5b"]),
-    "PATH": _read(env.str, "CHATCORE_LOCAL_MODEL_PATH", ""),
-    "WINDOW": _read_number("CHATCORE_LOCAL_MODEL_WINDOW", 8192, least=512),  # tokens
-    "HUB": _read(env.str, "CHATCORE_MODEL_HUB", "https://huggingface.co"),
+    "PATH": _read_variable(env.str, "CHATCORE_LOCAL_MODEL_PATH", ""),
+    "WINDOW": _read_number("CHATCORE_LOCAL_MODEL_WINDOW", 8192, minimum=512),  # tokens
+    "HUB": _read_variable(env.str, "CHATCORE_MODEL_HUB", "https://huggingface.co"),
     # Weights are looked for in each folder, and fetched into the first.
     "FOLDERS": [DATA_DIR / "models", USER_CACHE_DIR],
     # `serve` gives both, so that a restarted model keeps its address; alone, the model makes its own.
-    "PORT": _read_number("CHATCORE_LOCAL_MODEL_PORT", 0, least=0, most=65_535),
-    "API_KEY": _read(env.str, "CHATCORE_LOCAL_MODEL_API_KEY", ""),
+    "PORT": _read_number("CHATCORE_LOCAL_MODEL_PORT", 0, minimum=0, maximum=65_535),
+    "API_KEY": _read_variable(env.str, "CHATCORE_LOCAL_MODEL_API_KEY", ""),
 }
 
 COMPACTION = {
     "BACKEND": "compaction.backends.chatcore.backend.ChatcoreBackend",
     # The host's conversation; its primary key is a UUID. Fixed before the first migration, like AUTH_USER_MODEL.
     "SESSION_MODEL": "chatcore.Session",
-    "POLICY": _read(env.str, "CHATCORE_POLICY", "oneclaw"),
+    "POLICY": _read_variable(env.str, "CHATCORE_POLICY", "oneclaw"),
     # Whether room is made without being asked for; every message is stored either way. NeuroLink's memory and summarization.
     "AUTOMATIC": all(
         [_read_switch("CHATCORE_MEMORY_ENABLED"), _read_switch("CHATCORE_SUMMARIZATION_ENABLED")]
@@ -350,7 +353,7 @@ COMPACTION = {
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "chatcore.serving.logs.line_formatter"}},
+    "formatters": {"line": {"()": "chatcore.serving.logs.build_line_formatter"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {
         "handlers": ["stderr"],

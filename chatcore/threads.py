@@ -11,14 +11,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run blocking `work` in a pool thread; no connection stays pinned to it, so streams do not exhaust a pool."""
     return await sync_to_async(
-        functools.partial(_with_fresh_connection, work), thread_sensitive=False
+        functools.partial(_run_with_fresh_connection, work), thread_sensitive=False
     )(*args, **kwargs)
 
 
-def _with_fresh_connection(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def _run_with_fresh_connection(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     try:
         return work(*args, **kwargs)
     finally:

@@ -7,8 +7,8 @@ from chatcore.api import health
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
-    re_path(r"^livez/?$", health.live),
-    re_path(r"^readyz/?$", health.ready),
+    re_path(r"^livez/?$", health.report_liveness),
+    re_path(r"^readyz/?$", health.report_readiness),
     path("api/v1/", include("compaction.api.urls")),
     path("api/", include("chatcore.api.urls")),
     path("v1/", include("chatcore.faces.chat_completions.urls")),

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from compaction.backends import registry as backend_registry
 from compaction.core.knobs import PolicyError
-from compaction.core.state import rendered
+from compaction.core.state import render_state
 from compaction.models import (
     CompactionPolicy,
     CompactionRun,
@@ -173,16 +173,16 @@ class CompactionRunAdmin(admin.ModelAdmin):
     @admin.display(description="originals")
     def originals(self, run: CompactionRun) -> str:
         """To the messages behind the summary, as they are stored."""
-        until = run.boundary_after or run.boundary_before
-        if not until:
+        boundary_seq = run.boundary_after or run.boundary_before
+        if not boundary_seq:
             return "none is behind a summary"
-        address = reverse("admin:chatcore_message_changelist")
+        url = reverse("admin:chatcore_message_changelist")
         return format_html(
             '<a href="{}?session__id__exact={}&seq__lt={}">messages before {}</a>',
-            address,
+            url,
             run.session_id,
-            until,
-            until,
+            boundary_seq,
+            boundary_seq,
         )
 
     @admin.display(description="messages changed")
@@ -190,17 +190,17 @@ class CompactionRunAdmin(admin.ModelAdmin):
         """What became of each: its size, and the text the model is shown instead."""
         if not run.targets:
             return "none"
-        shown = {edit["seq"]: edit["replacement"] for edit in run.edits}
-        names = ("seq", "role", "tool", "method", "chars_before", "chars_after")
+        replacements = {edit["seq"]: edit["replacement"] for edit in run.edits}
+        columns = ("seq", "role", "tool", "method", "chars_before", "chars_after")
         rows = (
-            (*(target[name] for name in names), shown.get(target["seq"], ""))
+            (*(target[name] for name in columns), replacements.get(target["seq"], ""))
             for target in run.targets
         )
         cell = '<td style="vertical-align:top">{}</td>'
         body = format_html_join(
             "", "<tr>" + cell * 6 + '<td style="white-space:pre-wrap">{}</td></tr>', rows
         )
-        head = format_html_join("", "<th>{}</th>", ((name,) for name in (*names, "shown as")))
+        head = format_html_join("", "<th>{}</th>", ((name,) for name in (*columns, "shown as")))
         return format_html("<table><tr>{}</tr>{}</table>", head, body)
 
     @admin.display(description="as the run left it")
@@ -208,7 +208,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
         """As the model is shown it."""
         return format_html(
             '<div style="white-space:pre-wrap">{}</div>',
-            rendered(summary_state.restored(run.state_after)) or "empty",
+            render_state(summary_state.parse_structured_state(run.state_after)) or "empty",
         )
 
     @admin.display(description="timeline")
@@ -224,7 +224,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
         return format_html_join(
             "",
             "<div>{} — {}</div>",
-            ((f"{at:%Y-%m-%d %H:%M:%S}", name) for name, at in steps if at),
+            ((f"{moment:%Y-%m-%d %H:%M:%S}", name) for name, moment in steps if moment),
         )
 
     @admin.display(description="seconds")
@@ -235,24 +235,24 @@ class CompactionRunAdmin(admin.ModelAdmin):
     @admin.action(description="Retry: ask for the same run again", permissions=["change"])
     def retry(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """By hand, with the same policy and instructions."""
-        self._for_each(request, runs, _again, "asked for again")
+        self._apply_to_each(request, runs, _request_again, "asked for again")
 
     @admin.action(
         description="Rewind to here: undo what came after the run", permissions=["change"]
     )
     def rewind_to_here(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """What the model saw right after it is what it sees again."""
-        self._for_each(request, runs, engine.rewind_to, "what came after it was rewound")
+        self._apply_to_each(request, runs, engine.rewind_to_run, "what came after it was rewound")
 
     @admin.action(description="Rewind to before the run", permissions=["change"])
     def rewind_to_before(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """Undo applied runs."""
-        self._for_each(request, runs, engine.rewind, "rewound")
+        self._apply_to_each(request, runs, engine.rewind_run, "rewound")
 
     @admin.action(description="Compact these sessions now", permissions=["change"])
     def compact_now(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """Under their own policies; a worker does it."""
-        self._for_each(
+        self._apply_to_each(
             request,
             runs,
             lambda run: engine.request_run(run.session_id, trigger="manual"),
@@ -262,7 +262,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
     @admin.action(description="Clear summary: send the full history again", permissions=["change"])
     def clear_summary(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """Of the sessions of these runs; messages and revisions stay."""
-        self._for_each(
+        self._apply_to_each(
             request, runs, engine.forget_summary, "its session sends the full history again"
         )
 
@@ -272,42 +272,44 @@ class CompactionRunAdmin(admin.ModelAdmin):
     def verify(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """Every invariant of the sessions of these runs."""
         for run in runs:
-            broken = backend_registry.get().verify(run.session_id)
-            told = " ".join(broken) or "everything holds."
+            violations = backend_registry.get_backend().find_violations(run.session_id)
+            report = " ".join(violations) or "everything holds."
             self.message_user(
-                request, f"{run.session_id}: {told}", messages.ERROR if broken else messages.SUCCESS
+                request,
+                f"{run.session_id}: {report}",
+                messages.ERROR if violations else messages.SUCCESS,
             )
 
-    def _for_each(
+    def _apply_to_each(
         self,
         request: HttpRequest,
         runs: QuerySet[CompactionRun],
-        act: Callable[[CompactionRun], Any],
-        done: str,
+        operation: Callable[[CompactionRun], Any],
+        success_text: str,
     ) -> None:
         for run in runs:
             try:
-                act(run)
+                operation(run)
             except (
                 engine.NotRewindable,
                 session_context.NoSuchSession,
-                queue.RunIsOpen,
+                queue.RunConflict,
                 UnknownPolicy,
                 PolicyError,
             ) as error:
                 self.message_user(request, f"{run.pk}: {error}", messages.ERROR)
             else:
-                self.message_user(request, f"{run.pk}: {done}.", messages.SUCCESS)
+                self.message_user(request, f"{run.pk}: {success_text}.", messages.SUCCESS)
 
 
-def _again(run: CompactionRun) -> CompactionRun:
-    wishes: queue.Wishes = {
+def _request_again(run: CompactionRun) -> CompactionRun:
+    options: queue.RunOptions = {
         "policy": run.policy,
         "instructions": run.instructions,
         "up_to_seq": run.up_to_seq,
         "stages": run.only_stages,
     }
-    return engine.request_run(run.session_id, trigger="manual", **wishes)
+    return engine.request_run(run.session_id, trigger="manual", **options)
 
 
 @admin.register(CompactionPolicy)
@@ -373,9 +375,9 @@ class WorkingStateAdmin(admin.ModelAdmin):
     @admin.display(description="runs")
     def runs(self, row: WorkingState) -> SafeString:
         """The session's compactions, each with the state as it left it."""
-        address = reverse("admin:compaction_compactionrun_changelist")
+        url = reverse("admin:compaction_compactionrun_changelist")
         return format_html(
-            '<a href="{}?session__id__exact={}">of this session</a>', address, row.session_id
+            '<a href="{}?session__id__exact={}">of this session</a>', url, row.session_id
         )
 
     @admin.display(description="state and memory")
@@ -383,5 +385,5 @@ class WorkingStateAdmin(admin.ModelAdmin):
         """As the model is shown it."""
         return format_html(
             '<div style="white-space:pre-wrap">{}</div>',
-            rendered(summary_state.restored(row.__dict__)),
+            render_state(summary_state.parse_structured_state(row.__dict__)),
         )

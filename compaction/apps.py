@@ -8,7 +8,6 @@ class Compaction(AppConfig):
 
     def ready(self) -> None:
         """Listen for finished responses; guard the settings."""
-        from compaction import checks  # noqa: F401
         from compaction.triggers import after_response
 
-        after_response.connect()
+        after_response.connect_receivers()

@@ -25,7 +25,7 @@ def check_backend(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.compatibility)
-def check_policy_is_named(**_: Any) -> list[CheckMessage]:
+def check_policy_name(**_: Any) -> list[CheckMessage]:
     """Whether a policy of that name exists is a question for the database, below."""
     name = settings.COMPACTION.get("POLICY", "")
     if not isinstance(name, str) or not name:
@@ -36,13 +36,13 @@ def check_policy_is_named(**_: Any) -> list[CheckMessage]:
 @register(Tags.database)
 def check_stored_policies(databases: Any = None, **_: Any) -> list[CheckMessage]:
     """The project's policy exists, and every stored policy can be used."""
-    return [*_project_policy(), *_rows()] if databases else []
+    return [*_check_project_policy(), *_check_policy_rows()] if databases else []
 
 
-def _project_policy() -> list[CheckMessage]:
+def _check_project_policy() -> list[CheckMessage]:
     name = settings.COMPACTION["POLICY"]
     try:
-        policies.named(name)
+        policies.load_policy(name)
     except (
         policies.UnknownPolicy,
         PolicyError,
@@ -53,20 +53,20 @@ def _project_policy() -> list[CheckMessage]:
     return []
 
 
-def _rows() -> list[CheckMessage]:
-    found: list[CheckMessage] = []
+def _check_policy_rows() -> list[CheckMessage]:
+    warnings: list[CheckMessage] = []
     try:
         rows = list(CompactionPolicy.objects.all())
     except DatabaseError:  # not migrated yet
         return []
     for row in rows:
         try:
-            policies.named(row.name)
+            policies.load_policy(row.name)
         except (policies.UnknownPolicy, PolicyError) as error:
-            found.append(
+            warnings.append(
                 Warning(
                     f"The stored policy {row.name!r} cannot be used and is passed over: {error}",
                     id="compaction.W001",
                 )
             )
-    return found
+    return warnings

@@ -8,11 +8,11 @@ from django.db import connection, models
 from django.db.models import Q
 from django.utils import timezone
 
-from compaction.sizing.prepared import Prepared
+from compaction.sizing.prepared import PreparedQuery
 
-OPEN = ("queued", "running")
-FRUITLESS_RUNS = 2
-LARGEST_SEQ = 2**31 - 1
+OPEN_STATUSES = ("queued", "running")
+MAX_FRUITLESS_RUNS = 2
+MAX_SEQ = 2**31 - 1
 
 
 class CompactionRun(models.Model):
@@ -34,7 +34,7 @@ class CompactionRun(models.Model):
         FELL_BACK = "fell_back"
         REWOUND = "rewound"
 
-    FORCED = (Trigger.MANUAL, Trigger.ON_OVERFLOW)
+    FORCED_TRIGGERS = (Trigger.MANUAL, Trigger.ON_OVERFLOW)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     # Nothing outlives its session: summaries are what was said in it.
@@ -98,13 +98,17 @@ class CompactionRun(models.Model):
         ordering = ["-created_at", "-id"]
         constraints = [
             models.UniqueConstraint(
-                fields=["session"], condition=Q(status__in=OPEN), name="one_open_run_a_session"
+                fields=["session"],
+                condition=Q(status__in=OPEN_STATUSES),
+                name="one_open_run_a_session",
             )
         ]
         indexes = [
             models.Index(fields=["session", "-created_at"], name="runs_of_a_session"),
             models.Index(
-                fields=["status", "created_at"], condition=Q(status__in=OPEN), name="open_runs"
+                fields=["status", "created_at"],
+                condition=Q(status__in=OPEN_STATUSES),
+                name="open_runs",
             ),
         ]
 
@@ -112,9 +116,9 @@ class CompactionRun(models.Model):
         return f"{self.trigger} {self.status} {self.id}"
 
     @property
-    def forced(self) -> bool:
+    def is_forced(self) -> bool:
         """Whether it compacts whatever the context's size: asked for by hand, or after a refusal."""
-        return self.trigger in self.FORCED
+        return self.trigger in self.FORCED_TRIGGERS
 
     @property
     def tokens_saved(self) -> int | None:
@@ -150,9 +154,9 @@ class CompactionPolicy(models.Model):
 
     def clean(self) -> None:
         """Refuse what the engine would refuse, naming the field."""
-        from compaction.policies import validate_row
+        from compaction.policies import validate_policy_row
 
-        validate_row(self.name, self.base, self.overrides)
+        validate_policy_row(self.name, self.base, self.overrides)
 
 
 class SessionState(models.Model):
@@ -190,12 +194,12 @@ class SessionState(models.Model):
         return str(self.session_id)
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Automatic runs have stopped for this session until one is asked for by hand."""
-        return self.fruitless >= FRUITLESS_RUNS
+        return self.fruitless >= MAX_FRUITLESS_RUNS
 
     @property
-    def waiting(self) -> bool:
+    def is_waiting(self) -> bool:
         """A failure makes the next automatic run wait."""
         return self.not_before is not None and self.not_before > timezone.now()
 
@@ -240,22 +244,22 @@ class ModelRatio(models.Model):
         return self.model
 
 
-def state_of(session_id: Any) -> SessionState:
+def load_session_state(session_id: Any) -> SessionState:
     """The session's state; a blank one, not stored, where nothing has happened yet."""
-    found = _STATE.first(session_id)
+    row = _STATE_QUERY.fetch_first(session_id)
     return (
-        SessionState.from_db(connection.alias, list(found), list(found.values()))
-        if found
+        SessionState.from_db(connection.alias, list(row), list(row.values()))
+        if row
         else SessionState(session_id=session_id)
     )
 
 
-def open_run_of(session_id: Any) -> CompactionRun | None:
+def find_open_run(session_id: Any) -> CompactionRun | None:
     """The session's queued or running run, if there is one."""
-    return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN).first()
+    return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES).first()
 
 
-_STATE = Prepared(
+_STATE_QUERY = PreparedQuery(
     lambda own: (
         SessionState.objects.filter(pk=own)
         .order_by()

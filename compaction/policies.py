@@ -15,7 +15,7 @@ from compaction.models import CompactionPolicy
 
 logger = logging.getLogger(__name__)
 
-DEFAULT = "oneclaw"
+DEFAULT_POLICY = "oneclaw"
 
 
 class UnknownPolicy(Exception):
@@ -26,7 +26,7 @@ class UnknownPolicy(Exception):
         self.name = name
 
 
-def named(name: str) -> Policy:
+def load_policy(name: str) -> Policy:
     """The preset or stored policy of that name. Raises UnknownPolicy, and PolicyError when a stored one is no longer valid."""
     if name in PRESETS:
         return PRESETS[name]
@@ -36,19 +36,19 @@ def named(name: str) -> Policy:
     return Policy.parse(row.overrides, PRESETS[row.base])
 
 
-def choose(*names: str) -> tuple[str, Policy]:
+def choose_policy(*names: str) -> tuple[str, Policy]:
     """The first of these names that is set and can be used, with its policy; then the project's, then oneclaw."""
     for name in (*names, settings.COMPACTION.get("POLICY", "")):
         if not name:
             continue
         try:
-            return name, named(name)
+            return name, load_policy(name)
         except (UnknownPolicy, PolicyError) as error:
             logger.warning("compaction policy passed over: %s", error)
-    return DEFAULT, PRESETS[DEFAULT]
+    return DEFAULT_POLICY, PRESETS[DEFAULT_POLICY]
 
 
-def with_threshold(policy: Policy, threshold: float | None) -> Policy:
+def apply_threshold(policy: Policy, threshold: float | None) -> Policy:
     """The policy with a session's own threshold; as it is where there is none, or where it cannot be."""
     if threshold is None:
         return policy
@@ -59,61 +59,65 @@ def with_threshold(policy: Policy, threshold: float | None) -> Policy:
         return policy
 
 
-def automatic() -> bool:
+def is_compaction_automatic() -> bool:
     """Whether the settings let room be made without being asked for."""
     return bool(settings.COMPACTION.get("AUTOMATIC", True))
 
 
-def project_threshold() -> float | None:
+def get_project_threshold() -> float | None:
     """The share that the settings put in place of every policy's own."""
-    wanted = settings.COMPACTION.get("THRESHOLD")
-    return wanted if isinstance(wanted, float) else None
+    threshold = settings.COMPACTION.get("THRESHOLD")
+    return threshold if isinstance(threshold, float) else None
 
 
-def with_token_threshold(policy: Policy, budget: Budget) -> Policy:
+def apply_token_threshold(policy: Policy, budget: Budget) -> Policy:
     """The policy that acts at the settings' number of tokens; as it is where they name none, or one that the window does not hold."""
-    wanted = settings.COMPACTION.get("THRESHOLD")
-    if not isinstance(wanted, int) or wanted >= budget.input:
+    token_threshold = settings.COMPACTION.get("THRESHOLD")
+    if not isinstance(token_threshold, int) or token_threshold >= budget.input:
         return policy
-    half = (
+    rounding_margin = (
         Decimal("0.5") if policy.trigger.strict else Decimal("-0.5")
     )  # against the rounding of the share
-    return with_threshold(policy, float((wanted + half) / budget.basis))
+    return apply_threshold(policy, float((token_threshold + rounding_margin) / budget.basis))
 
 
-def summary_model(wanted: str) -> str:
+def resolve_summary_model(model_name: str) -> str:
     """Who a policy wants its summaries from; `same` is the settings' choice, where they have one."""
-    return (settings.COMPACTION.get("SUMMARY_MODEL") or wanted) if wanted == "same" else wanted
+    return (
+        (settings.COMPACTION.get("SUMMARY_MODEL") or model_name)
+        if model_name == "same"
+        else model_name
+    )
 
 
-def validate_override(threshold: float, *names: str) -> None:
+def validate_threshold_override(threshold: float, *names: str) -> None:
     """Refuse a session's own threshold that the policy it would have (the first of these names that is set) cannot take.
 
     What CHATCORE["VALIDATE_OVERRIDE"] names. Raises ValidationError, naming the field.
     """
     try:
-        Policy.parse({"trigger": {"threshold": threshold}}, choose(*names)[1])
+        Policy.parse({"trigger": {"threshold": threshold}}, choose_policy(*names)[1])
     except PolicyError as error:
         raise ValidationError({"compact_threshold": str(error)}) from None
 
 
-def available() -> dict[str, Policy]:
+def list_policies() -> dict[str, Policy]:
     """Every policy by its name, presets first; stored ones that are no longer valid are left out."""
-    found = dict(PRESETS)
+    policies_by_name = dict(PRESETS)
     for row in CompactionPolicy.objects.filter(base__in=PRESETS).order_by("name"):
         try:
-            found.setdefault(row.name, Policy.parse(row.overrides, PRESETS[row.base]))
+            policies_by_name.setdefault(row.name, Policy.parse(row.overrides, PRESETS[row.base]))
         except PolicyError as error:
             logger.warning("compaction policy %s left out: %s", row.name, error)
-    return found
+    return policies_by_name
 
 
-def from_snapshot(snapshot: dict[str, Any]) -> Policy:
+def parse_policy_snapshot(snapshot: dict[str, Any]) -> Policy:
     """The policy as it was when a run was asked for. Raises PolicyError."""
-    return Policy.parse(snapshot, PRESETS[DEFAULT])
+    return Policy.parse(snapshot, PRESETS[DEFAULT_POLICY])
 
 
-def validate_row(name: str, base: str, overrides: Any) -> None:
+def validate_policy_row(name: str, base: str, overrides: Any) -> None:
     """Refuse a stored policy that could not be used, naming the field. Raises ValidationError."""
     if name in PRESETS:
         raise ValidationError({"name": "A preset has this name."})

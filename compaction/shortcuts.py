@@ -16,11 +16,11 @@ from compaction.core.budget_check import (
 )
 from compaction.core.excerpts import truncate_to_token_budget
 from compaction.core.policy import STAGES, Policy
-from compaction.core.transcript import Entry
+from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.runs import engine, queue
 from compaction.sizing import session_context
-from compaction.sizing.session_context import Situation
+from compaction.sizing.session_context import SessionContext
 
 __all__ = [
     "BudgetCheck",
@@ -36,7 +36,7 @@ __all__ = [
     "truncate_to_token_budget",
 ]
 
-FEWEST_RECENT = 4  # messages that keep_recent_ratio keeps at least
+MIN_RECENT_MESSAGES = 4  # messages that keep_recent_ratio keeps at least
 
 
 class CompactionConfig(TypedDict, total=False):
@@ -55,13 +55,13 @@ class CompactionConfig(TypedDict, total=False):
     summarization_model: str
 
 
-SWITCHES = {
+STAGE_SWITCHES = {
     "enable_prune": "prune_tool_outputs",
     "enable_deduplicate": "dedupe_file_reads",
     "enable_summarize": "summarize",
     "enable_truncate": "slide_window",
 }
-KNOBS = {
+KNOB_PATHS = {
     "prune_protect_tokens": ("prune", "protect_tokens"),
     "prune_minimum_savings": ("prune", "minimum_savings"),
     "prune_protected_tools": ("prune", "protected_tools"),
@@ -91,7 +91,7 @@ class CompactionResult:
     tokens_before: int
     tokens_after: int
     tokens_saved: int
-    messages: tuple[Entry, ...]
+    messages: tuple[TranscriptEntry, ...]
     summary: str | None
     reason: str
     run: UUID
@@ -99,16 +99,16 @@ class CompactionResult:
 
 def get_context_stats(session_id: UUID | str) -> ContextStats | None:
     """How full the session's context is. None when there is no such session, or nothing was said in it."""
-    now = _standing(session_id)
-    if now is None:
+    context = _load_nonempty_context(session_id)
+    if context is None:
         return None
-    tokens, budget = session_context.quick_measure(now).tokens, now.budget
+    tokens, budget = session_context.measure_next_request(context).tokens, context.budget
     return ContextStats(
         estimated_input_tokens=tokens,
         available_input_tokens=budget.input if budget else None,
         usage_ratio=tokens / max(1, budget.input) if budget else None,
-        should_compact=bool(budget and budget.over(tokens)),
-        message_count=now.subject.message_count,
+        should_compact=bool(budget and budget.is_over(tokens)),
+        message_count=context.facts.message_count,
     )
 
 
@@ -126,54 +126,64 @@ def compact_session(
     Raises TypeError for an unknown name, PolicyError for a value that cannot be, UnknownPolicy, and RunIsOpen when another run of the
     session does not end within a minute. A summary that fails is no exception but a result that says so.
     """
-    if unknown := config.keys() - CompactionConfig.__annotations__:
-        raise TypeError(f"compact_session takes no {', '.join(sorted(unknown))}")
-    now = _standing(session_id)
-    if now is None:
+    if unknown_names := config.keys() - CompactionConfig.__annotations__:
+        raise TypeError(f"compact_session takes no {', '.join(sorted(unknown_names))}")
+    context = _load_nonempty_context(session_id)
+    if context is None:
         return None
-    wishes: queue.Wishes = {"policy": config.get("policy")}
-    wishes["overrides"] = _overrides(queue.standing(now.subject.session_id, wishes).policy, config)
-    return _result(
-        engine.compact_now(now.subject.session_id, trigger=CompactionRun.Trigger.MANUAL, **wishes)
+    options: queue.RunOptions = {"policy": config.get("policy")}
+    options["overrides"] = _build_overrides(
+        queue.load_run_context(context.facts.session_id, options).policy, config
+    )
+    return _build_result(
+        engine.compact_now(
+            context.facts.session_id, trigger=CompactionRun.Trigger.MANUAL, **options
+        )
     )
 
 
-def _standing(session_id: UUID | str) -> Situation | None:
-    now = session_context.of(UUID(str(session_id)))
-    return now if now and now.subject.message_count else None
+def _load_nonempty_context(session_id: UUID | str) -> SessionContext | None:
+    context = session_context.load_session_context(UUID(str(session_id)))
+    return context if context and context.facts.message_count else None
 
 
-def _overrides(policy: Policy, config: CompactionConfig) -> dict[str, Any]:
+def _build_overrides(policy: Policy, config: CompactionConfig) -> dict[str, Any]:
     overrides: dict[str, Any] = {}
     for name, value in config.items():
-        if name in KNOBS:
-            group, knob = KNOBS[name]
+        if name in KNOB_PATHS:
+            group, knob = KNOB_PATHS[name]
             overrides.setdefault(group, {})[knob] = value
     if "keep_recent_ratio" in config:
-        overrides["protect"] |= {"kind": "count_ratio", "minimum": FEWEST_RECENT}
-    switched = {SWITCHES[name]: value for name, value in config.items() if name in SWITCHES}
-    if switched:
-        wanted = [stage for stage in policy.stages if switched.get(stage, True)]
-        added = [stage for stage in STAGES if switched.get(stage) and stage not in wanted]
+        overrides["protect"] |= {"kind": "count_ratio", "minimum": MIN_RECENT_MESSAGES}
+    stage_switches = {
+        STAGE_SWITCHES[name]: value for name, value in config.items() if name in STAGE_SWITCHES
+    }
+    if stage_switches:
+        stages = [stage for stage in policy.stages if stage_switches.get(stage, True)]
+        extra_stages = [
+            stage for stage in STAGES if stage_switches.get(stage) and stage not in stages
+        ]
         overrides["stages"] = (
-            [stage for stage in STAGES if stage in {*wanted, *added}] if added else wanted
+            [stage for stage in STAGES if stage in {*stages, *extra_stages}]
+            if extra_stages
+            else stages
         )
     return overrides
 
 
-def _result(run: CompactionRun) -> CompactionResult:
-    backend = backend_registry.get()
-    subject = backend.subject(run.session_id)
-    sent = backend.load(subject) if subject else None
-    before, after = run.tokens_before or 0, run.tokens_after or 0
+def _build_result(run: CompactionRun) -> CompactionResult:
+    backend = backend_registry.get_backend()
+    facts = backend.load_session_facts(run.session_id)
+    transcript = backend.load_transcript(facts) if facts else None
+    tokens_before, tokens_after = run.tokens_before or 0, run.tokens_after or 0
     return CompactionResult(
         compacted=run.status == CompactionRun.Status.APPLIED,
         stages_used=tuple(run.stages_used),
-        tokens_before=before,
-        tokens_after=after,
-        tokens_saved=before - after,
-        messages=sent.entries if sent else (),
-        summary=sent.summary if sent else None,
+        tokens_before=tokens_before,
+        tokens_after=tokens_after,
+        tokens_saved=tokens_before - tokens_after,
+        messages=transcript.entries if transcript else (),
+        summary=transcript.summary if transcript else None,
         reason=run.reason,
         run=run.pk,
     )

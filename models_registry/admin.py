@@ -38,10 +38,10 @@ class ProviderForm(forms.ModelForm):
 
     def clean(self) -> dict[str, Any]:
         """A key cannot be set and cleared at once."""
-        cleaned = super().clean() or self.cleaned_data
-        if cleaned.get("api_key") and cleaned.get("clear_api_key"):
+        form_data = super().clean() or self.cleaned_data
+        if form_data.get("api_key") and form_data.get("clear_api_key"):
             self.add_error("clear_api_key", "Either enter a new key or clear the stored one.")
-        return cleaned
+        return form_data
 
     def save(self, commit: bool = True) -> Any:
         """Encrypt what was typed."""
@@ -156,24 +156,28 @@ class AiModelAdmin(admin.ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: AiModel, form: Any, change: bool) -> None:
         """Fill the limits that a new row leaves empty, if the catalog knows the model."""
-        known = None if change else catalog.look_up(obj.name)
-        if known and obj.context_window_size is None and "context_window_size" in known.values:
-            obj.context_window_size = known.values["context_window_size"]
+        catalog_model = None if change else catalog.look_up_model(obj.name)
+        if (
+            catalog_model
+            and obj.context_window_size is None
+            and "context_window_size" in catalog_model.values
+        ):
+            obj.context_window_size = catalog_model.values["context_window_size"]
             self.message_user(
                 request,
-                f"The catalog knows {known.name}: {obj.context_window_size:,} tokens.",
+                f"The catalog knows {catalog_model.name}: {obj.context_window_size:,} tokens.",
                 messages.INFO,
             )
-        if known and obj.output_reserve is None:
-            obj.output_reserve = known.values.get("output_reserve")
+        if catalog_model and obj.output_reserve is None:
+            obj.output_reserve = catalog_model.values.get("output_reserve")
         super().save_model(request, obj, form, change)
 
     @admin.action(description="Make default for new sessions", permissions=["change"])
     def make_default(self, request: HttpRequest, queryset: QuerySet[AiModel]) -> None:
         """Make the one selected model the default."""
-        chosen = list(queryset[:2])
-        if len(chosen) != 1:
+        selection = list(queryset[:2])
+        if len(selection) != 1:
             self.message_user(request, "Select exactly one model.", messages.ERROR)
             return
-        chosen[0].make_default()
-        self.message_user(request, f"New sessions start with {chosen[0]}.")
+        selection[0].make_default()
+        self.message_user(request, f"New sessions start with {selection[0]}.")

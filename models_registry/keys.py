@@ -12,18 +12,20 @@ class UnreadableKey(Exception):
 
 def encrypt(text: str) -> str:
     """Encrypt under the first of CHATCORE_KEY_ENCRYPTION_KEYS."""
-    return _cipher(settings.CHATCORE["KEY_ENCRYPTION_KEYS"]).encrypt(text.encode()).decode()
+    return _build_cipher(settings.CHATCORE["KEY_ENCRYPTION_KEYS"]).encrypt(text.encode()).decode()
 
 
 def decrypt(token: str) -> str:
     """Decrypt with any of the configured keys. Raises UnreadableKey, never returns ciphertext."""
     try:
-        return _cipher(settings.CHATCORE["KEY_ENCRYPTION_KEYS"]).decrypt(token.encode()).decode()
+        return (
+            _build_cipher(settings.CHATCORE["KEY_ENCRYPTION_KEYS"]).decrypt(token.encode()).decode()
+        )
     except InvalidToken:
         raise UnreadableKey(
             "A stored API key cannot be decrypted with CHATCORE_KEY_ENCRYPTION_KEYS; enter it again."
         ) from None
 
 
-def _cipher(keys: Sequence[str]) -> MultiFernet:
+def _build_cipher(keys: Sequence[str]) -> MultiFernet:
     return MultiFernet([Fernet(key) for key in keys])

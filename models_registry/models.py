@@ -76,21 +76,21 @@ class Provider(models.Model):
 class AiModelQuerySet(models.QuerySet["AiModel"]):
     """Finding a language model by the names people write."""
 
-    def usable(self) -> "AiModelQuerySet":
+    def filter_usable(self) -> "AiModelQuerySet":
         """Active models of active providers."""
         return self.filter(is_active=True, provider__is_active=True).select_related("provider")
 
-    def named(self, name: str) -> "AiModel | None":
+    def find_by_name(self, name: str) -> "AiModel | None":
         """The usable model called `name`, or `provider/name`; the default one first when two providers share a name."""
-        provider, slash, rest = name.partition("/")
-        by_name = Q(name=name)
-        if slash:
-            by_name |= Q(provider__name=provider, name=rest)
-        return self.usable().filter(by_name).order_by("-is_default", "id").first()
+        provider, separator, model_name = name.partition("/")
+        condition = Q(name=name)
+        if separator:
+            condition |= Q(provider__name=provider, name=model_name)
+        return self.filter_usable().filter(condition).order_by("-is_default", "id").first()
 
-    def default(self) -> "AiModel | None":
+    def find_default(self) -> "AiModel | None":
         """The model a new session gets."""
-        return self.usable().order_by("-is_default", "id").first()
+        return self.filter_usable().order_by("-is_default", "id").first()
 
 
 class AiModel(models.Model):

@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
-from chatcore.turns.runner import generator
+from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_scenes import fill, summarize_or_chat
 from tests.support.scripted import ScriptedModel
@@ -95,7 +95,7 @@ def full(session: Session, scripted: ScriptedModel) -> Session:
 def quiet_generator(_django_db_marker: None) -> Iterator[None]:
     """No turn outlives its test."""
     yield
-    generator.stop()
+    turn_runner.stop()
 
 
 @pytest.fixture

@@ -101,10 +101,10 @@ class SessionAdmin(admin.ModelAdmin):
     @admin.display(description="Look into")
     def related(self, session: Session) -> SafeString:
         """Links to the lists of the session's rows; a long conversation does not fit below a form."""
-        lists = (("messages", "message"), ("turns", "turn"), ("revisions", "contextrevision"))
+        changelists = (("messages", "message"), ("turns", "turn"), ("revisions", "contextrevision"))
         links = [
             (reverse(f"admin:chatcore_{model}_changelist"), session.pk, label)
-            for label, model in lists
+            for label, model in changelists
         ]
         return format_html_join(" · ", '<a href="{}?session__id__exact={}">{}</a>', links)
 
@@ -115,16 +115,22 @@ class SessionAdmin(admin.ModelAdmin):
             "sessions": len(sessions),
             "messages": Message.objects.filter(session__in=sessions).count(),
         }
-        missing = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
-        return [str(session) for session in sessions], counts, missing, []
+        missing_permissions = (
+            set() if self.has_delete_permission(request) else {self.opts.verbose_name}
+        )
+        return [str(session) for session in sessions], counts, missing_permissions, []
 
     @admin.action(description="Clear summary: send the full history again", permissions=["change"])
     def clear_summary(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         """Reset the context of each selected session; its revisions stay."""
-        compacted = list(queryset.exclude(compacted_summary=None, compact_boundary_seq=None))
-        for session in compacted:
-            revisions.reset(session.pk)
-        self.message_user(request, f"{len(compacted)} sessions send their full history again.")
+        compacted_sessions = list(
+            queryset.exclude(compacted_summary=None, compact_boundary_seq=None)
+        )
+        for session in compacted_sessions:
+            revisions.reset_context(session.pk)
+        self.message_user(
+            request, f"{len(compacted_sessions)} sessions send their full history again."
+        )
 
 
 class AttachmentInline(admin.TabularInline):
@@ -173,7 +179,7 @@ class MessageAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Text")
     def excerpt(self, message: Any) -> SafeString:
-        return _excerpt(message.head)
+        return _render_excerpt(message.head)
 
     @admin.display(description="Tokens in / out")
     def tokens(self, message: Message) -> str:
@@ -182,15 +188,15 @@ class MessageAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Text")
     def words(self, message: Message) -> SafeString:
-        return _as_written(message.content)
+        return _render_preformatted(message.content)
 
     @admin.display(description="Reasoning")
     def thoughts(self, message: Message) -> SafeString:
-        return _as_written(message.reasoning)
+        return _render_preformatted(message.reasoning)
 
     @admin.display(description="Tool calls")
     def calls(self, message: Message) -> SafeString:
-        return _as_written(
+        return _render_preformatted(
             json.dumps(message.tool_calls, indent=2, ensure_ascii=False)
             if message.tool_calls
             else ""
@@ -220,11 +226,11 @@ class RevisionAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Summary")
     def excerpt(self, revision: ContextRevision) -> SafeString:
-        return _excerpt(revision.summary or "")
+        return _render_excerpt(revision.summary or "")
 
     @admin.display(description="Summary")
     def words(self, revision: ContextRevision) -> SafeString:
-        return _as_written(revision.summary or "")
+        return _render_preformatted(revision.summary or "")
 
 
 @admin.register(Webhook)
@@ -258,16 +264,16 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Send again", permissions=["view"])
     def send_again(self, request: HttpRequest, deliveries: QuerySet[WebhookDelivery]) -> None:
-        self.message_user(request, f"{webhooks.retry(deliveries)} will be sent again.")
+        self.message_user(request, f"{webhooks.retry_deliveries(deliveries)} will be sent again.")
 
 
-def _excerpt(text: str) -> SafeString:
+def _render_excerpt(text: str) -> SafeString:
     """The beginning, escaped, in a column wide enough to be read."""
     return format_html(
         '<div style="min-width: 20em">{}</div>', Truncator(text).chars(EXCERPT_CHARS)
     )
 
 
-def _as_written(text: str) -> SafeString:
+def _render_preformatted(text: str) -> SafeString:
     """Escaped, with its own line breaks."""
     return format_html('<div style="white-space: pre-wrap; max-width: 60em">{}</div>', text or "–")

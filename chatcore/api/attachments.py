@@ -21,25 +21,25 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.serializers import AttachmentSerializer
-from chatcore.api.sessions import owned
+from chatcore.api.sessions import get_owned_session
 from chatcore.files import intake
 from chatcore.models import Attachment, Session
 from chatcore.rest import limits
-from chatcore.rest.auth import address_of
-from chatcore.rest.fields import Strict, Text
-from chatcore.rest.problems import Invalid, Problem, TooLarge
+from chatcore.rest.auth import build_api_path
+from chatcore.rest.fields import StrictSerializer, StrictTextField
+from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 
-OVERHEAD = 64 * limits.KB  # what a form adds to its file
+FORM_OVERHEAD_BYTES = 64 * limits.KB  # what a form adds to its file
 # A file is never a page of ours, whatever a browser takes it for.
-HEADERS = {
+DOWNLOAD_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
     "Cache-Control": "private, no-store",
 }
-TOO_LARGE = f"A file has at most {intake.MAX_BYTES // (limits.KB * limits.KB)} MB."
+TOO_LARGE_DETAIL = f"A file has at most {intake.MAX_BYTES // (limits.KB * limits.KB)} MB."
 
 
-class _Held(FileUploadHandler):
+class _MemoryUploadHandler(FileUploadHandler):
     """Keeps a file in memory, up to the limit: neither it nor its name reaches the disk from here."""
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
@@ -49,13 +49,13 @@ class _Held(FileUploadHandler):
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         self.data += raw_data
         if len(self.data) > intake.MAX_BYTES:
-            raise TooLarge(TOO_LARGE)
+            raise TooLargeProblem(TOO_LARGE_DETAIL)
 
     def file_complete(self, file_size: int) -> Any:
         return ContentFile(bytes(self.data), name=self.file_name)
 
 
-class FormBody(BaseParser):
+class FileFormParser(BaseParser):
     """A multipart form, for the one address that takes files."""
 
     media_type = "multipart/form-data"
@@ -65,13 +65,16 @@ class FormBody(BaseParser):
     ) -> DataAndFiles:
         """Raises 413 before the body is read when it says how long it is, or as soon as a file is too long."""
         request = parser_context["request"]
-        if int(request.META.get("CONTENT_LENGTH") or 0) > intake.MAX_BYTES + OVERHEAD:
-            raise TooLarge(TOO_LARGE)
+        if int(request.META.get("CONTENT_LENGTH") or 0) > intake.MAX_BYTES + FORM_OVERHEAD_BYTES:
+            raise TooLargeProblem(TOO_LARGE_DETAIL)
         try:
             body: Any = stream
             return DataAndFiles(
                 *MultiPartParser(
-                    request.META | {"CONTENT_TYPE": media_type}, body, [_Held(request)], "utf-8"
+                    request.META | {"CONTENT_TYPE": media_type},
+                    body,
+                    [_MemoryUploadHandler(request)],
+                    "utf-8",
                 ).parse()
             )
         except MultiPartParserError as error:
@@ -84,12 +87,12 @@ class UploadSerializer(serializers.Serializer[Any]):
     file = serializers.FileField()
 
 
-class InlineFileSerializer(Strict):
+class InlineFileSerializer(StrictSerializer):
     """A file inside a message; its bytes say what it is, whatever `media_type` says."""
 
-    name = Text(max_length=255)
-    media_type = Text(max_length=100, required=False)
-    data = Text(help_text="In base64.")  # type: ignore[assignment]  # the framework keeps fields apart from its own attributes
+    name = StrictTextField(max_length=255)
+    media_type = StrictTextField(max_length=100, required=False)
+    data = StrictTextField(help_text="In base64.")  # type: ignore[assignment]  # the framework keeps fields apart from its own attributes
 
     def validate_data(self, data: str) -> bytes:
         """The bytes."""
@@ -99,7 +102,7 @@ class InlineFileSerializer(Strict):
             raise serializers.ValidationError("This is not base64.") from None
 
 
-_INLINE = {
+_INLINE_FILE_SCHEMA = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "minLength": 1, "maxLength": 255},
@@ -111,8 +114,8 @@ _INLINE = {
 }
 
 
-@extend_schema_field({"oneOf": [{"type": "string", "format": "uuid"}, _INLINE]})
-class AttachedField(serializers.Field):
+@extend_schema_field({"oneOf": [{"type": "string", "format": "uuid"}, _INLINE_FILE_SCHEMA]})
+class AttachmentField(serializers.Field):
     """The id of a file that was sent up before, or a file."""
 
     default_error_messages = {"invalid": "The id of a file, or an object with name and data."}
@@ -120,9 +123,9 @@ class AttachedField(serializers.Field):
     def to_internal_value(self, data: Any) -> Any:
         """A UUID, or what InlineFileSerializer makes of an object."""
         if isinstance(data, dict):
-            inline = InlineFileSerializer(data=data)
-            inline.is_valid(raise_exception=True)
-            return inline.validated_data
+            serializer = InlineFileSerializer(data=data)
+            serializer.is_valid(raise_exception=True)
+            return serializer.validated_data
         if not isinstance(data, str):
             self.fail("invalid")
         try:
@@ -131,10 +134,10 @@ class AttachedField(serializers.Field):
             self.fail("invalid")
 
 
-class Attachments(APIView):
+class AttachmentListView(APIView):
     """A session's files that were not sent yet."""
 
-    parser_classes = (FormBody,)
+    parser_classes = (FileFormParser,)
 
     @extend_schema(
         operation_id="upload_attachment",
@@ -146,14 +149,14 @@ class Attachments(APIView):
     )
     def post(self, request: Request, session_id: UUID) -> Response:
         """Send a file up, to be named in a message within a day."""
-        session = owned(request, session_id)
-        name, data = _one_file(request)
-        stored = _stored(session, "file", name, data)
-        headers = {"Location": address_of(request, f"attachments/{stored.pk}")}
-        return Response(AttachmentSerializer(stored).data, status=201, headers=headers)
+        session = get_owned_session(request, session_id)
+        name, data = _read_single_file(request)
+        attachment = _store_file(session, "file", name, data)
+        headers = {"Location": build_api_path(request, f"attachments/{attachment.pk}")}
+        return Response(AttachmentSerializer(attachment).data, status=201, headers=headers)
 
 
-class OneAttachment(APIView):
+class AttachmentDetailView(APIView):
     """One file."""
 
     @extend_schema(
@@ -161,13 +164,13 @@ class OneAttachment(APIView):
     )
     def get(self, request: Request, attachment_id: UUID) -> HttpResponse:
         """The bytes, as a download."""
-        found = _mine(request, attachment_id)
-        disposition = content_disposition_header(True, found.name) or "attachment"
-        data = bytes(found.data) or found.text.encode()
+        attachment = _get_owned_attachment(request, attachment_id)
+        disposition = content_disposition_header(True, attachment.name) or "attachment"
+        data = bytes(attachment.data) or attachment.text.encode()
         return HttpResponse(
             data,
-            content_type=found.media_type,
-            headers=HEADERS | {"Content-Disposition": disposition},
+            content_type=attachment.media_type,
+            headers=DOWNLOAD_HEADERS | {"Content-Disposition": disposition},
         )
 
     @extend_schema(
@@ -179,48 +182,50 @@ class OneAttachment(APIView):
     )
     def delete(self, request: Request, attachment_id: UUID) -> Response:
         """Take back a file that was not sent."""
-        found = _mine(request, attachment_id)
-        if not Attachment.objects.filter(pk=found.pk, message=None).delete()[0]:
+        attachment = _get_owned_attachment(request, attachment_id)
+        if not Attachment.objects.filter(pk=attachment.pk, message=None).delete()[0]:
             raise Problem(409, "attachment_sent", "The file was sent; it goes with its message.")
         return Response(status=204)
 
 
-def taken_in(session: Session, given: Sequence[Any]) -> list[UUID]:
+def resolve_attachments(session: Session, items: Sequence[Any]) -> list[UUID]:
     """The ids of what a message names or brings, in its order; what it brings is stored. Raises 413, and 400 that names the file."""
-    sizes = [len(item["data"]) for item in given if isinstance(item, dict)]
+    sizes = [len(item["data"]) for item in items if isinstance(item, dict)]
     if any(size > intake.MAX_BYTES for size in sizes):
-        raise TooLarge(TOO_LARGE)
+        raise TooLargeProblem(TOO_LARGE_DETAIL)
     return [
-        _stored(session, f"attachments[{place}].data", item["name"], item["data"], waits=False).pk
+        _store_file(
+            session, f"attachments[{index}].data", item["name"], item["data"], waits=False
+        ).pk
         if isinstance(item, dict)
         else item
-        for place, item in enumerate(given)
+        for index, item in enumerate(items)
     ]
 
 
-def _one_file(request: Request) -> tuple[str, bytes]:
+def _read_single_file(request: Request) -> tuple[str, bytes]:
     body = request.data
     for name in body:
         if name not in ("file", "csrfmiddlewaretoken"):
-            raise Invalid(name, "There is no such field.")
-    found = request.FILES.getlist("file")
-    if len(found) != 1:
-        raise Invalid("file", "Exactly one file.")
-    return found[0].name or "", found[0].read()
+            raise InvalidFieldError(name, "There is no such field.")
+    uploads = request.FILES.getlist("file")
+    if len(uploads) != 1:
+        raise InvalidFieldError("file", "Exactly one file.")
+    return uploads[0].name or "", uploads[0].read()
 
 
-def _stored(
+def _store_file(
     session: Session, field: str, name: str, data: bytes, *, waits: bool = True
 ) -> Attachment:
     try:
-        return intake.store(session, name=name, data=data, waits=waits)
-    except intake.NotTaken as wrong:
-        raise Invalid(field, str(wrong)) from None
-    except intake.TooManyWaiting as many:
-        raise Problem(409, "too_many_files_wait", str(many)) from None
+        return intake.store_file(session, name=name, data=data, is_pending=waits)
+    except intake.FileRejected as error:
+        raise InvalidFieldError(field, str(error)) from None
+    except intake.TooManyUnsentFiles as error:
+        raise Problem(409, "too_many_files_wait", str(error)) from None
 
 
-def _mine(request: Request, attachment_id: UUID) -> Attachment:
+def _get_owned_attachment(request: Request, attachment_id: UUID) -> Attachment:
     return get_object_or_404(
         Attachment, pk=attachment_id, session__in=Session.objects.owned_by(request.user)
     )

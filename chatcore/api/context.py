@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.serializers import PreviewSerializer, SessionSerializer, SummarySerializer
-from chatcore.api.sessions import owned
+from chatcore.api.sessions import get_owned_session
 from chatcore.context import builder, revisions
 from chatcore.events import log as event_log
 from chatcore.models import Session
@@ -21,7 +21,7 @@ from chatcore.rest import conditions
 from chatcore.tools import registry as tool_registry
 
 
-class Preview(APIView):
+class ContextPreviewView(APIView):
     """What the model is shown."""
 
     @extend_schema(
@@ -29,24 +29,27 @@ class Preview(APIView):
     )
     def get(self, request: Request, session_id: UUID) -> Response:
         """Exactly what the next request would send."""
-        session = owned(request, session_id)
-        sent = builder.build_request(session, tools=tool_registry.offered_to(session))
-        fields = {
-            "model": sent.model,
+        session = get_owned_session(request, session_id)
+        model_request = builder.build_request(
+            session, tools=tool_registry.list_session_tools(session)
+        )
+        preview = {
+            "model": model_request.model,
             "context_version": session.context_version,
-            "system": sent.system,
-            "preface": sent.preface,
-            "messages": sent.messages,
-            "tools": sent.tools,
-            "max_tokens": sent.max_tokens,
-            "params": sent.params,
+            "system": model_request.system,
+            "preface": model_request.preface,
+            "messages": model_request.messages,
+            "tools": model_request.tools,
+            "max_tokens": model_request.max_tokens,
+            "params": model_request.params,
         }
         return Response(
-            PreviewSerializer(fields).data, headers=conditions.etag(session.context_version)
+            PreviewSerializer(preview).data,
+            headers=conditions.build_etag_headers(session.context_version),
         )
 
 
-class Summary(GenericAPIView[Session]):
+class SummaryView(GenericAPIView[Session]):
     """The session's summary."""
 
     serializer_class = SummarySerializer
@@ -54,47 +57,51 @@ class Summary(GenericAPIView[Session]):
     @extend_schema(
         operation_id="edit_summary",
         parameters=[conditions.IF_MATCH, conditions.ETAG],
-        responses={200: SessionSerializer} | conditions.CHANGED,
+        responses={200: SessionSerializer} | conditions.CONTEXT_CHANGED_RESPONSES,
     )
     def patch(self, request: Request, session_id: UUID) -> Response:
         """Put other words in place of the summary, from the next request on."""
-        session = owned(request, session_id)
-        fields = self.get_serializer(data=request.data)
-        fields.is_valid(raise_exception=True)
+        session = get_owned_session(request, session_id)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         if session.compacted_summary is None:
             raise Http404
         summary, version = (
-            fields.validated_data["summary"],
-            conditions.wanted(request, session.context_version),
+            serializer.validated_data["summary"],
+            conditions.check_if_match(request, session.context_version),
         )
-        _changed(
-            session, lambda: revisions.reword(session.pk, base_version=version, summary=summary)
+        _apply_change(
+            session,
+            lambda: revisions.reword_summary(session.pk, base_version=version, summary=summary),
         )
-        session = owned(request, session_id)
+        session = get_owned_session(request, session_id)
         return Response(
-            SessionSerializer(session).data, headers=conditions.etag(session.context_version)
+            SessionSerializer(session).data,
+            headers=conditions.build_etag_headers(session.context_version),
         )
 
     @extend_schema(
         operation_id="reset_summary",
         request=None,
         parameters=[conditions.IF_MATCH],
-        responses={204: None} | conditions.CHANGED,
+        responses={204: None} | conditions.CONTEXT_CHANGED_RESPONSES,
     )
     def delete(self, request: Request, session_id: UUID) -> Response:
         """Forget the summary: the full history is sent again. The structured state and the memory stay, and are sent as before."""
-        session = owned(request, session_id)
-        version = conditions.wanted(request, session.context_version)
-        _changed(session, lambda: revisions.reset(session.pk, base_version=version))
+        session = get_owned_session(request, session_id)
+        version = conditions.check_if_match(request, session.context_version)
+        _apply_change(session, lambda: revisions.reset_context(session.pk, base_version=version))
         return Response(status=204)
 
 
-def _changed(session: Session, change: Callable[[], Any]) -> None:
+def _apply_change(session: Session, change: Callable[[], Any]) -> None:
     """Change it and tell open pages, or raise the 412 problem when another change came first."""
     try:
         with transaction.atomic():
             change()
-            event_log.append(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
+            event_log.append_events(
+                session.pk, ("session.updated", {"fields": ["compacted_summary"]})
+            )
     except revisions.StaleContext:
         session.refresh_from_db(fields=["context_version"])
-        raise conditions.changed(session.context_version) from None
+        raise conditions.build_context_changed_problem(session.context_version) from None

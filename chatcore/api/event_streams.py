@@ -10,16 +10,16 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from chatcore.api.sessions import owned
+from chatcore.api.sessions import get_owned_session
 from chatcore.events import log as event_log
-from chatcore.events.sse import hand_over
+from chatcore.events.sse import hand_over_stream
 from chatcore.models import Turn
-from chatcore.rest.problems import Invalid
+from chatcore.rest.problems import InvalidFieldError
 
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-LARGEST_SEQ = 2**63 - 1
-_EVENT = {
+MAX_SEQ = 2**63 - 1
+_EVENT_SCHEMA = {
     "type": "object",
     "properties": {
         "id": {
@@ -36,19 +36,21 @@ _EVENT = {
     },
     "required": ["id", "event", "data"],
 }
-STREAM = OpenApiResponse(response=_EVENT, description="Server-Sent Events, each of this shape.")
+STREAM_RESPONSE = OpenApiResponse(
+    response=_EVENT_SCHEMA, description="Server-Sent Events, each of this shape."
+)
 
 
-def stream(
-    request: Request, session_id: UUID, after: int, *, turn: Turn | None = None
+def stream_events(
+    request: Request, session_id: UUID, after_seq: int, *, turn: Turn | None = None
 ) -> HttpResponseBase:
     """The session's events after `after`, up to the turn's end if one is given."""
     close_old_connections()  # a stream may be open for hours, and its own reads bring their own connections
-    body = event_log.stream(session_id, after, turn=turn.pk if turn else None)
-    return hand_over(request._request, body, content_type=MEDIA_TYPE, headers=HEADERS)
+    body = event_log.stream_frames(session_id, after_seq, turn_id=turn.pk if turn else None)
+    return hand_over_stream(request._request, body, content_type=MEDIA_TYPE, headers=HEADERS)
 
 
-class Events(APIView):
+class EventStreamView(APIView):
     """A session's event log."""
 
     @extend_schema(
@@ -64,28 +66,30 @@ class Events(APIView):
                 description="The same, as EventSource sends it. It wins.",
             ),
         ],
-        responses={(200, MEDIA_TYPE): STREAM},
+        responses={(200, MEDIA_TYPE): STREAM_RESPONSE},
     )
     def get(self, request: Request, session_id: UUID) -> HttpResponseBase:
         """All events after a given one, past and to come; without one, those from now on."""
-        session = owned(request, session_id)
-        after = _after(request.headers, request.query_params)
-        return stream(request, session.pk, session.last_event_seq if after is None else after)
+        session = get_owned_session(request, session_id)
+        after_seq = _parse_after_seq(request.headers, request.query_params)
+        return stream_events(
+            request, session.pk, session.last_event_seq if after_seq is None else after_seq
+        )
 
     def head(self, request: Request, session_id: UUID) -> HttpResponse:
         """What the stream's headers would be. Its end is not waited for, or the connection's next request would be."""
-        owned(request, session_id)
-        _after(request.headers, request.query_params)
+        get_owned_session(request, session_id)
+        _parse_after_seq(request.headers, request.query_params)
         return HttpResponse(content_type=MEDIA_TYPE, headers=HEADERS)
 
 
-def _after(headers: Mapping[str, str], query: Mapping[str, str]) -> int | None:
+def _parse_after_seq(headers: Mapping[str, str], query: Mapping[str, str]) -> int | None:
     """The client's place in the log. An empty Last-Event-ID is what EventSource has before its first event."""
-    name, given = "Last-Event-ID", headers.get("Last-Event-ID", "")
-    if not given:
-        name, given = "after", query.get("after", "")
-    if not given:
+    name, text = "Last-Event-ID", headers.get("Last-Event-ID", "")
+    if not text:
+        name, text = "after", query.get("after", "")
+    if not text:
         return None
-    if not (given.isascii() and given.isdigit()) or len(given) > 19 or int(given) > LARGEST_SEQ:
-        raise Invalid(name, "The id of an event, a whole number.")
-    return int(given)
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > MAX_SEQ:
+        raise InvalidFieldError(name, "The id of an event, a whole number.")
+    return int(text)

@@ -8,45 +8,45 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
 
-def live(request: HttpRequest) -> JsonResponse:
+def report_liveness(request: HttpRequest) -> JsonResponse:
     """The process answers."""
     return JsonResponse({"status": "ok"})
 
 
-def ready(request: HttpRequest) -> JsonResponse:
+def report_readiness(request: HttpRequest) -> JsonResponse:
     """What a request needs is there; what is not is named, without its address."""
-    missing = [name for name, works in NEEDED.items() if not _safely(works)]
+    failures = [name for name, check in DEPENDENCY_CHECKS.items() if not _passes_check(check)]
     return JsonResponse(
-        {"status": "unavailable" if missing else "ok", "missing": missing},
-        status=503 if missing else 200,
+        {"status": "unavailable" if failures else "ok", "missing": failures},
+        status=503 if failures else 200,
     )
 
 
-def _database() -> bool:
+def _check_database() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return True
 
 
-def _migrations() -> bool:
+def _check_migrations() -> bool:
     executor = MigrationExecutor(connection)
     return not executor.migration_plan(executor.loader.graph.leaf_nodes())
 
 
-def _cache() -> bool:
+def _check_cache() -> bool:
     cache.set("readyz", "ok", 10)
     return cache.get("readyz") == "ok"
 
 
-NEEDED: dict[str, Callable[[], bool]] = {
-    "database": _database,
-    "migrations": _migrations,
-    "cache": _cache,
+DEPENDENCY_CHECKS: dict[str, Callable[[], bool]] = {
+    "database": _check_database,
+    "migrations": _check_migrations,
+    "cache": _check_cache,
 }
 
 
-def _safely(works: Callable[[], bool]) -> bool:
+def _passes_check(check: Callable[[], bool]) -> bool:
     try:
-        return works()
+        return check()
     except Exception:  # noqa: BLE001 - whatever is wrong with it, it is missing
         return False

@@ -10,14 +10,14 @@ from chatcore.api.serializers import AiModelSerializer
 from models_registry.models import AiModel
 
 
-class Models(ListAPIView[AiModel]):
+class AiModelListView(ListAPIView[AiModel]):
     """The language models that can be used."""
 
     serializer_class = AiModelSerializer
 
     def get_queryset(self) -> QuerySet[AiModel]:
         """Active models of active providers."""
-        return AiModel.objects.usable().order_by("id")
+        return AiModel.objects.filter_usable().order_by("id")
 
     @extend_schema(operation_id="list_models")
     def get(self, request: Request) -> Response:

@@ -11,14 +11,14 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from chatcore.api.serializers import HitSerializer, HitsSerializer
-from chatcore.api.sessions import owned
+from chatcore.api.sessions import get_owned_session
 from chatcore.models import Message
-from chatcore.rest.pagination import MAX_LIMIT, Cursor, limit_of
-from chatcore.rest.problems import Invalid
+from chatcore.rest.pagination import MAX_LIMIT, Cursor, parse_limit
+from chatcore.rest.problems import InvalidFieldError
 from chatcore.search import query as search_query
 from chatcore.sessions.truncation import clean_text
 
-PARAMETERS = [
+SEARCH_PARAMETERS = [
     OpenApiParameter(
         "q",
         {"type": "string", "minLength": 1},
@@ -32,51 +32,59 @@ PARAMETERS = [
 ]
 
 
-class SearchSession(APIView):
+class SessionSearchView(APIView):
     """Search in one session."""
 
-    @extend_schema(operation_id="search_session", parameters=PARAMETERS, responses=HitsSerializer)
+    @extend_schema(
+        operation_id="search_session", parameters=SEARCH_PARAMETERS, responses=HitsSerializer
+    )
     def get(self, request: Request, session_id: UUID) -> Response:
         """The messages that hold every word, the best first, then the newest."""
-        return _found(request, owned(request, session_id).pk)
+        return _respond_with_hits(request, get_owned_session(request, session_id).pk)
 
 
-class SearchAll(APIView):
+class SearchView(APIView):
     """Search in all of the asker's sessions."""
 
-    @extend_schema(operation_id="search_all", parameters=PARAMETERS, responses=HitsSerializer)
+    @extend_schema(
+        operation_id="search_all", parameters=SEARCH_PARAMETERS, responses=HitsSerializer
+    )
     def get(self, request: Request) -> Response:
         """The messages that hold every word, the best first, then the newest."""
-        return _found(request, request.user)
+        return _respond_with_hits(request, request.user)
 
 
-def _found(request: Request, scope: Any) -> Response:
+def _respond_with_hits(request: Request, scope: Any) -> Response:
     words = clean_text(request.query_params.get("q", "")).strip()
     if not words:
-        raise Invalid("q", "What to search for.")
-    limit, (skip, up_to_id) = limit_of(request), _place(request)
-    hits = search_query.search(scope, words, limit + 1, skip=skip, up_to_id=up_to_id)
-    rest = _link(request, skip + limit, up_to_id) if len(hits) > limit else None
-    before = _link(request, max(0, skip - limit), up_to_id) if skip else None
+        raise InvalidFieldError("q", "What to search for.")
+    limit, (offset, newest_id) = parse_limit(request), _parse_cursor(request)
+    hits = search_query.search_messages(scope, words, limit + 1, skip=offset, up_to_id=newest_id)
+    next_link = _build_link(request, offset + limit, newest_id) if len(hits) > limit else None
+    previous_link = _build_link(request, max(0, offset - limit), newest_id) if offset else None
     return Response(
-        {"results": HitSerializer(hits[:limit], many=True).data, "next": rest, "previous": before}
+        {
+            "results": HitSerializer(hits[:limit], many=True).data,
+            "next": next_link,
+            "previous": previous_link,
+        }
     )
 
 
-def _place(request: Request) -> tuple[int, int]:
+def _parse_cursor(request: Request) -> tuple[int, int]:
     """How many hits to skip, and the newest message that counts: what is said after the first page shifts no other."""
-    given = request.query_params.get("cursor")
-    if given is None:
+    cursor_text = request.query_params.get("cursor")
+    if cursor_text is None:
         return 0, Message.objects.aggregate(newest=Max("id"))["newest"] or 0
-    values = Cursor.decode(given).values
+    values = Cursor.decode(cursor_text).values
     if len(values) != 2 or not all(
         value.isascii() and value.isdigit() and len(value) < 16 for value in values
     ):
-        raise Invalid("cursor", "This is no cursor of this list.")
+        raise InvalidFieldError("cursor", "This is no cursor of this list.")
     return int(values[0]), int(values[1])
 
 
-def _link(request: Request, skip: int, up_to_id: int) -> str:
+def _build_link(request: Request, offset: int, newest_id: int) -> str:
     return replace_query_param(
-        request.build_absolute_uri(), "cursor", Cursor([str(skip), str(up_to_id)]).encode()
+        request.build_absolute_uri(), "cursor", Cursor([str(offset), str(newest_id)]).encode()
     )

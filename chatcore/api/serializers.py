@@ -7,17 +7,23 @@ from django.utils.module_loading import import_string
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chatcore.api.params import Params
+from chatcore.api.params import ParamsField
 from chatcore.models import Attachment, Message, Session
 from chatcore.providers.base import Image
 from chatcore.rest import limits
-from chatcore.rest.fields import Flag, Integer, Share, Strict, Text
+from chatcore.rest.fields import (
+    RatioField,
+    StrictBooleanField,
+    StrictIntegerField,
+    StrictSerializer,
+    StrictTextField,
+)
 from chatcore.tools import registry as tool_registry
 from models_registry.models import AiModel
 
 
 @extend_schema_field(str)
-class ModelName(serializers.Field):
+class ModelNameField(serializers.Field):
     """A language model by its name or `provider/name`; shown as `provider/name`."""
 
     default_error_messages = {
@@ -29,7 +35,7 @@ class ModelName(serializers.Field):
         """The usable model of that name."""
         if not isinstance(data, str):
             self.fail("invalid")
-        model = AiModel.objects.named(data)
+        model = AiModel.objects.find_by_name(data)
         if model is None:
             self.fail("unknown")
         return model
@@ -39,23 +45,25 @@ class ModelName(serializers.Field):
         return str(value)
 
 
-class SessionSerializer(Strict, serializers.ModelSerializer[Session]):
+class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
     """A conversation, and what the model sees of it now."""
 
-    title = Text(max_length=200, allow_blank=True, required=False)
-    model = ModelName(allow_null=True, required=False)
-    system_prompt = Text(max_bytes=limits.MESSAGE_BYTES, allow_blank=True, required=False)
-    policy = Text(max_length=64, allow_blank=True, required=False)
-    auto_compact = Flag(required=False)
-    compact_threshold = Share(
+    title = StrictTextField(max_length=200, allow_blank=True, required=False)
+    model = ModelNameField(allow_null=True, required=False)
+    system_prompt = StrictTextField(
+        max_bytes=limits.MESSAGE_BYTES, allow_blank=True, required=False
+    )
+    policy = StrictTextField(max_length=64, allow_blank=True, required=False)
+    auto_compact = StrictBooleanField(required=False)
+    compact_threshold = RatioField(
         allow_null=True, required=False, help_text="In place of the policy's own trigger.threshold."
     )
     tools = serializers.ListField(
-        child=Text(max_length=128), allow_null=True, required=False, max_length=64
+        child=StrictTextField(max_length=128), allow_null=True, required=False, max_length=64
     )
-    params = Params(required=False)
-    pinned = Flag(required=False)
-    archived = Flag(required=False)
+    params = ParamsField(required=False)
+    pinned = StrictBooleanField(required=False)
+    archived = StrictBooleanField(required=False)
 
     class Meta:
         model = Session
@@ -92,41 +100,50 @@ class SessionSerializer(Strict, serializers.ModelSerializer[Session]):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """A threshold of the session's own must be one that its policy can take; the settings say who knows."""
 
-        def becomes(name: str) -> Any:
+        def get_new_value(name: str) -> Any:
             return attrs[name] if name in attrs else getattr(self.instance, name, None)
 
-        threshold, check = becomes("compact_threshold"), settings.CHATCORE["VALIDATE_OVERRIDE"]
+        threshold, validator_path = (
+            get_new_value("compact_threshold"),
+            settings.CHATCORE["VALIDATE_OVERRIDE"],
+        )
         if (
-            check
+            validator_path
             and threshold is not None
             and not attrs.keys().isdisjoint({"compact_threshold", "policy", "model"})
         ):
-            import_string(check)(
-                threshold, becomes("policy") or "", getattr(becomes("model"), "policy", "")
+            import_string(validator_path)(
+                threshold,
+                get_new_value("policy") or "",
+                getattr(get_new_value("model"), "policy", ""),
             )
         return attrs
 
     def validate_policy(self, name: str) -> str:
         """Only a policy that whoever compacts knows; the settings say who that is."""
-        known = settings.CHATCORE["POLICIES"]
-        if name and known and name not in import_string(known)():
+        policies_path = settings.CHATCORE["POLICIES"]
+        if name and policies_path and name not in import_string(policies_path)():
             raise serializers.ValidationError("There is no compaction policy of this name.")
         return name
 
     def validate_tools(self, names: list[str] | None) -> list[str] | None:
         """Only tools that are there."""
-        unknown = sorted(set(names or ()) - {tool.name for tool in tool_registry.definitions()})
-        if unknown:
-            raise serializers.ValidationError(f"There is no tool called {', '.join(unknown)}.")
+        unknown_names = sorted(
+            set(names or ()) - {tool.name for tool in tool_registry.build_definitions()}
+        )
+        if unknown_names:
+            raise serializers.ValidationError(
+                f"There is no tool called {', '.join(unknown_names)}."
+            )
         return names
 
 
-class ToolCallSerializer(Strict):
+class ToolCallSerializer(StrictSerializer):
     """A call of a tool; `arguments` is the JSON text that the model wrote."""
 
-    id = Text(max_length=255)
-    name = Text(max_length=128)
-    arguments = Text(allow_blank=True)
+    id = StrictTextField(max_length=255)
+    name = StrictTextField(max_length=128)
+    arguments = StrictTextField(allow_blank=True)
 
 
 class AttachmentSerializer(serializers.ModelSerializer[Attachment]):
@@ -184,8 +201,8 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
 
     def get_versions(self, message: Message) -> list[int]:
         """The ids of all versions at its place, oldest first, its own among them; empty when there is no other."""
-        found: list[int] = self.context.get("versions", {}).get(message.pk, [])
-        return found
+        version_ids: list[int] = self.context.get("versions", {}).get(message.pk, [])
+        return version_ids
 
     def get_superseded(self, message: Message) -> bool:
         """Whether an edit or another answer took its place; it is kept, and not sent."""
@@ -269,11 +286,11 @@ class CancelledSerializer(serializers.Serializer[Any]):
     cancelled = serializers.BooleanField()
 
 
-class SummarySerializer(Strict):
+class SummarySerializer(StrictSerializer):
     """The text that stands for the compacted messages."""
 
-    summary = Text(max_bytes=limits.MESSAGE_BYTES, required=False)
-    compacted_summary = Text(
+    summary = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False)
+    compacted_summary = StrictTextField(
         max_bytes=limits.MESSAGE_BYTES,
         required=False,
         help_text="The same, as the session calls it.",
@@ -360,10 +377,10 @@ class AiModelSerializer(serializers.ModelSerializer[AiModel]):
         read_only_fields = fields
 
 
-class NewTokenSerializer(Strict):
+class NewTokenSerializer(StrictSerializer):
     """How long a new token lives."""
 
-    expires_in_days = Integer(
+    expires_in_days = StrictIntegerField(
         min_value=1,
         max_value=3650,
         allow_null=True,

@@ -15,7 +15,7 @@ from chatcore.api.serializers import CreatedTokenSerializer, NewTokenSerializer,
 from chatcore.sessions.truncation import clean_text
 
 
-class Tokens(GenericAPIView[Any]):
+class TokenListView(GenericAPIView[Any]):
     """The asker's tokens."""
 
     serializer_class = TokenSerializer
@@ -38,9 +38,9 @@ class Tokens(GenericAPIView[Any]):
     )
     def post(self, request: Request) -> Response:
         """Make a token. It is shown in this answer and never again."""
-        fields = NewTokenSerializer(data=request.data)
-        fields.is_valid(raise_exception=True)
-        days = fields.validated_data.get("expires_in_days")
+        serializer = NewTokenSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        days = serializer.validated_data.get("expires_in_days")
         row, token = AuthToken.objects.create(
             request.user, expiry=timedelta(days=days) if days else None
         )
@@ -53,7 +53,7 @@ class Tokens(GenericAPIView[Any]):
         return Response(status=204)
 
 
-class OneToken(GenericAPIView[Any]):
+class TokenDetailView(GenericAPIView[Any]):
     """One token."""
 
     serializer_class = TokenSerializer
@@ -61,9 +61,9 @@ class OneToken(GenericAPIView[Any]):
     @extend_schema(operation_id="revoke_token", request=None, responses={204: None})
     def delete(self, request: Request, token_id: str) -> Response:
         """Revoke one token by its first characters."""
-        deleted, _ = AuthToken.objects.filter(
+        deleted_count, _ = AuthToken.objects.filter(
             user=request.user, token_key=clean_text(token_id)
         ).delete()
-        if not deleted:
+        if not deleted_count:
             raise Http404
         return Response(status=204)

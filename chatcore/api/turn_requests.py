@@ -5,90 +5,97 @@ from typing import Any
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
-from chatcore.api.attachments import AttachedField
-from chatcore.api.serializers import ModelName
+from chatcore.api.attachments import AttachmentField
+from chatcore.api.serializers import ModelNameField
 from chatcore.files import intake
 from chatcore.rest import limits
-from chatcore.rest.fields import Flag, Object, Strict, Text
+from chatcore.rest.fields import (
+    JsonObjectField,
+    StrictBooleanField,
+    StrictSerializer,
+    StrictTextField,
+)
 from chatcore.turns import client_tools
 
-STREAM = "Answer with the turn's events."
+STREAM_HELP_TEXT = "Answer with the turn's events."
 
 
-class ToolDefinitionSerializer(Strict):
+class ToolDefinitionSerializer(StrictSerializer):
     """A tool that the client runs itself; `parameters` is the JSON schema of an object."""
 
-    name = Text(
+    name = StrictTextField(
         max_length=64,
         validators=[
-            RegexValidator(rf"^{client_tools.NAME.pattern}$", "1 to 64 letters, digits, _ and -.")
+            RegexValidator(
+                rf"^{client_tools.TOOL_NAME_PATTERN.pattern}$", "1 to 64 letters, digits, _ and -."
+            )
         ],
     )
-    description = Text(required=False, allow_blank=True)
-    parameters = Object(required=False)
+    description = StrictTextField(required=False, allow_blank=True)
+    parameters = JsonObjectField(required=False)
 
 
-class NewMessageSerializer(Strict):
+class NewMessageSerializer(StrictSerializer):
     """What a user says, in words, in files or in both."""
 
-    content = Text(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
+    content = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
     attachments = serializers.ListField(
-        child=AttachedField(), required=False, max_length=intake.MAX_FILES
+        child=AttachmentField(), required=False, max_length=intake.MAX_FILES
     )
     tools = serializers.ListField(
         child=ToolDefinitionSerializer(), required=False, max_length=client_tools.MAX_TOOLS
     )
-    stream = Flag(required=False, help_text=STREAM)
+    stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Something is said."""
-        return _something(attrs)
+        return _require_content(attrs)
 
 
-class EditedMessageSerializer(Strict):
+class EditedMessageSerializer(StrictSerializer):
     """What stands in place of a message. Without `attachments` its files come along; with them, those that are named by their ids."""
 
-    content = Text(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
+    content = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
     attachments = serializers.ListField(
-        child=AttachedField(), required=False, max_length=intake.MAX_FILES
+        child=AttachmentField(), required=False, max_length=intake.MAX_FILES
     )
-    stream = Flag(required=False, help_text=STREAM)
+    stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Something is said."""
-        return _something(attrs)
+        return _require_content(attrs)
 
 
-class RegenerateSerializer(Strict):
+class RegenerateSerializer(StrictSerializer):
     """How another answer is given."""
 
-    model = ModelName(required=False)
-    stream = Flag(required=False, help_text=STREAM)
+    model = ModelNameField(required=False)
+    stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
 
-class ToolResultSerializer(Strict):
+class ToolResultSerializer(StrictSerializer):
     """What a tool that the client ran came to."""
 
-    tool_call_id = Text(max_length=255)
-    content = Text(allow_blank=True)
-    is_error = Flag(required=False)
+    tool_call_id = StrictTextField(max_length=255)
+    content = StrictTextField(allow_blank=True)
+    is_error = StrictBooleanField(required=False)
 
 
-class ToolResultsSerializer(Strict):
+class ToolResultsSerializer(StrictSerializer):
     """Results of calls that wait, all or some of them."""
 
     results = serializers.ListField(
         child=ToolResultSerializer(), min_length=1, max_length=client_tools.MAX_TOOLS
     )
-    stream = Flag(required=False, help_text=STREAM)
+    stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
 
-def _something(said: dict[str, Any]) -> dict[str, Any]:
+def _require_content(attrs: dict[str, Any]) -> dict[str, Any]:
     """More than spaces, or at least a file."""
-    if not said.get("content", "").strip():
-        if not said.get("attachments"):
+    if not attrs.get("content", "").strip():
+        if not attrs.get("attachments"):
             raise serializers.ValidationError(
                 {"content": ["It says nothing, and there is no file."]}
             )
-        said["content"] = ""
-    return said
+        attrs["content"] = ""
+    return attrs

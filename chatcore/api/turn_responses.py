@@ -16,29 +16,29 @@ from chatcore.api import event_streams
 from chatcore.api.serializers import AnswerSerializer, StartedTurnSerializer
 from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
-from chatcore.rest.auth import address_of
-from chatcore.rest.problems import Invalid, Problem
+from chatcore.rest.auth import build_api_path
+from chatcore.rest.problems import InvalidFieldError, Problem
 from chatcore.turns import client_tools, leases, service, versions
 
-KEY_CHARS = 255
-KEY = {"type": "string", "minLength": 1, "maxLength": KEY_CHARS}
-PREFER = OpenApiParameter(
+MAX_IDEMPOTENCY_KEY_CHARS = 255
+IDEMPOTENCY_KEY_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY_CHARS}
+PREFER_PARAMETER = OpenApiParameter(
     "Prefer",
     str,
     OpenApiParameter.HEADER,
     description="`respond-async`: 202 at once; follow the events.",
 )
-PARAMETERS = [
+TURN_PARAMETERS = [
     OpenApiParameter(
         "Idempotency-Key",
-        KEY,
+        IDEMPOTENCY_KEY_SCHEMA,
         OpenApiParameter.HEADER,
         description="The same key gives the same turn.",
     ),
-    PREFER,
+    PREFER_PARAMETER,
 ]
-RESPONSES: dict[Any, Any] = {
-    (200, event_streams.MEDIA_TYPE): event_streams.STREAM,
+TURN_RESPONSES: dict[Any, Any] = {
+    (200, event_streams.MEDIA_TYPE): event_streams.STREAM_RESPONSE,
     201: AnswerSerializer,
     202: StartedTurnSerializer,
     409: OpenApiResponse(
@@ -49,125 +49,141 @@ RESPONSES: dict[Any, Any] = {
     503: OpenApiResponse(description="The provider is throttling."),
     504: OpenApiResponse(description="The provider did not answer in time."),
 }
-NEW_TURN: dict[Any, Any] = RESPONSES | {
+NEW_TURN_RESPONSES: dict[Any, Any] = TURN_RESPONSES | {
     422: OpenApiResponse(description="The key was used with another payload."),
     429: OpenApiResponse(description="Too many turns."),
 }
 
 
-def respond(
-    request: Request, turn: Turn, *, stream: bool = False, after: int | None = None
+def respond_with_turn(
+    request: Request, turn: Turn, *, stream: bool = False, after_seq: int | None = None
 ) -> HttpResponseBase:
     """The turn's events after `after`, or where to follow them, or its end, waited for; as the request asks."""
-    after = turn.first_event_seq - 1 if after is None else after
+    after_seq = turn.first_event_seq - 1 if after_seq is None else after_seq
     if stream or event_streams.MEDIA_TYPE in request.headers.get("Accept", ""):
-        return event_streams.stream(request, turn.session_id, after, turn=turn)
+        return event_streams.stream_events(request, turn.session_id, after_seq, turn=turn)
     if _prefers_async(request):
         return Response(
-            _followed(request, turn, after),
+            _describe_started_turn(request, turn, after_seq),
             status=202,
             headers={"Preference-Applied": "respond-async"},
         )
-    return answer(service.wait(turn.pk))
+    return build_turn_response(service.wait_for_turn(turn.pk))
 
 
-def answer(turn: Turn) -> Response:
+def build_turn_response(turn: Turn) -> Response:
     """What a turn that has ended, or waits, came to. Raises the provider's problem when it failed; the user's message is stored."""
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
-        raise _failure(turn)
+        raise _build_turn_problem(turn)
     messages = list(
         turn.messages.exclude(role=Message.Role.USER)
         .prefetch_related("attachments")
         .order_by("seq")
     )
-    spoken = [message for message in messages if message.role == Message.Role.ASSISTANT]
+    assistant_messages = [message for message in messages if message.role == Message.Role.ASSISTANT]
     body = {
         "turn": turn.pk,
         "status": turn.status,
         "user_message": turn.question,
-        "assistant_message": spoken[-1] if spoken else None,
+        "assistant_message": assistant_messages[-1] if assistant_messages else None,
         "tool_messages": [message for message in messages if message.role == Message.Role.TOOL],
-        "requires_action": client_tools.pending(turn) if turn.status == Turn.Status.WAITING else [],
+        "requires_action": client_tools.find_pending_calls(turn)
+        if turn.status == Turn.Status.WAITING
+        else [],
         "notices": turn.notices,
     }
-    shown = AnswerSerializer(body, context={"versions": versions.places(turn.session_id)})
-    return Response(shown.data, status=201)
+    serializer = AnswerSerializer(
+        body, context={"versions": versions.map_message_versions(turn.session_id)}
+    )
+    return Response(serializer.data, status=201)
 
 
-def shown(session: Session) -> dict[str, Any]:
+def build_message_context(session: Session) -> dict[str, Any]:
     """What a message's serializer has to know of its session."""
-    return {"boundary": session.compact_boundary_seq, "versions": versions.places(session.pk)}
+    return {
+        "boundary": session.compact_boundary_seq,
+        "versions": versions.map_message_versions(session.pk),
+    }
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
+def translate_turn_errors() -> Iterator[None]:
     """Inside, whatever the turns refuse is a problem by its name."""
     try:
         yield
-    except leases.TurnRunning as open_turn:
+    except leases.TurnRunning as running_turn:
         kind, detail = (
             ("turn_waiting", "waiting for results of tools")
-            if open_turn.waiting
+            if running_turn.is_waiting
             else ("turn_running", "still answering")
         )
         raise Problem(
             409,
             kind,
             f"The session is {detail}.",
-            turn=str(open_turn.turn_id),
-            repeated=open_turn.repeated,
+            turn=str(running_turn.turn_id),
+            repeated=running_turn.is_repeat,
         ) from None
-    except service.IdempotencyConflict as conflict:
-        raise Problem(422, "idempotency_key_reused", str(conflict)) from None
-    except service.NoModel as missing:
-        raise Problem(409, "no_model", str(missing)) from None
-    except service.NothingWaits as nothing:
-        raise Problem(409, "nothing_waits", str(nothing)) from None
-    except versions.Superseded as superseded:
-        raise Problem(409, "superseded", str(superseded)) from None
-    except versions.NothingToAnswer as nothing:
-        raise Problem(409, "nothing_to_answer", str(nothing)) from None
-    except intake.Unavailable as missing:
-        raise Invalid(f"attachments[{missing.position}]", str(missing)) from None
-    except (client_tools.ToolsRefused, client_tools.ResultRefused) as wrong:
-        raise Invalid(wrong.field, wrong.detail) from None
+    except service.IdempotencyConflict as error:
+        raise Problem(422, "idempotency_key_reused", str(error)) from None
+    except service.NoModel as error:
+        raise Problem(409, "no_model", str(error)) from None
+    except service.NoWaitingTurn as error:
+        raise Problem(409, "nothing_waits", str(error)) from None
+    except versions.MessageSuperseded as error:
+        raise Problem(409, "superseded", str(error)) from None
+    except versions.NoQuestionToAnswer as error:
+        raise Problem(409, "nothing_to_answer", str(error)) from None
+    except intake.FileUnavailable as error:
+        raise InvalidFieldError(f"attachments[{error.position}]", str(error)) from None
+    except (client_tools.InvalidClientTools, client_tools.InvalidToolResult) as error:
+        raise InvalidFieldError(error.field, error.detail) from None
 
 
-def keyed(request: Request, act: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+def build_idempotency_fields(
+    request: Request, action: str, payload: Mapping[str, Any]
+) -> dict[str, Any]:
     """The idempotency key, if there is one, and what tells one payload from another; how it is answered is no part of it."""
     key = request.headers.get("Idempotency-Key")
-    if key is not None and not 1 <= len(key) <= KEY_CHARS:
-        raise Invalid("Idempotency-Key", f"1 to {KEY_CHARS} characters.")
-    told = {"act": act} | {name: value for name, value in payload.items() if name != "stream"}
+    if key is not None and not 1 <= len(key) <= MAX_IDEMPOTENCY_KEY_CHARS:
+        raise InvalidFieldError("Idempotency-Key", f"1 to {MAX_IDEMPOTENCY_KEY_CHARS} characters.")
+    hashed_payload = {"act": action} | {
+        name: value for name, value in payload.items() if name != "stream"
+    }
     return {
         "idempotency_key": key,
         "payload_hash": hashlib.sha256(
-            json.dumps(told, sort_keys=True, default=str).encode()
+            json.dumps(hashed_payload, sort_keys=True, default=str).encode()
         ).hexdigest(),
     }
 
 
-def _failure(turn: Turn) -> Problem:
+def _build_turn_problem(turn: Turn) -> Problem:
     error = turn.error or {}
     status = error.get("status", HTTPStatus.BAD_GATEWAY)
     detail = error.get("detail", "The turn failed.")
-    kind, wait = error.get("type", "turn_failed"), error.get("retry_after")
+    kind, retry_after = error.get("type", "turn_failed"), error.get("retry_after")
     return Problem(
-        status, kind, detail, retry_after=wait, turn=str(turn.pk), user_message=turn.question_id
+        status,
+        kind,
+        detail,
+        retry_after=retry_after,
+        turn=str(turn.pk),
+        user_message=turn.question_id,
     )
 
 
-def _followed(request: Request, turn: Turn, after: int) -> dict[str, Any]:
+def _describe_started_turn(request: Request, turn: Turn, after_seq: int) -> dict[str, Any]:
     return {
         "turn": turn.pk,
         "session": turn.session_id,
         "user_message": turn.question_id,
         "events": request.build_absolute_uri(
-            address_of(request, f"sessions/{turn.session_id}/events?after={after}")
+            build_api_path(request, f"sessions/{turn.session_id}/events?after={after_seq}")
         ),
     }
 
 
 def _prefers_async(request: Request) -> bool:
-    wishes = request.headers.get("Prefer", "").lower().split(",")
-    return "respond-async" in {wish.partition(";")[0].strip() for wish in wishes}
+    preferences = request.headers.get("Prefer", "").lower().split(",")
+    return "respond-async" in {preference.partition(";")[0].strip() for preference in preferences}

@@ -8,76 +8,84 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore.api.attachments import taken_in
+from chatcore.api.attachments import resolve_attachments
 from chatcore.api.serializers import CancelledSerializer
-from chatcore.api.sessions import owned
+from chatcore.api.sessions import get_owned_session
 from chatcore.api.turn_requests import NewMessageSerializer, ToolResultsSerializer
 from chatcore.api.turn_responses import (
-    NEW_TURN,
-    PARAMETERS,
-    PREFER,
-    RESPONSES,
-    keyed,
-    refusals,
-    respond,
+    NEW_TURN_RESPONSES,
+    PREFER_PARAMETER,
+    TURN_PARAMETERS,
+    TURN_RESPONSES,
+    build_idempotency_fields,
+    respond_with_turn,
+    translate_turn_errors,
 )
 from chatcore.rest import limits
 from chatcore.turns import client_tools, service
 
-MESSAGE_SCHEMA = extend_schema(
+SEND_MESSAGE_SCHEMA = extend_schema(
     operation_id="send_message",
     request=NewMessageSerializer,
-    parameters=PARAMETERS,
-    responses=NEW_TURN,
+    parameters=TURN_PARAMETERS,
+    responses=NEW_TURN_RESPONSES,
 )
 
 
-def post_message(request: Request, session_id: UUID) -> HttpResponseBase:
+def send_message(request: Request, session_id: UUID) -> HttpResponseBase:
     """Start a turn; wait for its end, stream it, or leave it to the client to follow."""
-    session = owned(request, session_id)
-    fields = NewMessageSerializer(data=request.data)
-    fields.is_valid(raise_exception=True)
-    said = fields.validated_data
-    key = keyed(request, "send", said)
+    session = get_owned_session(request, session_id)
+    serializer = NewMessageSerializer(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    payload = serializer.validated_data
+    idempotency = build_idempotency_fields(request, "send", payload)
     limits.count_turn(request)
-    attached = taken_in(session, said.get("attachments", ()))
-    with refusals():
-        turn = service.start(
+    attachment_ids = resolve_attachments(session, payload.get("attachments", ()))
+    with translate_turn_errors():
+        turn = service.start_turn(
             session,
-            content=said["content"],
-            attachments=attached,
-            tools=said.get("tools", ()),
-            **key,
+            content=payload["content"],
+            attachments=attachment_ids,
+            tools=payload.get("tools", ()),
+            **idempotency,
         )
-    return respond(request, turn, stream=said.get("stream", False))
+    return respond_with_turn(request, turn, stream=payload.get("stream", False))
 
 
-class ToolResults(APIView):
+class ToolResultsView(APIView):
     """Results of tools that the client runs itself."""
 
     @extend_schema(
         operation_id="submit_tool_results",
         request=ToolResultsSerializer,
-        parameters=[PREFER],
-        responses=RESPONSES,
+        parameters=[PREFER_PARAMETER],
+        responses=TURN_RESPONSES,
     )
     def post(self, request: Request, session_id: UUID) -> HttpResponseBase:
         """Bring results of calls that wait; the turn goes on when all are in. The same results again give the same turn."""
-        session = owned(request, session_id)
-        fields = ToolResultsSerializer(data=request.data)
-        fields.is_valid(raise_exception=True)
-        results = [client_tools.Result(**result) for result in fields.validated_data["results"]]
-        with refusals():
-            turn, after = service.submit_tool_results(session, results)
-        return respond(
-            request, turn, stream=fields.validated_data.get("stream", False), after=after
+        session = get_owned_session(request, session_id)
+        serializer = ToolResultsSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        results = [
+            client_tools.ClientToolResult(**result)
+            for result in serializer.validated_data["results"]
+        ]
+        with translate_turn_errors():
+            turn, after_seq = service.submit_tool_results(session, results)
+        return respond_with_turn(
+            request,
+            turn,
+            stream=serializer.validated_data.get("stream", False),
+            after_seq=after_seq,
         )
 
 
-class Cancel(APIView):
+class CancelTurnView(APIView):
     """Stopping an answer."""
 
     @extend_schema(operation_id="cancel_turn", request=None, responses=CancelledSerializer)
     def post(self, request: Request, session_id: UUID) -> Response:
         """Stop answering, or waiting for results of tools; what was said is kept as `interrupted`."""
-        return Response({"cancelled": service.cancel(owned(request, session_id).pk)})
+        return Response(
+            {"cancelled": service.cancel_turn(get_owned_session(request, session_id).pk)}
+        )

@@ -14,14 +14,14 @@ from rest_framework.response import Response
 
 from chatcore.events import webhooks
 from chatcore.models import Webhook, WebhookDelivery
-from chatcore.rest.fields import Flag, Strict, Text
-from chatcore.rest.problems import Invalid
+from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
+from chatcore.rest.problems import InvalidFieldError
 from models_registry import keys
 
-MOST = 20  # addresses a user may have
+MAX_WEBHOOKS = 20  # addresses a user may have
 
 
-class Address(Text):
+class WebhookUrlField(StrictTextField):
     """Where to post to."""
 
     def to_internal_value(self, data: Any) -> str:
@@ -36,16 +36,16 @@ class Address(Text):
         return text
 
 
-class WebhookSerializer(Strict, serializers.ModelSerializer[Webhook]):
+class WebhookSerializer(StrictSerializer, serializers.ModelSerializer[Webhook]):
     """An address; its secret is shown once, when it is made."""
 
-    url = Address(max_length=2000)
+    url = WebhookUrlField(max_length=2000)
     events = serializers.ListField(
-        child=serializers.ChoiceField(choices=webhooks.EVENTS),
+        child=serializers.ChoiceField(choices=webhooks.WEBHOOK_EVENTS),
         required=False,
-        max_length=len(webhooks.EVENTS),
+        max_length=len(webhooks.WEBHOOK_EVENTS),
     )
-    is_active = Flag(required=False)
+    is_active = StrictBooleanField(required=False)
 
     class Meta:
         model = Webhook
@@ -81,7 +81,7 @@ class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
         read_only_fields = fields
 
 
-class Webhooks(GenericAPIView[Webhook]):
+class WebhookListView(GenericAPIView[Webhook]):
     """The asker's addresses."""
 
     serializer_class = WebhookSerializer
@@ -100,16 +100,18 @@ class Webhooks(GenericAPIView[Webhook]):
     @extend_schema(operation_id="create_webhook", responses={201: CreatedWebhookSerializer})
     def post(self, request: Request) -> Response:
         """Add an address. The secret is in this answer and never again."""
-        fields = self.get_serializer(data=request.data)
-        fields.is_valid(raise_exception=True)
-        if self.get_queryset().count() >= MOST:
-            raise Invalid("url", f"There are {MOST} addresses already, which is the most.")
-        secret = webhooks.new_secret()
-        hook = fields.save(owner=request.user, secret=keys.encrypt(secret))
-        return Response({**self.get_serializer(hook).data, "secret": secret}, status=201)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        if self.get_queryset().count() >= MAX_WEBHOOKS:
+            raise InvalidFieldError(
+                "url", f"There are {MAX_WEBHOOKS} addresses already, which is the most."
+            )
+        secret = webhooks.generate_secret()
+        webhook = serializer.save(owner=request.user, secret=keys.encrypt(secret))
+        return Response({**self.get_serializer(webhook).data, "secret": secret}, status=201)
 
 
-class OneWebhook(GenericAPIView[Webhook]):
+class WebhookDetailView(GenericAPIView[Webhook]):
     """One address."""
 
     serializer_class = WebhookSerializer
@@ -117,23 +119,25 @@ class OneWebhook(GenericAPIView[Webhook]):
     @extend_schema(operation_id="read_webhook")
     def get(self, request: Request, webhook_id: UUID) -> Response:
         """The address as it is."""
-        return Response(self.get_serializer(_owned(request, webhook_id)).data)
+        return Response(self.get_serializer(_get_owned_webhook(request, webhook_id)).data)
 
     @extend_schema(operation_id="change_webhook")
     def patch(self, request: Request, webhook_id: UUID) -> Response:
         """Change the given fields only."""
-        fields = self.get_serializer(_owned(request, webhook_id), data=request.data, partial=True)
-        fields.is_valid(raise_exception=True)
-        return Response(self.get_serializer(fields.save()).data)
+        serializer = self.get_serializer(
+            _get_owned_webhook(request, webhook_id), data=request.data, partial=True
+        )
+        serializer.is_valid(raise_exception=True)
+        return Response(self.get_serializer(serializer.save()).data)
 
     @extend_schema(operation_id="delete_webhook", responses={204: None})
     def delete(self, request: Request, webhook_id: UUID) -> Response:
         """Tell it no more, and forget what it was told."""
-        _owned(request, webhook_id).delete()
+        _get_owned_webhook(request, webhook_id).delete()
         return Response(status=204)
 
 
-class Deliveries(GenericAPIView[WebhookDelivery]):
+class WebhookDeliveryListView(GenericAPIView[WebhookDelivery]):
     """What an address was told."""
 
     serializer_class = DeliverySerializer
@@ -141,13 +145,13 @@ class Deliveries(GenericAPIView[WebhookDelivery]):
     @extend_schema(operation_id="list_webhook_deliveries", responses=DeliverySerializer(many=True))
     def get(self, request: Request, webhook_id: UUID) -> Response:
         """A page of deliveries, the newest first."""
-        rows = WebhookDelivery.objects.filter(webhook=_owned(request, webhook_id)).order_by(
-            "-created_at", "-id"
-        )
+        rows = WebhookDelivery.objects.filter(
+            webhook=_get_owned_webhook(request, webhook_id)
+        ).order_by("-created_at", "-id")
         return self.get_paginated_response(
             self.get_serializer(self.paginate_queryset(rows), many=True).data
         )
 
 
-def _owned(request: Request, webhook_id: UUID) -> Webhook:
+def _get_owned_webhook(request: Request, webhook_id: UUID) -> Webhook:
     return get_object_or_404(Webhook, pk=webhook_id, owner_id=request.user.pk)

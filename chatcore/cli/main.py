@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import OperationalError, ProgrammingError
 
-USAGE = 2
+EXIT_USAGE = 2
 
 
 def main() -> None:
@@ -19,16 +19,16 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
     try:
         settings.DATABASES  # noqa: B018 - reads them all
-    except ImproperlyConfigured as wrong:
-        sys.stderr.write(f"{wrong}\n")
-        sys.exit(USAGE)
+    except ImproperlyConfigured as configuration_error:
+        sys.stderr.write(f"{configuration_error}\n")
+        sys.exit(EXIT_USAGE)
     try:
         execute_from_command_line(["chatcore", *sys.argv[1:]])
     except (OperationalError, ProgrammingError) as error:
         if "--traceback" in sys.argv:
             raise
-        why = str(error).partition("\n")[0].rstrip(".")
+        reason = str(error).partition("\n")[0].rstrip(".")
         sys.stderr.write(
-            f"The database cannot be used: {why}. CHATCORE_DATABASE_URL says where it is; `chatcore migrate` makes its tables.\n"
+            f"The database cannot be used: {reason}. CHATCORE_DATABASE_URL says where it is; `chatcore migrate` makes its tables.\n"
         )
         sys.exit(1)

@@ -19,10 +19,10 @@ from chatcore.models import Session, Turn
 from chatcore.turns import leases, service
 from models_registry.models import AiModel
 
-OK, USAGE, PROVIDER, CANNOT_FIT, SIGN_IN = 0, 2, 3, 4, 5
-INFORMATIONAL = 0.60  # of the context window: where the context line begins to show
+EXIT_OK, EXIT_USAGE, EXIT_PROVIDER, EXIT_CANNOT_FIT, EXIT_SIGN_IN = 0, 2, 3, 4, 5
+CONTEXT_NOTE_RATIO = 0.60  # of the context window: where the context line begins to show
 # What would move the cursor, name the window or fill the clipboard is shown as a sign that stands for it.
-SIGNS = (
+CONTROL_SIGNS = (
     {code: 0x2400 + code for code in range(32)}
     | {0x7F: 0x2421}
     | dict.fromkeys(range(0x80, 0xA0), "\ufffd")
@@ -38,143 +38,157 @@ class Terminal:
         self.session = session
         self.console = console
         self.as_json = as_json
-        self.usage = _last_usage(session)
+        self.usage = _load_last_usage(session)
 
-    def say(self, text: str) -> int:
+    def send_message(self, text: str) -> int:
         """Send one message and show the answer as it comes. Ctrl-C stops the answer and keeps what was said."""
         try:
-            turn = service.start(self.session, content=text)
+            turn = service.start_turn(self.session, content=text)
         except leases.TurnRunning as error:
-            doing = (
-                "waiting for results of a client's tools" if error.waiting else "still answering"
+            activity = (
+                "waiting for results of a client's tools" if error.is_waiting else "still answering"
             )
-            return self._complain(f"This session is {doing} (turn {error.turn_id}).", USAGE)
+            return self._print_error(
+                f"This session is {activity} (turn {error.turn_id}).", EXIT_USAGE
+            )
         except service.NoModel as error:
-            return self._complain(f"{error} See `chatcore chat --model` and /models.", USAGE)
-        self._follow(turn)
+            return self._print_error(
+                f"{error} See `chatcore chat --model` and /models.", EXIT_USAGE
+            )
+        self._follow_turn(turn)
         turn.refresh_from_db()
         if self.as_json:
             self._print_json(turn)
         elif turn.error:
-            self.console.print(f"[red]{words(turn.error['detail'])}[/]", highlight=False)
+            self.console.print(f"[red]{escape_text(turn.error['detail'])}[/]", highlight=False)
         if not self.as_json:
             self._show_context()
-        return self._code(turn)
+        return self._get_exit_code(turn)
 
-    def loop(self) -> int:
+    def run_loop(self) -> int:
         """Read lines until /quit, the end of input, or Ctrl-C twice at the prompt."""
         self.console.print(
-            f"[dim]{words(str(self.session.model or 'no model'))} · {self.session.pk} · {escape(HELP)}[/]",
+            f"[dim]{escape_text(str(self.session.model or 'no model'))} · {self.session.pk} · {escape(HELP)}[/]",
             highlight=False,
         )
-        leaving = False
+        is_leaving = False
         while True:
             try:
-                line = self.console.input(self._prompt()).strip()
+                line = self.console.input(self._format_prompt()).strip()
             except EOFError:
-                return OK
+                return EXIT_OK
             except KeyboardInterrupt:
-                if leaving:
-                    return OK
-                leaving = True
+                if is_leaving:
+                    return EXIT_OK
+                is_leaving = True
                 self.console.print("\n[dim]Ctrl-C once more to leave[/]")
                 continue
-            leaving = False
+            is_leaving = False
             if line == "/quit":
-                return OK
+                return EXIT_OK
             if line.startswith("/"):
-                self._command(line)
+                self._run_command(line)
             elif line:
-                self.say(line)
+                self.send_message(line)
 
-    def _prompt(self) -> str:
+    def _format_prompt(self) -> str:
         """With the meter in it, at a real terminal."""
         return (
-            f"[{meter.color(self.usage)}]{meter.line(self.usage)}[/] [bold]› [/]"
+            f"[{meter.choose_color(self.usage)}]{meter.format_usage(self.usage)}[/] [bold]› [/]"
             if self.console.is_terminal and self.usage
             else "[bold]› [/]"
         )
 
-    def _follow(self, turn: Turn) -> None:
+    def _follow_turn(self, turn: Turn) -> None:
         try:
-            for event in _until_the_end(turn):
-                self._show(event)
+            for event in _read_turn_events(turn):
+                self._show_event(event)
         except KeyboardInterrupt:
-            service.cancel(self.session.pk)
-            for event in _until_the_end(service.wait(turn.pk, 10)):
+            service.cancel_turn(self.session.pk)
+            for event in _read_turn_events(service.wait_for_turn(turn.pk, 10)):
                 if event.name == "turn.cancelled" and not self.as_json:
                     self.console.print("\n[dim]stopped; what was said is kept[/]")
 
-    def _show(self, event: Event) -> None:
+    def _show_event(self, event: Event) -> None:
         if event.name == "context.usage":
             self.usage = event.data
         if self.as_json:
             return
         if event.name == "message.delta":
             self.console.print(
-                event.data["text"].translate(SIGNS),
+                event.data["text"].translate(CONTROL_SIGNS),
                 end="",
                 markup=False,
                 highlight=False,
                 soft_wrap=True,
             )
         elif event.name == "tool_call.started":
-            self.console.print(f"[dim]· {words(event.data['name'])} …[/]")
+            self.console.print(f"[dim]· {escape_text(event.data['name'])} …[/]")
         elif event.name == "context.trimmed":
-            self.console.print(f"\n[yellow]{words(event.data['notice'])}[/]")
+            self.console.print(f"\n[yellow]{escape_text(event.data['notice'])}[/]")
         elif event.name == "compaction.started":
             self.console.print("\n[dim]Optimizing conversation context…[/]")
-        elif event.name in event_log.ENDS_A_TURN:
+        elif event.name in event_log.TURN_END_EVENTS:
             self.console.print()
 
     def _show_context(self) -> None:
         """The context lines of NeuroLink's seed, CLI Session Warnings."""
-        used, window = self.usage.get("estimated_input_tokens"), self.usage.get("context_window")
-        if not used or not window or used / window <= INFORMATIONAL:
+        used_tokens, window = (
+            self.usage.get("estimated_input_tokens"),
+            self.usage.get("context_window"),
+        )
+        if not used_tokens or not window or used_tokens / window <= CONTEXT_NOTE_RATIO:
             return
         if not self.usage.get("should_compact"):
-            self.console.print(f"[dim]Context: {used / window:.0%} used[/]", highlight=False)
+            self.console.print(f"[dim]Context: {used_tokens / window:.0%} used[/]", highlight=False)
             return
         self.console.print(
-            f"[yellow]Context usage: {used / window:.0%} of window ({used:,} / {window:,} tokens)[/]",
+            f"[yellow]Context usage: {used_tokens / window:.0%} of window ({used_tokens:,} / {window:,} tokens)[/]",
             highlight=False,
         )
         self.console.print(
             "[yellow]Auto-compaction will trigger to preserve conversation quality.[/]"
         )
 
-    def _command(self, line: str) -> None:
-        name, _, rest = line[1:].partition(" ")
+    def _run_command(self, line: str) -> None:
+        name, _, argument = line[1:].partition(" ")
         session = str(self.session.pk)
         match name:
             case "context":
                 self.console.print(
-                    meter.table(self.usage) if self.usage else "[dim]Nothing was sent yet.[/]"
+                    meter.build_usage_table(self.usage)
+                    if self.usage
+                    else "[dim]Nothing was sent yet.[/]"
                 )
             case "compact":
-                self._call("compact_session", session, f"--instructions={rest}")
+                self._call_management_command(
+                    "compact_session", session, f"--instructions={argument}"
+                )
             case "rewind":
-                self._rewind(rest)
+                self._rewind_context(argument)
             case "models":
                 self.console.print(
-                    "\n".join(str(model).translate(SIGNS) for model in AiModel.objects.usable()),
+                    "\n".join(
+                        str(model).translate(CONTROL_SIGNS)
+                        for model in AiModel.objects.filter_usable()
+                    ),
                     markup=False,
                     highlight=False,
                 )
             case "export":
-                self._call("export", session)
+                self._call_management_command("export", session)
             case _:
                 self.console.print(f"[dim]{escape(HELP)}[/]", highlight=False)
 
-    def _call(self, *command: str) -> None:
-        told = io.StringIO()
+    def _call_management_command(self, *command: str) -> None:
+        output = io.StringIO()
         try:
-            call_command(*command, stdout=told)
+            call_command(*command, stdout=output)
         except CommandError as error:
-            self.console.print(f"[red]{words(str(error))}[/]", highlight=False)
-        self.console.file.write(told.getvalue().translate(SIGNS))
+            self.console.print(f"[red]{escape_text(str(error))}[/]", highlight=False)
+        self.console.file.write(output.getvalue().translate(CONTROL_SIGNS))
 
-    def _rewind(self, version: str) -> None:
+    def _rewind_context(self, version: str) -> None:
         self.session.refresh_from_db()
         if not self.session.context_version or (version and not version.isdecimal()):
             self.console.print(
@@ -182,14 +196,15 @@ class Terminal:
                 highlight=False,
             )
             return
-        to = int(version) if version else self.session.context_version - 1
+        target_version = int(version) if version else self.session.context_version - 1
         try:
-            revisions.rewind(self.session.pk, to_version=to)
+            revisions.rewind_context(self.session.pk, to_version=target_version)
         except models.ContextRevision.DoesNotExist:
-            self.console.print(f"[red]There is no context version {to}.[/]")
+            self.console.print(f"[red]There is no context version {target_version}.[/]")
         else:
             self.console.print(
-                f"[dim]The model sees again what it saw at version {to}.[/]", highlight=False
+                f"[dim]The model sees again what it saw at version {target_version}.[/]",
+                highlight=False,
             )
 
     def _print_json(self, turn: Turn) -> None:
@@ -208,47 +223,47 @@ class Terminal:
             )
         )
 
-    def _complain(self, sentence: str, code: int) -> int:
-        self.console.print(f"[red]{words(sentence)}[/]", highlight=False)
+    def _print_error(self, sentence: str, code: int) -> int:
+        self.console.print(f"[red]{escape_text(sentence)}[/]", highlight=False)
         return code
 
-    def _code(self, turn: Turn) -> int:
+    def _get_exit_code(self, turn: Turn) -> int:
         if not turn.error:
-            return OK
+            return EXIT_OK
         return (
-            CANNOT_FIT
+            EXIT_CANNOT_FIT
             if turn.error["type"] in ("context_overflow", "context_budget_exceeded")
-            else PROVIDER
+            else EXIT_PROVIDER
         )
 
 
-def words(text: str) -> str:
+def escape_text(text: str) -> str:
     """What others wrote, for the console's markup: nothing in it is markup, and nothing steers the terminal."""
-    return escape(text.translate(SIGNS))
+    return escape(text.translate(CONTROL_SIGNS))
 
 
-def _last_usage(session: Session) -> dict[str, Any]:
+def _load_last_usage(session: Session) -> dict[str, Any]:
     """What the last event about it told."""
-    told = (
+    usage = (
         session.events.filter(name="context.usage")
         .order_by("-seq")
         .values_list("data", flat=True)
         .first()
     )
-    return dict(told or {})
+    return dict(usage or {})
 
 
-def _until_the_end(turn: Turn) -> Iterator[Event]:
+def _read_turn_events(turn: Turn) -> Iterator[Event]:
     """The turn's events as they come, and the usage that follows its end."""
-    after, ended = turn.first_event_seq - 1, None
-    while ended is None or time.monotonic() < ended + 0.3:
-        news = event_log.read(turn.session_id, after)
-        for event in news:
-            after = event.seq
+    last_seq, end_time = turn.first_event_seq - 1, None
+    while end_time is None or time.monotonic() < end_time + 0.3:
+        new_events = event_log.read_events(turn.session_id, last_seq)
+        for event in new_events:
+            last_seq = event.seq
             yield event
-            if event.name in event_log.ENDS_A_TURN and event.data.get("turn") == str(turn.pk):
-                ended = time.monotonic()
-            if event.name == "context.usage" and ended:
+            if event.name in event_log.TURN_END_EVENTS and event.data.get("turn") == str(turn.pk):
+                end_time = time.monotonic()
+            if event.name == "context.usage" and end_time:
                 return
-        if not news:
+        if not new_events:
             time.sleep(0.03)

@@ -6,7 +6,7 @@ from chatcore.context import live_messages, summary_block
 from chatcore.models import ContextRevision, Message, Session
 
 
-def violations(session: Session) -> Iterator[str]:
+def find_context_violations(session: Session) -> Iterator[str]:
     """Sentences on everything that does not hold; none when all does."""
     revision = session.revisions.order_by("-version").first() or ContextRevision(version=0)
     if revision.version != session.context_version:
@@ -18,13 +18,13 @@ def violations(session: Session) -> Iterator[str]:
         yield f"the context differs from its revision {revision.version}"
     elif revision.stale:
         yield f"the context in force, {revision.version}, speaks of messages that were changed since"
-    yield from _boundary(session)
-    yield from _kept(session, revision)
-    yield from _placement(session, revision)
-    yield from _pins(session)
+    yield from _check_boundary(session)
+    yield from _check_kept_messages(session, revision)
+    yield from _check_placement(session, revision)
+    yield from _check_pins(session)
 
 
-def _boundary(session: Session) -> Iterator[str]:
+def _check_boundary(session: Session) -> Iterator[str]:
     """It may be at a message that was deleted, or superseded, if what follows is the newer version."""
     boundary = session.compact_boundary_seq
     if boundary is None:
@@ -32,34 +32,43 @@ def _boundary(session: Session) -> Iterator[str]:
     if boundary > session.last_seq:
         yield f"there is no message at the boundary {boundary}"
         return
-    at = session.messages.filter(seq=boundary).first()
-    first = session.messages.current().filter(seq__gte=boundary).order_by("seq").first()
-    if at is not None and at.branch is not None and first is not None and first.replaces_id is None:
+    boundary_message = session.messages.filter(seq=boundary).first()
+    first_message = (
+        session.messages.exclude_superseded().filter(seq__gte=boundary).order_by("seq").first()
+    )
+    if (
+        boundary_message is not None
+        and boundary_message.branch is not None
+        and first_message is not None
+        and first_message.replaces_id is None
+    ):
         yield f"the boundary {boundary} is at a superseded message"
-    elif first is not None and first.role == Message.Role.TOOL:
+    elif first_message is not None and first_message.role == Message.Role.TOOL:
         yield f"the boundary {boundary} parts a tool result from its call"
 
 
-def _kept(session: Session, revision: ContextRevision) -> Iterator[str]:
-    current = set(
-        session.messages.current().filter(seq__in=revision.kept_seqs).values_list("seq", flat=True)
+def _check_kept_messages(session: Session, revision: ContextRevision) -> Iterator[str]:
+    current_seqs = set(
+        session.messages.exclude_superseded()
+        .filter(seq__in=revision.kept_seqs)
+        .values_list("seq", flat=True)
     )
     for seq in revision.kept_seqs:
-        if seq not in current:
+        if seq not in current_seqs:
             yield f"message {seq} is kept before the boundary, and is not there"
         elif revision.boundary_seq is None or seq >= revision.boundary_seq:
             yield f"message {seq} is kept before the boundary {revision.boundary_seq}, and is not before it"
 
 
-def _placement(session: Session, revision: ContextRevision) -> Iterator[str]:
+def _check_placement(session: Session, revision: ContextRevision) -> Iterator[str]:
     placement = revision.placement
     if (
         not isinstance(placement, dict)
-        or summary_block.place_of(placement) not in summary_block.PLACES
+        or summary_block.get_place(placement) not in summary_block.PLACES
     ):
         yield f"the summary stands nowhere: {placement}"
         return
-    for name in summary_block.WORDS:
+    for name in summary_block.TEXT_KEYS:
         if not isinstance(placement.get(name, ""), str):
             yield f"the {name} of the summary is no text"
     for name in ("after_seq", "summarized_up_to"):
@@ -68,19 +77,20 @@ def _placement(session: Session, revision: ContextRevision) -> Iterator[str]:
             yield f"the {name} of the summary is no message: {seq}"
 
 
-def _pins(session: Session) -> Iterator[str]:
-    now = live_messages.in_force(session)
-    shown = live_messages.read(session, now)
-    sent = {each.seq for each in live_messages.whole(shown, now.boundary_seq)} | {
-        each.seq for each in shown if each.hidden
-    }
-    unsent = [Message.Status.STREAMING, Message.Status.FAILED]
-    pinned = (
-        session.messages.current()
+def _check_pins(session: Session) -> Iterator[str]:
+    revision = live_messages.load_active_revision(session)
+    messages = live_messages.load_live_messages(session, revision)
+    sent_seqs = {
+        message.seq
+        for message in live_messages.select_sent_messages(messages, revision.boundary_seq)
+    } | {message.seq for message in messages if message.is_hidden}
+    unsent_statuses = [Message.Status.STREAMING, Message.Status.FAILED]
+    pinned_messages = (
+        session.messages.exclude_superseded()
         .filter(pinned=True)
-        .exclude(status__in=unsent)
+        .exclude(status__in=unsent_statuses)
         .exclude(role=Message.Role.SYSTEM)
     )
-    for seq in pinned.values_list("seq", flat=True):
-        if seq not in sent:
+    for seq in pinned_messages.values_list("seq", flat=True):
+        if seq not in sent_seqs:
             yield f"message {seq} is pinned and not sent"

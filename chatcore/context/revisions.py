@@ -10,7 +10,7 @@ from django.db.models import Max, Q
 
 from chatcore.models import ContextEdit, ContextRevision, Session
 
-SHOWN = (
+REVISION_FIELDS = (
     "summary",
     "boundary_seq",
     "kept_seqs",
@@ -24,7 +24,7 @@ class StaleContext(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Edit:
+class MessageEdit:
     """A message to be shown to the model in another form."""
 
     message_seq: int
@@ -32,14 +32,14 @@ class Edit:
     replacement: str = ""
 
 
-def install(
+def install_revision(
     session_id: UUID,
     *,
     base_version: int,
     summary: str | None,
     boundary_seq: int | None,
-    edits: Sequence[Edit] = (),
-    read: Collection[int] = (),
+    edits: Sequence[MessageEdit] = (),
+    source_seqs: Collection[int] = (),
     kept_seqs: Collection[int] = (),
     background: str = "",
     placement: Mapping[str, Any] | None = None,
@@ -53,7 +53,7 @@ def install(
     than the boundary; `background` is reference text that goes with the summary; `placement` says where and between which words
     (`summary_block.py`).
     """
-    shown = {
+    fields = {
         "summary": summary,
         "boundary_seq": boundary_seq,
         "kept_seqs": sorted(set(kept_seqs)),
@@ -61,14 +61,14 @@ def install(
         "placement": dict(placement or {}),
     }
     with transaction.atomic():
-        session = _locked(session_id, base_version)
-        _refuse_changed(session, read)
-        revision = _record(session, shown, source=source, run=run)
+        session = _lock_session(session_id, base_version)
+        _refuse_changed_messages(session, source_seqs)
+        revision = _record_revision(session, fields, source=source, run=run)
         _apply_edits(session, revision.version, edits)
         return revision
 
 
-def reword(
+def reword_summary(
     session_id: UUID,
     *,
     base_version: int | None = None,
@@ -76,43 +76,57 @@ def reword(
     background: str | None = None,
 ) -> ContextRevision:
     """Put other words in place of the summary, or of what goes with it; where they stand and all else stays. Raises StaleContext."""
-    words = {
+    changes = {
         name: text
         for name, text in (("summary", summary), ("background", background))
         if text is not None
     }
     with transaction.atomic():
-        session = _locked(session_id, base_version)
-        source = ContextRevision.Source.EDIT if summary is not None else _kept_source(session)
-        return _record(session, _shown(session, session.context_version) | words, source=source)
+        session = _lock_session(session_id, base_version)
+        source = (
+            ContextRevision.Source.EDIT if summary is not None else _choose_reword_source(session)
+        )
+        return _record_revision(
+            session,
+            _load_revision_fields(session, session.context_version) | changes,
+            source=source,
+        )
 
 
-def rewind(session_id: UUID, *, to_version: int) -> ContextRevision:
+def rewind_context(session_id: UUID, *, to_version: int) -> ContextRevision:
     """Go back to what the model saw under an earlier version; 0 is the whole history. Raises ContextRevision.DoesNotExist.
 
     A version that covers messages that were edited or deleted since is not brought back, but the newest one before it that is sound.
     """
     with transaction.atomic():
-        session = _locked(session_id, None)
+        session = _lock_session(session_id, None)
         if to_version:
             session.revisions.get(version=to_version)
-        return _restore(session, _sound(session, to_version), ContextRevision.Source.REWIND)
+        return _restore_version(
+            session, _find_sound_version(session, to_version), ContextRevision.Source.REWIND
+        )
 
 
-def reset(session_id: UUID, *, base_version: int | None = None) -> ContextRevision:
+def reset_context(session_id: UUID, *, base_version: int | None = None) -> ContextRevision:
     """Forget the summary: the full history is sent again, and what goes with a summary (state, memory) stays.
 
     Raises StaleContext if the context is not `base_version`.
     """
     with transaction.atomic():
-        session = _locked(session_id, base_version)
-        kept = {"background": _shown(session, session.context_version)["background"]}
-        revision = _record(session, _shown(session, 0) | kept, source=ContextRevision.Source.RESET)
+        session = _lock_session(session_id, base_version)
+        background_field = {
+            "background": _load_revision_fields(session, session.context_version)["background"]
+        }
+        revision = _record_revision(
+            session,
+            _load_revision_fields(session, 0) | background_field,
+            source=ContextRevision.Source.RESET,
+        )
         session.context_edits.filter(until_version=None).update(until_version=revision.version)
         return revision
 
 
-def uncover(session: Session, seqs: Collection[int]) -> int | None:
+def revert_summaries_covering(session: Session, seqs: Collection[int]) -> int | None:
     """The text of these messages changes, or whether they are sent: what was said of them in a summary holds no longer.
 
     Every revision that covers or edited one of them is marked stale. If the current one is, the newest older one that is not takes its
@@ -122,34 +136,40 @@ def uncover(session: Session, seqs: Collection[int]) -> int | None:
     if not seqs:
         return None
     session.refresh_from_db(fields=["compacted_summary", "compact_boundary_seq", "context_version"])
-    touched = Q(boundary_seq__gt=min(seqs)) | Q(placement__summarized_up_to__gte=min(seqs))
-    ranges = (
+    stale_filter = Q(boundary_seq__gt=min(seqs)) | Q(placement__summarized_up_to__gte=min(seqs))
+    version_ranges = (
         session.context_edits.filter(message__seq__in=seqs)
         .values_list("from_version", "until_version")
         .distinct()
     )
-    for since, until in ranges:
-        touched |= Q(version__gte=since, version__lt=until) if until else Q(version__gte=since)
-    session.revisions.filter(touched).update(stale=True)
+    for from_version, until_version in version_ranges:
+        stale_filter |= (
+            Q(version__gte=from_version, version__lt=until_version)
+            if until_version
+            else Q(version__gte=from_version)
+        )
+    session.revisions.filter(stale_filter).update(stale=True)
     if session.revisions.filter(version=session.context_version, stale=True).exists():
-        return _restore(
-            session, _sound(session, session.context_version), ContextRevision.Source.EDIT
+        return _restore_version(
+            session,
+            _find_sound_version(session, session.context_version),
+            ContextRevision.Source.EDIT,
         ).version
-    return _step_off(session, seqs)
+    return _move_boundary_past(session, seqs)
 
 
-def _kept_source(session: Session) -> str:
+def _choose_reword_source(session: Session) -> str:
     """Other words beside the summary do not end what going back began."""
-    back = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
+    rollback_sources = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
     source = (
         session.revisions.filter(version=session.context_version)
         .values_list("source", flat=True)
         .first()
     )
-    return source if source in back else ContextRevision.Source.EDIT
+    return source if source in rollback_sources else ContextRevision.Source.EDIT
 
 
-def _locked(session_id: UUID, base_version: int | None) -> Session:
+def _lock_session(session_id: UUID, base_version: int | None) -> Session:
     session = Session.objects.select_for_update().get(pk=session_id)
     if base_version is not None and session.context_version != base_version:
         raise StaleContext(
@@ -158,14 +178,16 @@ def _locked(session_id: UUID, base_version: int | None) -> Session:
     return session
 
 
-def _refuse_changed(session: Session, seqs: Collection[int]) -> None:
+def _refuse_changed_messages(session: Session, seqs: Collection[int]) -> None:
     if seqs:
-        current = session.messages.current().filter(seq__range=(min(seqs), max(seqs)))
-        if not set(seqs) <= set(current.values_list("seq", flat=True)):
+        current_messages = session.messages.exclude_superseded().filter(
+            seq__range=(min(seqs), max(seqs))
+        )
+        if not set(seqs) <= set(current_messages.values_list("seq", flat=True)):
             raise StaleContext("Messages that were read for it were superseded or deleted since.")
 
 
-def _sound(session: Session, version: int) -> int:
+def _find_sound_version(session: Session, version: int) -> int:
     """The newest version up to this one that covers nothing that changed; 0 for none."""
     return (
         session.revisions.filter(version__lte=version, stale=False).aggregate(
@@ -175,41 +197,48 @@ def _sound(session: Session, version: int) -> int:
     )
 
 
-def _step_off(session: Session, seqs: Collection[int]) -> int | None:
+def _move_boundary_past(session: Session, seqs: Collection[int]) -> int | None:
     boundary = session.compact_boundary_seq
     if boundary not in seqs:
         return None
-    left = session.messages.current().filter(seq__gt=boundary).exclude(seq__in=seqs).order_by("seq")
-    following = left.values_list("seq", flat=True).first()
-    if following is None:
+    later_messages = (
+        session.messages.exclude_superseded()
+        .filter(seq__gt=boundary)
+        .exclude(seq__in=seqs)
+        .order_by("seq")
+    )
+    next_seq = later_messages.values_list("seq", flat=True).first()
+    if next_seq is None:
         return None
-    shown = _shown(session, session.context_version) | {"boundary_seq": following}
-    return _record(session, shown, source=ContextRevision.Source.EDIT).version
+    fields = _load_revision_fields(session, session.context_version) | {"boundary_seq": next_seq}
+    return _record_revision(session, fields, source=ContextRevision.Source.EDIT).version
 
 
-def _shown(session: Session, version: int) -> dict[str, Any]:
+def _load_revision_fields(session: Session, version: int) -> dict[str, Any]:
     """What a version shows; 0: everything, and nothing besides."""
     revision = session.revisions.get(version=version) if version else ContextRevision()
-    return {name: getattr(revision, name) for name in SHOWN}
+    return {name: getattr(revision, name) for name in REVISION_FIELDS}
 
 
-def _restore(session: Session, to_version: int, source: str) -> ContextRevision:
-    revision = _record(session, _shown(session, to_version), source=source, restores=to_version)
+def _restore_version(session: Session, to_version: int, source: str) -> ContextRevision:
+    revision = _record_revision(
+        session, _load_revision_fields(session, to_version), source=source, restores=to_version
+    )
     _restore_edits(session, to_version, revision.version)
     return revision
 
 
-def _record(session: Session, shown: dict[str, Any], **extra: Any) -> ContextRevision:
-    seq = shown["boundary_seq"]
-    boundary = (
-        session.messages.filter(seq=seq).values_list("created_at", flat=True).first()
-        if seq
+def _record_revision(session: Session, fields: dict[str, Any], **extra: Any) -> ContextRevision:
+    boundary_seq = fields["boundary_seq"]
+    boundary_timestamp = (
+        session.messages.filter(seq=boundary_seq).values_list("created_at", flat=True).first()
+        if boundary_seq
         else None
     )
     session.context_version += 1
-    session.compacted_summary = shown["summary"]
-    session.compact_boundary_seq = seq
-    session.compact_boundary_timestamp = boundary
+    session.compacted_summary = fields["summary"]
+    session.compact_boundary_seq = boundary_seq
+    session.compact_boundary_timestamp = boundary_timestamp
     session.save(
         update_fields=[
             "context_version",
@@ -219,11 +248,11 @@ def _record(session: Session, shown: dict[str, Any], **extra: Any) -> ContextRev
         ]
     )
     return session.revisions.create(
-        version=session.context_version, boundary_timestamp=boundary, **shown, **extra
+        version=session.context_version, boundary_timestamp=boundary_timestamp, **fields, **extra
     )
 
 
-def _apply_edits(session: Session, version: int, edits: Sequence[Edit]) -> None:
+def _apply_edits(session: Session, version: int, edits: Sequence[MessageEdit]) -> None:
     ids = dict(
         session.messages.filter(seq__in=[edit.message_seq for edit in edits]).values_list(
             "seq", "id"
@@ -245,18 +274,18 @@ def _apply_edits(session: Session, version: int, edits: Sequence[Edit]) -> None:
 
 
 def _restore_edits(session: Session, to_version: int, version: int) -> None:
-    then = session.context_edits.filter(from_version__lte=to_version).exclude(
+    earlier_edits = session.context_edits.filter(from_version__lte=to_version).exclude(
         until_version__lte=to_version
     )
-    again = [
+    new_edits = [
         ContextEdit(
             session=session,
-            message_id=e.message_id,
-            kind=e.kind,
-            replacement=e.replacement,
+            message_id=edit.message_id,
+            kind=edit.kind,
+            replacement=edit.replacement,
             from_version=version,
         )
-        for e in then
+        for edit in earlier_edits
     ]
     session.context_edits.filter(until_version=None).update(until_version=version)
-    ContextEdit.objects.bulk_create(again)
+    ContextEdit.objects.bulk_create(new_edits)

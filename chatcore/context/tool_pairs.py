@@ -4,17 +4,17 @@ from collections.abc import Collection, Iterator, Sequence
 
 from chatcore.providers.base import ChatMessage, ToolCall
 
-INTERRUPTED = "[The call was interrupted; there is no result.]"
+RESULT_INTERRUPTED = "[The call was interrupted; there is no result.]"
 RESULT_COMPACTED = "[Tool result unavailable - conversation was compacted]"
 CALL_COMPACTED = "[Tool call for {tool} - conversation was compacted]"
 
 
-def paired(
+def pair_tool_calls(
     messages: Sequence[ChatMessage],
     *,
     boundary_seq: int = 0,
-    hidden: Collection[str] = (),
-    rescued: Collection[int] = (),
+    hidden_call_ids: Collection[str] = (),
+    repairable_seqs: Collection[int] = (),
 ) -> list[ChatMessage]:
     """The messages with every result right behind its call, and words of ours in place of what is missing (NeuroLink, Tool Pair Repair).
 
@@ -22,50 +22,58 @@ def paired(
     the boundary, or whose result is among the `hidden` ids, lost it to compaction; any other was interrupted. A result without its call
     is given one when its seq is among the `rescued`; else it is left out.
     """
-    results, lone = _results(messages)
-    whole: list[ChatMessage] = []
+    results, lone_indexes = _match_results(messages)
+    request_messages: list[ChatMessage] = []
     for index, message in enumerate(messages):
         if message.role != "tool":
-            whole += [message, *results.get(index, {}).values()]
-            compacted = (message.seq or 0) < boundary_seq
-            whole += _missing(message, results.get(index, {}), hidden=None if compacted else hidden)
-        elif index in lone and message.seq in rescued:
-            whole += [_call_for(message), message]
-    return whole
+            request_messages += [message, *results.get(index, {}).values()]
+            is_compacted = (message.seq or 0) < boundary_seq
+            request_messages += _fill_missing_results(
+                message,
+                results.get(index, {}),
+                hidden_call_ids=None if is_compacted else hidden_call_ids,
+            )
+        elif index in lone_indexes and message.seq in repairable_seqs:
+            request_messages += [_build_missing_call(message), message]
+    return request_messages
 
 
-def _results(messages: Sequence[ChatMessage]) -> tuple[dict[int, dict[str, ChatMessage]], set[int]]:
+def _match_results(
+    messages: Sequence[ChatMessage],
+) -> tuple[dict[int, dict[str, ChatMessage]], set[int]]:
     """The results by the place of their call and its id; and the places of those that have none."""
     results: dict[int, dict[str, ChatMessage]] = {}
-    asked: dict[str, int] = {}
-    lone: set[int] = set()
+    call_indexes: dict[str, int] = {}
+    lone_indexes: set[int] = set()
     for index, message in enumerate(messages):
-        if message.role == "tool" and message.tool_call_id in asked:
-            results.setdefault(asked.pop(message.tool_call_id), {})[message.tool_call_id] = message
+        if message.role == "tool" and message.tool_call_id in call_indexes:
+            results.setdefault(call_indexes.pop(message.tool_call_id), {})[message.tool_call_id] = (
+                message
+            )
         elif message.role == "tool":
-            lone.add(index)
-        asked |= {call.id: index for call in message.tool_calls}
-    return results, lone
+            lone_indexes.add(index)
+        call_indexes |= {call.id: index for call in message.tool_calls}
+    return results, lone_indexes
 
 
-def _missing(
-    message: ChatMessage, results: Collection[str], *, hidden: Collection[str] | None
+def _fill_missing_results(
+    message: ChatMessage, results: Collection[str], *, hidden_call_ids: Collection[str] | None
 ) -> Iterator[ChatMessage]:
     """Words in place of results. `hidden`: the ids of those that compaction hides; None: all of them."""
     for call in message.tool_calls:
-        compacted = hidden is None or call.id in hidden
+        is_compacted = hidden_call_ids is None or call.id in hidden_call_ids
         if call.id not in results:
-            content = RESULT_COMPACTED if compacted else INTERRUPTED
+            content = RESULT_COMPACTED if is_compacted else RESULT_INTERRUPTED
             yield ChatMessage(
                 role="tool",
                 content=content,
-                is_error=not compacted,
+                is_error=not is_compacted,
                 tool_call_id=call.id,
                 tool_name=call.name,
             )
 
 
-def _call_for(result: ChatMessage) -> ChatMessage:
+def _build_missing_call(result: ChatMessage) -> ChatMessage:
     name = result.tool_name or "tool"
     call = ToolCall(id=result.tool_call_id, name=name, arguments="{}")
     return ChatMessage(

@@ -13,10 +13,10 @@ from django.db import connections
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
-EXTENSION = "chatcore.events.sse"  # in the ASGI scope: where a stream is left
+SCOPE_EXTENSION = "chatcore.events.sse"  # in the ASGI scope: where a stream is left
 
 
-def hand_over(
+def hand_over_stream(
     request: HttpRequest,
     body: AsyncIterator[bytes],
     *,
@@ -24,65 +24,67 @@ def hand_over(
     headers: Mapping[str, str],
 ) -> HttpResponseBase:
     """The response of a view: headers alone where the server takes the stream, else Django's own streaming response."""
-    place = (getattr(request, "scope", {}).get("extensions") or {}).get(EXTENSION)
-    if place is None:
+    stream_slot = (getattr(request, "scope", {}).get("extensions") or {}).get(SCOPE_EXTENSION)
+    if stream_slot is None:
         return StreamingHttpResponse(body, content_type=content_type, headers=headers)
-    place["body"] = body
+    stream_slot["body"] = body
     connections.close_all()  # of this thread, which ends with the request
     return HttpResponse(content_type=content_type, headers=headers)
 
 
-async def serve(django: Any, scope: dict[str, Any], receive: Any, send: Any) -> None:
+async def serve_request(django_app: Any, scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Serve a request through Django, and the stream that it left, if it left one."""
-    place: dict[str, AsyncIterator[bytes]] = {}
-    head: list[dict[str, Any]] = []
+    stream_slot: dict[str, AsyncIterator[bytes]] = {}
+    response_starts: list[dict[str, Any]] = []
 
-    async def sent(message: dict[str, Any]) -> None:
-        if "body" not in place:
+    async def send_or_hold(message: dict[str, Any]) -> None:
+        if "body" not in stream_slot:
             await send(message)
         elif message["type"] == "http.response.start":
-            head.append(message)
+            response_starts.append(message)
 
-    await django(
-        {**scope, "extensions": {**(scope.get("extensions") or {}), EXTENSION: place}},
+    await django_app(
+        {**scope, "extensions": {**(scope.get("extensions") or {}), SCOPE_EXTENSION: stream_slot}},
         receive,
-        sent,
+        send_or_hold,
     )
-    for start in head:
+    for response_start in response_starts:
         headers = [
-            (name, value) for name, value in start["headers"] if name.lower() != b"content-length"
+            (name, value)
+            for name, value in response_start["headers"]
+            if name.lower() != b"content-length"
         ]
-        await send({**start, "headers": headers})
+        await send({**response_start, "headers": headers})
         with contextlib.suppress(
             asyncio.CancelledError
         ):  # the server stops: the connection breaks, without a trace in the log
-            await _until_gone(place["body"], receive, send)
+            await _send_until_disconnect(stream_slot["body"], receive, send)
 
 
-async def _until_gone(body: AsyncIterator[bytes], receive: Any, send: Any) -> None:
+async def _send_until_disconnect(body: AsyncIterator[bytes], receive: Any, send: Any) -> None:
     """Send it to its end, or until the client has left. What goes wrong in it is raised, so that the connection breaks."""
-    telling, leaving = (
-        asyncio.ensure_future(_told(body, send)),
-        asyncio.ensure_future(_left(receive)),
+    send_task, disconnect_task = (
+        asyncio.ensure_future(_send_body(body, send)),
+        asyncio.ensure_future(_wait_for_disconnect(receive)),
     )
     try:
-        await asyncio.wait((telling, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if telling.done():
-            telling.result()
+        await asyncio.wait((send_task, disconnect_task), return_when=asyncio.FIRST_COMPLETED)
+        if send_task.done():
+            send_task.result()
     finally:
-        for task in (telling, leaving):
+        for task in (send_task, disconnect_task):
             task.cancel()
-        await asyncio.gather(telling, leaving, return_exceptions=True)
+        await asyncio.gather(send_task, disconnect_task, return_exceptions=True)
         if isinstance(body, AsyncGenerator):
             await body.aclose()
 
 
-async def _told(body: AsyncIterator[bytes], send: Any) -> None:
-    async for part in body:
-        await send({"type": "http.response.body", "body": part, "more_body": True})
+async def _send_body(body: AsyncIterator[bytes], send: Any) -> None:
+    async for chunk in body:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _left(receive: Any) -> None:
+async def _wait_for_disconnect(receive: Any) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

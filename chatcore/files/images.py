@@ -11,7 +11,7 @@ MAX_TOKENS = 1_600  # larger images are made smaller by whoever looks at them
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ImageInfo:
     """An image that is whole."""
 
     media_type: str
@@ -19,7 +19,7 @@ class Picture:
     height: int
 
     @property
-    def tokens(self) -> int:
+    def token_estimate(self) -> int:
         """About what looking at it takes."""
         return min(MAX_TOKENS, max(1, self.width * self.height // PIXELS_PER_TOKEN))
 
@@ -28,96 +28,98 @@ class BrokenImage(Exception):
     """Bytes that begin like an image and are none, or one too large; the text says which."""
 
 
-def read(data: bytes) -> Picture | None:
+def identify_image(data: bytes) -> ImageInfo | None:
     """The image that these bytes are; None when they do not begin like one. Raises BrokenImage."""
-    for begins, media_type, size in _FORMATS:
-        if begins(data):
+    for matches_signature, media_type, read_size in _FORMATS:
+        if matches_signature(data):
             try:
-                width, height = size(data)
+                width, height = read_size(data)
             except (struct.error, IndexError, ValueError):
                 raise BrokenImage(f"This {media_type} is broken or not whole.") from None
             if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
                 raise BrokenImage(
                     f"The image is {width} by {height} pixels; each side may have {MAX_SIDE:,}."
                 )
-            return Picture(media_type, width, height)
+            return ImageInfo(media_type, width, height)
     return None
 
 
-def _png(data: bytes) -> tuple[int, int]:
-    place, size, seen = 8, (0, 0), set()
-    while place < len(data):
-        length, kind = struct.unpack_from(">I4s", data, place)
-        body = data[place + 4 : place + 8 + length]
-        if zlib.crc32(body) != struct.unpack_from(">I", data, place + 8 + length)[0]:
+def _read_png_size(data: bytes) -> tuple[int, int]:
+    offset, size, chunk_kinds = 8, (0, 0), set()
+    while offset < len(data):
+        length, kind = struct.unpack_from(">I4s", data, offset)
+        body = data[offset + 4 : offset + 8 + length]
+        if zlib.crc32(body) != struct.unpack_from(">I", data, offset + 8 + length)[0]:
             raise ValueError("checksum")
-        if place == 8 and (kind != b"IHDR" or length != 13):
+        if offset == 8 and (kind != b"IHDR" or length != 13):
             raise ValueError("header")
         if kind == b"IHDR":
             size = struct.unpack_from(">II", body, 4)
-        seen.add(kind)
+        chunk_kinds.add(kind)
         if kind == b"IEND":
             break
-        place += 12 + length
-    if not {b"IHDR", b"IDAT", b"IEND"} <= seen:
+        offset += 12 + length
+    if not {b"IHDR", b"IDAT", b"IEND"} <= chunk_kinds:
         raise ValueError("not whole")
     return size
 
 
-_SIZES_IN_JPEG = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_ALONE_IN_JPEG = frozenset((0x01, *range(0xD0, 0xD9)))
+_JPEG_SIZE_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_JPEG_STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
 
 
-def _jpeg(data: bytes) -> tuple[int, int]:
-    place, size = 2, (0, 0)
+def _read_jpeg_size(data: bytes) -> tuple[int, int]:
+    offset, size = 2, (0, 0)
     while True:
-        while data[place] == 0xFF and data[place + 1] == 0xFF:
-            place += 1  # fill
-        if data[place] != 0xFF:
+        while data[offset] == 0xFF and data[offset + 1] == 0xFF:
+            offset += 1  # fill
+        if data[offset] != 0xFF:
             raise ValueError("marker")
-        marker, place = data[place + 1], place + 2
-        if marker in _ALONE_IN_JPEG:
+        marker, offset = data[offset + 1], offset + 2
+        if marker in _JPEG_STANDALONE_MARKERS:
             continue
-        (length,) = struct.unpack_from(">H", data, place)
-        if marker in _SIZES_IN_JPEG:
-            height, width = struct.unpack_from(">HH", data, place + 3)
+        (length,) = struct.unpack_from(">H", data, offset)
+        if marker in _JPEG_SIZE_MARKERS:
+            height, width = struct.unpack_from(">HH", data, offset + 3)
             size = (width, height)
         if length < 2 or marker == 0xD9:
             raise ValueError("segment")
-        place += length
+        offset += length
         if marker == 0xDA:  # then come the pixels, up to the end marker
-            if data.rfind(b"\xff\xd9") < place:
+            if data.rfind(b"\xff\xd9") < offset:
                 raise ValueError("not whole")
             return size
 
 
-def _gif(data: bytes) -> tuple[int, int]:
+def _read_gif_size(data: bytes) -> tuple[int, int]:
     width, height, flags = struct.unpack_from("<HHB", data, 6)
-    place, frames = 13 + _colors(flags), 0
-    while data[place] != 0x3B:
-        if data[place] == 0x2C:
-            left, top, across, down, flags = struct.unpack_from("<HHHHB", data, place + 1)
-            if left + across > width or top + down > height:
+    offset, frame_count = 13 + _count_color_table_bytes(flags), 0
+    while data[offset] != 0x3B:
+        if data[offset] == 0x2C:
+            frame_left, frame_top, frame_width, frame_height, flags = struct.unpack_from(
+                "<HHHHB", data, offset + 1
+            )
+            if frame_left + frame_width > width or frame_top + frame_height > height:
                 raise ValueError("frame")
-            place, frames = place + 11 + _colors(flags), frames + 1
-        elif data[place] == 0x21:
-            place += 2
+            offset, frame_count = offset + 11 + _count_color_table_bytes(flags), frame_count + 1
+        elif data[offset] == 0x21:
+            offset += 2
         else:
             raise ValueError("block")
-        while data[place]:
-            place += 1 + data[place]
-        place += 1
-    if not frames:
+        while data[offset]:
+            offset += 1 + data[offset]
+        offset += 1
+    if not frame_count:
         raise ValueError("empty")
     return width, height
 
 
-def _colors(flags: int) -> int:
+def _count_color_table_bytes(flags: int) -> int:
     """Bytes of a color table."""
     return 3 << ((flags & 7) + 1) if flags & 0x80 else 0
 
 
-def _webp(data: bytes) -> tuple[int, int]:
+def _read_webp_size(data: bytes) -> tuple[int, int]:
     (length,) = struct.unpack_from("<I", data, 4)
     if length + 8 > len(data) + 1:
         raise ValueError("not whole")
@@ -139,8 +141,8 @@ def _webp(data: bytes) -> tuple[int, int]:
 
 
 _FORMATS: tuple[tuple[Callable[[bytes], bool], str, Callable[[bytes], tuple[int, int]]], ...] = (
-    (lambda data: data.startswith(b"\x89PNG\r\n\x1a\n"), "image/png", _png),
-    (lambda data: data.startswith(b"\xff\xd8\xff"), "image/jpeg", _jpeg),
-    (lambda data: data.startswith((b"GIF87a", b"GIF89a")), "image/gif", _gif),
-    (lambda data: data[:4] == b"RIFF" and data[8:12] == b"WEBP", "image/webp", _webp),
+    (lambda data: data.startswith(b"\x89PNG\r\n\x1a\n"), "image/png", _read_png_size),
+    (lambda data: data.startswith(b"\xff\xd8\xff"), "image/jpeg", _read_jpeg_size),
+    (lambda data: data.startswith((b"GIF87a", b"GIF89a")), "image/gif", _read_gif_size),
+    (lambda data: data[:4] == b"RIFF" and data[8:12] == b"WEBP", "image/webp", _read_webp_size),
 )

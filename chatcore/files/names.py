@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 MAX_CHARS = 200
-_HIDDEN = {
+_HIDDEN_CATEGORIES = {
     "Cc",
     "Cf",
     "Cs",
@@ -15,15 +15,15 @@ _HIDDEN = {
 }  # controls, and what turns the direction of writing
 
 
-def label(name: str) -> str:
+def clean_file_name(name: str) -> str:
     """What is left of a name that somebody gave; its end, with the extension, survives. `file` where nothing is left."""
-    last = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
-    shown = "".join(
+    base_name = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
+    visible_text = "".join(
         " " if char.isspace() else char
-        for char in last
-        if char.isspace() or unicodedata.category(char) not in _HIDDEN
+        for char in base_name
+        if char.isspace() or unicodedata.category(char) not in _HIDDEN_CATEGORIES
     )
-    words = " ".join(shown.split()).strip(". ") or "file"
-    if len(words) <= MAX_CHARS:
-        return words
-    return words[: MAX_CHARS - 21] + "…" + words[-20:]
+    file_name = " ".join(visible_text.split()).strip(". ") or "file"
+    if len(file_name) <= MAX_CHARS:
+        return file_name
+    return file_name[: MAX_CHARS - 21] + "…" + file_name[-20:]

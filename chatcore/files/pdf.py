@@ -8,10 +8,10 @@ from pathlib import Path
 
 SECONDS = 20.0
 _READER = Path(__file__).with_name("pdf_reader.py")
-_TURNS = threading.BoundedSemaphore(
+_READER_SLOTS = threading.BoundedSemaphore(
     2
 )  # readers at a time: whoever uploads many waits, and nobody else does
-_WORDS = {2: "This PDF cannot be read.", 3: "This PDF is locked with a password."}
+_ERROR_MESSAGES = {2: "This PDF cannot be read.", 3: "This PDF is locked with a password."}
 
 
 class UnreadablePdf(Exception):
@@ -23,13 +23,13 @@ def is_pdf(data: bytes) -> bool:
     return b"%PDF-" in data[:1024]
 
 
-def read(data: bytes) -> str:
+def extract_text(data: bytes) -> str:
     """The pages' text. What takes longer than SECONDS, or has too many pages, is read as far as it went. Raises UnreadablePdf."""
     command = [sys.executable, "-P", str(_READER)]
     environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}  # and no secret of ours
     try:
-        with _TURNS:
-            done = subprocess.run(  # noqa: S603
+        with _READER_SLOTS:
+            process = subprocess.run(  # noqa: S603
                 command,
                 input=data,
                 capture_output=True,
@@ -37,9 +37,9 @@ def read(data: bytes) -> str:
                 check=False,
                 env=environment,
             )  # noqa: RUF100, S603
-        said, code = done.stdout, done.returncode
-    except subprocess.TimeoutExpired as late:
-        said, code = late.stdout or b"", 0
-    if code in _WORDS or (code and not said):
-        raise UnreadablePdf(_WORDS.get(code, _WORDS[2]))
-    return said.decode(errors="ignore").replace("\x00", "").strip()
+        output, exit_code = process.stdout, process.returncode
+    except subprocess.TimeoutExpired as timeout_error:
+        output, exit_code = timeout_error.stdout or b"", 0
+    if exit_code in _ERROR_MESSAGES or (exit_code and not output):
+        raise UnreadablePdf(_ERROR_MESSAGES.get(exit_code, _ERROR_MESSAGES[2]))
+    return output.decode(errors="ignore").replace("\x00", "").strip()

@@ -27,30 +27,30 @@ def main() -> int:
         reader = pypdf.PdfReader(io.BytesIO(sys.stdin.buffer.read()))
         if reader.is_encrypted and not reader.decrypt(""):
             return 3
-        count = len(reader.pages)
+        page_count = len(reader.pages)
     except pypdf.errors.DependencyError:  # a cipher that needs more than is installed
         return 3
     except Exception:  # noqa: BLE001 - whatever is wrong with it, it is not our PDF
         return 2
-    _write_pages(reader, count)
+    _write_pages(reader, page_count)
     return 0
 
 
-def _write_pages(reader: Any, count: int) -> None:
-    written = 0
-    for number in range(count):
-        if number == MAX_PAGES or written > MAX_CHARS:
-            _write(f"[Only the first {number:,} of {count:,} pages were read.]")
+def _write_pages(reader: Any, page_count: int) -> None:
+    total_chars = 0
+    for number in range(page_count):
+        if number == MAX_PAGES or total_chars > MAX_CHARS:
+            _write_text(f"[Only the first {number:,} of {page_count:,} pages were read.]")
             return
         try:
             text = reader.pages[number].extract_text()
         except Exception:  # noqa: BLE001 - one broken page
             text = ""
-        written += len(text)
-        _write(f"{text.strip()}\n\n")
+        total_chars += len(text)
+        _write_text(f"{text.strip()}\n\n")
 
 
-def _write(text: str) -> None:
+def _write_text(text: str) -> None:
     sys.stdout.buffer.write(text.encode(errors="ignore"))
     sys.stdout.buffer.flush()
 

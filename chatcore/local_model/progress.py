@@ -13,7 +13,7 @@ from rich.progress import (
 )
 
 
-class Bar:
+class ProgressBar:
     """Counts bytes up to `total`; use it as a context manager."""
 
     def __init__(self, title: str, *, total: int) -> None:
@@ -29,7 +29,7 @@ class Bar:
             disable=not self._console.is_terminal,
         )
         self._task = self._progress.add_task(title, total=total)
-        self._tenth = -1
+        self._last_tenth = -1
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -38,12 +38,12 @@ class Bar:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def reach(self, done: int) -> None:
+    def advance_to(self, byte_count: int) -> None:
         """`done` bytes are there."""
-        self._progress.update(self._task, completed=min(done, self.total))
-        tenth = min(10, done * 10 // self.total)
-        if not self._console.is_terminal and tenth > self._tenth:
+        self._progress.update(self._task, completed=min(byte_count, self.total))
+        tenth = min(10, byte_count * 10 // self.total)
+        if not self._console.is_terminal and tenth > self._last_tenth:
             self._console.print(
                 f"{self.title}: {tenth * 10} % of {self.total / 1e6:,.0f} MB", highlight=False
             )
-        self._tenth = max(self._tenth, tenth)
+        self._last_tenth = max(self._last_tenth, tenth)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from chatcore.serving.supervisor import GAVE_UP
+from chatcore.serving.supervisor import EXIT_GIVE_UP
 
 LOOPBACK = "127.0.0.1"
 SLOTS = 2  # a chat goes on while a summary is written
@@ -28,42 +28,46 @@ def main() -> int:
     from chatcore.local_model.weights import WeightsRefused, WeightsUnavailable
 
     try:
-        serve()
+        serve_model()
     except (WeightsRefused, WeightsUnavailable) as error:
-        _say(str(error))
-        return GAVE_UP if isinstance(error, WeightsRefused) else 1
+        _print_line(str(error))
+        return EXIT_GIVE_UP if isinstance(error, WeightsRefused) else 1
     return 0
 
 
-def serve() -> None:
+def serve_model() -> None:
     """Everything from the weights to the registered, answering model; does not return."""
     from django.conf import settings
 
     from chatcore.local_model import register, weights
 
-    wanted = settings.LOCAL_MODEL
-    known = weights.KNOWN[wanted["SIZE"]]
-    path = weights.ensure(
-        known, path=wanted["PATH"], folders=wanted["FOLDERS"], hub_url=wanted["HUB"], say=_say
+    options = settings.LOCAL_MODEL
+    model_weights = weights.WEIGHTS_BY_SIZE[options["SIZE"]]
+    path = weights.ensure_weights(
+        model_weights,
+        path=options["PATH"],
+        folders=options["FOLDERS"],
+        hub_url=options["HUB"],
+        print_line=_print_line,
     )
-    _say(f"Loading {known.name} …")
-    api_key = wanted["API_KEY"] or secrets.token_urlsafe(32)
-    server = start(
+    _print_line(f"Loading {model_weights.name} …")
+    api_key = options["API_KEY"] or secrets.token_urlsafe(32)
+    server = start_server(
         path,
-        name=known.name,
-        window=wanted["WINDOW"],
-        port=wanted["PORT"] or free_port(),
+        name=model_weights.name,
+        window=options["WINDOW"],
+        port=options["PORT"] or find_free_port(),
         api_key=api_key,
     )
-    model = register.register(f"{server.listening_address}/v1", api_key)
-    _say(
+    model = register.register_model(f"{server.listening_address}/v1", api_key)
+    _print_line(
         f"The embedded model is ready: {model.name}, a window of {model.context_window_size:,} tokens."
     )
     while True:
         signal.pause()
 
 
-def start(path: Path, *, name: str, window: int, port: int, api_key: str) -> Any:
+def start_server(path: Path, *, name: str, window: int, port: int, api_key: str) -> Any:
     """Load the weights and listen; returns the runtime's server, which stops when it is dropped. `window` is in tokens."""
     # Read once, when the runtime is loaded: threads that sleep instead of spinning are four times faster on shared cores.
     os.environ.update(OMP_WAIT_POLICY="PASSIVE", GOMP_SPINCOUNT="0")
@@ -84,7 +88,7 @@ def start(path: Path, *, name: str, window: int, port: int, api_key: str) -> Any
     return xllamacpp.Server(params)
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """A port nobody listens on now."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
@@ -92,7 +96,7 @@ def free_port() -> int:
         return port
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

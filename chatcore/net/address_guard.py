@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PORTS = {"http": 80, "https": 443}
 
 # Spelled out from IANA's special-purpose registries, because `is_global` differs between Python versions.
-_REFUSED_V4 = [
+_BLOCKLIST_V4 = [
     ip_network(block)
     for block in (
         "0.0.0.0/8",
@@ -43,7 +43,7 @@ _REFUSED_V4 = [
 ]
 # Of IPv6 only global unicast passes; that leaves out mapped, translated, loopback, unique local, link-local and multicast.
 _GLOBAL_V6 = ip_network("2000::/3")
-_REFUSED_V6 = [
+_BLOCKLIST_V6 = [
     ip_network(block) for block in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 ]
 
@@ -59,11 +59,11 @@ def is_public(address: str) -> bool:
     """Whether a numeric IPv4 or IPv6 address is one of the public internet's, and no cloud's metadata service."""
     ip = ip_address(address)
     if isinstance(ip, IPv6Address):
-        return ip in _GLOBAL_V6 and not any(ip in block for block in _REFUSED_V6)
-    return not any(ip in block for block in _REFUSED_V4)
+        return ip in _GLOBAL_V6 and not any(ip in block for block in _BLOCKLIST_V6)
+    return not any(ip in block for block in _BLOCKLIST_V4)
 
 
-async def addresses_of(url: "URL") -> list[str]:
+async def resolve_addresses(url: "URL") -> list[str]:
     """The numeric addresses to connect to for `url`, all of them checked. Raises AddressRefused."""
     if url.scheme not in PORTS:
         raise AddressRefused("Only http and https URLs can be fetched.")
@@ -72,28 +72,28 @@ async def addresses_of(url: "URL") -> list[str]:
     if url.userinfo:
         raise AddressRefused("URLs with a user name or password are not fetched.")
     port = url.port or PORTS[url.scheme]
-    allowed = _allowed(url.host, port)
-    if not allowed and port not in PORTS.values():
+    is_allowed = _is_allowed_host(url.host, port)
+    if not is_allowed and port not in PORTS.values():
         raise AddressRefused(f"Port {port} is not allowed; only 80 and 443 are.")
-    addresses = await _resolved(url.host, port)
-    if not allowed and not all(is_public(address) for address in addresses):
+    addresses = await _resolve_host(url.host, port)
+    if not is_allowed and not all(is_public(address) for address in addresses):
         raise AddressRefused(f"{url.host} is not on the public internet, so it is not fetched.")
     return addresses
 
 
-def _allowed(host: str, port: int) -> bool:
+def _is_allowed_host(host: str, port: int) -> bool:
     """Whether the operator listed the host: `host` for the web's ports, `host:port` for another."""
-    shown = f"[{host}]" if ":" in host else host
+    host_label = f"[{host}]" if ":" in host else host
     hosts = {entry.lower() for entry in settings.CHATCORE["FETCH_ALLOW_HOSTS"]}
-    return f"{shown}:{port}" in hosts or (shown in hosts and port in PORTS.values())
+    return f"{host_label}:{port}" in hosts or (host_label in hosts and port in PORTS.values())
 
 
-async def _resolved(host: str, port: int) -> list[str]:
+async def _resolve_host(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.run_in_executor(
+        address_infos = await loop.run_in_executor(
             _RESOLVERS, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         )
     except (OSError, UnicodeError):
         raise AddressRefused(f"The host {host!r} is not known.") from None
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    return list(dict.fromkeys(str(address[0]) for *_, address in address_infos))

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     import httpx2
 
 CONNECT_SECONDS = 3.0
-ADDRESSES_TRIED = 3
+MAX_ADDRESSES = 3
 
 
 @asynccontextmanager
-async def answer(
+async def open_response(
     url: "httpx2.URL",
     *,
     method: str = "GET",
@@ -30,20 +30,22 @@ async def answer(
     """
     import httpx2
 
-    addresses = await address_guard.addresses_of(url)
+    addresses = await address_guard.resolve_addresses(url)
     transport = (
         httpx2.AsyncHTTPTransport()
     )  # given, so that no proxy of the environment resolves the name once more
     limits = httpx2.Timeout(step_seconds, connect=CONNECT_SECONDS)
     async with httpx2.AsyncClient(transport=transport, timeout=limits, trust_env=False) as client:
-        response = await _sent(client, method, url, addresses[:ADDRESSES_TRIED], headers, content)
+        response = await _send_request(
+            client, method, url, addresses[:MAX_ADDRESSES], headers, content
+        )
         try:
             yield response
         finally:
             await response.aclose()
 
 
-async def _sent(
+async def _send_request(
     client: "httpx2.AsyncClient",
     method: str,
     url: "httpx2.URL",
@@ -53,7 +55,7 @@ async def _sent(
 ) -> "httpx2.Response":
     import httpx2
 
-    named = {**headers, "Host": url.netloc.decode("ascii")}
+    request_headers = {**headers, "Host": url.netloc.decode("ascii")}
     extensions = {
         "sni_hostname": url.raw_host.decode("ascii")
     }  # the certificate must be the name's, not the address's
@@ -61,7 +63,7 @@ async def _sent(
         request = client.build_request(
             method,
             url.copy_with(host=address),
-            headers=named,
+            headers=request_headers,
             content=content,
             extensions=extensions,
         )

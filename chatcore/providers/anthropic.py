@@ -6,8 +6,8 @@ from typing import Any
 
 from chatcore.providers import anthropic_wire
 from chatcore.providers import client as provider_client
-from chatcore.providers.base import Connection, Part, Request
-from chatcore.providers.error_mapping import translated
+from chatcore.providers.base import Connection, Request, StreamPart
+from chatcore.providers.error_mapping import translate_errors
 
 DEFAULT_MAX_TOKENS = 4096  # the protocol refuses a request that names none
 
@@ -15,39 +15,39 @@ DEFAULT_MAX_TOKENS = 4096  # the protocol refuses a request that names none
 class AnthropicProvider:
     """Messages. Options: `headers`, `query` and `body`, sent with each call."""
 
-    async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[Part]:
+    async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         """Send the request; yield its parts as they arrive. Raises the family in `errors`, and nothing else."""
-        await provider_client.load("anthropic")
+        await provider_client.load_sdk("anthropic")
         import anthropic
 
-        with translated(anthropic, connection):
+        with translate_errors(anthropic, connection):
             async with anthropic.AsyncAnthropic(
-                **provider_client.client_options(anthropic, connection)
+                **provider_client.build_client_options(anthropic, connection)
             ) as client:
                 create: Any = client.messages.create
-                arguments = _arguments(connection, request, create)
-                answer = anthropic_wire.Answer(request.model)
+                arguments = _build_arguments(connection, request, create)
+                stream_reader = anthropic_wire.AnthropicStreamReader(request.model)
                 async with aclosing(
-                    provider_client.paced(create(**arguments), connection.timeout_seconds)
+                    provider_client.stream_events(create(**arguments), connection.timeout_seconds)
                 ) as events:
                     async for event in events:
-                        for part in answer.read(event):
+                        for part in stream_reader.read_event(event):
                             yield part
-                yield answer.finished()
+                yield stream_reader.build_stream_end()
 
 
-def _arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
-    arguments = provider_client.accepted(
-        create, provider_client.params_of(request), connection.options.get("body", {})
+def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
+    arguments = provider_client.to_sdk_arguments(
+        create, provider_client.select_params(request), connection.options.get("body", {})
     )
     arguments |= {
         "model": request.model,
-        "messages": anthropic_wire.messages(request),
+        "messages": anthropic_wire.build_messages(request),
         "max_tokens": request.max_tokens or request.params.get("max_tokens") or DEFAULT_MAX_TOKENS,
         "stream": True,
     }
-    if system := anthropic_wire.system(request):
+    if system := anthropic_wire.build_system(request):
         arguments["system"] = system
     if request.tools:
-        arguments["tools"] = anthropic_wire.tools(request)
+        arguments["tools"] = anthropic_wire.build_tools(request)
     return arguments

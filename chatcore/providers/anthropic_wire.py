@@ -7,35 +7,35 @@ from itertools import count
 from typing import Any, Literal
 
 from chatcore.providers.base import (
-    UNSAID,
+    EARLIER_MESSAGES_NOTICE,
     ChatMessage,
-    Finished,
-    Part,
     ReasoningDelta,
     Request,
+    StreamEnd,
+    StreamPart,
     TextDelta,
     ToolCall,
     Usage,
 )
 from chatcore.providers.errors import ContextOverflow, ProviderUnavailable
-from chatcore.providers.unicode import Joiner, mended
+from chatcore.providers.unicode import SurrogateJoiner, mend_surrogates
 
-_REASONS: dict[str, Literal["stop", "length", "tool_calls", "refusal"]] = {
+_FINISH_REASONS: dict[str, Literal["stop", "length", "tool_calls", "refusal"]] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
     "refusal": "refusal",
 }
-_COUNTS = (
+_USAGE_FIELDS = (
     "input_tokens",
     "output_tokens",
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
 )
-_UNSAID = {"role": "user", "content": [{"type": "text", "text": UNSAID}]}
+_NOTICE_MESSAGE = {"role": "user", "content": [{"type": "text", "text": EARLIER_MESSAGES_NOTICE}]}
 
 
-def system(request: Request) -> str | list[dict[str, Any]]:
+def build_system(request: Request) -> str | list[dict[str, Any]]:
     """The system text; in blocks where there are two. Empty when there is none, since the protocol refuses empty text."""
     if not request.preface.strip():
         return request.system if request.system.strip() else ""
@@ -44,23 +44,27 @@ def system(request: Request) -> str | list[dict[str, Any]]:
     ]
 
 
-def messages(request: Request) -> list[dict[str, Any]]:
+def build_messages(request: Request) -> list[dict[str, Any]]:
     """The messages with alternating roles, the user's first, as the protocol wants them; those that say nothing are left out."""
-    merged: list[dict[str, Any]] = []
-    ids = _Ids()
+    api_messages: list[dict[str, Any]] = []
+    call_ids = _CallIds()
     for message in request.messages:
         role, blocks = (
             "assistant" if message.role == "assistant" else "user",
-            _blocks(message, request.model, ids),
+            _build_blocks(message, request.model, call_ids),
         )
-        if blocks and merged and merged[-1]["role"] == role:
-            merged[-1]["content"] += blocks
+        if blocks and api_messages and api_messages[-1]["role"] == role:
+            api_messages[-1]["content"] += blocks
         elif blocks:
-            merged.append({"role": role, "content": blocks})
-    return [_UNSAID, *merged] if merged and merged[0]["role"] == "assistant" else merged
+            api_messages.append({"role": role, "content": blocks})
+    return (
+        [_NOTICE_MESSAGE, *api_messages]
+        if api_messages and api_messages[0]["role"] == "assistant"
+        else api_messages
+    )
 
 
-def tools(request: Request) -> list[dict[str, Any]]:
+def build_tools(request: Request) -> list[dict[str, Any]]:
     """Tool definitions."""
     return [
         {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
@@ -68,93 +72,98 @@ def tools(request: Request) -> list[dict[str, Any]]:
     ]
 
 
-class Answer:
+class AnthropicStreamReader:
     """An answer while its events arrive. `model` is noted beside its thinking, which only that model may be shown again."""
 
     def __init__(self, model: str) -> None:
         self._model = model
         self._blocks: dict[int, dict[str, Any]] = {}
         self._counts: dict[str, int] = {}
-        self._stop: str | None = None
-        self._said = False
-        self._text, self._reasoning = Joiner(), Joiner()
+        self._stop_reason: str | None = None
+        self._has_output = False
+        self._text_joiner, self._reasoning_joiner = SurrogateJoiner(), SurrogateJoiner()
 
-    def read(self, event: Any) -> Iterator[Part]:
+    def read_event(self, event: Any) -> Iterator[StreamPart]:
         """The parts that one event brings."""
         if event.type == "message_start":
-            self._count(event.message.usage)
+            self._record_usage(event.message.usage)
         elif event.type == "content_block_start":
-            yield from self._opened(event.index, event.content_block)
+            yield from self._open_block(event.index, event.content_block)
         elif event.type == "content_block_delta":
-            yield from self._delta(self._blocks[event.index], event.delta)
+            yield from self._read_delta(self._blocks[event.index], event.delta)
         elif event.type == "message_delta":
-            self._stop = event.delta.stop_reason or self._stop
-            self._count(event.usage)
+            self._stop_reason = event.delta.stop_reason or self._stop_reason
+            self._record_usage(event.usage)
 
-    def finished(self) -> Finished:
+    def build_stream_end(self) -> StreamEnd:
         """The last part. Raises ProviderUnavailable when the model never said that it had finished, ContextOverflow when the window
         was full before it said anything."""
-        if self._stop is None:
+        if self._stop_reason is None:
             raise ProviderUnavailable("The provider's stream ended before the answer did.")
-        if self._stop == "model_context_window_exceeded" and not self._said:
+        if self._stop_reason == "model_context_window_exceeded" and not self._has_output:
             raise ContextOverflow(
                 "The request fills the model's window and leaves no room for an answer."
             )
-        calls = tuple(
-            _call(block) for block in self._blocks.values() if block["type"] == "tool_use"
+        tool_calls = tuple(
+            _to_tool_call(block) for block in self._blocks.values() if block["type"] == "tool_use"
         )
-        reason = _REASONS.get(self._stop, "stop")
+        reason = _FINISH_REASONS.get(self._stop_reason, "stop")
         if reason in ("stop", "tool_calls"):
-            reason = "tool_calls" if calls else "stop"
-        whole = calls if reason == "tool_calls" else ()
-        return Finished(
-            reason=reason, tool_calls=whole, usage=self._usage(), provider_data=self._thinking()
+            reason = "tool_calls" if tool_calls else "stop"
+        complete_calls = tool_calls if reason == "tool_calls" else ()
+        return StreamEnd(
+            reason=reason,
+            tool_calls=complete_calls,
+            usage=self._build_usage(),
+            provider_data=self._collect_thinking(),
         )
 
-    def _opened(self, index: int, block: Any) -> Iterator[Part]:
-        self._blocks[index] = opened = block.to_dict()
-        if opened["type"] == "tool_use":
-            opened["arguments"] = ""
-            self._said = True
-        elif opened.get("text"):
-            yield self._spoken(opened["text"])
+    def _open_block(self, index: int, block: Any) -> Iterator[StreamPart]:
+        self._blocks[index] = block_data = block.to_dict()
+        if block_data["type"] == "tool_use":
+            block_data["arguments"] = ""
+            self._has_output = True
+        elif block_data.get("text"):
+            yield self._emit_text(block_data["text"])
 
-    def _delta(self, block: dict[str, Any], delta: Any) -> Iterator[Part]:
+    def _read_delta(self, block: dict[str, Any], delta: Any) -> Iterator[StreamPart]:
         if delta.type == "text_delta":
-            yield self._spoken(delta.text)
+            yield self._emit_text(delta.text)
         elif delta.type == "thinking_delta":
-            self._said = True
+            self._has_output = True
             block["thinking"] += delta.thinking
-            yield ReasoningDelta(self._reasoning.join(delta.thinking))
+            yield ReasoningDelta(self._reasoning_joiner.join(delta.thinking))
         elif delta.type == "signature_delta":
             block["signature"] = delta.signature
         elif delta.type == "input_json_delta":
             block["arguments"] = block.get("arguments", "") + delta.partial_json
 
-    def _spoken(self, text: str) -> TextDelta:
-        self._said = True
-        return TextDelta(self._text.join(text))
+    def _emit_text(self, text: str) -> TextDelta:
+        self._has_output = True
+        return TextDelta(self._text_joiner.join(text))
 
-    def _count(self, reported: Any) -> None:
+    def _record_usage(self, api_usage: Any) -> None:
         """Counts come in two events, and the later ones are the whole message's."""
-        given = {name: getattr(reported, name, None) for name in _COUNTS}
-        self._counts |= {name: count for name, count in given.items() if isinstance(count, int)}
+        usage_counts = {name: getattr(api_usage, name, None) for name in _USAGE_FIELDS}
+        self._counts |= {
+            name: value for name, value in usage_counts.items() if isinstance(value, int)
+        }
 
-    def _usage(self) -> Usage | None:
+    def _build_usage(self) -> Usage | None:
         if "input_tokens" not in self._counts:
             return None
-        read, write = (
+        cache_read, cache_write = (
             self._counts.get("cache_read_input_tokens"),
             self._counts.get("cache_creation_input_tokens"),
         )
         return Usage(
-            input=self._counts["input_tokens"] + (read or 0) + (write or 0),
+            input=self._counts["input_tokens"] + (cache_read or 0) + (cache_write or 0),
             output=self._counts.get("output_tokens", 0),
-            cache_read=read,
-            cache_write=write,
+            cache_read=cache_read,
+            cache_write=cache_write,
         )
 
-    def _thinking(self) -> dict[str, Any]:
+    def _collect_thinking(self) -> dict[str, Any]:
         blocks = [
             block
             for block in self._blocks.values()
@@ -163,71 +172,73 @@ class Answer:
         return {"anthropic": {"model": self._model, "thinking": blocks}} if blocks else {}
 
 
-def _call(block: dict[str, Any]) -> ToolCall:
+def _to_tool_call(block: dict[str, Any]) -> ToolCall:
     if not block.get("id") or not block.get("name"):
         raise ProviderUnavailable("The provider sent a tool call without a name.")
     return ToolCall(
-        id=block["id"], name=block["name"], arguments=mended(block["arguments"]) or "{}"
+        id=block["id"], name=block["name"], arguments=mend_surrogates(block["arguments"]) or "{}"
     )
 
 
-class _Ids:
+class _CallIds:
     """The ids of calls as the protocol takes them: without characters that another provider's may have, and each once in a request."""
 
     def __init__(self) -> None:
-        self._given: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._id_by_call: dict[str, str] = {}
+        self._all_ids: set[str] = set()
 
-    def of_call(self, call_id: str) -> str:
+    def assign_id(self, call_id: str) -> str:
         """A new id, which the results of this name have from now on."""
-        plain = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
-        free = (f"{plain}_{number}" if number > 1 else plain for number in count(1))
-        self._given[call_id] = given = next(name for name in free if name not in self._taken)
-        self._taken.add(given)
-        return given
+        base_id = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
+        candidates = (f"{base_id}_{number}" if number > 1 else base_id for number in count(1))
+        self._id_by_call[call_id] = new_id = next(
+            candidate for candidate in candidates if candidate not in self._all_ids
+        )
+        self._all_ids.add(new_id)
+        return new_id
 
-    def of_result(self, call_id: str) -> str:
+    def find_result_id(self, call_id: str) -> str:
         """The id of the newest call of this name."""
-        return self._given.get(call_id) or self.of_call(call_id)
+        return self._id_by_call.get(call_id) or self.assign_id(call_id)
 
 
-def _blocks(message: ChatMessage, model: str, ids: _Ids) -> list[dict[str, Any]]:
+def _build_blocks(message: ChatMessage, model: str, call_ids: _CallIds) -> list[dict[str, Any]]:
     """A message as content blocks; empty when it says nothing, since the protocol refuses empty text."""
     if message.role == "tool":
-        return [_result(message, ids)]
-    blocks = [_image(image.media_type, image.data) for image in message.images]
+        return [_build_tool_result(message, call_ids)]
+    blocks = [_build_image(image.media_type, image.data) for image in message.images]
     if message.content.strip():
         blocks.append({"type": "text", "text": message.content})
     blocks += [
         {
             "type": "tool_use",
-            "id": ids.of_call(call.id),
+            "id": call_ids.assign_id(call.id),
             "name": call.name,
-            "input": call.as_object(),
+            "input": call.parse_arguments(),
         }
         for call in message.tool_calls
     ]
-    kept = message.provider_data.get("anthropic", {})
-    return [*kept["thinking"], *blocks] if blocks and kept.get("model") == model else blocks
+    own_data = message.provider_data.get("anthropic", {})
+    return [*own_data["thinking"], *blocks] if blocks and own_data.get("model") == model else blocks
 
 
-def _result(message: ChatMessage, ids: _Ids) -> dict[str, Any]:
+def _build_tool_result(message: ChatMessage, call_ids: _CallIds) -> dict[str, Any]:
     result: dict[str, Any] = {
         "type": "tool_result",
-        "tool_use_id": ids.of_result(message.tool_call_id),
+        "tool_use_id": call_ids.find_result_id(message.tool_call_id),
     }
     text = [{"type": "text", "text": message.content}] if message.content.strip() else []
     if message.images:
         result["content"] = [
             *text,
-            *(_image(image.media_type, image.data) for image in message.images),
+            *(_build_image(image.media_type, image.data) for image in message.images),
         ]
     elif text:
         result["content"] = message.content
     return result | ({"is_error": True} if message.is_error else {})
 
 
-def _image(media_type: str, data: bytes) -> dict[str, Any]:
+def _build_image(media_type: str, data: bytes) -> dict[str, Any]:
     return {
         "type": "image",
         "source": {

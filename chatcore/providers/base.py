@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from chatcore.providers.unicode import mended
+from chatcore.providers.unicode import mend_surrogates
 
-UNSAID = "(Earlier messages are not shown.)"  # in the user's role, where a protocol does not let the model speak first
+EARLIER_MESSAGES_NOTICE = "(Earlier messages are not shown.)"  # in the user's role, where a protocol does not let the model speak first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,11 +18,11 @@ class ToolCall:
     name: str
     arguments: str
 
-    def as_object(self) -> dict[str, Any]:
+    def parse_arguments(self) -> dict[str, Any]:
         """The arguments as the JSON object that every protocol wants back; text that is none is carried under one key."""
         try:
             value = json.loads(
-                mended(json.dumps(json.loads(self.arguments or "{}"), ensure_ascii=False))
+                mend_surrogates(json.dumps(json.loads(self.arguments or "{}"), ensure_ascii=False))
             )
         except (ValueError, RecursionError):
             value = None
@@ -86,7 +86,7 @@ class Request:
     model: str
     system: str = ""
     preface: str = ""
-    standing: str = ""
+    system_summary: str = ""
     messages: Sequence[ChatMessage] = ()
     tools: Sequence[Tool] = ()
     max_tokens: int | None = None
@@ -114,7 +114,7 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished:
+class StreamEnd:
     """The last part of every complete stream; a stream that ends without one is a ProviderUnavailable error."""
 
     reason: Literal["stop", "length", "tool_calls", "refusal"]
@@ -123,7 +123,7 @@ class Finished:
     provider_data: dict[str, Any] = field(default_factory=dict)
 
 
-Part = TextDelta | ReasoningDelta | Finished
+StreamPart = TextDelta | ReasoningDelta | StreamEnd
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +142,9 @@ class Connection:
     )
 
 
-class Provider(Protocol):
+class ProviderClient(Protocol):
     """One wire protocol. Errors are the family in `errors`, and nothing else."""
 
-    def stream(self, connection: Connection, request: Request) -> AsyncGenerator[Part]:
+    def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         """Send the request; yield its parts as they arrive, `Finished` last. Closing it early closes the connection."""
         ...

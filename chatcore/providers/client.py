@@ -11,12 +11,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from chatcore.providers.base import Connection, Request
-from chatcore.providers.error_mapping import retry_after
+from chatcore.providers.error_mapping import parse_retry_after
 from chatcore.providers.errors import ProviderAuth, ProviderUnavailable
 
 _CONNECT_SECONDS = 10.0
 # What the request itself says, and what steers the SDK: a session's params have no say in these.
-_RESERVED = {
+_RESERVED_PARAMS = {
     "model",
     "messages",
     "system",
@@ -27,95 +27,103 @@ _RESERVED = {
     "max_tokens",
     "max_completion_tokens",
 }
-_OF_TOOLS = frozenset({"tool_choice", "parallel_tool_calls"})
-_RESERVED |= {"extra_headers", "extra_query", "extra_body", "timeout", "self"}
+_TOOL_PARAMS = frozenset({"tool_choice", "parallel_tool_calls"})
+_RESERVED_PARAMS |= {"extra_headers", "extra_query", "extra_body", "timeout", "self"}
 
 
-async def load(name: str) -> None:
+async def load_sdk(name: str) -> None:
     """Import an SDK on another thread: it takes seconds of CPU the first time, and other turns stream on this loop."""
     await asyncio.to_thread(importlib.import_module, name)
 
 
-def client_options(sdk: Any, connection: Connection) -> dict[str, Any]:
+def build_client_options(sdk: Any, connection: Connection) -> dict[str, Any]:
     """Arguments for an SDK's client. Raises ProviderAuth when there is no usable key and the address is the vendor's own."""
     import httpx2
 
-    seconds = connection.timeout_seconds
-    deadline = asyncio.get_running_loop().time() + seconds
+    timeout_seconds = connection.timeout_seconds
+    deadline = asyncio.get_running_loop().time() + timeout_seconds
 
-    async def refuse_a_wait_beyond_the_deadline(response: httpx2.Response) -> None:
-        wait = retry_after(response.headers)
+    async def refuse_late_retry(response: httpx2.Response) -> None:
+        wait = parse_retry_after(response.headers)
         if wait is not None and asyncio.get_running_loop().time() + wait >= deadline:
             response.headers["x-should-retry"] = "false"
 
     http_client = sdk.DefaultAsyncHttpxClient(
-        verify=_ssl_context(),
+        verify=_build_ssl_context(),
         mounts=dict.fromkeys(("http://", "https://")) if _is_loopback(connection.base_url) else {},
-        event_hooks={"response": [refuse_a_wait_beyond_the_deadline]},
+        event_hooks={"response": [refuse_late_retry]},
     )
     return {
-        "api_key": _usable_key(connection),
+        "api_key": _require_api_key(connection),
         "base_url": connection.base_url or None,
         "max_retries": connection.max_retries,
-        "timeout": httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS)),
+        "timeout": httpx2.Timeout(timeout_seconds, connect=min(timeout_seconds, _CONNECT_SECONDS)),
         "default_headers": connection.options.get("headers"),
         "default_query": connection.options.get("query"),
         "http_client": http_client,
     }
 
 
-async def paced(opening: Awaitable[Any], seconds: float) -> AsyncGenerator[Any]:
+async def stream_events(
+    pending_stream: Awaitable[Any], timeout_seconds: float
+) -> AsyncGenerator[Any]:
     """The events of a stream. The first must come within `seconds`, retries and their waits included; each next one within as many.
 
     Raises TimeoutError; ProviderUnavailable when there was no event at all. Closes the connection, however it ends.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
+    deadline = loop.time() + timeout_seconds
     async with asyncio.timeout_at(deadline):
-        stream = await opening
+        stream = await pending_stream
     try:
-        events = 0
+        event_count = 0
         while True:
             async with asyncio.timeout_at(deadline):
                 event = await anext(stream, None)
             if event is None:
                 break
-            events += 1
+            event_count += 1
             yield event
-            deadline = loop.time() + seconds
-        if not events:
-            kind = stream.response.headers.get("content-type", "").partition(";")[0] or "nothing"
-            raise ProviderUnavailable(f"The provider sent an empty stream of {kind}.")
+            deadline = loop.time() + timeout_seconds
+        if not event_count:
+            content_type = (
+                stream.response.headers.get("content-type", "").partition(";")[0] or "nothing"
+            )
+            raise ProviderUnavailable(f"The provider sent an empty stream of {content_type}.")
     finally:
         await stream.close()
 
 
-def params_of(request: Request) -> dict[str, Any]:
+def select_params(request: Request) -> dict[str, Any]:
     """The request's params; what they say of tools is refused by providers where no tools are offered."""
     return (
         request.params
         if request.tools
-        else {name: value for name, value in request.params.items() if name not in _OF_TOOLS}
+        else {name: value for name, value in request.params.items() if name not in _TOOL_PARAMS}
     )
 
 
-def accepted(
-    create: Callable[..., Any], params: dict[str, Any], extra: dict[str, Any]
+def to_sdk_arguments(
+    create: Callable[..., Any], params: dict[str, Any], extra_body: dict[str, Any]
 ) -> dict[str, Any]:
     """Arguments for `create` made of a session's params: what the SDK does not know goes into the body as it is.
 
     What the request itself says (model, messages, tools, …) cannot be said by params; the operator's `extra` body wins over them.
     """
-    known = inspect.signature(create).parameters
-    mine = {
-        name: value for name, value in params.items() if name not in _RESERVED and value is not None
+    sdk_parameters = inspect.signature(create).parameters
+    session_params = {
+        name: value
+        for name, value in params.items()
+        if name not in _RESERVED_PARAMS and value is not None
     }
-    arguments = {name: value for name, value in mine.items() if name in known}
-    body = {name: value for name, value in mine.items() if name not in known} | extra
+    arguments = {name: value for name, value in session_params.items() if name in sdk_parameters}
+    body = {
+        name: value for name, value in session_params.items() if name not in sdk_parameters
+    } | extra_body
     return arguments | ({"extra_body": body} if body else {})
 
 
-def _usable_key(connection: Connection) -> str:
+def _require_api_key(connection: Connection) -> str:
     key = connection.api_key.strip()
     if not (key.isascii() and key.isprintable()):
         raise ProviderAuth("The provider's API key has characters that no key has; enter it again.")
@@ -134,7 +142,7 @@ def _is_loopback(base_url: str) -> bool:
 
 
 @functools.cache
-def _ssl_context() -> ssl.SSLContext:
+def _build_ssl_context() -> ssl.SSLContext:
     """Made once: it costs 25 ms of CPU, which every client would pay again."""
     import httpx2
 

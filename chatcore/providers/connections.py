@@ -6,7 +6,7 @@ from models_registry.keys import UnreadableKey
 from models_registry.models import Provider
 
 
-def connection_to(
+def build_connection(
     provider: Provider, *, max_retries: int = 2, for_summary: bool = False
 ) -> Connection:
     """How to reach a provider. `max_retries` are the SDK's own. Raises ProviderAuth when the stored key cannot be decrypted.

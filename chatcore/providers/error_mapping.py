@@ -25,7 +25,7 @@ from chatcore.providers.errors import (
 logger = logging.getLogger(__name__)
 
 # An error inside a stream comes after a status of 200: there its own words decide.
-_STATUS_OF = {
+_STATUS_BY_KIND = {
     "invalid_request_error": 400,
     "exceed_context_size_error": 400,
     "context_length_exceeded": 400,
@@ -36,15 +36,15 @@ _STATUS_OF = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-_THROTTLED = re.compile(
+_THROTTLING_PATTERN = re.compile(
     r"rate.?limit|too many requests|resource.?exhausted|throttl|insufficient_quota|tokens per (minute|day)|tokens, please",
     re.IGNORECASE,
 )
-_BAD_KEY = re.compile(
+_BAD_KEY_PATTERN = re.compile(
     r"api.?key.{0,20}(not valid|invalid)|(invalid|incorrect).{0,10}api.?key", re.IGNORECASE
 )
-_SECRET = re.compile(r"\b(?:sk|gsk|pk|xai|AIza)[-_A-Za-z0-9*]{8,}|(?<=Bearer )\S+")
-_LONGEST_DETAIL = 400  # characters
+_SECRET_PATTERN = re.compile(r"\b(?:sk|gsk|pk|xai|AIza)[-_A-Za-z0-9*]{8,}|(?<=Bearer )\S+")
+_MAX_DETAIL_CHARS = 400  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,24 +52,24 @@ class Refusal:
     """What a provider said when it did not answer; `status` is what the HTTP status is or, inside a stream, would have been."""
 
     status: int
-    words: str  # type, code and message, to be searched
+    search_text: str  # type, code and message, to be searched
     message: str  # for people
     body: Any
     retry_after: float | None  # seconds
 
 
 @contextmanager
-def translated(sdk: Any, connection: Connection) -> Iterator[None]:
+def translate_errors(sdk: Any, connection: Connection) -> Iterator[None]:
     """Around everything that touches an SDK: only the family leaves. The cause is dropped, because it may show a key."""
     try:
         yield
     except ProviderError:
         raise
     except Exception as error:  # noqa: BLE001  the SDKs leak errors of httpx2, json and anyio, and trip over shapes that are no answer
-        raise translate(error, sdk, connection) from None
+        raise translate_error(error, sdk, connection) from None
 
 
-def translate(error: Exception, sdk: Any, connection: Connection) -> ProviderError:
+def translate_error(error: Exception, sdk: Any, connection: Connection) -> ProviderError:
     """The error of the family that tells what can be done about `error`, which `sdk` or something below it raised."""
     import httpx2
 
@@ -84,53 +84,62 @@ def translate(error: Exception, sdk: Any, connection: Connection) -> ProviderErr
             "The provider broke the connection before its answer was complete."
         )
     if isinstance(error, sdk.APIStatusError) or (isinstance(error, sdk.APIError) and error.body):
-        return classify(refusal(error, connection.api_key))
+        return classify_refusal(parse_refusal(error, connection.api_key))
     logger.info("a provider's answer could not be read", exc_info=error)
     return ProviderUnavailable(f"The provider answered what is no answer ({type(error).__name__}).")
 
 
-def classify(told: Refusal) -> ProviderError:
+def classify_refusal(refusal_info: Refusal) -> ProviderError:
     """Throttling first, because its words are close to those of overflow and compacting would be wrong; then length; then the status."""
-    if told.status == 429 or _THROTTLED.search(told.words):
+    if refusal_info.status == 429 or _THROTTLING_PATTERN.search(refusal_info.search_text):
         return ProviderRateLimited(
-            f"The provider is throttling: {told.message}", retry_after=told.retry_after
+            f"The provider is throttling: {refusal_info.message}",
+            retry_after=refusal_info.retry_after,
         )
-    if told.status in (400, 413):
-        detail = f"The request is longer than the model's window: {told.message}"
-        if too_long := overflow.recognize(told.words, told.body, detail):
-            return too_long
-        if told.status == 413:
+    if refusal_info.status in (400, 413):
+        detail = f"The request is longer than the model's window: {refusal_info.message}"
+        if overflow_error := overflow.recognize_overflow(
+            refusal_info.search_text, refusal_info.body, detail
+        ):
+            return overflow_error
+        if refusal_info.status == 413:
             return ContextOverflow(detail)
-    if told.status in (401, 403) or (told.status == 400 and _BAD_KEY.search(told.words)):
-        return ProviderAuth(f"The provider refused the API key: {told.message}")
-    if told.status in (408, 504):
+    if refusal_info.status in (401, 403) or (
+        refusal_info.status == 400 and _BAD_KEY_PATTERN.search(refusal_info.search_text)
+    ):
+        return ProviderAuth(f"The provider refused the API key: {refusal_info.message}")
+    if refusal_info.status in (408, 504):
         return ProviderTimeout(
-            f"The provider ran out of time: {told.message}", retry_after=told.retry_after
+            f"The provider ran out of time: {refusal_info.message}",
+            retry_after=refusal_info.retry_after,
         )
-    if told.status >= 500 or told.status < 400 or told.status in (409, 425):
+    if refusal_info.status >= 500 or refusal_info.status < 400 or refusal_info.status in (409, 425):
         return ProviderUnavailable(
-            f"The provider failed with {told.status}: {told.message}", retry_after=told.retry_after
+            f"The provider failed with {refusal_info.status}: {refusal_info.message}",
+            retry_after=refusal_info.retry_after,
         )
-    return ProviderRejected(f"The provider refused the request with {told.status}: {told.message}")
+    return ProviderRejected(
+        f"The provider refused the request with {refusal_info.status}: {refusal_info.message}"
+    )
 
 
-def refusal(error: Any, api_key: str) -> Refusal:
+def parse_refusal(error: Any, api_key: str) -> Refusal:
     """Read an SDK's error that has a body, in any of the shapes that compatible servers give to one."""
-    body = _innermost(error.body)
+    body = _unwrap_body(error.body)
     fields = body if isinstance(body, dict) else {"message": body if isinstance(body, str) else ""}
     kinds = [str(fields[name]) for name in ("type", "code", "status") if fields.get(name)]
     message = str(fields.get("message") or fields.get("detail") or "")
     response = getattr(error, "response", None)
     return Refusal(
-        status=_status(getattr(error, "status_code", 200), kinds),
-        words=" ".join([*kinds, str(body)[:10_000]]),
-        message=_for_people(message, api_key),
+        status=_infer_status(getattr(error, "status_code", 200), kinds),
+        search_text=" ".join([*kinds, str(body)[:10_000]]),
+        message=_format_message(message, api_key),
         body=body,
-        retry_after=retry_after(response.headers) if response is not None else None,
+        retry_after=parse_retry_after(response.headers) if response is not None else None,
     )
 
 
-def retry_after(headers: Any) -> float | None:
+def parse_retry_after(headers: Any) -> float | None:
     """Seconds to wait that a response asks for, as a number or as a date, a day at most; None when it does not say."""
     value = headers.get("retry-after", "")
     try:
@@ -143,27 +152,27 @@ def retry_after(headers: Any) -> float | None:
     return min(max(0.0, seconds), 86_400.0)
 
 
-def _innermost(body: Any) -> Any:
+def _unwrap_body(body: Any) -> Any:
     if isinstance(body, list) and body:  # Gemini wraps its error in a list
         body = body[0]
     return body.get("error") or body if isinstance(body, dict) else body
 
 
-def _status(status: int, kinds: list[str]) -> int:
+def _infer_status(status: int, kinds: list[str]) -> int:
     if status >= 300:
         return status
     numbers = (int(kind) for kind in kinds if kind.isdecimal())
     return next(
-        (n for n in numbers if 400 <= n < 600),
-        next((_STATUS_OF[kind] for kind in kinds if kind in _STATUS_OF), 502),
+        (number for number in numbers if 400 <= number < 600),
+        next((_STATUS_BY_KIND[kind] for kind in kinds if kind in _STATUS_BY_KIND), 502),
     )
 
 
-def _for_people(message: str, api_key: str) -> str:
+def _format_message(message: str, api_key: str) -> str:
     """A sentence for a problem's detail: without keys, without pages, not too long."""
     if not message or message.lstrip()[:1] in "<{[":
         return "it gave no reason."
     if len(api_key) >= 4:
         message = message.replace(api_key, "[key]")
-    message = " ".join(_SECRET.sub("[key]", message).split())
-    return message if len(message) <= _LONGEST_DETAIL else message[:_LONGEST_DETAIL] + "…"
+    message = " ".join(_SECRET_PATTERN.sub("[key]", message).split())
+    return message if len(message) <= _MAX_DETAIL_CHARS else message[:_MAX_DETAIL_CHARS] + "…"

@@ -7,55 +7,55 @@ from urllib.parse import urlsplit
 
 from chatcore.providers import client as provider_client
 from chatcore.providers import openai_wire
-from chatcore.providers.base import Connection, Part, Request
-from chatcore.providers.error_mapping import translated
+from chatcore.providers.base import Connection, Request, StreamPart
+from chatcore.providers.error_mapping import translate_errors
 
 
 class OpenAIProvider:
     """Chat completions. Options: `headers`, `query`, `body` (sent with each call) and `max_tokens_field`."""
 
-    async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[Part]:
+    async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         """Send the request; yield its parts as they arrive. Raises the family in `errors`, and nothing else."""
-        await provider_client.load("openai")
+        await provider_client.load_sdk("openai")
         import openai
 
-        with translated(openai, connection):
+        with translate_errors(openai, connection):
             async with openai.AsyncOpenAI(
-                **provider_client.client_options(openai, connection)
+                **provider_client.build_client_options(openai, connection)
             ) as client:
                 create: Any = client.chat.completions.create
-                arguments = _arguments(connection, request, create)
-                answer = openai_wire.Answer(request.model)
+                arguments = _build_arguments(connection, request, create)
+                stream_reader = openai_wire.OpenAIStreamReader(request.model)
                 async with aclosing(
-                    provider_client.paced(create(**arguments), connection.timeout_seconds)
+                    provider_client.stream_events(create(**arguments), connection.timeout_seconds)
                 ) as chunks:
                     async for chunk in chunks:
-                        for part in answer.read(chunk):
+                        for part in stream_reader.read_chunk(chunk):
                             yield part
-                yield answer.finished()
+                yield stream_reader.build_stream_end()
 
 
-def _arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
-    arguments = provider_client.accepted(
-        create, provider_client.params_of(request), connection.options.get("body", {})
+def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
+    arguments = provider_client.to_sdk_arguments(
+        create, provider_client.select_params(request), connection.options.get("body", {})
     )
     arguments |= {
         "model": request.model,
-        "messages": openai_wire.messages(request),
+        "messages": openai_wire.build_messages(request),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
     if request.tools:
-        arguments["tools"] = openai_wire.tools(request)
+        arguments["tools"] = openai_wire.build_tools(request)
     if request.max_tokens:
-        arguments[_max_tokens_field(connection)] = request.max_tokens
+        arguments[_choose_max_tokens_field(connection)] = request.max_tokens
     return arguments
 
 
-def _max_tokens_field(connection: Connection) -> str:
+def _choose_max_tokens_field(connection: Connection) -> str:
     """OpenAI's reasoning models refuse `max_tokens`; many compatible servers know nothing else."""
-    own = urlsplit(connection.base_url).hostname in (None, "api.openai.com")
+    is_openai = urlsplit(connection.base_url).hostname in (None, "api.openai.com")
     return str(
         connection.options.get("max_tokens_field")
-        or ("max_completion_tokens" if own else "max_tokens")
+        or ("max_completion_tokens" if is_openai else "max_tokens")
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from chatcore.providers.errors import ContextOverflow
 
-_TEXTS = re.compile(
+_OVERFLOW_PATTERN = re.compile(
     r"""
     exceed_context_size_error | exceeds?\ the\ available\ context\ size                  # llama.cpp
     | cont(ext|ent)_length_exceeded | context\ length\ exceeded                          # OpenAI, OpenRouter, Azure, Mistral
@@ -21,45 +21,47 @@ _TEXTS = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-_N = r"(\d[\d,]*)"
-_WINDOW = [
-    rf"n_ctx\W+{_N}",
-    rf"maximum (?:context|prompt) length (?:is|of)\D{{0,20}}{_N}",
-    rf"tokens? > {_N}",
-    rf"\+ {_N} > (?P<n>\d[\d,]*)",
-    rf"maximum number of tokens(?: allowed)? \({_N}\)",
-    rf"{_N} maximum context length",
-    rf"cannot exceed {_N}",
-    rf"(?:max size|token limit): {_N}",
-    rf"context size \({_N} tokens\)",
+_NUMBER = r"(\d[\d,]*)"
+_WINDOW_PATTERNS = [
+    rf"n_ctx\W+{_NUMBER}",
+    rf"maximum (?:context|prompt) length (?:is|of)\D{{0,20}}{_NUMBER}",
+    rf"tokens? > {_NUMBER}",
+    rf"\+ {_NUMBER} > (?P<n>\d[\d,]*)",
+    rf"maximum number of tokens(?: allowed)? \({_NUMBER}\)",
+    rf"{_NUMBER} maximum context length",
+    rf"cannot exceed {_NUMBER}",
+    rf"(?:max size|token limit): {_NUMBER}",
+    rf"context size \({_NUMBER} tokens\)",
 ]
-_TOKENS = [
-    rf"n_prompt_tokens\W+{_N}",
-    rf"too long: {_N} tokens",
-    rf"context limit: {_N} \+",
-    rf"(?:requested|resulted in|request has|request contains|prompt contains)(?: about)? {_N}(?: input)? tokens",
-    rf"input token count \({_N}\)",
-    rf"received {_N}",
+_TOKEN_PATTERNS = [
+    rf"n_prompt_tokens\W+{_NUMBER}",
+    rf"too long: {_NUMBER} tokens",
+    rf"context limit: {_NUMBER} \+",
+    rf"(?:requested|resulted in|request has|request contains|prompt contains)(?: about)? {_NUMBER}(?: input)? tokens",
+    rf"input token count \({_NUMBER}\)",
+    rf"received {_NUMBER}",
 ]
 
 
-def recognize(text: str, body: Any, detail: str) -> ContextOverflow | None:
+def recognize_overflow(text: str, body: Any, detail: str) -> ContextOverflow | None:
     """The overflow that a refusal's text or body tells of, with the provider's own numbers; None when it is about something else."""
-    if not _TEXTS.search(text):
+    if not _OVERFLOW_PATTERN.search(text):
         return None
     fields = body if isinstance(body, dict) else {}
-    tokens = _whole(fields.get("n_prompt_tokens")) or _number(_TOKENS, text)
+    tokens = _parse_count(fields.get("n_prompt_tokens")) or _find_number(_TOKEN_PATTERNS, text)
     return ContextOverflow(
-        detail, tokens=tokens, window=_whole(fields.get("n_ctx")) or _number(_WINDOW, text)
+        detail,
+        tokens=tokens,
+        window=_parse_count(fields.get("n_ctx")) or _find_number(_WINDOW_PATTERNS, text),
     )
 
 
-def _whole(value: Any) -> int | None:
+def _parse_count(value: Any) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-def _number(patterns: Sequence[str], text: str) -> int | None:
+def _find_number(patterns: Sequence[str], text: str) -> int | None:
     for pattern in patterns:
-        if found := re.search(pattern, text, re.IGNORECASE):
-            return int((found.groupdict().get("n") or found[1]).replace(",", "")) or None
+        if match := re.search(pattern, text, re.IGNORECASE):
+            return int((match.groupdict().get("n") or match[1]).replace(",", "")) or None
     return None

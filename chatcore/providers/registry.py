@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 
 from django.utils.module_loading import import_string
 
-from chatcore.providers.base import Connection, Part, Provider, Request
+from chatcore.providers.base import Connection, ProviderClient, Request, StreamPart
 
 PROTOCOLS = {
     "openai": "chatcore.providers.openai.OpenAIProvider",
@@ -16,9 +16,9 @@ PROTOCOLS = {
 SDKS = ("openai", "anthropic")
 
 
-def stream(connection: Connection, request: Request) -> AsyncGenerator[Part]:
+def stream(connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
     """Stream one call through the provider of the connection's protocol."""
-    provider: Provider = import_string(PROTOCOLS[connection.protocol])()
+    provider: ProviderClient = import_string(PROTOCOLS[connection.protocol])()
     return provider.stream(connection, request)
 
 

@@ -1,20 +1,20 @@
 """Characters that arrive in halves: JSON writes an emoji as two escapes, and a server may cut between them."""
 
 
-class Joiner:
+class SurrogateJoiner:
     """Puts the halves of a stream's characters together; a half that stays alone is replaced, for nothing could store it."""
 
     def __init__(self) -> None:
-        self._held = ""
+        self._pending_half = ""
 
     def join(self, text: str) -> str:
         """What can be said of `text` now; the first half of a character is held back until its other half comes."""
-        text = self._held + text
-        self._held = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        return mended(text[: len(text) - len(self._held)])
+        text = self._pending_half + text
+        self._pending_half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        return mend_surrogates(text[: len(text) - len(self._pending_half)])
 
 
-def mended(text: str) -> str:
+def mend_surrogates(text: str) -> str:
     """The text with its surrogate pairs joined, and lone ones replaced."""
     return (
         text

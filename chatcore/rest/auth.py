@@ -13,16 +13,16 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from chatcore.rest import limits
-from chatcore.rest.problems import TooLarge
-from chatcore.sessions.truncation import cleaned
+from chatcore.rest.problems import TooLargeProblem
+from chatcore.sessions.truncation import clean_json
 
 
-def address_of(request: Request, place: str) -> str:
+def build_api_path(request: Request, path: str) -> str:
     """The path of something else in this version of the API, wherever that is mounted."""
-    return f"{request.path.partition('/v1/')[0]}/v1/{place}"
+    return f"{request.path.partition('/v1/')[0]}/v1/{path}"
 
 
-class BearerToken(TokenAuthentication):
+class BearerTokenAuthentication(TokenAuthentication):
     """`Authorization: Bearer TOKEN`."""
 
     def authenticate_credentials(self, token: bytes) -> tuple[Any, Any]:
@@ -33,7 +33,7 @@ class BearerToken(TokenAuthentication):
         return user, auth_token
 
 
-class JSONOnly(DefaultContentNegotiation):
+class JsonOnlyNegotiation(DefaultContentNegotiation):
     """Answers are JSON whatever the Accept header wishes, so that a browser or an event stream's client can read a problem."""
 
     def select_renderer(
@@ -44,7 +44,7 @@ class JSONOnly(DefaultContentNegotiation):
         return renderer, str(renderer.media_type)
 
 
-class JSONBody(BaseParser):
+class JsonBodyParser(BaseParser):
     """A JSON body up to a limit, without the NUL characters and lone surrogates that no database stores."""
 
     media_type = "application/json"
@@ -54,29 +54,31 @@ class JSONBody(BaseParser):
         self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
     ) -> Any:
         """Read no more than the limit. Raises 413, or 400 with the place where it stops being JSON."""
-        raw = stream.read(self.max_bytes + 1)
-        if len(raw) > self.max_bytes:
-            raise TooLarge(
+        raw_body = stream.read(self.max_bytes + 1)
+        if len(raw_body) > self.max_bytes:
+            raise TooLargeProblem(
                 f"A request body has at most {self.max_bytes // (limits.KB * limits.KB)} MB."
             )
         try:
-            body = json.loads(raw, parse_constant=_refuse, parse_float=_finite)
+            body = json.loads(
+                raw_body, parse_constant=_refuse_constant, parse_float=_parse_finite_float
+            )
         except (ValueError, RecursionError) as error:
             raise exceptions.ParseError(f"The body is not JSON: {error}") from None
-        return cleaned(body) if b"\\u" in raw else body
+        return clean_json(body) if b"\\u" in raw_body else body
 
 
-class ImportBody(JSONBody):
+class ImportBodyParser(JsonBodyParser):
     """The body of an import, which may be long."""
 
     max_bytes = limits.IMPORT_BODY_BYTES
 
 
-def _refuse(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not a JSON value")
 
 
-def _finite(digits: str) -> float:
+def _parse_finite_float(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError(f"{digits[:20]} is too large a number")

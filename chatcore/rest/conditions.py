@@ -20,28 +20,28 @@ ETAG = OpenApiParameter(
     response=[200],
     description="The `context_version`, in quotes.",
 )
-CHANGED = {
+CONTEXT_CHANGED_RESPONSES = {
     412: OpenApiResponse(description="The context is not at the version that If-Match names.")
 }
 
 
-def etag(version: int) -> dict[str, str]:
+def build_etag_headers(version: int) -> dict[str, str]:
     """The header that names a version of the context."""
     return {"ETag": f'"{version}"'}
 
 
-def wanted(request: Request, version: int) -> int | None:
+def check_if_match(request: Request, version: int) -> int | None:
     """The version to change, or None when the client has no condition. Raises the 412 problem when it is not the present one."""
-    given = request.headers.get("If-Match", "*").strip()
-    if given == "*":
+    header = request.headers.get("If-Match", "*").strip()
+    if header == "*":
         return None
-    if str(version) not in {tag.strip().strip('"') for tag in given.split(",")}:
-        raise changed(version)
+    if str(version) not in {tag.strip().strip('"') for tag in header.split(",")}:
+        raise build_context_changed_problem(version)
     return version
 
 
-def changed(version: int) -> Problem:
+def build_context_changed_problem(version: int) -> Problem:
     """The 412 problem, with the present version."""
     detail = f"The context is at version {version}, which If-Match does not name."
-    extra: dict[str, Any] = {"context_version": version}
-    return Problem(412, "context_changed", detail, **extra)
+    members: dict[str, Any] = {"context_version": version}
+    return Problem(412, "context_changed", detail, **members)

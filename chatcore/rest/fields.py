@@ -5,12 +5,12 @@ from typing import Any
 
 from rest_framework import serializers
 
-from chatcore.rest.problems import TooLarge
+from chatcore.rest.problems import TooLargeProblem
 
-BIGGEST_INTEGER = 2**31 - 1  # what both databases hold in such a column
+MAX_INTEGER = 2**31 - 1  # what both databases hold in such a column
 
 
-class Text(serializers.CharField):
+class StrictTextField(serializers.CharField):
     """Text exactly as it was sent: no number becomes one, no space is lost. `max_bytes` of UTF-8, or it is 413."""
 
     def __init__(self, *, max_bytes: int | None = None, **kwargs: Any) -> None:
@@ -29,11 +29,13 @@ class Text(serializers.CharField):
             and len(data) * 4 > self.max_bytes
             and len(data.encode()) > self.max_bytes
         ):
-            raise TooLarge(f"{self.field_name} is longer than {self.max_bytes // 1024} KB of text.")
+            raise TooLargeProblem(
+                f"{self.field_name} is longer than {self.max_bytes // 1024} KB of text."
+            )
         return data
 
 
-class Flag(serializers.BooleanField):
+class StrictBooleanField(serializers.BooleanField):
     """true or false; neither 1 nor "yes"."""
 
     def to_internal_value(self, data: Any) -> bool:
@@ -43,11 +45,11 @@ class Flag(serializers.BooleanField):
         return data
 
 
-class Integer(serializers.IntegerField):
+class StrictIntegerField(serializers.IntegerField):
     """A whole number that a column can hold."""
 
     def __init__(self, **kwargs: Any) -> None:
-        kwargs.setdefault("max_value", BIGGEST_INTEGER)
+        kwargs.setdefault("max_value", MAX_INTEGER)
         super().__init__(**kwargs)
 
     def to_internal_value(self, data: Any) -> int:
@@ -57,7 +59,7 @@ class Integer(serializers.IntegerField):
         return data
 
 
-class Share(serializers.FloatField):
+class RatioField(serializers.FloatField):
     """A share of something, 0 to 1."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -70,11 +72,11 @@ class Share(serializers.FloatField):
         return super().to_internal_value(data)
 
 
-class Object(serializers.DictField):
+class JsonObjectField(serializers.DictField):
     """A JSON object, whatever is in it."""
 
 
-class Strict(serializers.Serializer[Any]):
+class StrictSerializer(serializers.Serializer[Any]):
     """For request bodies: a field that is not known, or not to be written, is refused by its name."""
 
     closed = True  # additionalProperties: false
@@ -83,10 +85,10 @@ class Strict(serializers.Serializer[Any]):
         """Refuse before anything is read."""
         if isinstance(data, Mapping):
             writable = {name for name, field in self.fields.items() if not field.read_only}
-            wrong = {name: [self._why_not(name)] for name in data if name not in writable}
-            if wrong:
-                raise serializers.ValidationError(wrong)
+            errors = {name: [self._explain_refusal(name)] for name in data if name not in writable}
+            if errors:
+                raise serializers.ValidationError(errors)
         return super().to_internal_value(data)
 
-    def _why_not(self, name: str) -> str:
+    def _explain_refusal(self, name: str) -> str:
         return "This field cannot be written." if name in self.fields else "There is no such field."

@@ -17,7 +17,7 @@ IMPORT_MESSAGES = 10_000
 SESSION_MESSAGES = 100_000  # of a session that was exported
 
 
-class TurnRate(UserRateThrottle):
+class TurnRateThrottle(UserRateThrottle):
     """So many turns in any 60 seconds a user, remembered in the cache that all web processes share."""
 
     scope = "turns"
@@ -29,12 +29,12 @@ class TurnRate(UserRateThrottle):
 
 def count_turn(request: Any) -> None:
     """Note that the user starts a turn now. Raises the 429 problem, with the seconds to wait, when there were too many."""
-    rate = TurnRate()
+    throttle = TurnRateThrottle()
     with (
         transaction.atomic()
     ):  # one after the other for each user: the cache itself would lose counts to one another
         get_user_model().objects.select_for_update(no_key=True).get(pk=request.user.pk)
-        allowed = rate.allow_request(request, None)  # type: ignore[arg-type]
-    if not allowed:
+        is_allowed = throttle.allow_request(request, None)  # type: ignore[arg-type]
+    if not is_allowed:
         detail = f"No more than {settings.CHATCORE['TURNS_PER_MINUTE']} turns a minute."
-        raise Problem(429, "too_many_turns", detail, retry_after=rate.wait() or 1)
+        raise Problem(429, "too_many_turns", detail, retry_after=throttle.wait() or 1)

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 
-class NothingHere(APIView):
+class NotFoundView(APIView):
     """A problem instead of a page."""
 
     authentication_classes = ()

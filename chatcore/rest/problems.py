@@ -37,38 +37,38 @@ class Problem(exceptions.APIException):
         self.wait = retry_after
 
 
-class TooLarge(Problem):
+class TooLargeProblem(Problem):
     """Over a limit of size."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(413, "too_large", detail)
 
 
-class Invalid(exceptions.ValidationError):
+class InvalidFieldError(exceptions.ValidationError):
     """One field that cannot be taken, by its path, as in messages[3].role."""
 
     def __init__(self, field: str, detail: str) -> None:
-        nested: Any = [detail]
+        detail_tree: Any = [detail]
         for part in reversed(re.findall(r"[^.\[\]]+", field)):
-            nested = {int(part) if part.isdigit() else part: nested}
-        super().__init__(nested)
+            detail_tree = {int(part) if part.isdigit() else part: detail_tree}
+        super().__init__(detail_tree)
 
 
-def handle(error: Exception, context: dict[str, Any]) -> Response:
+def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     """Any exception of a view as a problem; what nobody foresaw is logged with its trace and told without it."""
-    known = _known(error, context)
+    problem = _to_api_exception(error, context)
     headers = {}
-    if getattr(known, "auth_header", None):
-        headers["WWW-Authenticate"] = known.auth_header  # type: ignore[attr-defined]
-    wait = getattr(known, "wait", None)
-    if wait is not None:
-        headers["Retry-After"] = str(max(1, round(wait)))
+    if getattr(problem, "auth_header", None):
+        headers["WWW-Authenticate"] = problem.auth_header  # type: ignore[attr-defined]
+    retry_after = getattr(problem, "wait", None)
+    if retry_after is not None:
+        headers["Retry-After"] = str(max(1, round(retry_after)))
     return Response(
-        _body(known), status=known.status_code, headers=headers, content_type=MEDIA_TYPE
+        _build_body(problem), status=problem.status_code, headers=headers, content_type=MEDIA_TYPE
     )
 
 
-def _known(error: Exception, context: dict[str, Any]) -> exceptions.APIException:
+def _to_api_exception(error: Exception, context: dict[str, Any]) -> exceptions.APIException:
     if isinstance(error, exceptions.APIException):
         return error
     if isinstance(
@@ -78,12 +78,12 @@ def _known(error: Exception, context: dict[str, Any]) -> exceptions.APIException
     if isinstance(error, PermissionDenied):
         return exceptions.PermissionDenied()
     if isinstance(error, RequestDataTooBig):
-        return TooLarge("The request body is too large.")
+        return TooLargeProblem("The request body is too large.")
     logger.error("unforeseen error in %s", type(context.get("view")).__name__, exc_info=error)
     return Problem(500, "internal_error", "Something went wrong on our side.")
 
 
-def _body(error: exceptions.APIException) -> dict[str, Any]:
+def _build_body(error: exceptions.APIException) -> dict[str, Any]:
     kind = error.type if isinstance(error, Problem) else error.default_code
     body: dict[str, Any] = {
         "type": TYPES.get(kind, kind),
@@ -94,7 +94,9 @@ def _body(error: exceptions.APIException) -> dict[str, Any]:
         else "Some fields cannot be taken as they are.",
     }
     if not isinstance(error.detail, str):
-        body["errors"] = [_named(path, detail) for path, detail in _flat(error.detail)][:MAX_ERRORS]
+        body["errors"] = [
+            _format_field_error(path, detail) for path, detail in _flatten_detail(error.detail)
+        ][:MAX_ERRORS]
         if len(body["errors"]) == 1:
             body["detail"] = ": ".join(
                 part for part in (body["errors"][0]["field"], body["errors"][0]["detail"]) if part
@@ -102,20 +104,20 @@ def _body(error: exceptions.APIException) -> dict[str, Any]:
     return body | getattr(error, "members", {})
 
 
-def _flat(
+def _flatten_detail(
     detail: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     if isinstance(detail, dict):
         for key, value in detail.items():
-            yield from _flat(value, path if key == "non_field_errors" else (*path, key))
+            yield from _flatten_detail(value, path if key == "non_field_errors" else (*path, key))
     elif isinstance(detail, list):
         for index, value in enumerate(detail):
-            yield from _flat(value, (*path, index) if isinstance(value, dict) else path)
+            yield from _flatten_detail(value, (*path, index) if isinstance(value, dict) else path)
     else:
         yield path, str(detail)
 
 
-def _named(path: tuple[str | int, ...], detail: str) -> dict[str, str]:
+def _format_field_error(path: tuple[str | int, ...], detail: str) -> dict[str, str]:
     field = "".join(
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
     ).removeprefix(".")
@@ -123,7 +125,7 @@ def _named(path: tuple[str | int, ...], detail: str) -> dict[str, str]:
     return {"field": field, "pointer": pointer, "detail": detail}
 
 
-class FieldErrorSchema(serializers.Serializer[Any]):
+class FieldErrorSchemaSerializer(serializers.Serializer[Any]):
     """One field that was refused."""
 
     field = serializers.CharField(help_text="Its path, as in messages[3].role.")
@@ -131,14 +133,14 @@ class FieldErrorSchema(serializers.Serializer[Any]):
     detail = serializers.CharField()
 
 
-class ProblemSchema(serializers.Serializer[Any]):
+class ProblemSchemaSerializer(serializers.Serializer[Any]):
     """RFC 9457 problem details."""
 
     type = serializers.CharField()
     title = serializers.CharField()
     status = serializers.IntegerField()
     detail = serializers.CharField()
-    errors = FieldErrorSchema(many=True, required=False)  # type: ignore[assignment]
+    errors = FieldErrorSchemaSerializer(many=True, required=False)  # type: ignore[assignment]
     turn = serializers.UUIDField(
         required=False, help_text="The turn it is about, where it is about one."
     )

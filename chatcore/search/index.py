@@ -9,20 +9,20 @@ from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 TABLE = "chatcore_message_words"
-RANKED_CHARS = 50_000  # of a message; more would exceed what a tsvector may hold
+MAX_RANK_CHARS = 50_000  # of a message; more would exceed what a tsvector may hold
 
-_CLEAN = "INSERT INTO {table}({table}, rowid, content) VALUES ('delete', old.id, old.content);"
-_ADD = "INSERT INTO {table}(rowid, content) VALUES (new.id, new.content);"
+_DELETE_ROW = "INSERT INTO {table}({table}, rowid, content) VALUES ('delete', old.id, old.content);"
+_INSERT_ROW = "INSERT INTO {table}(rowid, content) VALUES (new.id, new.content);"
 _SQLITE = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5(content, content='chatcore_message', content_rowid='id', tokenize='trigram')",
     "DROP TRIGGER IF EXISTS {table}_insert",
     "DROP TRIGGER IF EXISTS {table}_delete",
     "DROP TRIGGER IF EXISTS {table}_update",
-    "CREATE TRIGGER {table}_insert AFTER INSERT ON chatcore_message BEGIN " + _ADD + " END",
-    "CREATE TRIGGER {table}_delete AFTER DELETE ON chatcore_message BEGIN " + _CLEAN + " END",
+    "CREATE TRIGGER {table}_insert AFTER INSERT ON chatcore_message BEGIN " + _INSERT_ROW + " END",
+    "CREATE TRIGGER {table}_delete AFTER DELETE ON chatcore_message BEGIN " + _DELETE_ROW + " END",
     "CREATE TRIGGER {table}_update AFTER UPDATE OF content ON chatcore_message WHEN old.content IS NOT new.content BEGIN "
-    + _CLEAN
-    + _ADD
+    + _DELETE_ROW
+    + _INSERT_ROW
     + " END",
     "INSERT INTO {table}({table}) VALUES ('rebuild')",
 )

@@ -10,7 +10,7 @@ INTERVAL, STARTING_INTERVAL, TIMEOUT, STRIKES = 5.0, 0.2, 5.0, 3  # seconds, and
 
 
 @dataclass(frozen=True, kw_only=True)
-class Address:
+class HealthAddress:
     """Where to ask."""
 
     host: str
@@ -18,13 +18,15 @@ class Address:
     path: str
 
 
-async def hung(address: Address | None, *, patience: float, on_answer: Callable[[], None]) -> None:
+async def wait_until_hung(
+    address: HealthAddress | None, *, startup_seconds: float, on_answer: Callable[[], None]
+) -> None:
     """Return when the process is hung: no first answer within `patience` seconds, or STRIKES failures in a row after it."""
     if address is None:
         await asyncio.Event().wait()
         return
-    deadline = time.monotonic() + patience
-    while not await answers(address):
+    deadline = time.monotonic() + startup_seconds
+    while not await is_answering(address):
         if time.monotonic() > deadline:
             return
         await asyncio.sleep(STARTING_INTERVAL)
@@ -32,18 +34,18 @@ async def hung(address: Address | None, *, patience: float, on_answer: Callable[
     strikes = 0
     while strikes < STRIKES:
         await asyncio.sleep(INTERVAL)
-        strikes = 0 if await answers(address) else strikes + 1
+        strikes = 0 if await is_answering(address) else strikes + 1
 
 
-async def answers(address: Address) -> bool:
+async def is_answering(address: HealthAddress) -> bool:
     """Whether anything below 500 comes back in time: a 400 for an unknown host name is still an answer."""
     try:
-        return await asyncio.wait_for(_status(address), TIMEOUT) < 500
+        return await asyncio.wait_for(_fetch_status(address), TIMEOUT) < 500
     except (OSError, ValueError, TimeoutError):
         return False
 
 
-async def _status(address: Address) -> int:
+async def _fetch_status(address: HealthAddress) -> int:
     reader, writer = await asyncio.open_connection(address.host, address.port)
     try:
         writer.write(

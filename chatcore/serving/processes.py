@@ -7,15 +7,15 @@ from math import inf
 
 from django.conf import settings
 
-from chatcore.local_model.server import LOOPBACK, free_port
+from chatcore.local_model.server import LOOPBACK, find_free_port
 from chatcore.serving import health
-from chatcore.serving.supervisor import Child
+from chatcore.serving.supervisor import ChildProcess
 
 GRACE_SECONDS = 5
-ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
+WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 
-def web(host: str, port: int, *, on_answer: Callable[[], None]) -> Child:
+def build_web_server(host: str, port: int, *, on_answer: Callable[[], None]) -> ChildProcess:
     """The ASGI server; `on_answer` is called at its first answer after each start."""
     options = [
         "--host",
@@ -28,7 +28,7 @@ def web(host: str, port: int, *, on_answer: Callable[[], None]) -> Child:
         "--log-level",
         "warning",
     ]
-    return Child(
+    return ChildProcess(
         name="web server",
         command=[
             sys.executable,
@@ -39,48 +39,48 @@ def web(host: str, port: int, *, on_answer: Callable[[], None]) -> Child:
             "--timeout-graceful-shutdown",
             str(GRACE_SECONDS),
         ],
-        environment=_same_data_folder(),
-        health=health.Address(host=ANYWHERE.get(host, host), port=port, path="/livez"),
+        environment=_build_environment(),
+        health=health.HealthAddress(host=WILDCARD_HOSTS.get(host, host), port=port, path="/livez"),
         stop_seconds=GRACE_SECONDS + 5,
         on_answer=on_answer,
     )
 
 
-def worker(count: int) -> Child:
+def build_worker(process_count: int) -> ChildProcess:
     """The job cluster with `count` processes; without a connection pool, which cannot cross its forks."""
-    return Child(
+    return ChildProcess(
         name="worker",
         command=[sys.executable, "-m", "chatcore", "worker"],
         environment={
-            **_same_data_folder(),
+            **_build_environment(),
             "CHATCORE_DATABASE_POOL": "0",
-            "CHATCORE_WORKERS": str(count),
+            "CHATCORE_WORKERS": str(process_count),
         },
     )
 
 
-def local_model() -> Child:
+def build_local_model() -> ChildProcess:
     """The embedded model, with an address and a key that stay the same when it is started again."""
-    port = settings.LOCAL_MODEL["PORT"] or free_port()
+    port = settings.LOCAL_MODEL["PORT"] or find_free_port()
     key = settings.LOCAL_MODEL["API_KEY"] or secrets.token_urlsafe(32)
-    return Child(
+    return ChildProcess(
         name="embedded model",
         command=[sys.executable, "-m", "chatcore.local_model.server"],
         environment={
-            **_same_data_folder(),
+            **_build_environment(),
             "CHATCORE_LOCAL_MODEL_PORT": str(port),
             "CHATCORE_LOCAL_MODEL_API_KEY": key,
         },
-        health=health.Address(host=LOOPBACK, port=port, path="/health"),
-        patience=inf,  # a first start may download a gigabyte
+        health=health.HealthAddress(host=LOOPBACK, port=port, path="/health"),
+        startup_seconds=inf,  # a first start may download a gigabyte
     )
 
 
-def reachable(host: str) -> str:
+def format_link_host(host: str) -> str:
     """`host` as it stands in a link: somewhere to go, and an IPv6 address in brackets."""
-    host = ANYWHERE.get(host, host)
+    host = WILDCARD_HOSTS.get(host, host)
     return f"[{host}]" if ":" in host else host
 
 
-def _same_data_folder() -> dict[str, str]:
+def _build_environment() -> dict[str, str]:
     return {"CHATCORE_DATA_DIR": str(settings.DATA_DIR)}

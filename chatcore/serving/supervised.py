@@ -10,10 +10,10 @@ PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Ask the kernel for the promise, then exec; without such a kernel, just exec."""
-    parent, *command = sys.argv[1:]
+    parent_pid, *command = sys.argv[1:]
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(parent):  # it died before the kernel knew
+    if os.getppid() != int(parent_pid):  # it died before the kernel knew
         sys.exit(1)
     os.execv(command[0], command)  # noqa: S606
 

@@ -8,7 +8,7 @@ def estimate_tokens(characters: int) -> int:
     return max(1, characters // CHARS_PER_TOKEN_ESTIMATE)
 
 
-def short(tokens: int) -> str:
+def format_tokens(tokens: int) -> str:
     """940, 41.2k for 41,200, 128k, 1.05M: three digits, or as many as there are."""
     if tokens < 1_000:
         return str(tokens)

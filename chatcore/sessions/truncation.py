@@ -6,10 +6,10 @@ from typing import Any
 TOOL_RESULT_MAX_CHARS = 30_000
 MARKER = "\n\n[... content truncated, showing first {kept} characters of {total} total ...]"
 
-_MARKED = re.compile(
+_MARKER_PATTERN = re.compile(
     r"\n\n\[\.\.\. content truncated, showing first (\d+) characters of (\d+) total \.\.\.\]\Z"
 )
-_MARKER_ROOM = 120  # characters; longer than any marker
+_MARKER_MAX_CHARS = 120  # characters; longer than any marker
 
 
 def cut_tool_result(text: str, limit: int = TOOL_RESULT_MAX_CHARS) -> tuple[str, int | None]:
@@ -20,10 +20,10 @@ def cut_tool_result(text: str, limit: int = TOOL_RESULT_MAX_CHARS) -> tuple[str,
     total = len(text)
     if total <= limit:
         return text, None
-    if total <= limit + _MARKER_ROOM:
-        marked = _MARKED.search(text, limit)
-        if marked and marked.start() == limit and int(marked[1]) == limit:
-            return text, int(marked[2])
+    if total <= limit + _MARKER_MAX_CHARS:
+        match = _MARKER_PATTERN.search(text, limit)
+        if match and match.start() == limit and int(match[1]) == limit:
+            return text, int(match[2])
     return text[:limit] + MARKER.format(kept=limit, total=total), total
 
 
@@ -38,12 +38,12 @@ def clean_text(text: str) -> str:
     return text
 
 
-def cleaned(value: Any) -> Any:
+def clean_json(value: Any) -> Any:
     """The same JSON value with every text in it, keys too, made storable."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, list):
-        return [cleaned(item) for item in value]
+        return [clean_json(item) for item in value]
     if isinstance(value, dict):
-        return {clean_text(key): cleaned(item) for key, item in value.items()}
+        return {clean_text(key): clean_json(item) for key, item in value.items()}
     return value

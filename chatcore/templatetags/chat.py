@@ -8,7 +8,7 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from chatcore.sessions.token_estimate import short
+from chatcore.sessions.token_estimate import format_tokens
 
 register = template.Library()
 
@@ -26,7 +26,7 @@ def icon(name: str) -> SafeString:
 @register.filter
 def tokens(count: object) -> str:
     """A token count as the meter writes it; empty when unknown."""
-    return short(count) if isinstance(count, int) else ""
+    return format_tokens(count) if isinstance(count, int) else ""
 
 
 @register.filter

@@ -13,30 +13,32 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def read(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+def parse_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
     """The arguments as a mapping that matches `schema`, defaults filled in. Raises ToolError saying what to write instead.
 
     Knows the part of JSON Schema that the built-in tools use: flat objects of scalars with enum, bounds and lengths.
     """
     try:
-        given = json.loads(text.strip() or "{}")
+        values = json.loads(text.strip() or "{}")
     except (ValueError, RecursionError):
         raise ToolError("The arguments are not valid JSON. Send one JSON object.") from None
-    if not isinstance(given, dict):
+    if not isinstance(values, dict):
         raise ToolError("The arguments must be one JSON object.")
     properties: dict[str, Any] = schema.get("properties", {})
-    if unknown := sorted(given.keys() - properties.keys()):
+    if unknown_names := sorted(values.keys() - properties.keys()):
         raise ToolError(
-            f"Unknown argument {unknown[0]!r}. Known: {', '.join(properties) or 'none'}."
+            f"Unknown argument {unknown_names[0]!r}. Known: {', '.join(properties) or 'none'}."
         )
-    if missing := [name for name in schema.get("required", ()) if name not in given]:
-        raise ToolError(f"The argument {missing[0]!r} is missing.")
-    for name, value in given.items():
-        _check(name, value, properties[name])
-    return {name: rule["default"] for name, rule in properties.items() if "default" in rule} | given
+    if missing_names := [name for name in schema.get("required", ()) if name not in values]:
+        raise ToolError(f"The argument {missing_names[0]!r} is missing.")
+    for name, value in values.items():
+        _check_value(name, value, properties[name])
+    return {
+        name: rule["default"] for name, rule in properties.items() if "default" in rule
+    } | values
 
 
-def _check(name: str, value: Any, rule: dict[str, Any]) -> None:
+def _check_value(name: str, value: Any, rule: dict[str, Any]) -> None:
     if not isinstance(value, _TYPES[rule["type"]]) or (
         isinstance(value, bool) and rule["type"] != "boolean"
     ):

@@ -21,6 +21,6 @@ class BuiltInTool:
     parameters: dict[str, Any]
     run: Callable[[dict[str, Any], UUID], str]
 
-    def definition(self) -> Tool:
+    def to_definition(self) -> Tool:
         """As the model is told of it."""
         return Tool(name=self.name, description=self.description, parameters=self.parameters)

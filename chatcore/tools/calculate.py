@@ -9,14 +9,14 @@ from uuid import UUID
 
 from chatcore.tools.base import BuiltInTool, ToolError
 
-MAX_CHARACTERS = 500
+MAX_CHARS = 500
 MAX_BITS = 10_000  # of any whole number on the way, about 3,000 digits
 MAX_FACTORIAL = 1_000
 MAX_DECIMALS = 100
 
 Number = int | float
 
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+_BINARY_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Div: operator.truediv,
@@ -35,7 +35,7 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
             "This is not an arithmetic expression. Write one like (3 + 4) * sqrt(2)."
         ) from None
     try:
-        value = _value(tree.body)
+        value = _evaluate(tree.body)
     except ZeroDivisionError:
         raise ToolError("Division by zero.") from None
     except (ArithmeticError, TypeError, ValueError, RecursionError) as error:
@@ -43,38 +43,38 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
     return str(value) if isinstance(value, int) else f"{value:.15g}"
 
 
-def _value(node: ast.expr) -> Number:
+def _evaluate(node: ast.expr) -> Number:
     match node:
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return _bounded(value)
+            return _check_bounds(value)
         case ast.Name(id=name) if name in _CONSTANTS:
             return _CONSTANTS[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand)
+            return -_evaluate(operand)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _value(operand)
+            return _evaluate(operand)
         case ast.BinOp(left=left, op=op, right=right):
-            return _bounded(_combined(op, _value(left), _value(right)))
+            return _check_bounds(_apply_operator(op, _evaluate(left), _evaluate(right)))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
-            return _bounded(_FUNCTIONS[name](*[_value(arg) for arg in args]))
+            return _check_bounds(_FUNCTIONS[name](*[_evaluate(arg) for arg in args]))
     raise ToolError(
         f"Not allowed here: {ast.unparse(node)[:80]!r}. Known functions: {', '.join(_FUNCTIONS)}."
     )
 
 
-def _combined(op: ast.operator, left: Number, right: Number) -> Any:
+def _apply_operator(op: ast.operator, left: Number, right: Number) -> Any:
     if isinstance(op, ast.Pow):
-        return _power(left, right)
+        return _compute_power(left, right)
     if isinstance(op, ast.Mult):
         return left * right  # both are bounded, so twice MAX_BITS at most
     if isinstance(op, ast.BitXor):
         raise ToolError("Write powers with **, not with ^.")
-    if type(op) not in _BINARY:
+    if type(op) not in _BINARY_OPERATORS:
         raise ToolError("Only + - * / // % ** are known.")
-    return _BINARY[type(op)](left, right)
+    return _BINARY_OPERATORS[type(op)](left, right)
 
 
-def _power(base: Number, exponent: Number) -> Any:
+def _compute_power(base: Number, exponent: Number) -> Any:
     if (
         isinstance(base, int)
         and isinstance(exponent, int)
@@ -85,19 +85,19 @@ def _power(base: Number, exponent: Number) -> Any:
     return base**exponent
 
 
-def _factorial(number: Number) -> int:
+def _compute_factorial(number: Number) -> int:
     if not isinstance(number, int) or not 0 <= number <= MAX_FACTORIAL:
         raise ToolError(f"factorial takes a whole number from 0 to {MAX_FACTORIAL}.")
     return math.factorial(number)
 
 
-def _round(number: Number, decimals: Number = 0) -> Number:
+def _round_number(number: Number, decimals: Number = 0) -> Number:
     if not isinstance(decimals, int) or abs(decimals) > MAX_DECIMALS:
         raise ToolError(f"round takes a whole number of decimals, {MAX_DECIMALS} at most.")
     return round(number, decimals) if decimals else round(number)
 
 
-def _bounded(value: Any) -> Number:
+def _check_bounds(value: Any) -> Number:
     if isinstance(value, complex):
         raise ToolError("The result is not a real number.")
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
@@ -111,12 +111,12 @@ _TOO_LARGE = "The number is too large to calculate."
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": math.sqrt,
     "abs": abs,
-    "round": _round,
+    "round": _round_number,
     "floor": math.floor,
     "ceil": math.ceil,
     "min": min,
     "max": max,
-    "factorial": _factorial,
+    "factorial": _compute_factorial,
     "gcd": math.gcd,
     "exp": math.exp,
     "log": math.log,
@@ -142,7 +142,7 @@ TOOL = BuiltInTool(
                 "type": "string",
                 "description": "For example (3 + 4) * sqrt(2) or 2 ** 64.",
                 "minLength": 1,
-                "maxLength": MAX_CHARACTERS,
+                "maxLength": MAX_CHARS,
             }
         },
         "required": ["expression"],

@@ -11,7 +11,7 @@ from chatcore.tools.base import BuiltInTool, ToolError
 MAX_CHARS = 20_000
 
 
-def is_of_use(session_id: UUID) -> bool:
+def has_stored_outputs(session_id: UUID) -> bool:
     """Whether the session has a kept output; only then the model is told of this tool."""
     return Attachment.objects.filter(session=session_id, kind=Attachment.Kind.OUTPUT).exists()
 
@@ -19,26 +19,26 @@ def is_of_use(session_id: UUID) -> bool:
 def run(arguments: dict[str, Any], session_id: UUID) -> str:
     """A piece of a kept output of this session, and where it stands in the whole."""
     seq, offset, limit = arguments["message"], arguments["offset"], arguments["limit"]
-    kept = Attachment.objects.filter(
+    outputs = Attachment.objects.filter(
         session=session_id, kind=Attachment.Kind.OUTPUT, message__seq=seq
     ).order_by()
-    found = (
-        kept.annotate(chars=Length("text"), piece=Substr("text", offset + 1, limit))
+    row = (
+        outputs.annotate(chars=Length("text"), piece=Substr("text", offset + 1, limit))
         .values_list("chars", "piece")
         .first()
     )
-    if found is None:
+    if row is None:
         raise ToolError(
             f"No output of message {seq} is kept. The numbers stand at the end of the outputs that were shortened."
         )
-    total, piece = found
+    total, piece = row
     if offset >= total:
         raise ToolError(
             f"The output of message {seq} has {total:,} characters; offset {offset:,} is behind its end."
         )
     end = offset + len(piece)
-    more = f"the next begin at offset {end}" if end < total else "there are no more"
-    return f"[Characters {offset:,} to {end:,} of the {total:,} of message {seq}; {more}.]\n{piece}"
+    continuation = f"the next begin at offset {end}" if end < total else "there are no more"
+    return f"[Characters {offset:,} to {end:,} of the {total:,} of message {seq}; {continuation}.]\n{piece}"
 
 
 TOOL = BuiltInTool(

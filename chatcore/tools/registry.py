@@ -19,8 +19,10 @@ from chatcore.tools.base import BuiltInTool, ToolError
 
 log = logging.getLogger(__name__)
 
-_CHOSEN = (current_time.TOOL, calculate.TOOL, fetch_url.TOOL, search_history.TOOL)
-BUILT_IN: dict[str, BuiltInTool] = {tool.name: tool for tool in (*_CHOSEN, read_tool_output.TOOL)}
+_SELECTABLE_TOOLS = (current_time.TOOL, calculate.TOOL, fetch_url.TOOL, search_history.TOOL)
+BUILT_IN_TOOLS: dict[str, BuiltInTool] = {
+    tool.name: tool for tool in (*_SELECTABLE_TOOLS, read_tool_output.TOOL)
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,33 +33,43 @@ class ToolOutcome:
     is_error: bool = False
 
 
-def definitions(names: Collection[str] | None = None, *, outputs_kept: bool = False) -> list[Tool]:
+def build_definitions(
+    names: Collection[str] | None = None, *, has_outputs: bool = False
+) -> list[Tool]:
     """The tools of these names, all when None, always in the same order; names that are not built in are passed over.
 
     The one that reads kept outputs is there when there are any, whatever the names: the outputs themselves point to it.
     """
-    chosen = [tool.definition() for tool in _CHOSEN if names is None or tool.name in names]
-    return [*chosen, read_tool_output.TOOL.definition()] if outputs_kept else chosen
+    tool_definitions = [
+        tool.to_definition() for tool in _SELECTABLE_TOOLS if names is None or tool.name in names
+    ]
+    return (
+        [*tool_definitions, read_tool_output.TOOL.to_definition()]
+        if has_outputs
+        else tool_definitions
+    )
 
 
-def offered_to(session: Session) -> list[Tool]:
+def list_session_tools(session: Session) -> list[Tool]:
     """What the session's model is told of before its next request; nothing if it cannot call tools."""
     if session.model is None or not session.model.supports_tools:
         return []
-    return definitions(session.tools, outputs_kept=read_tool_output.is_of_use(session.pk))
+    return build_definitions(
+        session.tools, has_outputs=read_tool_output.has_stored_outputs(session.pk)
+    )
 
 
-def run(call: ToolCall, *, session_id: UUID) -> ToolOutcome:
+def run_tool(call: ToolCall, *, session_id: UUID) -> ToolOutcome:
     """Run one call for a session, blocking. Never raises: what goes wrong is told to the model as an error result."""
-    tool = BUILT_IN.get(call.name)
+    tool = BUILT_IN_TOOLS.get(call.name)
     if tool is None:
         return ToolOutcome(
-            content=f"There is no tool called {call.name!r}. There are: {', '.join(BUILT_IN)}.",
+            content=f"There is no tool called {call.name!r}. There are: {', '.join(BUILT_IN_TOOLS)}.",
             is_error=True,
         )
     try:
         return ToolOutcome(
-            content=tool.run(arguments.read(call.arguments, tool.parameters), session_id)
+            content=tool.run(arguments.parse_arguments(call.arguments, tool.parameters), session_id)
         )
     except ToolError as error:
         return ToolOutcome(content=str(error), is_error=True)

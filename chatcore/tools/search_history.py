@@ -9,7 +9,7 @@ from chatcore.tools.base import BuiltInTool
 
 def run(arguments: dict[str, Any], session_id: UUID) -> str:
     """The newest messages of the session that hold every word, one a line."""
-    hits = search_query.search(session_id, arguments["query"], arguments["limit"])
+    hits = search_query.search_messages(session_id, arguments["query"], arguments["limit"])
     if not hits:
         return "No earlier message holds all these words. Try fewer or other words."
     return "\n".join(
@@ -19,7 +19,7 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
 
 
 TOOL = BuiltInTool(
-    name=search_query.SEARCHING_TOOL,
+    name=search_query.SEARCH_TOOL_NAME,
     description="Searches all earlier messages of this conversation, summarized ones too, for those that hold all the given words.",
     parameters={
         "type": "object",

@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from chatcore.context import revisions
-from chatcore.context.summary_block import PLACES, WORDS
+from chatcore.context.summary_block import PLACES, TEXT_KEYS
 from chatcore.models import ContextEdit, ContextRevision, Session
-from chatcore.sessions.truncation import clean_text, cleaned
-from chatcore.transfer.reader import NotImportable, column_values, is_number, part
+from chatcore.sessions.truncation import clean_json, clean_text
+from chatcore.transfer.reader import InvalidImport, is_number, read_column_values, read_section
 
 
-def of(session: Session) -> dict[str, Any]:
+def export_context(session: Session) -> dict[str, Any]:
     """As JSON values."""
     edits = session.context_edits.filter(until_version=None).order_by("message__seq")
     revision = (
@@ -29,73 +29,76 @@ def of(session: Session) -> dict[str, Any]:
     }
 
 
-def restore(session: Session, shown: Mapping[str, Any], seqs: Collection[int], last: int) -> None:
+def restore_context(
+    session: Session, context_data: Mapping[str, Any], seqs: Collection[int], last_seq: int
+) -> None:
     """Install what the file says. `seqs` are the numbers of its messages; up to `last` there were others. Raises NotImportable."""
-    if not any(shown.values()):
+    if not any(context_data.values()):
         return
-    summary, boundary = shown.get("summary"), shown.get("boundary_seq")
+    summary, boundary = context_data.get("summary"), context_data.get("boundary_seq")
     if not isinstance(summary, str | None):
-        raise NotImportable("context.summary", "A text.")
-    if boundary is not None and not _is_place(boundary, last):
-        raise NotImportable("context.boundary_seq", "There is no such message in the file.")
-    revisions.install(
+        raise InvalidImport("context.summary", "A text.")
+    if boundary is not None and not _is_position(boundary, last_seq):
+        raise InvalidImport("context.boundary_seq", "There is no such message in the file.")
+    revisions.install_revision(
         session.pk,
         base_version=0,
         summary=None if summary is None else clean_text(summary),
         boundary_seq=boundary,
         edits=[
-            _edit(edit, f"context.edits[{index}]", seqs)
-            for index, edit in enumerate(part(shown, "edits", list))
+            _parse_edit(edit, f"context.edits[{index}]", seqs)
+            for index, edit in enumerate(read_section(context_data, "edits", list))
         ],
-        **_said_beside(shown, boundary, seqs, last),
+        **_parse_summary_parts(context_data, boundary, seqs, last_seq),
         source=ContextRevision.Source.EDIT,
     )
 
 
-def _is_place(seq: Any, last: int) -> bool:
+def _is_position(seq: Any, last_seq: int) -> bool:
     """Between the messages; the one that had this number may have been deleted."""
-    return is_number(seq) and 0 < seq <= last
+    return is_number(seq) and 0 < seq <= last_seq
 
 
-def _said_beside(
-    shown: Mapping[str, Any], boundary: int | None, seqs: Collection[int], last: int
+def _parse_summary_parts(
+    context_data: Mapping[str, Any], boundary: int | None, seqs: Collection[int], last_seq: int
 ) -> dict[str, Any]:
     """Kept messages, background and placement."""
-    if not isinstance(background := shown.get("background", ""), str):
-        raise NotImportable("context.background", "A text.")
-    kept, placement = part(shown, "kept_seqs", list), part(shown, "placement", dict)
-    if any(not is_number(seq) or seq not in seqs or seq >= (boundary or 0) for seq in kept):
-        raise NotImportable("context.kept_seqs", "Messages of the file, before the boundary.")
+    if not isinstance(background := context_data.get("background", ""), str):
+        raise InvalidImport("context.background", "A text.")
+    kept_seqs, placement = (
+        read_section(context_data, "kept_seqs", list),
+        read_section(context_data, "placement", dict),
+    )
+    if any(not is_number(seq) or seq not in seqs or seq >= (boundary or 0) for seq in kept_seqs):
+        raise InvalidImport("context.kept_seqs", "Messages of the file, before the boundary.")
     return {
-        "kept_seqs": kept,
+        "kept_seqs": kept_seqs,
         "background": clean_text(background),
-        "placement": cleaned(_placement(placement, last)),
+        "placement": clean_json(_parse_placement(placement, last_seq)),
     }
 
 
-def _placement(given: Mapping[str, Any], last: int) -> dict[str, Any]:
-    places = {
-        name: given[name]
-        for name in ("after_seq", "summarized_up_to")
-        if given.get(name) is not None
+def _parse_placement(data: Mapping[str, Any], last_seq: int) -> dict[str, Any]:
+    positions = {
+        name: data[name] for name in ("after_seq", "summarized_up_to") if data.get(name) is not None
     }
-    texts = {name: given[name] for name in ("place", *WORDS) if given.get(name) is not None}
+    texts = {name: data[name] for name in ("place", *TEXT_KEYS) if data.get(name) is not None}
     for name, value in texts.items():
         if not isinstance(value, str) or (name == "place" and value not in PLACES):
-            raise NotImportable(f"context.placement.{name}", "A text, as an export has it.")
-    for name, seq in places.items():
-        if not _is_place(seq, last):
-            raise NotImportable(
+            raise InvalidImport(f"context.placement.{name}", "A text, as an export has it.")
+    for name, seq in positions.items():
+        if not _is_position(seq, last_seq):
+            raise InvalidImport(
                 f"context.placement.{name}", "There is no such message in the file."
             )
-    return texts | places
+    return texts | positions
 
 
-def _edit(edit: Any, path: str, seqs: Collection[int]) -> revisions.Edit:
+def _parse_edit(edit: Any, path: str, seqs: Collection[int]) -> revisions.MessageEdit:
     seq = edit.get("message_seq") if isinstance(edit, Mapping) else None
     if not is_number(seq) or seq not in seqs:
-        raise NotImportable(path, "There is no such message in the file.")
-    form = column_values(ContextEdit, edit, ("kind", "replacement"), path)
-    if "kind" not in form:
-        raise NotImportable(f"{path}.kind", "It says how the message is shown.")
-    return revisions.Edit(message_seq=seq, **form)
+        raise InvalidImport(path, "There is no such message in the file.")
+    values = read_column_values(ContextEdit, edit, ("kind", "replacement"), path)
+    if "kind" not in values:
+        raise InvalidImport(f"{path}.kind", "It says how the message is shown.")
+    return revisions.MessageEdit(message_seq=seq, **values)

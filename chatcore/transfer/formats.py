@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from chatcore.transfer.reader import NotImportable
+from chatcore.transfer.reader import InvalidImport
 
 Format = Literal["chatcore", "openai", "anthropic"]
 FORMATS: tuple[Format, ...] = ("chatcore", "openai", "anthropic")
@@ -12,44 +12,44 @@ FORMATS: tuple[Format, ...] = ("chatcore", "openai", "anthropic")
 _OPENAI_ROLES = {"developer": "system", "function": "tool"}
 
 
-def to_own(messages: Any, format: Format) -> Any:
+def to_chatcore(messages: Any, format: Format) -> Any:
     """The list in the house's own form, which `history.import_messages` reads. Raises NotImportable, naming the place."""
     if format == "chatcore" or not isinstance(messages, list):
         return messages
-    read = {"openai": _from_openai, "anthropic": _from_anthropic}[format]
+    convert = {"openai": _from_openai, "anthropic": _from_anthropic}[format]
     return [
-        own
+        message
         for index, item in enumerate(messages)
-        for own in read(_object(item, f"messages[{index}]"), f"messages[{index}]")
+        for message in convert(_require_object(item, f"messages[{index}]"), f"messages[{index}]")
     ]
 
 
 def to_openai(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Chat Completions messages."""
-    return [_openai(message) for message in messages]
+    return [_to_openai_message(message) for message in messages]
 
 
 def to_anthropic(messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The `system` and `messages` of a Messages request: results are blocks of a user's message, and one role never follows itself."""
     system: list[str] = []
-    said: list[dict[str, Any]] = []
+    api_messages: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "system":
             system.append(message["content"])
             continue
         role = "assistant" if message["role"] == "assistant" else "user"
-        blocks = list(_blocks(message))
-        if said and said[-1]["role"] == role:
-            said[-1]["content"] += blocks
+        blocks = list(_to_anthropic_blocks(message))
+        if api_messages and api_messages[-1]["role"] == role:
+            api_messages[-1]["content"] += blocks
         elif blocks:
-            said.append({"role": role, "content": blocks})
-    return {"system": "\n\n".join(system), "messages": said}
+            api_messages.append({"role": role, "content": blocks})
+    return {"system": "\n\n".join(system), "messages": api_messages}
 
 
-def _openai(message: Mapping[str, Any]) -> dict[str, Any]:
-    shown: dict[str, Any] = {"role": message["role"], "content": message["content"]}
+def _to_openai_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    api_message: dict[str, Any] = {"role": message["role"], "content": message["content"]}
     if message.get("tool_calls"):
-        shown["tool_calls"] = [
+        api_message["tool_calls"] = [
             {
                 "id": call["id"],
                 "type": "function",
@@ -57,13 +57,13 @@ def _openai(message: Mapping[str, Any]) -> dict[str, Any]:
             }
             for call in message["tool_calls"]
         ]
-        shown["content"] = message["content"] or None
+        api_message["content"] = message["content"] or None
     if message["role"] == "tool":
-        shown["tool_call_id"] = message["tool_call_id"]
-    return shown
+        api_message["tool_call_id"] = message["tool_call_id"]
+    return api_message
 
 
-def _blocks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _to_anthropic_blocks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if message["role"] == "tool":
         yield {
             "type": "tool_result",
@@ -79,11 +79,11 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             "type": "tool_use",
             "id": call["id"],
             "name": call["name"],
-            "input": _parsed(call["arguments"]),
+            "input": _parse_arguments(call["arguments"]),
         }
 
 
-def _parsed(arguments: str) -> dict[str, Any]:
+def _parse_arguments(arguments: str) -> dict[str, Any]:
     try:
         value = json.loads(arguments or "{}")
     except ValueError:
@@ -93,21 +93,22 @@ def _parsed(arguments: str) -> dict[str, Any]:
 
 def _from_openai(item: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
     role = _OPENAI_ROLES.get(str(item.get("role")), item.get("role"))
-    own: dict[str, Any] = {"role": role, "content": _text(item.get("content"), path)}
+    message: dict[str, Any] = {"role": role, "content": _join_text(item.get("content"), path)}
     calls = item.get("tool_calls")
     if calls is not None:
         if not isinstance(calls, list):
-            raise NotImportable(f"{path}.tool_calls", "A list of calls.")
-        own["tool_calls"] = [
-            _openai_call(call, f"{path}.tool_calls[{index}]") for index, call in enumerate(calls)
+            raise InvalidImport(f"{path}.tool_calls", "A list of calls.")
+        message["tool_calls"] = [
+            _from_openai_call(call, f"{path}.tool_calls[{index}]")
+            for index, call in enumerate(calls)
         ]
     if role == "tool":
-        own["tool_call_id"] = item.get("tool_call_id")
-    yield own
+        message["tool_call_id"] = item.get("tool_call_id")
+    yield message
 
 
-def _openai_call(call: Any, path: str) -> dict[str, Any]:
-    function = _object(_object(call, path).get("function"), f"{path}.function")
+def _from_openai_call(call: Any, path: str) -> dict[str, Any]:
+    function = _require_object(_require_object(call, path).get("function"), f"{path}.function")
     return {
         "id": call.get("id"),
         "name": function.get("name"),
@@ -119,13 +120,13 @@ def _from_anthropic(item: Mapping[str, Any], path: str) -> Iterator[dict[str, An
     role, content = item.get("role"), item.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     if not isinstance(blocks, list):
-        raise NotImportable(f"{path}.content", "A text, or a list of blocks.")
-    words, calls = [], []
-    for index, each in enumerate(blocks):
-        block = _object(each, f"{path}.content[{index}]")
+        raise InvalidImport(f"{path}.content", "A text, or a list of blocks.")
+    texts, calls = [], []
+    for index, part in enumerate(blocks):
+        block = _require_object(part, f"{path}.content[{index}]")
         kind = block.get("type")
         if kind == "text":
-            words.append(block.get("text"))
+            texts.append(block.get("text"))
         elif kind == "tool_use":
             calls.append(
                 {
@@ -138,37 +139,37 @@ def _from_anthropic(item: Mapping[str, Any], path: str) -> Iterator[dict[str, An
             yield {
                 "role": "tool",
                 "tool_call_id": block.get("tool_use_id"),
-                "content": _text(block.get("content"), f"{path}.content[{index}]"),
+                "content": _join_text(block.get("content"), f"{path}.content[{index}]"),
                 "is_error": bool(block.get("is_error", False)),
             }
         elif kind not in ("thinking", "redacted_thinking"):
-            raise NotImportable(
+            raise InvalidImport(
                 f"{path}.content[{index}].type", f"Blocks of type {kind!r} cannot be imported."
             )
-    if words or calls:
+    if texts or calls:
         yield {
             "role": role,
-            "content": _text([{"type": "text", "text": each} for each in words], path),
+            "content": _join_text([{"type": "text", "text": part} for part in texts], path),
             "tool_calls": calls,
         }
 
 
-def _text(content: Any, path: str) -> str:
+def _join_text(content: Any, path: str) -> str:
     """The text of a content: one text, or parts of which each is one."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
-        raise NotImportable(f"{path}.content", "A text, or a list of text parts.")
+        raise InvalidImport(f"{path}.content", "A text, or a list of text parts.")
     texts = []
     for index, part in enumerate(content):
-        text = _object(part, f"{path}.content[{index}]").get("text")
+        text = _require_object(part, f"{path}.content[{index}]").get("text")
         if not isinstance(text, str):
-            raise NotImportable(f"{path}.content[{index}]", "Only parts of text can be imported.")
+            raise InvalidImport(f"{path}.content[{index}]", "Only parts of text can be imported.")
         texts.append(text)
     return "\n\n".join(texts)
 
 
-def _object(value: Any, path: str) -> Mapping[str, Any]:
+def _require_object(value: Any, path: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise NotImportable(path, "An object.")
+        raise InvalidImport(path, "An object.")
     return value

@@ -10,50 +10,50 @@ from chatcore.files import intake, names
 from chatcore.models import Attachment, Message
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.sessions.truncation import clean_text
-from chatcore.transfer.reader import NotImportable, is_number
+from chatcore.transfer.reader import InvalidImport, is_number
 
-BIGGEST_NUMBER = (
-    10**9
-)  # of a message; the column holds twice as many, so that the conversation can go on
+MAX_SEQ = 10**9  # of a message; the column holds twice as many, so that the conversation can go on
 
 
-def of(message: Message) -> dict[str, Any]:
+def export_links(message: Message) -> dict[str, Any]:
     """As JSON values; only what there is."""
     links: dict[str, Any] = {}
     if message.branch:
         links |= {"branch": str(message.branch), "branch_after": message.branch_after}
     if message.replaces:
         links["replaces"] = message.replaces.seq
-    kept = [_exported(each) for each in message.attachments.all()]
-    return links | ({"attachments": kept} if kept else {})
+    attachments = [_export_attachment(attachment) for attachment in message.attachments.all()]
+    return links | ({"attachments": attachments} if attachments else {})
 
 
-def number(items: Sequence[Any], rows: Sequence[Message]) -> int:
+def assign_seqs(items: Sequence[Any], rows: Sequence[Message]) -> int:
     """Give the rows the numbers that the file gives them; summaries speak of these. A file without any counts from 1. The last number."""
-    given: list[Any] = [item.get("seq") for item in items]
-    numbers = range(1, len(rows) + 1) if all(seq is None for seq in given) else given
-    last = 0
-    for index, (seq, row) in enumerate(zip(numbers, rows, strict=True)):
-        if not is_number(seq) or not last < seq <= BIGGEST_NUMBER:
-            raise NotImportable(
+    item_seqs: list[Any] = [item.get("seq") for item in items]
+    seqs = range(1, len(rows) + 1) if all(seq is None for seq in item_seqs) else item_seqs
+    last_seq = 0
+    for index, (seq, row) in enumerate(zip(seqs, rows, strict=True)):
+        if not is_number(seq) or not last_seq < seq <= MAX_SEQ:
+            raise InvalidImport(
                 f"messages[{index}].seq", "A whole number, greater than the one before."
             )
-        row.seq = last = seq
-    return last
+        row.seq = last_seq = seq
+    return last_seq
 
 
-def restore(items: Sequence[Any], rows: Sequence[Message]) -> None:
+def restore_links(items: Sequence[Any], rows: Sequence[Message]) -> None:
     """Link the stored, numbered rows as the file's messages were. Raises NotImportable."""
-    known = {row.seq: row for row in rows}
+    rows_by_seq = {row.seq: row for row in rows}
     branches: dict[str, tuple[UUID, int]] = {}
     for index, (item, row) in enumerate(zip(items, rows, strict=True)):
         path = f"messages[{index}]"
         if item.get("branch") is not None:
-            _supersede(item, row, branches, known, path)
+            _mark_superseded(item, row, branches, rows_by_seq, path)
         if item.get("replaces") is not None:
-            row.replaces = _replaced(item["replaces"], row, known, path)
-    linked = [row for row in rows if row.branch or row.replaces]
-    Message.objects.bulk_update(linked, ["branch", "branch_after", "replaces"], batch_size=200)
+            row.replaces = _find_replaced_message(item["replaces"], row, rows_by_seq, path)
+    rows_with_links = [row for row in rows if row.branch or row.replaces]
+    Message.objects.bulk_update(
+        rows_with_links, ["branch", "branch_after", "replaces"], batch_size=200
+    )
 
 
 def read_files(items: Sequence[Any]) -> list[tuple[int, Attachment]]:
@@ -61,91 +61,97 @@ def read_files(items: Sequence[Any]) -> list[tuple[int, Attachment]]:
     return [
         (index, file)
         for index, item in enumerate(items)
-        for file in _files(item.get("attachments", []), f"messages[{index}]")
+        for file in _parse_files(item.get("attachments", []), f"messages[{index}]")
     ]
 
 
-def store_files(found: Sequence[tuple[int, Attachment]], rows: Sequence[Message]) -> None:
+def store_files(attachments: Sequence[tuple[int, Attachment]], rows: Sequence[Message]) -> None:
     """Give the stored rows their files, one at a time: they may be large."""
-    for index, attachment in found:
+    for index, attachment in attachments:
         attachment.message, attachment.session = rows[index], rows[index].session
         attachment.save(force_insert=True)
 
 
-def _supersede(
+def _mark_superseded(
     item: Mapping[str, Any],
     row: Message,
     branches: dict[str, tuple[UUID, int]],
-    known: Collection[int],
+    known_seqs: Collection[int],
     path: str,
 ) -> None:
     """A branch follows one message before all of its own, or none: else bringing it back would never end."""
-    after = item.get("branch_after")
-    if not is_number(after) or (after and after not in known) or after >= row.seq:
-        raise NotImportable(f"{path}.branch_after", "The number of an earlier message, or 0.")
-    row.branch, row.branch_after = branches.setdefault(str(item["branch"]), (uuid4(), after))
-    if row.branch_after != after:
-        raise NotImportable(
+    branch_after = item.get("branch_after")
+    if (
+        not is_number(branch_after)
+        or (branch_after and branch_after not in known_seqs)
+        or branch_after >= row.seq
+    ):
+        raise InvalidImport(f"{path}.branch_after", "The number of an earlier message, or 0.")
+    row.branch, row.branch_after = branches.setdefault(str(item["branch"]), (uuid4(), branch_after))
+    if row.branch_after != branch_after:
+        raise InvalidImport(
             f"{path}.branch_after", "The messages of a branch follow the same message."
         )
 
 
-def _replaced(seq: Any, row: Message, known: Mapping[int, Message], path: str) -> Message:
+def _find_replaced_message(
+    seq: Any, row: Message, rows_by_seq: Mapping[int, Message], path: str
+) -> Message:
     """The message of which it is another version: an earlier one, and only one of them is current."""
-    found = known.get(seq) if is_number(seq) else None
-    if found is None or found.seq >= row.seq:
-        raise NotImportable(f"{path}.replaces", "The number of an earlier message.")
-    if found.branch is None and row.branch is None:
-        raise NotImportable(f"{path}.replaces", "That message was not superseded.")
-    return found
+    message = rows_by_seq.get(seq) if is_number(seq) else None
+    if message is None or message.seq >= row.seq:
+        raise InvalidImport(f"{path}.replaces", "The number of an earlier message.")
+    if message.branch is None and row.branch is None:
+        raise InvalidImport(f"{path}.replaces", "That message was not superseded.")
+    return message
 
 
-def _exported(attachment: Attachment) -> dict[str, str]:
+def _export_attachment(attachment: Attachment) -> dict[str, str]:
     data = bytes(attachment.data) or attachment.text.encode()
-    shown = {
+    values = {
         "name": attachment.name,
         "media_type": attachment.media_type,
         "data": base64.b64encode(data).decode(),
     }
-    return shown | ({"kind": attachment.kind} if attachment.kind != Attachment.Kind.FILE else {})
+    return values | ({"kind": attachment.kind} if attachment.kind != Attachment.Kind.FILE else {})
 
 
-def _files(given: Any, path: str) -> Iterator[Attachment]:
-    if not isinstance(given, list) or len(given) > intake.MAX_FILES:
-        raise NotImportable(f"{path}.attachments", f"A list of at most {intake.MAX_FILES} files.")
-    for index, each in enumerate(given):
-        place = f"{path}.attachments[{index}]"
+def _parse_files(items: Any, path: str) -> Iterator[Attachment]:
+    if not isinstance(items, list) or len(items) > intake.MAX_FILES:
+        raise InvalidImport(f"{path}.attachments", f"A list of at most {intake.MAX_FILES} files.")
+    for index, item in enumerate(items):
+        file_path = f"{path}.attachments[{index}]"
         if (
-            not isinstance(each, Mapping)
-            or not isinstance(each.get("name"), str)
-            or not isinstance(each.get("data"), str)
+            not isinstance(item, Mapping)
+            or not isinstance(item.get("name"), str)
+            or not isinstance(item.get("data"), str)
         ):
-            raise NotImportable(place, "An object with name and data.")
+            raise InvalidImport(file_path, "An object with name and data.")
         try:
-            data = base64.b64decode(each["data"], validate=True)
+            data = base64.b64decode(item["data"], validate=True)
             yield (
-                _output(each["name"], data)
-                if each.get("kind") == Attachment.Kind.OUTPUT
-                else intake.look(name=each["name"], data=data)
+                _build_output(item["name"], data)
+                if item.get("kind") == Attachment.Kind.OUTPUT
+                else intake.inspect_file(name=item["name"], data=data)
             )
         except (binascii.Error, ValueError):
-            raise NotImportable(
-                f"{place}.data", "Base64 is expected, and in an output text."
+            raise InvalidImport(
+                f"{file_path}.data", "Base64 is expected, and in an output text."
             ) from None
-        except intake.NotTaken as wrong:
-            raise NotImportable(place, str(wrong)) from None
+        except intake.FileRejected as error:
+            raise InvalidImport(file_path, str(error)) from None
 
 
-def _output(name: str, data: bytes) -> Attachment:
+def _build_output(name: str, data: bytes) -> Attachment:
     """The whole of a tool's output, of which the message holds a part."""
     if len(data) > intake.MAX_BYTES:
-        raise intake.NotTaken("An output has at most 10 MB.")
+        raise intake.FileRejected("An output has at most 10 MB.")
     text = clean_text(data.decode())
     tokens = estimate_tokens(len(text))
-    kind, shown = Attachment.Kind.OUTPUT, names.label(name)
+    kind, file_name = Attachment.Kind.OUTPUT, names.clean_file_name(name)
     return Attachment(
         kind=kind,
-        name=shown,
+        name=file_name,
         media_type="text/plain",
         size=len(data),
         data=b"",

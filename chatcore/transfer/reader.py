@@ -9,14 +9,14 @@ from django.core.exceptions import ValidationError
 from django.db.models import Field, Model
 
 from chatcore.models import Message
-from chatcore.sessions.truncation import clean_text, cleaned
+from chatcore.sessions.truncation import clean_json, clean_text
 
 MAX_MESSAGE_BYTES = (
     256 * 1024
 )  # of what people and models say; tool results are cut when they are stored
 
 
-class NotImportable(Exception):
+class InvalidImport(Exception):
     """A value that cannot be taken; `field` is its path, as in messages[3].role."""
 
     def __init__(self, field: str, detail: str) -> None:
@@ -25,60 +25,60 @@ class NotImportable(Exception):
         self.detail = detail
 
 
-class TooLong(NotImportable):
+class MessageTooLong(InvalidImport):
     """A message over the limit."""
 
 
 def read_messages(
     items: Any,
     *,
-    also: Collection[str] = (),
-    known_calls: Callable[[], Collection[str]] = frozenset[str],
+    extra_fields: Collection[str] = (),
+    load_call_ids: Callable[[], Collection[str]] = frozenset[str],
 ) -> list[Message]:
     """Unsaved messages, in order. A tool's result must follow the call it answers, here or in `known_calls`.
 
     `also` names further fields of Message that are taken as they are. Raises NotImportable.
     """
     if not isinstance(items, list):
-        raise NotImportable("messages", "A list of messages.")
-    calls: set[str] = set()
+        raise InvalidImport("messages", "A list of messages.")
+    call_ids: set[str] = set()
     rows = []
-    earlier: Collection[str] | None = None
+    earlier_ids: Collection[str] | None = None
     for index, item in enumerate(items):
-        row = _Reader(f"messages[{index}]", item, also).message()
-        if row.role == Message.Role.TOOL and row.tool_call_id not in calls:
-            earlier = known_calls() if earlier is None else earlier
-            if row.tool_call_id not in earlier:
-                raise NotImportable(
+        row = _MessageReader(f"messages[{index}]", item, extra_fields).read_message()
+        if row.role == Message.Role.TOOL and row.tool_call_id not in call_ids:
+            earlier_ids = load_call_ids() if earlier_ids is None else earlier_ids
+            if row.tool_call_id not in earlier_ids:
+                raise InvalidImport(
                     f"messages[{index}].tool_call_id", "No call before it has this id."
                 )
-        calls.update(call["id"] for call in row.tool_calls)
+        call_ids.update(call["id"] for call in row.tool_calls)
         rows.append(row)
     return rows
 
 
-def column_values(
-    model: type[Model], given: Mapping[str, Any], names: Collection[str], path: str
+def read_column_values(
+    model: type[Model], data: Mapping[str, Any], names: Collection[str], path: str
 ) -> dict[str, Any]:
     """The values of these columns that are given, checked as the columns check them. Raises NotImportable."""
     values = {}
     for name in names:
-        if name in given:
+        if name in data:
             field = model._meta.get_field(name)
             assert isinstance(field, Field)
             try:
-                values[name] = field.clean(cleaned(given[name]), None)
+                values[name] = field.clean(clean_json(data[name]), None)
             except ValidationError as error:
-                raise NotImportable(f"{path}.{name}", " ".join(error.messages)) from None
+                raise InvalidImport(f"{path}.{name}", " ".join(error.messages)) from None
     return values
 
 
-def part(exported: Mapping[str, Any], name: str, kind: Callable[[], Any]) -> Any:
+def read_section(export_data: Mapping[str, Any], name: str, kind: Callable[[], Any]) -> Any:
     """A list or an object of an export, empty where it is missing. Raises NotImportable."""
-    part = exported.get(name, kind())
-    if not isinstance(part, type(kind())):
-        raise NotImportable(name, "It has not the form that an export has.")
-    return part
+    section = export_data.get(name, kind())
+    if not isinstance(section, type(kind())):
+        raise InvalidImport(name, "It has not the form that an export has.")
+    return section
 
 
 def is_number(value: Any) -> TypeGuard[int]:
@@ -86,117 +86,121 @@ def is_number(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-class _Reader:
+class _MessageReader:
     """One message."""
 
-    def __init__(self, path: str, item: Any, also: Collection[str]) -> None:
+    def __init__(self, path: str, item: Any, extra_fields: Collection[str]) -> None:
         self.path = path
         if not isinstance(item, Mapping):
-            raise NotImportable(path, "An object.")
+            raise InvalidImport(path, "An object.")
         self.item = item
-        self.also = also
+        self.extra_fields = extra_fields
 
-    def message(self) -> Message:
-        unknown = sorted(set(self.item) - FIELDS.keys() - set(self.also))
-        if unknown:
-            raise self.wrong(unknown[0], "There is no such field.")
-        role = self.role()
-        row = Message(role=role, **column_values(Message, self.item, self.also, self.path))
-        for name, read in FIELDS.items():
+    def read_message(self) -> Message:
+        unknown_fields = sorted(set(self.item) - FIELD_READERS.keys() - set(self.extra_fields))
+        if unknown_fields:
+            raise self.build_error(unknown_fields[0], "There is no such field.")
+        role = self.read_role()
+        row = Message(
+            role=role, **read_column_values(Message, self.item, self.extra_fields, self.path)
+        )
+        for name, read_value in FIELD_READERS.items():
             if name in self.item and name != "role":
-                setattr(row, name, read(self, name))
-        self.takes_what_is_kept(row)
+                setattr(row, name, read_value(self, name))
+        self.check_stored_fields(row)
         if row.status == Message.Status.STREAMING:
             row.status = Message.Status.INTERRUPTED
-        self.fits_together(row)
+        self.check_consistency(row)
         return row
 
-    def role(self) -> str:
+    def read_role(self) -> str:
         if self.item.get("role") not in Message.Role.values:
-            raise self.wrong("role", f"One of {', '.join(Message.Role.values)}.")
+            raise self.build_error("role", f"One of {', '.join(Message.Role.values)}.")
         return str(self.item["role"])
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         value = self.item[name]
         if value is None and name == "content":  # as OpenAI writes a message that only calls tools
             return ""
         if not isinstance(value, str):
-            raise self.wrong(name, "A text.")
+            raise self.build_error(name, "A text.")
         return clean_text(value)
 
-    def short(self, name: str) -> str:
-        value = self.text(name)
+    def read_short_text(self, name: str) -> str:
+        value = self.read_text(name)
         limit = getattr(Message._meta.get_field(name), "max_length", 0)
         if len(value) > limit:
-            raise self.wrong(name, f"At most {limit} characters.")
+            raise self.build_error(name, f"At most {limit} characters.")
         return value
 
-    def flag(self, name: str) -> bool:
+    def read_flag(self, name: str) -> bool:
         if not isinstance(self.item[name], bool):
-            raise self.wrong(name, "Either true or false.")
+            raise self.build_error(name, "Either true or false.")
         return bool(self.item[name])
 
-    def moment(self, name: str) -> datetime:
+    def read_datetime(self, name: str) -> datetime:
         try:
-            moment = datetime.fromisoformat(self.item[name])
-            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+            value = datetime.fromisoformat(self.item[name])
+            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
         except (TypeError, ValueError, OverflowError):
-            raise self.wrong(name, "A date and time as ISO 8601 writes it.") from None
+            raise self.build_error(name, "A date and time as ISO 8601 writes it.") from None
 
-    def calls(self, name: str) -> list[dict[str, str]]:
+    def read_calls(self, name: str) -> list[dict[str, str]]:
         if not isinstance(self.item[name], list):
-            raise self.wrong(name, "A list of calls.")
-        return [self.call(f"{name}[{index}]", call) for index, call in enumerate(self.item[name])]
+            raise self.build_error(name, "A list of calls.")
+        return [
+            self.read_call(f"{name}[{index}]", call) for index, call in enumerate(self.item[name])
+        ]
 
-    def call(self, name: str, call: Any) -> dict[str, str]:
+    def read_call(self, name: str, call: Any) -> dict[str, str]:
         if not isinstance(call, Mapping) or set(call) != {"id", "name", "arguments"}:
-            raise self.wrong(name, "An object with id, name and arguments.")
+            raise self.build_error(name, "An object with id, name and arguments.")
         arguments = call["arguments"]
         if isinstance(arguments, Mapping):  # as Anthropic writes them
             arguments = json.dumps(arguments, ensure_ascii=False)
         texts = {"id": call["id"], "name": call["name"], "arguments": arguments}
         for part, value in texts.items():
             if not isinstance(value, str) or (not value and part != "arguments"):
-                raise self.wrong(f"{name}.{part}", "A text.")
+                raise self.build_error(f"{name}.{part}", "A text.")
         return {part: clean_text(value) for part, value in texts.items()}
 
-    def takes_what_is_kept(self, row: Message) -> None:
+    def check_stored_fields(self, row: Message) -> None:
         """What protocols want back is an object; no tool result is longer than what people and models may say."""
         if not isinstance(row.provider_data, dict):
-            raise self.wrong("provider_data", "An object.")
+            raise self.build_error("provider_data", "An object.")
         if (row.tool_result_limit or 0) > MAX_MESSAGE_BYTES:
-            raise self.wrong("tool_result_limit", f"At most {MAX_MESSAGE_BYTES:,}.")
+            raise self.build_error("tool_result_limit", f"At most {MAX_MESSAGE_BYTES:,}.")
 
-    def fits_together(self, row: Message) -> None:
+    def check_consistency(self, row: Message) -> None:
         if row.tool_calls and row.role != Message.Role.ASSISTANT:
-            raise self.wrong("tool_calls", "Only an assistant calls tools.")
+            raise self.build_error("tool_calls", "Only an assistant calls tools.")
         if row.role == Message.Role.TOOL and not row.tool_call_id:
-            raise self.wrong("tool_call_id", "A tool's result names the call it answers.")
+            raise self.build_error("tool_call_id", "A tool's result names the call it answers.")
         if row.role != Message.Role.TOOL and row.tool_call_id:
-            raise self.wrong("tool_call_id", "Only a tool's result answers a call.")
+            raise self.build_error("tool_call_id", "Only a tool's result answers a call.")
         if (
             not row.content
             and not row.tool_calls
             and row.role != Message.Role.TOOL
             and row.status == Message.Status.COMPLETE
         ):
-            raise self.wrong("content", "It says nothing.")
+            raise self.build_error("content", "It says nothing.")
         if row.role != Message.Role.TOOL and len(row.content.encode()) > MAX_MESSAGE_BYTES:
-            raise TooLong(
+            raise MessageTooLong(
                 f"{self.path}.content",
                 f"A message has at most {MAX_MESSAGE_BYTES // 1024} KB of text.",
             )
 
-    def wrong(self, name: str, detail: str) -> NotImportable:
-        return NotImportable(f"{self.path}.{name}", detail)
+    def build_error(self, name: str, detail: str) -> InvalidImport:
+        return InvalidImport(f"{self.path}.{name}", detail)
 
 
-FIELDS: dict[str, Callable[[_Reader, str], Any]] = {
-    "role": _Reader.text,
-    "content": _Reader.text,
-    "tool_calls": _Reader.calls,
-    "tool_call_id": _Reader.short,
-    "tool_name": _Reader.short,
-    "is_error": _Reader.flag,
-    "created_at": _Reader.moment,
+FIELD_READERS: dict[str, Callable[[_MessageReader, str], Any]] = {
+    "role": _MessageReader.read_text,
+    "content": _MessageReader.read_text,
+    "tool_calls": _MessageReader.read_calls,
+    "tool_call_id": _MessageReader.read_short_text,
+    "tool_name": _MessageReader.read_short_text,
+    "is_error": _MessageReader.read_flag,
+    "created_at": _MessageReader.read_datetime,
 }

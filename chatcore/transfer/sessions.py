@@ -15,17 +15,17 @@ from chatcore.models import Attachment, ContextEdit, Message, Session, SessionEv
 from chatcore.providers.base import ChatMessage, ToolCall
 from chatcore.transfer import context, formats, links
 from chatcore.transfer.reader import (
-    NotImportable,
-    column_values,
+    InvalidImport,
     is_number,
-    part,
+    read_column_values,
     read_messages,
+    read_section,
 )
 from chatcore.turns import service
 from models_registry.models import AiModel
 
 FORMAT = "chatcore-session-1"
-SETTINGS = (
+SETTING_FIELDS = (
     "title",
     "system_prompt",
     "policy",
@@ -36,7 +36,7 @@ SETTINGS = (
     "pinned",
     "archived",
 )
-RECORD = (
+RECORD_FIELDS = (
     "reasoning",
     "status",
     "model",
@@ -49,17 +49,17 @@ RECORD = (
     "tool_result_limit",
     "provider_data",
 )
-LINKS = (
+LINK_FIELDS = (
     "seq",
     "branch",
     "branch_after",
     "replaces",
     "attachments",
 )  # what leads from one message to others, and to files
-BATCH = 500  # rows an INSERT
+BATCH_SIZE = 500  # rows an INSERT
 
 
-class StillAnswering(Exception):
+class SessionBusy(Exception):
     """The session is generating an answer, and nothing may be put between that and its question."""
 
     def __init__(self, turn_id: UUID) -> None:
@@ -72,16 +72,16 @@ def import_messages(session: Session, messages: Any) -> list[Message]:
 
     Raises NotImportable, which names the field, and StillAnswering.
     """
-    rows = read_messages(messages, known_calls=lambda: _calls_of(session))
+    rows = read_messages(messages, load_call_ids=lambda: _load_call_ids(session))
     with transaction.atomic():
-        locked = Session.objects.select_for_update().get(pk=session.pk)
-        answering = Q(status=Turn.Status.RUNNING, lease_until__gt=timezone.now()) | Q(
+        session_row = Session.objects.select_for_update().get(pk=session.pk)
+        open_turns = Q(status=Turn.Status.RUNNING, lease_until__gt=timezone.now()) | Q(
             status=Turn.Status.WAITING
         )
-        running = locked.turns.filter(answering).first()
-        if running:
-            raise StillAnswering(running.pk)
-        return _append(locked, rows)
+        open_turn = session_row.turns.filter(open_turns).first()
+        if open_turn:
+            raise SessionBusy(open_turn.pk)
+        return _append_messages(session_row, rows)
 
 
 def delete_session(session_id: UUID) -> None:
@@ -89,7 +89,7 @@ def delete_session(session_id: UUID) -> None:
 
     Whoever writes to a session locks its turn first, then its row: in that order nobody adds to what is being deleted.
     """
-    service.cancel(session_id)
+    service.cancel_turn(session_id)
     with transaction.atomic():
         list(
             Turn.objects.select_for_update()
@@ -98,11 +98,11 @@ def delete_session(session_id: UUID) -> None:
             .values_list("pk")
         )
         if session := Session.objects.select_for_update().filter(pk=session_id).first():
-            _empty(session)
+            _delete_rows(session)
             session.delete()
 
 
-def _empty(session: Session) -> None:
+def _delete_rows(session: Session) -> None:
     """The long tables first, a statement each: collecting 100,000 rows holds a database longer than others wait for it."""
     for model in (SessionEvent, ContextEdit, Attachment, Message):
         rows = model._default_manager.filter(session=session).order_by()
@@ -112,16 +112,17 @@ def _empty(session: Session) -> None:
 def export_session(session: Session) -> dict[str, Any]:
     """A session as JSON values: its settings, every message, and what the model sees of them."""
     model = str(session.model) if session.model else None
-    spoken = session.messages.exclude(status=Message.Status.STREAMING).order_by("seq")
-    rows = spoken.select_related("replaces").prefetch_related("attachments")
+    finished_messages = session.messages.exclude(status=Message.Status.STREAMING).order_by("seq")
+    rows = finished_messages.select_related("replaces").prefetch_related("attachments")
     return {
         "format": FORMAT,
-        "session": {name: getattr(session, name) for name in (*SETTINGS, "last_seq")}
+        "session": {name: getattr(session, name) for name in (*SETTING_FIELDS, "last_seq")}
         | {"model": model},
         "messages": [
-            _exported(message) | links.of(message) for message in rows.iterator(chunk_size=BATCH)
+            _export_message(message) | links.export_links(message)
+            for message in rows.iterator(chunk_size=BATCH_SIZE)
         ],
-        "context": context.of(session),
+        "context": context.export_context(session),
     }
 
 
@@ -129,8 +130,16 @@ def export_as(session: Session, format: formats.Format) -> dict[str, Any]:
     """`export_session`, or what is current of the session as OpenAI's or Anthropic's API takes it."""
     if format == "chatcore":
         return export_session(session)
-    prompt = [{"role": "system", "content": session.system_prompt}] if session.system_prompt else []
-    messages = [*prompt, *(asdict(message) for message in tool_pairs.paired(_said(session)))]
+    system_messages = (
+        [{"role": "system", "content": session.system_prompt}] if session.system_prompt else []
+    )
+    messages = [
+        *system_messages,
+        *(
+            asdict(message)
+            for message in tool_pairs.pair_tool_calls(_load_current_messages(session))
+        ),
+    ]
     return (
         {"messages": formats.to_openai(messages)}
         if format == "openai"
@@ -138,58 +147,60 @@ def export_as(session: Session, format: formats.Format) -> dict[str, Any]:
     )
 
 
-def import_session(owner: Any, exported: Any) -> Session:
+def import_session(owner: Any, export_data: Any) -> Session:
     """A new session of `owner`'s from what `export_session` gave, with its summary. Raises NotImportable, which names the field."""
-    if not isinstance(exported, Mapping) or exported.get("format") != FORMAT:
-        raise NotImportable(
+    if not isinstance(export_data, Mapping) or export_data.get("format") != FORMAT:
+        raise InvalidImport(
             "format", f"The file is not a session as this program exports it ({FORMAT})."
         )
-    settings, shown, messages = (
-        part(exported, name, kind)
+    settings, context_data, messages = (
+        read_section(export_data, name, kind)
         for name, kind in (("session", dict), ("context", dict), ("messages", list))
     )
-    known = _settings(settings)
-    rows = read_messages([_alone(item) for item in messages], also=RECORD)
-    last = max(links.number(messages, rows), _last_seq(settings))
-    attached = links.read_files(messages)  # before anything is locked: it takes long
+    setting_values = _parse_settings(settings)
+    rows = read_messages([_strip_links(item) for item in messages], extra_fields=RECORD_FIELDS)
+    last_seq = max(links.assign_seqs(messages, rows), _parse_last_seq(settings))
+    attachments = links.read_files(messages)  # before anything is locked: it takes long
     with transaction.atomic():
-        session = Session.objects.create(owner=owner, model=_model(settings.get("model")), **known)
-        _append(session, rows)
-        links.restore(messages, rows)
-        links.store_files(attached, rows)
-        Session.objects.filter(pk=session.pk).update(
-            message_count=sum(row.branch is None for row in rows), last_seq=last
+        session = Session.objects.create(
+            owner=owner, model=_find_model(settings.get("model")), **setting_values
         )
-        context.restore(session, shown, {row.seq for row in rows}, last)
+        _append_messages(session, rows)
+        links.restore_links(messages, rows)
+        links.store_files(attachments, rows)
+        Session.objects.filter(pk=session.pk).update(
+            message_count=sum(row.branch is None for row in rows), last_seq=last_seq
+        )
+        context.restore_context(session, context_data, {row.seq for row in rows}, last_seq)
     session.refresh_from_db()
     return session
 
 
-def _append(session: Session, rows: list[Message]) -> list[Message]:
+def _append_messages(session: Session, rows: list[Message]) -> list[Message]:
     """Store the rows, numbered where they have no numbers; the session's row is locked, so no other message takes them."""
     for seq, row in enumerate(rows, start=session.last_seq + 1):
         row.session, row.seq = session, row.seq or seq
-    stored = Message.objects.bulk_create(rows, batch_size=BATCH)
-    last = rows[-1].seq if rows else session.last_seq
+    messages = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
+    last_seq = rows[-1].seq if rows else session.last_seq
     count = F("message_count") + len(rows)
     Session.objects.filter(pk=session.pk).update(
-        last_seq=last, message_count=count, updated_at=timezone.now()
+        last_seq=last_seq, message_count=count, updated_at=timezone.now()
     )
-    event_log.append(session.pk, ("session.updated", {"fields": ["message_count"]}))
-    return stored
+    event_log.append_events(session.pk, ("session.updated", {"fields": ["message_count"]}))
+    return messages
 
 
-def _calls_of(session: Session) -> set[str]:
+def _load_call_ids(session: Session) -> set[str]:
     calls = (
         session.messages.filter(role=Message.Role.ASSISTANT)
         .exclude(tool_calls=[])
         .values_list("tool_calls", flat=True)
     )
-    return {call["id"] for made in calls for call in made}
+    return {call["id"] for message_calls in calls for call in message_calls}
 
 
-def _exported(message: Message) -> dict[str, Any]:
-    spoken = (
+def _export_message(message: Message) -> dict[str, Any]:
+    field_names = (
         "seq",
         "role",
         "content",
@@ -197,61 +208,63 @@ def _exported(message: Message) -> dict[str, Any]:
         "tool_call_id",
         "tool_name",
         "is_error",
-        *RECORD,
+        *RECORD_FIELDS,
     )
-    return {name: getattr(message, name) for name in spoken} | {
+    return {name: getattr(message, name) for name in field_names} | {
         "created_at": message.created_at.isoformat()
     }
 
 
-def _said(session: Session) -> list[ChatMessage]:
+def _load_current_messages(session: Session) -> list[ChatMessage]:
     """What is current and was said, interrupted answers too; without files."""
     rows = (
-        session.messages.current()
+        session.messages.exclude_superseded()
         .exclude(status__in=(Message.Status.STREAMING, Message.Status.FAILED))
         .order_by("seq")
     )
     names = ("seq", "role", "content", "tool_calls", "tool_call_id", "tool_name", "is_error")
-    return [_message(**row) for row in rows.values(*names).iterator(chunk_size=BATCH)]
+    return [
+        _build_chat_message(**row) for row in rows.values(*names).iterator(chunk_size=BATCH_SIZE)
+    ]
 
 
-def _message(*, tool_calls: Sequence[Mapping[str, str]], **said: Any) -> ChatMessage:
-    return ChatMessage(**said, tool_calls=tuple(ToolCall(**call) for call in tool_calls))
+def _build_chat_message(*, tool_calls: Sequence[Mapping[str, str]], **fields: Any) -> ChatMessage:
+    return ChatMessage(**fields, tool_calls=tuple(ToolCall(**call) for call in tool_calls))
 
 
-def _model(name: Any) -> AiModel | None:
+def _find_model(name: Any) -> AiModel | None:
     """The model of that name where it is known here; the default one elsewhere."""
     return (
-        AiModel.objects.named(name) if isinstance(name, str) else None
-    ) or AiModel.objects.default()
+        AiModel.objects.find_by_name(name) if isinstance(name, str) else None
+    ) or AiModel.objects.find_default()
 
 
-def _alone(item: Any) -> Any:
+def _strip_links(item: Any) -> Any:
     return (
-        {name: value for name, value in item.items() if name not in LINKS}
+        {name: value for name, value in item.items() if name not in LINK_FIELDS}
         if isinstance(item, Mapping)
         else item
     )
 
 
-def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_settings(data: Mapping[str, Any]) -> dict[str, Any]:
     """The session's own fields. Raises NotImportable."""
-    known = column_values(Session, given, SETTINGS, "session")
-    tools = known.get("tools")
+    values = read_column_values(Session, data, SETTING_FIELDS, "session")
+    tools = values.get("tools")
     if tools is not None and not (
         isinstance(tools, list) and all(isinstance(name, str) for name in tools)
     ):
-        raise NotImportable("session.tools", "A list of names, or null.")
-    if not isinstance(known.get("params", {}), dict):
-        raise NotImportable("session.params", "An object.")
-    if not 0 <= (known.get("compact_threshold") or 0) <= 1:
-        raise NotImportable("session.compact_threshold", "From 0 to 1, or null.")
-    return known
+        raise InvalidImport("session.tools", "A list of names, or null.")
+    if not isinstance(values.get("params", {}), dict):
+        raise InvalidImport("session.params", "An object.")
+    if not 0 <= (values.get("compact_threshold") or 0) <= 1:
+        raise InvalidImport("session.compact_threshold", "From 0 to 1, or null.")
+    return values
 
 
-def _last_seq(settings: Mapping[str, Any]) -> int:
+def _parse_last_seq(settings: Mapping[str, Any]) -> int:
     """The number of the newest message there ever was; it may have been deleted."""
-    last = settings.get("last_seq", 0)
-    if not is_number(last) or not 0 <= last <= links.BIGGEST_NUMBER:
-        raise NotImportable("session.last_seq", "A whole number.")
-    return int(last)
+    last_seq = settings.get("last_seq", 0)
+    if not is_number(last_seq) or not 0 <= last_seq <= links.MAX_SEQ:
+        raise InvalidImport("session.last_seq", "A whole number.")
+    return int(last_seq)

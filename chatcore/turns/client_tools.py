@@ -10,13 +10,13 @@ from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Tool, ToolCall
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
-from chatcore.turns.recorder import created, next_message
+from chatcore.turns.recorder import append_message, build_created_payload
 
 MAX_TOOLS = 128
-NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what both protocols take
+TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what both protocols take
 
 
-class ToolsRefused(Exception):
+class InvalidClientTools(Exception):
     """Tools that cannot be offered; `field` is the path of what is wrong, as in tools[3].name."""
 
     def __init__(self, field: str, detail: str) -> None:
@@ -25,7 +25,7 @@ class ToolsRefused(Exception):
         self.detail = detail
 
 
-class ResultRefused(Exception):
+class InvalidToolResult(Exception):
     """A result of a call that is not known, or not the one that was given before; `field` is its path."""
 
     def __init__(self, index: int, detail: str) -> None:
@@ -35,7 +35,7 @@ class ResultRefused(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class ClientToolResult:
     """What a tool that the client ran came to."""
 
     tool_call_id: str
@@ -43,109 +43,137 @@ class Result:
     is_error: bool = False
 
 
-def check(session: Session, given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def validate_tools(
+    session: Session, definitions: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """The definitions as they are stored. Raises ToolsRefused, which names the field."""
-    if given and not (session.model and session.model.supports_tools):
-        raise ToolsRefused("tools", "The language model calls no tools.")
-    if len(given) > MAX_TOOLS:
-        raise ToolsRefused("tools", f"At most {MAX_TOOLS} tools.")
-    taken = {tool.name for tool in tool_registry.definitions(session.tools, outputs_kept=True)}
-    kept = []
-    for index, tool in enumerate(given):
+    if definitions and not (session.model and session.model.supports_tools):
+        raise InvalidClientTools("tools", "The language model calls no tools.")
+    if len(definitions) > MAX_TOOLS:
+        raise InvalidClientTools("tools", f"At most {MAX_TOOLS} tools.")
+    used_names = {
+        tool.name for tool in tool_registry.build_definitions(session.tools, has_outputs=True)
+    }
+    valid_definitions = []
+    for index, tool in enumerate(definitions):
         name, parameters = (
             tool["name"],
             {"type": "object", "properties": {}} | dict(tool.get("parameters") or {}),
         )
-        if not NAME.fullmatch(name):
-            raise ToolsRefused(f"tools[{index}].name", "1 to 64 letters, digits, _ and -.")
-        if name in taken:
-            raise ToolsRefused(f"tools[{index}].name", "Another tool has this name.")
+        if not TOOL_NAME_PATTERN.fullmatch(name):
+            raise InvalidClientTools(f"tools[{index}].name", "1 to 64 letters, digits, _ and -.")
+        if name in used_names:
+            raise InvalidClientTools(f"tools[{index}].name", "Another tool has this name.")
         if parameters["type"] != "object" or not isinstance(parameters["properties"], dict):
-            raise ToolsRefused(f"tools[{index}].parameters", "The JSON schema of an object.")
-        taken.add(name)
-        kept.append(
+            raise InvalidClientTools(f"tools[{index}].parameters", "The JSON schema of an object.")
+        used_names.add(name)
+        valid_definitions.append(
             {"name": name, "description": tool.get("description") or "", "parameters": parameters}
         )
-    return kept
+    return valid_definitions
 
 
-def offered(session: Session, turn: Turn) -> list[Tool]:
+def list_offered_tools(session: Session, turn: Turn) -> list[Tool]:
     """What the model is told of in this turn: the built-in tools of the session, then the client's."""
-    return beside(tool_registry.offered_to(session), turn.tools)
+    return merge_tools(tool_registry.list_session_tools(session), turn.tools)
 
 
-def beside(built_in: Sequence[Tool], theirs: Sequence[Mapping[str, Any]]) -> list[Tool]:
+def merge_tools(
+    built_in: Sequence[Tool], client_definitions: Sequence[Mapping[str, Any]]
+) -> list[Tool]:
     """Built-in tools, then the client's, as they are stored; a name that is taken is passed over."""
-    taken = {tool.name for tool in built_in}
-    return [*built_in, *(Tool(**tool) for tool in theirs if tool["name"] not in taken)]
+    used_names = {tool.name for tool in built_in}
+    return [
+        *built_in,
+        *(Tool(**tool) for tool in client_definitions if tool["name"] not in used_names),
+    ]
 
 
-def names(turn: Turn) -> set[str]:
+def get_tool_names(turn: Turn) -> set[str]:
     """Of the tools that the client runs in this turn."""
     return {tool["name"] for tool in turn.tools}
 
 
-def rounds(turn: Turn) -> int:
+def count_rounds(turn: Turn) -> int:
     """How often the model has called tools in this turn."""
-    return _asking(turn).count()
+    return _query_calling_messages(turn).count()
 
 
-def pending(turn: Turn) -> list[ToolCall]:
+def find_pending_calls(turn: Turn) -> list[ToolCall]:
     """The calls of the newest round that have no result yet, in their order."""
-    asking = _asking(turn).last()
-    if asking is None:
+    calling_message = _query_calling_messages(turn).last()
+    if calling_message is None:
         return []
-    done = _results(turn, asking)
-    return [ToolCall(**call) for call in asking.tool_calls if call["id"] not in done]
+    stored_results = _load_results(turn, calling_message)
+    return [
+        ToolCall(**call) for call in calling_message.tool_calls if call["id"] not in stored_results
+    ]
 
 
-def waiting(turn: Turn, calls: Sequence[ToolCall]) -> tuple[str, dict[str, Any]]:
+def build_waiting_event(turn: Turn, calls: Sequence[ToolCall]) -> tuple[str, dict[str, Any]]:
     """The event that says for which results the turn waits."""
-    asked = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
-    return "turn.waiting", {"turn": str(turn.pk), "tool_calls": asked}
+    call_payloads = [
+        {"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls
+    ]
+    return "turn.waiting", {"turn": str(turn.pk), "tool_calls": call_payloads}
 
 
-def take(turn: Turn, results: Sequence[Result]) -> None:
+def accept_results(turn: Turn, results: Sequence[ClientToolResult]) -> None:
     """Store results of a turn that waits and is locked; one that was given before is passed over. Raises ResultRefused."""
-    asking = _asking(turn).last()
-    calls = {call["id"]: ToolCall(**call) for call in asking.tool_calls} if asking else {}
-    done = _results(turn, asking) if asking else {}
+    calling_message = _query_calling_messages(turn).last()
+    calls = (
+        {call["id"]: ToolCall(**call) for call in calling_message.tool_calls}
+        if calling_message
+        else {}
+    )
+    stored_results = _load_results(turn, calling_message) if calling_message else {}
     for index, result in enumerate(results):
         call = calls.get(result.tool_call_id)
         if call is None:
-            raise ResultRefused(index, "No call that waits has this id.")
-        if call.id not in done:
-            done[call.id] = store_result(turn, call, result.content, is_error=result.is_error)
-        elif not _same(done[call.id], result):
-            raise ResultRefused(index, "Another result was given before for this call.")
+            raise InvalidToolResult(index, "No call that waits has this id.")
+        if call.id not in stored_results:
+            stored_results[call.id] = store_result(
+                turn, call, result.content, is_error=result.is_error
+            )
+        elif not _is_same_result(stored_results[call.id], result):
+            raise InvalidToolResult(index, "Another result was given before for this call.")
 
 
-def taken(turn: Turn, results: Collection[Result]) -> bool:
+def has_results(turn: Turn, results: Collection[ClientToolResult]) -> bool:
     """Whether all of these were given before, as they are."""
-    asked = turn.messages.filter(
+    messages = turn.messages.filter(
         role=Message.Role.TOOL, tool_call_id__in=[result.tool_call_id for result in results]
     )
-    stored = {message.tool_call_id: message for message in asked.order_by("seq")}
+    messages_by_call = {message.tool_call_id: message for message in messages.order_by("seq")}
     return all(
-        result.tool_call_id in stored and _same(stored[result.tool_call_id], result)
+        result.tool_call_id in messages_by_call
+        and _is_same_result(messages_by_call[result.tool_call_id], result)
         for result in results
     )
 
 
 def store_result(turn: Turn, call: ToolCall, content: str, *, is_error: bool) -> Message:
     """Store what a call came to and say so, inside a transaction that holds the turn."""
-    output = tool_output.of(turn.session, call.name, content)
-    said = {"role": Message.Role.TOOL, "is_error": is_error, **output.fields}
-    message = next_message(turn.session_id, turn, **said, tool_call_id=call.id, tool_name=call.name)
-    output.keep(message)
-    done = {"message": message.pk, "id": call.id, "name": call.name, "is_error": is_error}
-    event_log.append(
-        turn.session_id, ("message.created", created(message)), ("tool_call.completed", done)
+    stored_output = tool_output.build_tool_output(turn.session, call.name, content)
+    message_fields = {
+        "role": Message.Role.TOOL,
+        "is_error": is_error,
+        **stored_output.message_fields,
+    }
+    message = append_message(
+        turn.session_id, turn, **message_fields, tool_call_id=call.id, tool_name=call.name
+    )
+    stored_output.store_full_text(message)
+    payload = {"message": message.pk, "id": call.id, "name": call.name, "is_error": is_error}
+    event_log.append_events(
+        turn.session_id,
+        ("message.created", build_created_payload(message)),
+        ("tool_call.completed", payload),
     )
     return message
 
 
-def _asking(turn: Turn) -> Any:
+def _query_calling_messages(turn: Turn) -> Any:
     return (
         turn.messages.filter(role=Message.Role.ASSISTANT, status=Message.Status.COMPLETE)
         .exclude(tool_calls=[])
@@ -153,14 +181,19 @@ def _asking(turn: Turn) -> Any:
     )
 
 
-def _results(turn: Turn, asking: Message) -> dict[str, Message]:
+def _load_results(turn: Turn, calling_message: Message) -> dict[str, Message]:
     """By the id of their call. A model may begin to count its calls anew in each round, so only those after `asking`."""
     return {
         message.tool_call_id: message
-        for message in turn.messages.filter(role=Message.Role.TOOL, seq__gt=asking.seq)
+        for message in turn.messages.filter(role=Message.Role.TOOL, seq__gt=calling_message.seq)
     }
 
 
-def _same(stored: Message, given: Result) -> bool:
-    again = tool_output.of(stored.session, stored.tool_name, given.content)
-    return (stored.content, stored.is_error) == (again.shown(stored.seq), given.is_error)
+def _is_same_result(message: Message, result: ClientToolResult) -> bool:
+    expected_output = tool_output.build_tool_output(
+        message.session, message.tool_name, result.content
+    )
+    return (message.content, message.is_error) == (
+        expected_output.render_content(message.seq),
+        result.is_error,
+    )

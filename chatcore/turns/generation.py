@@ -15,15 +15,15 @@ from chatcore.context import builder
 from chatcore.events import log as event_log
 from chatcore.models import Message, Turn
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import Connection, Finished, Request, Tool, ToolCall
-from chatcore.providers.connections import connection_to
+from chatcore.providers.base import Connection, Request, StreamEnd, Tool, ToolCall
+from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ContextOverflow, ProviderError, ProviderUnavailable
 from chatcore.signals import response_completed
-from chatcore.threads import in_thread
+from chatcore.threads import run_in_thread
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import client_tools, lifecycle
-from chatcore.turns.leases import LEASE, TurnLost, hold
-from chatcore.turns.recorder import Recorder
+from chatcore.turns.leases import LEASE, TurnLost, renew_lease
+from chatcore.turns.recorder import AnswerRecorder
 
 logger = logging.getLogger(__name__)
 
@@ -37,50 +37,50 @@ class TooManyToolRounds(ProviderError):
     type = "tool_rounds_exceeded"
 
 
-async def generate(turn_id: UUID) -> None:
+async def generate_answer(turn_id: UUID) -> None:
     """Answer a committed turn, or go on with it. The edge: whatever happens, the turn ends, or waits, and says how."""
-    watch = asyncio.create_task(_keep_lease(turn_id, asyncio.current_task()))
+    lease_task = asyncio.create_task(_keep_lease(turn_id, asyncio.current_task()))
     try:
-        await _converse(await in_thread(_read, turn_id))
+        await _run_rounds(await run_in_thread(_load_turn, turn_id))
     except asyncio.CancelledError:
-        await _settle(in_thread(lifecycle.cancelled, turn_id))
+        await _await_uncancelled(run_in_thread(lifecycle.close_cancelled_turn, turn_id))
     except (TurnLost, Turn.DoesNotExist):
         logger.warning("turn %s was closed elsewhere, or deleted with its session", turn_id)
     except ProviderError as error:
-        problem = lifecycle.problem(
+        problem = lifecycle.build_problem(
             error.type, error.detail, status=error.status, retry_after=error.retry_after
         )
-        await _settle(in_thread(lifecycle.failed, turn_id, problem))
+        await _await_uncancelled(run_in_thread(lifecycle.close_failed_turn, turn_id, problem))
     except Exception:
         logger.exception("turn %s failed", turn_id)
-        problem = lifecycle.problem(
+        problem = lifecycle.build_problem(
             "internal_error", "Something went wrong on our side; your message is kept.", status=500
         )
-        await _settle(in_thread(lifecycle.failed, turn_id, problem))
+        await _await_uncancelled(run_in_thread(lifecycle.close_failed_turn, turn_id, problem))
     finally:
-        watch.cancel()
+        lease_task.cancel()
 
 
-async def _settle(last_words: Coroutine[Any, Any, None]) -> None:
+async def _await_uncancelled(final_write: Coroutine[Any, Any, None]) -> None:
     """Wait until the end of a turn is written, however often it is cancelled meanwhile."""
-    writing = asyncio.ensure_future(last_words)
-    while not writing.done():
+    task = asyncio.ensure_future(final_write)
+    while not task.done():
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(writing)
-    writing.result()
+            await asyncio.shield(task)
+    task.result()
 
 
 async def _keep_lease(turn_id: UUID, task: asyncio.Task[Any] | None) -> None:
     """Renew the lease and look for a cancel, until the turn is another's; a database that is away is asked again."""
-    renewed = time.monotonic()
+    renewed_at = time.monotonic()
     while task:
         await asyncio.sleep(WATCH_SECONDS)
         try:
-            if await in_thread(Turn.objects.filter(pk=turn_id, cancel_requested=True).exists):
+            if await run_in_thread(Turn.objects.filter(pk=turn_id, cancel_requested=True).exists):
                 break
-            if time.monotonic() - renewed > LEASE.total_seconds() / 4:
-                await in_thread(hold, turn_id)
-                renewed = time.monotonic()
+            if time.monotonic() - renewed_at > LEASE.total_seconds() / 4:
+                await run_in_thread(renew_lease, turn_id)
+                renewed_at = time.monotonic()
         except TurnLost:
             break
         except DatabaseError:
@@ -89,7 +89,7 @@ async def _keep_lease(turn_id: UUID, task: asyncio.Task[Any] | None) -> None:
         task.cancel()
 
 
-def _read(turn_id: UUID) -> Turn:
+def _load_turn(turn_id: UUID) -> Turn:
     turn = Turn.objects.select_related("session__model__provider", "model__provider").get(
         pk=turn_id
     )
@@ -98,111 +98,124 @@ def _read(turn_id: UUID) -> Turn:
     return turn
 
 
-async def _converse(turn: Turn) -> None:
+async def _run_rounds(turn: Turn) -> None:
     """Ask until there is an answer that calls no tools, or until calls wait for the client."""
     session = turn.session
-    able = bool(session.model and session.model.supports_tools)
-    for round_ in range(await in_thread(client_tools.rounds, turn), MAX_TOOL_ROUNDS):
-        answer = await _answer(
-            turn, await in_thread(client_tools.offered, session, turn) if able else []
+    supports_tools = bool(session.model and session.model.supports_tools)
+    for round_number in range(
+        await run_in_thread(client_tools.count_rounds, turn), MAX_TOOL_ROUNDS
+    ):
+        answer = await _request_answer(
+            turn,
+            await run_in_thread(client_tools.list_offered_tools, session, turn)
+            if supports_tools
+            else [],
         )
         if not answer.tool_calls:
             return
-        theirs = await _run_tools(turn, answer)
-        if theirs and round_ + 1 < MAX_TOOL_ROUNDS:
-            await in_thread(_wait_for_client, turn, theirs)
+        client_calls = await _run_tools(turn, answer)
+        if client_calls and round_number + 1 < MAX_TOOL_ROUNDS:
+            await run_in_thread(_wait_for_client, turn, client_calls)
             return
     raise TooManyToolRounds(
         f"The model called tools {MAX_TOOL_ROUNDS} times in a row without answering."
     )
 
 
-async def _answer(turn: Turn, offered: Sequence[Tool]) -> Message:
+async def _request_answer(turn: Turn, tool_definitions: Sequence[Tool]) -> Message:
     """One call of the model, sent once more if the provider found it too long and the guard made room."""
     assert turn.session.model is not None
-    connection = await in_thread(connection_to, turn.session.model.provider)
-    fit = await in_thread(_fitted, turn, offered)
+    connection = await run_in_thread(build_connection, turn.session.model.provider)
+    fitted_request = await run_in_thread(_build_fitted_request, turn, tool_definitions)
     try:
-        return await _stream(turn, connection, fit)
+        return await _stream_answer(turn, connection, fitted_request)
     except ContextOverflow as error:
-        guard = builder.guard()
-        if guard is None or not await in_thread(
-            guard.after_overflow, turn.session, fit.request, error
+        guard = builder.load_guard()
+        if guard is None or not await run_in_thread(
+            guard.after_overflow, turn.session, fitted_request.request, error
         ):
             raise
-    return await _stream(turn, connection, await in_thread(_fitted, turn, offered))
+    return await _stream_answer(
+        turn, connection, await run_in_thread(_build_fitted_request, turn, tool_definitions)
+    )
 
 
-def _fitted(turn: Turn, offered: Sequence[Tool]) -> builder.Fit:
+def _build_fitted_request(turn: Turn, tool_definitions: Sequence[Tool]) -> builder.FittedRequest:
     session = turn.session
-    request = builder.build_request(session, tools=offered)
-    guard = builder.guard()
-    fit = (
+    request = builder.build_request(session, tools=tool_definitions)
+    guard = builder.load_guard()
+    fitted_request = (
         guard.before_request(session, request)
         if guard
-        else builder.Fit(request=request, context_version=session.context_version)
+        else builder.FittedRequest(request=request, context_version=session.context_version)
     )
-    new = [notice for notice in fit.notices if notice not in turn.notices]
-    if new:
-        turn.notices = [*turn.notices, *new]
+    new_notices = [notice for notice in fitted_request.notices if notice not in turn.notices]
+    if new_notices:
+        turn.notices = [*turn.notices, *new_notices]
         turn.save(update_fields=["notices"])
-    return fit
+    return fitted_request
 
 
-async def _stream(turn: Turn, connection: Connection, fit: builder.Fit) -> Message:
-    recorder = Recorder(turn, model=str(turn.session.model), context_version=fit.context_version)
+async def _stream_answer(
+    turn: Turn, connection: Connection, fitted_request: builder.FittedRequest
+) -> Message:
+    recorder = AnswerRecorder(
+        turn, model=str(turn.session.model), context_version=fitted_request.context_version
+    )
     try:
-        finished = await _listen(recorder, connection, fit.request)
-        return await in_thread(_store_answer, turn, recorder, finished)
+        completion = await _record_stream(recorder, connection, fitted_request.request)
+        return await run_in_thread(_store_answer, turn, recorder, completion)
     except BaseException as error:
         if not isinstance(error, TurnLost):
-            await _settle(in_thread(_keep_partial, recorder))
-        if isinstance(error, ContextOverflow) and recorder.said_something:
+            await _await_uncancelled(run_in_thread(_store_partial_answer, recorder))
+        if isinstance(error, ContextOverflow) and recorder.has_text:
             raise ProviderUnavailable(error.detail) from error
         raise
 
 
-async def _listen(recorder: Recorder, connection: Connection, request: Request) -> Finished:
-    finished = None
+async def _record_stream(
+    recorder: AnswerRecorder, connection: Connection, request: Request
+) -> StreamEnd:
+    completion = None
     async with (
-        recorder.flushing(),
+        recorder.flush_in_background(),
         aclosing(provider_registry.stream(connection, request)) as parts,
     ):
         async for part in parts:
-            if isinstance(part, Finished):
-                finished = part
+            if isinstance(part, StreamEnd):
+                completion = part
             else:
-                recorder.take(part)
-    if finished is None:
+                recorder.record_delta(part)
+    if completion is None:
         raise ProviderUnavailable("The provider's answer broke off.")
-    if not recorder.said["message.delta"].strip() and not finished.tool_calls:
-        raise ProviderUnavailable(_why_silent(finished.reason))
-    return finished
+    if not recorder.texts["message.delta"].strip() and not completion.tool_calls:
+        raise ProviderUnavailable(_explain_silence(completion.reason))
+    return completion
 
 
-def _why_silent(reason: str) -> str:
+def _explain_silence(reason: str) -> str:
     return {
         "length": "The model reached its output limit before it began to answer.",
         "refusal": "The model declined to answer.",
     }.get(reason, "The model answered nothing.")
 
 
-def _store_answer(turn: Turn, recorder: Recorder, finished: Finished) -> Message:
+def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -> Message:
     """Answer and usage in one transaction; the turn's end too, when no tools are called."""
-    with recorder.writing():
-        message = recorder.complete(finished)
+    with recorder.open_transaction():
+        message = recorder.complete_message(completion)
         if not message.tool_calls:
-            lifecycle.end(turn, Turn.Status.COMPLETED, message=message.pk)
-            transaction.on_commit(lambda: _announce(turn, message))
+            lifecycle.end_turn(turn, Turn.Status.COMPLETED, message=message.pk)
+            transaction.on_commit(lambda: _announce_response(turn, message))
     return message
 
 
-def _keep_partial(recorder: Recorder) -> None:
-    with recorder.writing():
-        recorder.interrupt()
+def _store_partial_answer(recorder: AnswerRecorder) -> None:
+    with recorder.open_transaction():
+        recorder.interrupt_message()
 
 
-def _announce(turn: Turn, message: Message) -> None:
+def _announce_response(turn: Turn, message: Message) -> None:
     response_completed.send_robust(
         Turn,
         session_id=turn.session_id,
@@ -214,38 +227,38 @@ def _announce(turn: Turn, message: Message) -> None:
 
 async def _run_tools(turn: Turn, answer: Message) -> Sequence[ToolCall]:
     """Run the calls of one round side by side; each result is stored when it is there. Returns those that the client runs."""
-    await in_thread(_say_what_runs, turn, answer)
+    await run_in_thread(_append_call_events, turn, answer)
     calls = [ToolCall(**call) for call in answer.tool_calls]
-    theirs = [call for call in calls if call.name in client_tools.names(turn)]
+    client_calls = [call for call in calls if call.name in client_tools.get_tool_names(turn)]
     await asyncio.gather(
-        *(in_thread(_run_tool, turn, call) for call in calls if call not in theirs)
+        *(run_in_thread(_run_tool, turn, call) for call in calls if call not in client_calls)
     )
-    return theirs
+    return client_calls
 
 
-def _say_what_runs(turn: Turn, answer: Message) -> None:
+def _append_call_events(turn: Turn, answer: Message) -> None:
     with transaction.atomic():
-        hold(turn.pk)
-        event_log.append(
+        renew_lease(turn.pk)
+        event_log.append_events(
             turn.session_id,
             *(("tool_call.started", {"message": answer.pk, **call}) for call in answer.tool_calls),
         )
 
 
 def _run_tool(turn: Turn, call: ToolCall) -> None:
-    outcome = tool_registry.run(call, session_id=turn.session_id)
+    result = tool_registry.run_tool(call, session_id=turn.session_id)
     with transaction.atomic():
-        hold(turn.pk)
-        client_tools.store_result(turn, call, outcome.content, is_error=outcome.is_error)
+        renew_lease(turn.pk)
+        client_tools.store_result(turn, call, result.content, is_error=result.is_error)
 
 
 def _wait_for_client(turn: Turn, calls: Sequence[ToolCall]) -> None:
     """Give up the lease until the client has run its tools, unless the turn was cancelled meanwhile."""
     with transaction.atomic():
-        hold(turn.pk)
+        renew_lease(turn.pk)
         turn.refresh_from_db(fields=["cancel_requested"])
         if turn.cancel_requested:
-            return lifecycle.end(turn, Turn.Status.CANCELLED)
+            return lifecycle.end_turn(turn, Turn.Status.CANCELLED)
         turn.status = Turn.Status.WAITING
         turn.save(update_fields=["status"])
-        event_log.append(turn.session_id, client_tools.waiting(turn, calls))
+        event_log.append_events(turn.session_id, client_tools.build_waiting_event(turn, calls))

@@ -17,23 +17,23 @@ class TurnLost(Exception):
 class TurnRunning(Exception):
     """The session is still answering, or `waiting` for results of tools that the client runs; `repeated`, what was asked now again."""
 
-    def __init__(self, turn_id: UUID, *, waiting: bool = False, repeated: bool = False) -> None:
+    def __init__(self, turn_id: UUID, *, is_waiting: bool = False, is_repeat: bool = False) -> None:
         super().__init__(
-            f"Turn {turn_id} is still {'waiting for results of tools' if waiting else 'running'}."
+            f"Turn {turn_id} is still {'waiting for results of tools' if is_waiting else 'running'}."
         )
         self.turn_id = turn_id
-        self.waiting = waiting
-        self.repeated = repeated
+        self.is_waiting = is_waiting
+        self.is_repeat = is_repeat
 
 
-def hold(turn_id: UUID) -> None:
+def renew_lease(turn_id: UUID) -> None:
     """Renew the lease, inside the transaction that writes for the turn. Raises TurnLost when it is no longer ours."""
-    still_ours = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)
-    if not still_ours.update(lease_until=timezone.now() + LEASE):
+    running_turn = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)
+    if not running_turn.update(lease_until=timezone.now() + LEASE):
         raise TurnLost(str(turn_id))
 
 
-def locked(session_id: UUID) -> Session:
+def lock_session(session_id: UUID) -> Session:
     """The session with its row locked, inside a transaction: whoever opens a turn or changes what is current locks that first."""
     return (
         Session.objects.select_for_update(of=("self",))
@@ -44,6 +44,6 @@ def locked(session_id: UUID) -> Session:
 
 def refuse_open_turn(session: Session) -> None:
     """Raises TurnRunning when the session, whose row is locked, is being answered or waits for its client."""
-    turn = session.turns.filter(status__in=Turn.OPEN).first()
+    turn = session.turns.filter(status__in=Turn.OPEN_STATUSES).first()
     if turn:
-        raise TurnRunning(turn.pk, waiting=turn.status == Turn.Status.WAITING)
+        raise TurnRunning(turn.pk, is_waiting=turn.status == Turn.Status.WAITING)

@@ -7,7 +7,7 @@ from chatcore.events import log as event_log
 from chatcore.models import Message, Session
 
 
-def pin(message: Message, *, pinned: bool = True) -> None:
+def pin_message(message: Message, *, pinned: bool = True) -> None:
     """Pin or unpin; doing it twice changes nothing. Pages are told."""
     with transaction.atomic():
         list(
@@ -15,7 +15,7 @@ def pin(message: Message, *, pinned: bool = True) -> None:
         )  # first, as whoever deletes does
         if Message.objects.filter(pk=message.pk).exclude(pinned=pinned).update(pinned=pinned):
             Session.objects.filter(pk=message.session_id).update(updated_at=timezone.now())
-            event_log.append(
+            event_log.append_events(
                 message.session_id,
                 (
                     "session.updated",

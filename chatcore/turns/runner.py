@@ -11,31 +11,31 @@ from uuid import UUID
 
 logger = logging.getLogger(__name__)
 
-THREADS = 64  # a compaction before a request, or a slow tool, holds one for minutes; leases and deltas of other turns must not wait for it
+THREAD_COUNT = 64  # a compaction before a request, or a slow tool, holds one for minutes; leases and deltas of other turns must not wait for it
 
 Work = Callable[[UUID], Coroutine[Any, Any, None]]
 
 
 @dataclass
 class _Job:
-    over: threading.Event = field(default_factory=threading.Event)
+    completion: threading.Event = field(default_factory=threading.Event)
     task: asyncio.Task[None] | None = None
 
-    def begin(self, turn_id: UUID, work: Work, forget: Callable[[], Any]) -> None:
+    def begin(self, turn_id: UUID, work: Work, on_end: Callable[[], Any]) -> None:
         self.task = asyncio.get_running_loop().create_task(work(turn_id))
 
-        def end(_: asyncio.Task[None]) -> None:
-            forget()
-            self.over.set()
+        def finish_job(_: asyncio.Task[None]) -> None:
+            on_end()
+            self.completion.set()
 
-        self.task.add_done_callback(end)
+        self.task.add_done_callback(finish_job)
 
     def cancel(self) -> None:
         if self.task:  # after its first step: a task canceled before that never begins, and its turn would not be closed
             self.task.get_loop().call_soon(self.task.cancel)
 
 
-class Generator:
+class TurnRunner:
     """Runs turns as detached tasks and keeps strong references to them, so neither a closed socket nor the collector stops one."""
 
     def __init__(self) -> None:
@@ -46,14 +46,16 @@ class Generator:
     def launch(self, turn_id: UUID, work: Work) -> None:
         """Start `work(turn_id)` now, from any thread."""
         job = self._jobs[turn_id] = _Job()
-        self._started_loop().call_soon_threadsafe(
+        self._ensure_loop().call_soon_threadsafe(
             job.begin, turn_id, work, lambda: self._jobs.pop(turn_id, None)
         )
 
-    def every(self, seconds: float, chore: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    def run_periodically(
+        self, seconds: float, chore: Callable[[], Coroutine[Any, Any, Any]]
+    ) -> None:
         """Run a chore again and again while the process lives; a failed one is logged and tried again."""
 
-        async def forever() -> None:
+        async def repeat_chore() -> None:
             while True:
                 try:
                     await chore()
@@ -61,20 +63,20 @@ class Generator:
                     logger.exception("chore failed")
                 await asyncio.sleep(seconds)
 
-        asyncio.run_coroutine_threadsafe(forever(), self._started_loop())
+        asyncio.run_coroutine_threadsafe(repeat_chore(), self._ensure_loop())
 
     def cancel(self, turn_id: UUID) -> bool:
         """Cancel a turn that this process generates; False when it is another's or over."""
         job = self._jobs.get(turn_id)
         if job is None:
             return False
-        self._started_loop().call_soon_threadsafe(job.cancel)
+        self._ensure_loop().call_soon_threadsafe(job.cancel)
         return True
 
     def wait(self, turn_id: UUID, timeout: float | None = None) -> bool:
         """Block until this process no longer works on the turn. False when `timeout` seconds passed first."""
         job = self._jobs.get(turn_id)
-        return job.over.wait(timeout) if job else True
+        return job.completion.wait(timeout) if job else True
 
     def stop(self, timeout: float = 4.0) -> None:
         """Cancel every turn and give them `timeout` seconds to write down what was said; for the end of the process."""
@@ -87,12 +89,12 @@ class Generator:
         for turn_id in list(self._jobs):
             self.wait(turn_id, timeout)
 
-    def _started_loop(self) -> asyncio.AbstractEventLoop:
+    def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._loop.set_default_executor(
-                    ThreadPoolExecutor(THREADS, thread_name_prefix="turn")
+                    ThreadPoolExecutor(THREAD_COUNT, thread_name_prefix="turn")
                 )
                 threading.Thread(
                     target=self._loop.run_forever, name="generator", daemon=True
@@ -100,4 +102,4 @@ class Generator:
             return self._loop
 
 
-generator = Generator()
+turn_runner = TurnRunner()

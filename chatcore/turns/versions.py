@@ -14,141 +14,158 @@ from django.utils import timezone
 from chatcore.context import builder, revisions
 from chatcore.events import log as event_log
 from chatcore.models import Message, Session
-from chatcore.turns.leases import locked, refuse_open_turn
-from chatcore.turns.recorder import completed, created, next_message
+from chatcore.turns.leases import lock_session, refuse_open_turn
+from chatcore.turns.recorder import append_message, build_completed_payload, build_created_payload
 
 
-class Superseded(Exception):
+class MessageSuperseded(Exception):
     """The message is of an earlier version; nothing can be built on it before it is brought back."""
 
 
-class NothingToAnswer(Exception):
+class NoQuestionToAnswer(Exception):
     """No user message stands before the answer that is to be given anew."""
 
 
-def current(session: Session, message: Message) -> Message:
+def get_current_message(session: Session, message: Message) -> Message:
     """The message as it now is, the session's row being locked. Raises Superseded."""
-    fresh: Message = session.messages.get(pk=message.pk)
-    if fresh.branch is not None:
-        raise Superseded("The message was superseded; bring its version back first.")
-    return fresh
+    current_message: Message = session.messages.get(pk=message.pk)
+    if current_message.branch is not None:
+        raise MessageSuperseded("The message was superseded; bring its version back first.")
+    return current_message
 
 
-def question_of(session: Session, message: Message) -> Message:
+def find_question(session: Session, message: Message) -> Message:
     """The user's message that this one answers, or itself. Raises NothingToAnswer."""
-    asked = (
-        session.messages.current()
+    question = (
+        session.messages.exclude_superseded()
         .filter(role=Message.Role.USER, seq__lte=message.seq)
         .order_by("-seq")
         .first()
     )
-    if asked is None:
-        raise NothingToAnswer("No user message stands before this one.")
-    return asked
+    if question is None:
+        raise NoQuestionToAnswer("No user message stands before this one.")
+    return question
 
 
-def answer_to(session: Session, question: Message) -> Message | None:
+def find_answer(session: Session, question: Message) -> Message | None:
     """The newest that was said to a question, as far as it is current."""
-    said = session.messages.current().filter(seq__gt=question.seq).order_by("seq")
-    following = said.filter(role=Message.Role.USER).values_list("seq", flat=True).first()
-    if following:
-        said = said.filter(seq__lt=following)
-    return said.filter(role=Message.Role.ASSISTANT).last()
+    messages = session.messages.exclude_superseded().filter(seq__gt=question.seq).order_by("seq")
+    next_question_seq = (
+        messages.filter(role=Message.Role.USER).values_list("seq", flat=True).first()
+    )
+    if next_question_seq:
+        messages = messages.filter(seq__lt=next_question_seq)
+    return messages.filter(role=Message.Role.ASSISTANT).last()
 
 
-def supersede(
-    session: Session, *, after: Message | None = None, since: Message | None = None
+def supersede_messages(
+    session: Session, *, after_message: Message | None = None, from_message: Message | None = None
 ) -> None:
     """Take away what follows `after`, or `since` and what follows it; the session's row is locked.
 
     No summary speaks of it from then on. `after` is sent again as it is: what follows is to answer it.
     """
-    assert after or since
-    taken = (
-        _take_away(session, after_seq=after.seq)
-        if after
-        else _take_away(session, after_seq=_before(session, since))
+    assert after_message or from_message
+    superseded_seqs = (
+        _supersede_after(session, after_seq=after_message.seq)
+        if after_message
+        else _supersede_after(session, after_seq=_find_previous_seq(session, from_message))
     )
-    hidden = {after.seq} if after and after.seq < (session.compact_boundary_seq or 0) else set()
-    _changed(session, taken | hidden)
+    hidden_seqs = (
+        {after_message.seq}
+        if after_message and after_message.seq < (session.compact_boundary_seq or 0)
+        else set()
+    )
+    _record_change(session, superseded_seqs | hidden_seqs)
 
 
-def reword(message: Message, content: str) -> Message:
+def edit_answer(message: Message, content: str) -> Message:
     """Put other words in place of an answer's; what followed is superseded with it. Raises TurnRunning, Superseded."""
     with transaction.atomic():
-        session = locked(message.session_id)
+        session = lock_session(message.session_id)
         refuse_open_turn(session)
-        old = current(session, message)
-        supersede(session, since=old)
-        new = next_message(
-            session.pk, None, role=old.role, content=content, model=old.model, replaces=old
+        old_message = get_current_message(session, message)
+        supersede_messages(session, from_message=old_message)
+        new_message = append_message(
+            session.pk,
+            None,
+            role=old_message.role,
+            content=content,
+            model=old_message.model,
+            replaces=old_message,
         )
-        event_log.append(
-            session.pk, ("message.created", created(new)), ("message.completed", completed(new))
+        event_log.append_events(
+            session.pk,
+            ("message.created", build_created_payload(new_message)),
+            ("message.completed", build_completed_payload(new_message)),
         )
-        return new
+        return new_message
 
 
-def restore(message: Message) -> Message:
+def restore_version(message: Message) -> Message:
     """Bring back the version that a message belongs to; the present one is superseded. Raises TurnRunning."""
     with transaction.atomic():
-        session = locked(message.session_id)
+        session = lock_session(message.session_id)
         refuse_open_turn(session)
-        branches = _lineage(session, session.messages.get(pk=message.pk).branch)
-        changed: set[int] = set()
+        branches = _trace_lineage(session, session.messages.get(pk=message.pk).branch)
+        changed_seqs: set[int] = set()
         for branch, after_seq in branches:
-            changed |= _take_away(session, after_seq=after_seq)
-            kept = session.messages.filter(branch=branch)
-            changed |= set(kept.values_list("seq", flat=True))
-            kept.update(branch=None, branch_after=None)
-        if changed:
-            _changed(session, changed)
+            changed_seqs |= _supersede_after(session, after_seq=after_seq)
+            branch_messages = session.messages.filter(branch=branch)
+            changed_seqs |= set(branch_messages.values_list("seq", flat=True))
+            branch_messages.update(branch=None, branch_after=None)
+        if changed_seqs:
+            _record_change(session, changed_seqs)
         message.refresh_from_db()
         return message
 
 
-def places(session_id: UUID) -> dict[int, list[int]]:
+def map_message_versions(session_id: UUID) -> dict[int, list[int]]:
     """For each message of the session that has other versions, the ids of all of them, oldest first. One query over those alone."""
-    linked = Message.objects.filter(session_id=session_id, replaces__isnull=False)
+    replacements = Message.objects.filter(session_id=session_id, replaces__isnull=False)
     groups: dict[int, list[int]] = {}
-    for pk, replaced in linked.order_by("pk").values_list("pk", "replaces_id"):
-        groups[pk] = groups.setdefault(replaced, [replaced])
+    for pk, replaced_id in replacements.order_by("pk").values_list("pk", "replaces_id"):
+        groups[pk] = groups.setdefault(replaced_id, [replaced_id])
         groups[pk].append(pk)
     return groups
 
 
-def _take_away(session: Session, *, after_seq: int) -> set[int]:
-    rows = session.messages.current().filter(seq__gt=after_seq)
+def _supersede_after(session: Session, *, after_seq: int) -> set[int]:
+    rows = session.messages.exclude_superseded().filter(seq__gt=after_seq)
     seqs = set(rows.values_list("seq", flat=True))
     rows.update(branch=uuid4(), branch_after=after_seq)
     return seqs
 
 
-def _before(session: Session, message: Message | None) -> int:
+def _find_previous_seq(session: Session, message: Message | None) -> int:
     assert message
-    earlier = session.messages.current().filter(seq__lt=message.seq).order_by("-seq")
-    return earlier.values_list("seq", flat=True).first() or 0
+    earlier_messages = (
+        session.messages.exclude_superseded().filter(seq__lt=message.seq).order_by("-seq")
+    )
+    return earlier_messages.values_list("seq", flat=True).first() or 0
 
 
-def _lineage(session: Session, branch: UUID | None) -> list[tuple[UUID, int]]:
+def _trace_lineage(session: Session, branch: UUID | None) -> list[tuple[UUID, int]]:
     """The branch and those it grew on, the oldest first, each with the seq of the message it follows."""
-    found: list[tuple[UUID, int]] = []
+    lineage: list[tuple[UUID, int]] = []
     while branch:
         after_seq = (
             session.messages.filter(branch=branch).values_list("branch_after", flat=True).first()
             or 0
         )
-        found.append((branch, after_seq))
+        lineage.append((branch, after_seq))
         branch = session.messages.filter(seq=after_seq).values_list("branch", flat=True).first()
-    return found[::-1]
+    return lineage[::-1]
 
 
-def _changed(session: Session, seqs: Collection[int]) -> None:
+def _record_change(session: Session, seqs: Collection[int]) -> None:
     """Other messages are current: no summary of what is not, their number, and a word to open pages."""
-    revisions.uncover(session, seqs)
-    guard = builder.guard()
+    revisions.revert_summaries_covering(session, seqs)
+    guard = builder.load_guard()
     if guard:
-        guard.uncovered(session, seqs)
-    count = session.messages.current().count()
+        guard.on_messages_superseded(session, seqs)
+    count = session.messages.exclude_superseded().count()
     Session.objects.filter(pk=session.pk).update(message_count=count, updated_at=timezone.now())
-    event_log.append(session.pk, ("session.updated", {"fields": ["message_count", "messages"]}))
+    event_log.append_events(
+        session.pk, ("session.updated", {"fields": ["message_count", "messages"]})
+    )

@@ -12,18 +12,18 @@ from django_htmx.http import HttpResponseClientRefresh
 from knox.models import AuthToken
 
 from chatcore.web import providers, sign_in
-from chatcore.web.chat import in_local_time
-from chatcore.web.chat_list import chat_list
+from chatcore.web.chat import use_local_time
+from chatcore.web.chat_list import load_chat_list
 from models_registry.models import AiModel
 
-LANGUAGE_SECONDS = 365 * 24 * 3600
+LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
 
 
 @never_cache
 @require_GET
-def once(request: HttpRequest, token: str) -> HttpResponse:
+def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """Sign in by the link that `serve` printed; it works one time."""
-    user = sign_in.redeem(token)
+    user = sign_in.redeem_token(token)
     if user is None:
         return render(request, "chatcore/link_used.html", status=410)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
@@ -32,19 +32,19 @@ def once(request: HttpRequest, token: str) -> HttpResponse:
 
 @login_required
 @require_GET
-@in_local_time
-def settings(request: HttpRequest) -> HttpResponse:
+@use_local_time
+def show_settings(request: HttpRequest) -> HttpResponse:
     """Tokens, the default model, the look, the language; providers for those who may change them."""
     context = {
         "tokens": AuthToken.objects.filter(user=request.user).order_by("-created"),
-        "models": AiModel.objects.usable().order_by("provider__name", "name"),
-        "default": AiModel.objects.default(),
-        "chats": chat_list(request.user),
+        "models": AiModel.objects.filter_usable().order_by("provider__name", "name"),
+        "default": AiModel.objects.find_default(),
+        "chats": load_chat_list(request.user),
         "languages": [get_language_info(code) for code, _name in project.LANGUAGES],
         "chosen_language": request.COOKIES.get(project.LANGUAGE_COOKIE_NAME, ""),
     }
     if request.user.has_perm(providers.PERMISSION):
-        context["providers"] = providers.listed()
+        context["providers"] = providers.list_providers()
     return render(request, "chatcore/settings.html", context)
 
 
@@ -57,7 +57,7 @@ def set_language(request: HttpRequest) -> HttpResponse:
         response.set_cookie(
             project.LANGUAGE_COOKIE_NAME,
             code,
-            max_age=LANGUAGE_SECONDS,
+            max_age=LANGUAGE_COOKIE_SECONDS,
             samesite="Lax",
             httponly=True,
         )
@@ -70,8 +70,8 @@ def set_language(request: HttpRequest) -> HttpResponse:
 @require_POST
 def create_token(request: HttpRequest) -> HttpResponse:
     """A new API token, shown in this answer and never again."""
-    made, secret = AuthToken.objects.create(user=request.user)
-    return render(request, "chatcore/_token_made.html", {"token": made, "secret": secret})
+    token, secret = AuthToken.objects.create(user=request.user)
+    return render(request, "chatcore/_token_made.html", {"token": token, "secret": secret})
 
 
 @login_required
@@ -86,8 +86,8 @@ def delete_token(request: HttpRequest, digest: str) -> HttpResponse:
 @require_POST
 def set_default_model(request: HttpRequest) -> HttpResponse:
     """The model that new chats get; for everyone, so only staff may say."""
-    chosen = AiModel.objects.named(request.POST.get("model", ""))
-    if chosen is None:
+    model = AiModel.objects.find_by_name(request.POST.get("model", ""))
+    if model is None:
         raise Http404
-    chosen.make_default()
+    model.make_default()
     return render(request, "chatcore/_saved.html")

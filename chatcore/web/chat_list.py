@@ -19,7 +19,7 @@ MAX_PINNED = 100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class ChatGroup:
     """Chats of one stretch of days."""
 
     label: str | Promise
@@ -31,13 +31,15 @@ class Group:
 class ChatList:
     """A page of the list; `after` asks for the next one, None at its end."""
 
-    groups: list[Group]
+    groups: list[ChatGroup]
     after: str | None
     query: str = ""
     archived: bool = False
 
 
-def chat_list(user: Any, *, query: str = "", after: str = "", archived: bool = False) -> ChatList:
+def load_chat_list(
+    user: Any, *, query: str = "", after: str = "", archived: bool = False
+) -> ChatList:
     """The user's chats, the pinned first, then the last touched, from the place that `after` names.
 
     `query` is looked for in their titles; `archived` lists those that were put away instead of the others.
@@ -45,48 +47,56 @@ def chat_list(user: Any, *, query: str = "", after: str = "", archived: bool = F
     rows = Session.objects.owned_by(user).filter(archived=archived).order_by("-updated_at", "-id")
     if query:
         rows = rows.filter(title__icontains=query)
-    place = _place(after)
-    pinned = [] if place else list(rows.filter(pinned=True)[:MAX_PINNED])
-    if place:
-        rows = rows.filter(Q(updated_at__lt=place[0]) | Q(updated_at=place[0], id__lt=place[1]))
+    position = _parse_position(after)
+    pinned_chats = [] if position else list(rows.filter(pinned=True)[:MAX_PINNED])
+    if position:
+        rows = rows.filter(
+            Q(updated_at__lt=position[0]) | Q(updated_at=position[0], id__lt=position[1])
+        )
     chats = list(rows.filter(pinned=False)[: PAGE_SIZE + 1])
-    more = len(chats) > PAGE_SIZE
+    has_more = len(chats) > PAGE_SIZE
     chats = chats[:PAGE_SIZE]
     return ChatList(
         groups=[
-            *([Group(label=_("Pinned"), chats=pinned, pinned=True)] if pinned else []),
-            *_grouped(chats, repeated=_label(place[0]) if place else None),
+            *(
+                [ChatGroup(label=_("Pinned"), chats=pinned_chats, pinned=True)]
+                if pinned_chats
+                else []
+            ),
+            *_group_by_day(
+                chats, previous_label=_format_day_label(position[0]) if position else None
+            ),
         ],
-        after=f"{chats[-1].updated_at.isoformat()}_{chats[-1].id}" if more else None,
+        after=f"{chats[-1].updated_at.isoformat()}_{chats[-1].id}" if has_more else None,
         query=query,
         archived=archived,
     )
 
 
-def _place(after: str) -> tuple[datetime, UUID] | None:
-    moment, _underscore, identity = after.partition("_")
+def _parse_position(cursor: str) -> tuple[datetime, UUID] | None:
+    timestamp_text, _underscore, id_text = cursor.partition("_")
     try:
-        at = parse_datetime(moment)
-        return (at, UUID(identity)) if at and timezone.is_aware(at) else None
+        updated_at = parse_datetime(timestamp_text)
+        return (updated_at, UUID(id_text)) if updated_at and timezone.is_aware(updated_at) else None
     except ValueError:
         return None
 
 
-def _grouped(chats: list[Session], *, repeated: str | Promise | None) -> list[Group]:
+def _group_by_day(chats: list[Session], *, previous_label: str | Promise | None) -> list[ChatGroup]:
     """Consecutive chats under their labels; a label that the page before ended with is not said again."""
-    groups: list[Group] = []
-    label: str | Promise = repeated or ""
+    groups: list[ChatGroup] = []
+    label: str | Promise = previous_label or ""
     for chat in chats:
-        if not groups or _label(chat.updated_at) != label:
-            new = _label(chat.updated_at)
-            groups.append(Group(label="" if new == label else new, chats=[]))
-            label = new
+        if not groups or _format_day_label(chat.updated_at) != label:
+            new_label = _format_day_label(chat.updated_at)
+            groups.append(ChatGroup(label="" if new_label == label else new_label, chats=[]))
+            label = new_label
         groups[-1].chats.append(chat)
     return groups
 
 
-def _label(moment: datetime) -> str | Promise:
-    today, day = timezone.localdate(), timezone.localdate(moment)
+def _format_day_label(updated_at: datetime) -> str | Promise:
+    today, day = timezone.localdate(), timezone.localdate(updated_at)
     if day >= today:
         return _("Today")
     if day == today - timedelta(days=1):

@@ -12,26 +12,28 @@ from django.utils.module_loading import import_string
 from django.views.decorators.http import require_GET
 
 from chatcore.models import Session
-from chatcore.web.chat import own_chat
+from chatcore.web.chat import get_own_chat
 from models_registry.models import AiModel
 
 
 @login_required
 @require_GET
-def chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResponse:
+def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResponse:
     """The form, as the chat has it; without a chat as a new one would."""
-    session = own_chat(request, pk) if pk else Session(model=AiModel.objects.default())
+    session = get_own_chat(request, pk) if pk else Session(model=AiModel.objects.find_default())
     return render(
-        request, "chatcore/_chat_settings.html", {"stored": pk, "chat": session} | _choices(session)
+        request,
+        "chatcore/_chat_settings.html",
+        {"stored": pk, "chat": session} | _build_form_context(session),
     )
 
 
-def _choices(session: Session) -> dict[str, Any]:
-    known = settings.CHATCORE["POLICIES"]
+def _build_form_context(session: Session) -> dict[str, Any]:
+    policies_path = settings.CHATCORE["POLICIES"]
     threshold = session.compact_threshold
     return {
-        "models": AiModel.objects.usable().order_by("provider__name", "name"),
-        "policies": sorted(import_string(known)()) if known else [],
+        "models": AiModel.objects.filter_usable().order_by("provider__name", "name"),
+        "policies": sorted(import_string(policies_path)()) if policies_path else [],
         "params": json.dumps(session.params),
         "threshold": "" if threshold is None else f"{threshold * 100:g}",
     }

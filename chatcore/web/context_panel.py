@@ -13,16 +13,20 @@ from chatcore.models import Session
 
 @login_required
 @require_GET
-def shortened(request: HttpRequest, pk: UUID) -> HttpResponse:
+def show_shortened_messages(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Each message that is sent in a shorter form, with that form; cheap where there is none."""
     session = get_object_or_404(
         Session.objects.owned_by(request.user).select_related("model"), pk=pk
     )
     kinds = dict(session.context_edits.filter(until_version=None).values_list("message_id", "kind"))
-    shown = live_messages.read(session, live_messages.in_force(session)) if kinds else []
+    messages = (
+        live_messages.load_live_messages(session, live_messages.load_active_revision(session))
+        if kinds
+        else []
+    )
     forms = [
-        {"form": each, "kind": kinds.get(each.pk, "")}
-        for each in shown
-        if each.original is not None
+        {"form": message, "kind": kinds.get(message.pk, "")}
+        for message in messages
+        if message.original_text is not None
     ]
     return render(request, "chatcore/_shortened.html", {"forms": forms})

@@ -13,44 +13,44 @@ from django_htmx.http import trigger_client_event
 from chatcore.events import log as event_log
 from chatcore.models import Session
 from chatcore.sessions.truncation import clean_text
-from chatcore.web.chat import own_chat
+from chatcore.web.chat import get_own_chat
 
 
 @method_decorator(login_required, name="dispatch")
-class Rename(View):
+class RenameChatView(View):
     """A chat's title, in its place in the list."""
 
     def get(self, request: HttpRequest, pk: UUID) -> HttpResponse:
         """The field; or the row again, when it was left."""
         template = "chatcore/_chat_row.html" if "cancel" in request.GET else "chatcore/_rename.html"
-        return render(request, template, {"chat": own_chat(request, pk)})
+        return render(request, template, {"chat": get_own_chat(request, pk)})
 
     def post(self, request: HttpRequest, pk: UUID) -> HttpResponse:
         """Store the title, on one line and cut to what fits."""
-        session = own_chat(request, pk)
+        session = get_own_chat(request, pk)
         session.title = " ".join(clean_text(request.POST.get("title", "")).split())[:200]
         session.save(update_fields=["title"])
-        event_log.append(pk, ("session.updated", {"fields": ["title"]}))
+        event_log.append_events(pk, ("session.updated", {"fields": ["title"]}))
         return render(request, "chatcore/_chat_row.html", {"chat": session})
 
 
 @login_required
 @require_POST
-def pin(request: HttpRequest, pk: UUID) -> HttpResponse:
+def pin_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Keep a chat at the top of the list, or no longer."""
-    return _switched(request, pk, "pinned")
+    return _set_flag(request, pk, "pinned")
 
 
 @login_required
 @require_POST
-def archive(request: HttpRequest, pk: UUID) -> HttpResponse:
+def archive_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Put a chat away, or bring it back."""
-    return _switched(request, pk, "archived")
+    return _set_flag(request, pk, "archived")
 
 
-def _switched(request: HttpRequest, pk: UUID, field: str) -> HttpResponse:
+def _set_flag(request: HttpRequest, pk: UUID, field: str) -> HttpResponse:
     """Set the flag as the form says it. The list comes anew; a chat's place in it by time is left alone."""
-    own_chat(request, pk)
+    get_own_chat(request, pk)
     Session.objects.filter(pk=pk).update(**{field: request.POST.get("on") == "true"})
-    event_log.append(pk, ("session.updated", {"fields": [field]}))
+    event_log.append_events(pk, ("session.updated", {"fields": [field]}))
     return trigger_client_event(HttpResponse(), "refresh")

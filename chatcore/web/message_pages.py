@@ -8,116 +8,133 @@ from dataclasses import dataclass
 from itertools import dropwhile
 
 from chatcore.models import Message, MessageQuerySet, Session
-from chatcore.web.timeline import Entry, entries
+from chatcore.web.timeline import TimelineEntry, build_entries
 
-SIZE = 60  # messages
-MOST = 200  # messages that a page holds, as stretch.js does
+PAGE_SIZE = 60  # messages
+MAX_PAGE_SIZE = 200  # messages that a page holds, as stretch.js does
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class MessagePage:
     """Entries in reading order. There are more before the seq `before` and after the seq `after`; None at the chat's ends."""
 
-    entries: list[Entry]
+    entries: list[TimelineEntry]
     before: int | None = None
     after: int | None = None
 
 
-def newest(session: Session) -> Stretch:
+def load_newest_page(session: Session) -> MessagePage:
     """The end of the chat."""
-    rows, more = _last(_shown(session), SIZE)
-    return _stretch(session, rows, before=more)
+    rows, has_more = _take_last(_select_messages(session), PAGE_SIZE)
+    return _build_page(session, rows, has_earlier=has_more)
 
 
-def before(session: Session, seq: int) -> Stretch:
+def load_page_before(session: Session, seq: int) -> MessagePage:
     """What comes before one message."""
-    rows, more = _last(_shown(session).filter(seq__lt=seq), SIZE)
-    return _stretch(session, rows, before=more)
+    rows, has_more = _take_last(_select_messages(session).filter(seq__lt=seq), PAGE_SIZE)
+    return _build_page(session, rows, has_earlier=has_more)
 
 
-def after(session: Session, seq: int) -> Stretch:
+def load_page_after(session: Session, seq: int) -> MessagePage:
     """What follows one message."""
-    rows, more = _first(_shown(session).filter(seq__gt=seq), SIZE)
-    return _stretch(session, rows, after=more)
+    rows, has_more = _take_first(_select_messages(session).filter(seq__gt=seq), PAGE_SIZE)
+    return _build_page(session, rows, has_later=has_more)
 
 
-def around(session: Session, seq: int) -> Stretch:
+def load_page_around(session: Session, seq: int) -> MessagePage:
     """One message, and as much before it as after."""
-    earlier, more_before = _last(_shown(session).filter(seq__lte=seq), SIZE // 2)
-    later, more_after = _first(_shown(session).filter(seq__gt=seq), SIZE // 2)
-    return _stretch(session, earlier + later, before=more_before, after=more_after)
-
-
-def since(session: Session, seq: int) -> Stretch:
-    """What a page shows that holds everything from one message to the end, as it is now."""
-    rows = _shown(session)
-    size = min(max(SIZE, rows.filter(seq__gte=seq).count()), MOST)
-    kept, more = _last(rows, size)
-    return _stretch(session, kept, before=more)
-
-
-def starting(session: Session, seq: int, size: int) -> Stretch:
-    """What a page shows that holds so many messages from one on, as it is now; the end of the chat when nothing is there any more."""
-    rows, more = _first(_shown(session).filter(seq__gte=seq), min(size, MOST))
-    return (
-        _stretch(session, rows, before=_shown(session).filter(seq__lt=seq).exists(), after=more)
-        if rows
-        else newest(session)
+    earlier_rows, has_earlier = _take_last(
+        _select_messages(session).filter(seq__lte=seq), PAGE_SIZE // 2
+    )
+    later_rows, has_later = _take_first(
+        _select_messages(session).filter(seq__gt=seq), PAGE_SIZE // 2
+    )
+    return _build_page(
+        session, earlier_rows + later_rows, has_earlier=has_earlier, has_later=has_later
     )
 
 
-def asked_for(session: Session, asked: Mapping[str, str]) -> Stretch:
+def load_page_since(session: Session, seq: int) -> MessagePage:
+    """What a page shows that holds everything from one message to the end, as it is now."""
+    rows = _select_messages(session)
+    size = min(max(PAGE_SIZE, rows.filter(seq__gte=seq).count()), MAX_PAGE_SIZE)
+    page_rows, has_more = _take_last(rows, size)
+    return _build_page(session, page_rows, has_earlier=has_more)
+
+
+def load_page_from(session: Session, seq: int, size: int) -> MessagePage:
+    """What a page shows that holds so many messages from one on, as it is now; the end of the chat when nothing is there any more."""
+    rows, has_more = _take_first(
+        _select_messages(session).filter(seq__gte=seq), min(size, MAX_PAGE_SIZE)
+    )
+    return (
+        _build_page(
+            session,
+            rows,
+            has_earlier=_select_messages(session).filter(seq__lt=seq).exists(),
+            has_later=has_more,
+        )
+        if rows
+        else load_newest_page(session)
+    )
+
+
+def load_requested_page(session: Session, parameters: Mapping[str, str]) -> MessagePage:
     """The stretch that a page's parameters name; the newest messages when they name none."""
     match {
         name: int(text)
-        for name, text in asked.items()
+        for name, text in parameters.items()
         if text.isascii() and text.isdigit() and len(text) < 10
     }:
         case {"before": seq}:
-            return before(session, seq)
+            return load_page_before(session, seq)
         case {"after": seq}:
-            return after(session, seq)
+            return load_page_after(session, seq)
         case {"at": seq}:
-            return around(session, seq)
+            return load_page_around(session, seq)
         case {"since": seq, "size": size}:
-            return starting(session, seq, size)
+            return load_page_from(session, seq, size)
         case {"since": seq}:
-            return since(session, seq)
-    return newest(session)
+            return load_page_since(session, seq)
+    return load_newest_page(session)
 
 
-def _shown(session: Session) -> MessageQuerySet:
-    return session.messages.current().exclude(role=Message.Role.SYSTEM).select_related("turn")
-
-
-def _stretch(
-    session: Session, rows: list[Message], *, before: bool = False, after: bool = False
-) -> Stretch:
-    return Stretch(
-        entries=entries(session, rows),
-        before=rows[0].seq if before and rows else None,
-        after=rows[-1].seq if after and rows else None,
+def _select_messages(session: Session) -> MessageQuerySet:
+    return (
+        session.messages.exclude_superseded()
+        .exclude(role=Message.Role.SYSTEM)
+        .select_related("turn")
     )
 
 
-def _last(rows: MessageQuerySet, size: int) -> tuple[list[Message], bool]:
+def _build_page(
+    session: Session, rows: list[Message], *, has_earlier: bool = False, has_later: bool = False
+) -> MessagePage:
+    return MessagePage(
+        entries=build_entries(session, rows),
+        before=rows[0].seq if has_earlier and rows else None,
+        after=rows[-1].seq if has_later and rows else None,
+    )
+
+
+def _take_last(rows: MessageQuerySet, size: int) -> tuple[list[Message], bool]:
     """The last rows, and whether there are more before them."""
-    found = list(rows.order_by("-seq")[: size + 1])
-    kept = found[:size][::-1]
-    if len(found) <= size:
-        return kept, False
-    return list(dropwhile(_is_result, kept)) or kept, True
+    batch = list(rows.order_by("-seq")[: size + 1])
+    page_rows = batch[:size][::-1]
+    if len(batch) <= size:
+        return page_rows, False
+    return list(dropwhile(_is_result, page_rows)) or page_rows, True
 
 
-def _first(rows: MessageQuerySet, size: int) -> tuple[list[Message], bool]:
+def _take_first(rows: MessageQuerySet, size: int) -> tuple[list[Message], bool]:
     """The first rows, and whether there are more after them."""
-    found = list(rows.order_by("seq")[: size + 1])
-    if len(found) <= size:
-        return found, False
+    batch = list(rows.order_by("seq")[: size + 1])
+    if len(batch) <= size:
+        return batch, False
     end = size
-    while end and _is_result(found[end]):
+    while end and _is_result(batch[end]):
         end -= 1
-    return found[: end or size], True
+    return batch[: end or size], True
 
 
 def _is_result(message: Message) -> bool:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request
-from chatcore.providers.connections import connection_to
+from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ProviderError
 from models_registry import catalog
 from models_registry.models import AiModel, Provider
@@ -23,16 +23,16 @@ TEST_SECONDS = 20.0
 TEST_TOKENS = 16
 
 
-def listed() -> QuerySet[Provider]:
+def list_providers() -> QuerySet[Provider]:
     """The providers, those in use first, with how many models each offers."""
-    offered = Count("models", filter=Q(models__is_active=True))
-    return Provider.objects.annotate(offered=offered).order_by("-is_active", "name")
+    active_models = Count("models", filter=Q(models__is_active=True))
+    return Provider.objects.annotate(offered=active_models).order_by("-is_active", "name")
 
 
 @login_required
 @permission_required(PERMISSION, raise_exception=True)
 @require_POST
-def set_key(request: HttpRequest, pk: int) -> HttpResponse:
+def set_provider_key(request: HttpRequest, pk: int) -> HttpResponse:
     """Store a key, which switches its provider on unless an operator had switched it off."""
     provider = get_object_or_404(Provider, pk=pk)
     key = request.POST.get("key", "").strip()
@@ -43,14 +43,14 @@ def set_key(request: HttpRequest, pk: int) -> HttpResponse:
     return render(
         request,
         "chatcore/_provider.html",
-        {"provider": get_object_or_404(listed(), pk=pk), "saved": bool(key)},
+        {"provider": get_object_or_404(list_providers(), pk=pk), "saved": bool(key)},
     )
 
 
 @login_required
 @permission_required(PERMISSION, raise_exception=True)
 @require_POST
-def try_provider(request: HttpRequest, pk: int) -> HttpResponse:
+def check_provider(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask one of the provider's models for a word or two, and say how that went."""
     provider = get_object_or_404(Provider, pk=pk)
     model = provider.models.filter(is_active=True).order_by("-is_default", "id").first()
@@ -58,15 +58,15 @@ def try_provider(request: HttpRequest, pk: int) -> HttpResponse:
         return render(
             request, "chatcore/_tried.html", {"problem": _("It has no active language model.")}
         )
-    return render(request, "chatcore/_tried.html", {"model": model} | _tried(model))
+    return render(request, "chatcore/_tried.html", {"model": model} | _time_test_call(model))
 
 
-def _tried(model: AiModel) -> dict[str, object]:
-    began = time.monotonic()
+def _time_test_call(model: AiModel) -> dict[str, object]:
+    start = time.monotonic()
     try:
-        connection = connection_to(model.provider, max_retries=0)
+        connection = build_connection(model.provider, max_retries=0)
         asyncio.run(
-            _ask(
+            _send_test_question(
                 replace(connection, timeout_seconds=min(connection.timeout_seconds, TEST_SECONDS)),
                 model.name,
             )
@@ -78,13 +78,13 @@ def _tried(model: AiModel) -> dict[str, object]:
             "problem": _("There was no answer within %(seconds)d seconds.")
             % {"seconds": TEST_SECONDS}
         }
-    return {"seconds": time.monotonic() - began}
+    return {"seconds": time.monotonic() - start}
 
 
-async def _ask(connection: Connection, name: str) -> None:
+async def _send_test_question(connection: Connection, model_name: str) -> None:
     question = ChatMessage(role="user", content="Say OK.")
     async with asyncio.timeout(TEST_SECONDS):
         async for _part in provider_registry.stream(
-            connection, Request(model=name, messages=(question,), max_tokens=TEST_TOKENS)
+            connection, Request(model=model_name, messages=(question,), max_tokens=TEST_TOKENS)
         ):
             pass

@@ -13,15 +13,15 @@ from django.views.decorators.http import require_GET
 from chatcore.models import Session
 from chatcore.search import query as search_query
 from chatcore.sessions.truncation import clean_text
-from chatcore.web.chat import in_local_time, own_chat
+from chatcore.web.chat import get_own_chat, use_local_time
 
-TITLES = 6
-HITS = 20
-MAX_WORDS = 200  # characters
+MAX_TITLES = 6
+MAX_HITS = 20
+MAX_SEARCH_CHARS = 200  # characters
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class MessageHit:
     """A message that holds the words; `pieces` are its snippet in order, each with whether it is one of them."""
 
     chat: Session
@@ -32,50 +32,52 @@ class Found:
 
 @login_required
 @require_GET
-@in_local_time
-def search(request: HttpRequest) -> HttpResponse:
+@use_local_time
+def show_search_results(request: HttpRequest) -> HttpResponse:
     """What the palette lists: chats by title and messages by their words, or of one chat its messages; without words the newest chats."""
-    words = " ".join(clean_text(request.GET.get("q", "")).split())[:MAX_WORDS]
-    only = _only(request)
-    context: dict[str, Any] = {"words": words, "only": only}
-    if only is None:
-        context["titles"] = _titled(request.user, words)
-    if words:
-        context["messages"] = _said(only.pk if only else request.user, words)
+    search_text = " ".join(clean_text(request.GET.get("q", "")).split())[:MAX_SEARCH_CHARS]
+    chat = _find_chat(request)
+    context: dict[str, Any] = {"words": search_text, "only": chat}
+    if chat is None:
+        context["titles"] = _find_chats_by_title(request.user, search_text)
+    if search_text:
+        context["messages"] = _find_messages(chat.pk if chat else request.user, search_text)
     return render(request, "chatcore/_found.html", context)
 
 
-def _only(request: HttpRequest) -> Session | None:
+def _find_chat(request: HttpRequest) -> Session | None:
     try:
-        return own_chat(request, UUID(request.GET["chat"])) if request.GET.get("chat") else None
+        return get_own_chat(request, UUID(request.GET["chat"])) if request.GET.get("chat") else None
     except ValueError:
         return None
 
 
-def _titled(user: Any, words: str) -> list[Session]:
+def _find_chats_by_title(user: Any, search_text: str) -> list[Session]:
     chats = Session.objects.owned_by(user)
-    chats = chats.filter(title__icontains=words) if words else chats.filter(archived=False)
-    return list(chats.order_by("-updated_at", "-id")[:TITLES])
+    chats = (
+        chats.filter(title__icontains=search_text) if search_text else chats.filter(archived=False)
+    )
+    return list(chats.order_by("-updated_at", "-id")[:MAX_TITLES])
 
 
-def _said(scope: Any, words: str) -> list[Found]:
-    hits = search_query.search(scope, words, HITS)
+def _find_messages(scope: Any, search_text: str) -> list[MessageHit]:
+    hits = search_query.search_messages(scope, search_text, MAX_HITS)
     chats = Session.objects.in_bulk({hit.session_id for hit in hits})
     return [
-        Found(
+        MessageHit(
             chat=chats[hit.session_id],
             seq=hit.seq,
             role=hit.role,
-            pieces=_pieces(hit.snippet, words),
+            pieces=_split_snippet(hit.snippet, search_text),
         )
         for hit in hits
         if hit.session_id in chats
     ]
 
 
-def _pieces(snippet: str, words: str) -> list[tuple[str, bool]]:
+def _split_snippet(snippet: str, search_text: str) -> list[tuple[str, bool]]:
     """Every second piece of a split at a group is what the group matched."""
-    split = re.split(
-        "(" + "|".join(map(re.escape, words.split())) + ")", snippet, flags=re.IGNORECASE
+    pieces = re.split(
+        "(" + "|".join(map(re.escape, search_text.split())) + ")", snippet, flags=re.IGNORECASE
     )
-    return [(piece, bool(number % 2)) for number, piece in enumerate(split) if piece]
+    return [(piece, bool(index % 2)) for index, piece in enumerate(pieces) if piece]

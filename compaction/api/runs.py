@@ -17,10 +17,10 @@ from rest_framework.views import APIView
 
 from compaction import policies
 from compaction.backends import registry as backend_registry
-from compaction.backends.base import Stale
+from compaction.backends.base import StaleTranscript
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES
-from compaction.models import LARGEST_SEQ, OPEN, CompactionRun
+from compaction.models import MAX_SEQ, OPEN_STATUSES, CompactionRun
 from compaction.runs import engine, queue
 from compaction.sizing import session_context, usage
 from compaction.sizing.session_context import NoSuchSession
@@ -40,21 +40,21 @@ ETAG = OpenApiParameter(
 )
 
 
-class NotRewindable(APIException):
+class NotRewindableProblem(APIException):
     """Nothing to take back."""
 
     status_code = 409
     default_code = "not_rewindable"
 
 
-class RunIsOpen(APIException):
+class OpenRunProblem(APIException):
     """Another run is open, and asked for otherwise."""
 
     status_code = 409
     default_code = "compaction_running"
 
 
-class ContextChanged(APIException):
+class ContextChangedProblem(APIException):
     """The context is not what the client knows."""
 
     status_code = 412
@@ -130,7 +130,7 @@ class CompactSerializer(serializers.Serializer[Any]):
         help_text="What the summary should dwell on.",
     )
     up_to_seq = serializers.IntegerField(
-        min_value=1, max_value=LARGEST_SEQ, required=False, help_text="The last message to compact."
+        min_value=1, max_value=MAX_SEQ, required=False, help_text="The last message to compact."
     )
     stages = serializers.ListField(
         child=serializers.ChoiceField(STAGES),
@@ -143,7 +143,7 @@ class CompactSerializer(serializers.Serializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         """Refuse what would be coerced."""
-        kinds = {
+        field_types = {
             "policy": str,
             "instructions": str,
             "up_to_seq": int,
@@ -152,36 +152,41 @@ class CompactSerializer(serializers.Serializer[Any]):
             "dry_run": bool,
         }
         if isinstance(data, Mapping):
-            wrong = {
-                name: ["Not a valid value."] if name in kinds else ["There is no such field."]
+            errors = {
+                name: ["Not a valid value."] if name in field_types else ["There is no such field."]
                 for name, value in data.items()
-                if type(value) is not kinds.get(name)
+                if type(value) is not field_types.get(name)
             }
-            if wrong:
-                raise serializers.ValidationError(wrong)
+            if errors:
+                raise serializers.ValidationError(errors)
         return super().to_internal_value(data)
 
     def validate_policy(self, name: str) -> str:
         """Only a policy that is there."""
-        if name not in policies.available():
+        if name not in policies.list_policies():
             raise serializers.ValidationError("There is no compaction policy of this name.")
         return name
 
 
-def mine(request: Request, session_id: UUID) -> UUID:
+def get_own_session_id(request: Request, session_id: UUID) -> UUID:
     """The session's id, if the asker owns it; else it is 404."""
-    if not backend_registry.get().session_ids(request.user).filter(pk=session_id).exists():
+    if (
+        not backend_registry.get_backend()
+        .list_session_ids(request.user)
+        .filter(pk=session_id)
+        .exists()
+    ):
         raise Http404
     return session_id
 
 
-def _my_runs(request: Request) -> QuerySet[CompactionRun]:
+def _list_own_runs(request: Request) -> QuerySet[CompactionRun]:
     return CompactionRun.objects.filter(
-        session_id__in=backend_registry.get().session_ids(request.user)
+        session_id__in=backend_registry.get_backend().list_session_ids(request.user)
     ).order_by("-created_at", "-id")
 
 
-class SessionView(GenericAPIView[Any]):
+class SessionScopedView(GenericAPIView[Any]):
     """A session that was deleted while it was asked about is as one that never was."""
 
     def handle_exception(self, exc: Exception) -> Response:
@@ -189,7 +194,7 @@ class SessionView(GenericAPIView[Any]):
         return super().handle_exception(Http404() if isinstance(exc, NoSuchSession) else exc)
 
 
-class Compact(SessionView):
+class CompactView(SessionScopedView):
     """Making room by hand."""
 
     serializer_class = CompactSerializer
@@ -209,30 +214,33 @@ class Compact(SessionView):
 
         A run that is open already stands for this one, unless this one has wishes of its own: with `wait` it then comes after that.
         """
-        mine(request, session_id)
-        fields = self.get_serializer(data=request.data)
-        fields.is_valid(raise_exception=True)
-        asked = dict(fields.validated_data)
-        wait, dry_run = asked.pop("wait", False), asked.pop("dry_run", False)
+        get_own_session_id(request, session_id)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        options = dict(serializer.validated_data)
+        wait, dry_run = options.pop("wait", False), options.pop("dry_run", False)
         if dry_run:
             return Response(
-                RunSerializer(_asked(engine.preview, session_id, **asked)).data | {"id": None}
+                RunSerializer(_call_engine(engine.preview_run, session_id, **options)).data
+                | {"id": None}
             )
-        ask = engine.compact_now if wait else engine.request_run
-        run = _asked(ask, session_id, trigger=CompactionRun.Trigger.MANUAL, **asked)
-        return Response(RunSerializer(run).data, status=202 if run.status in OPEN else 200)
+        start_run = engine.compact_now if wait else engine.request_run
+        run = _call_engine(start_run, session_id, trigger=CompactionRun.Trigger.MANUAL, **options)
+        return Response(RunSerializer(run).data, status=202 if run.status in OPEN_STATUSES else 200)
 
 
-def _asked(ask: Callable[..., CompactionRun], *args: Any, **wishes: Any) -> CompactionRun:
+def _call_engine(
+    operation: Callable[..., CompactionRun], *args: Any, **options: Any
+) -> CompactionRun:
     try:
-        return ask(*args, **wishes)
-    except queue.RunIsOpen as error:
-        raise RunIsOpen(str(error)) from None
+        return operation(*args, **options)
+    except queue.RunConflict as error:
+        raise OpenRunProblem(str(error)) from None
     except PolicyError as error:
         raise serializers.ValidationError({error.field: [error.message]}) from None
 
 
-class Runs(SessionView):
+class RunListView(SessionScopedView):
     """A session's runs, the newest first."""
 
     serializer_class = RunSerializer
@@ -251,7 +259,7 @@ class Runs(SessionView):
     )
     def get(self, request: Request, session_id: UUID) -> Response:
         """A page of runs."""
-        runs = _my_runs(request).filter(session_id=mine(request, session_id))
+        runs = _list_own_runs(request).filter(session_id=get_own_session_id(request, session_id))
         status = request.query_params.get("status")
         if status is not None:
             if status not in CompactionRun.Status.values:
@@ -264,7 +272,7 @@ class Runs(SessionView):
         )
 
 
-class OneRun(SessionView):
+class RunDetailView(SessionScopedView):
     """One run."""
 
     serializer_class = RunSerializer
@@ -272,10 +280,12 @@ class OneRun(SessionView):
     @extend_schema(operation_id="read_compaction")
     def get(self, request: Request, run_id: UUID) -> Response:
         """The run as it is now."""
-        return Response(self.get_serializer(get_object_or_404(_my_runs(request), pk=run_id)).data)
+        return Response(
+            self.get_serializer(get_object_or_404(_list_own_runs(request), pk=run_id)).data
+        )
 
 
-class Rewind(SessionView):
+class RewindView(SessionScopedView):
     """Taking a run back."""
 
     serializer_class = RunSerializer
@@ -294,29 +304,29 @@ class Rewind(SessionView):
     )
     def post(self, request: Request, run_id: UUID) -> Response:
         """Go back to what the model saw before this run."""
-        run = get_object_or_404(_my_runs(request), pk=run_id)
+        run = get_object_or_404(_list_own_runs(request), pk=run_id)
         try:
-            run = engine.rewind(run, base_version=_wanted(request, run.session_id))
+            run = engine.rewind_run(run, base_version=_check_if_match(request, run.session_id))
         except engine.NotRewindable as error:
-            raise NotRewindable(str(error)) from None
-        except Stale as error:
-            raise ContextChanged(str(error)) from None
+            raise NotRewindableProblem(str(error)) from None
+        except StaleTranscript as error:
+            raise ContextChangedProblem(str(error)) from None
         return Response(self.get_serializer(run).data)
 
 
-def _wanted(request: Request, session_id: UUID) -> int | None:
+def _check_if_match(request: Request, session_id: UUID) -> int | None:
     """The version to go back from, or None when the client has no condition. Raises the 412 problem when it is not the present one."""
-    given, now = (
+    if_match, facts = (
         request.headers.get("If-Match", "*").strip(),
-        backend_registry.get().subject(session_id),
+        backend_registry.get_backend().load_session_facts(session_id),
     )
-    if given == "*" or now is None:
+    if if_match == "*" or facts is None:
         return None
-    if str(now.version) not in {tag.strip().strip('"') for tag in given.split(",")}:
-        raise ContextChanged(
-            f"The context is at version {now.version}, which If-Match does not name."
+    if str(facts.version) not in {tag.strip().strip('"') for tag in if_match.split(",")}:
+        raise ContextChangedProblem(
+            f"The context is at version {facts.version}, which If-Match does not name."
         )
-    return now.version
+    return facts.version
 
 
 class BreakdownSerializer(serializers.Serializer[Any]):
@@ -366,26 +376,28 @@ class PoliciesSerializer(serializers.Serializer[Any]):
     previous = serializers.CharField(allow_null=True)
 
 
-class Context(SessionView):
+class ContextUsageView(SessionScopedView):
     """How full the window is."""
 
     @extend_schema(operation_id="read_context", parameters=[ETAG], responses=ContextSerializer)
     def get(self, request: Request, session_id: UUID) -> Response:
         """Tokens of the next request against the window; nulls where the window is unknown."""
-        now = session_context.of(mine(request, session_id))
-        if now is None:
+        context = session_context.load_session_context(get_own_session_id(request, session_id))
+        if context is None:
             raise NoSuchSession(str(session_id))
-        return Response(usage.of_situation(now), headers={"ETag": f'"{now.subject.version}"'})
+        return Response(
+            usage.describe_usage(context), headers={"ETag": f'"{context.facts.version}"'}
+        )
 
 
-class Policies(APIView):
+class PolicyListView(APIView):
     """The compaction policies."""
 
     @extend_schema(operation_id="list_policies", responses=PoliciesSerializer)
     def get(self, request: Request) -> Response:
         """Every policy that a session may name, with all its knobs."""
-        found = [
-            {"name": name, "knobs": policy.as_dict()}
-            for name, policy in policies.available().items()
+        rows = [
+            {"name": name, "knobs": policy.to_dict()}
+            for name, policy in policies.list_policies().items()
         ]
-        return Response({"results": found, "next": None, "previous": None})
+        return Response({"results": rows, "next": None, "previous": None})

@@ -10,18 +10,18 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from compaction.api.runs import SessionView, mine
+from compaction.api.runs import SessionScopedView, get_own_session_id
 from compaction.core.policy import Policy
-from compaction.core.state import ENTRY_CHARS, ITEM_CHARS, SECTIONS, Working
+from compaction.core.state import ENTRY_CHARS, ITEM_CHARS, SECTIONS, StructuredState
 from compaction.sizing import session_context
 from compaction.summaries import state as summary_state
-from compaction.summaries.memory import MOST_ENTRIES
+from compaction.summaries.memory import MAX_MEMORY_ENTRIES
 
-SUMMARY_CHARS = 20_000
-NO_MEMORY = "The session's policy keeps no memory."
+MAX_MEMORY_SUMMARY_CHARS = 20_000
+NO_MEMORY_MESSAGE = "The session's policy keeps no memory."
 
 
-class Sentence(serializers.CharField):
+class SentenceField(serializers.CharField):
     """A text on one line or more, without the space around it; no number becomes one."""
 
     def to_internal_value(self, data: Any) -> str:
@@ -31,7 +31,7 @@ class Sentence(serializers.CharField):
         return super().to_internal_value(data)
 
 
-class _Closed(serializers.Serializer[Any]):
+class _ClosedSerializer(serializers.Serializer[Any]):
     """A field that is not known is refused by its name."""
 
     closed = True  # for the OpenAPI document: additionalProperties: false
@@ -39,55 +39,55 @@ class _Closed(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         """Refuse before anything is read."""
         if isinstance(data, Mapping) and (
-            unknown := [name for name in data if name not in self.fields]
+            unknown_fields := [name for name in data if name not in self.fields]
         ):
             raise serializers.ValidationError(
-                {name: ["There is no such field."] for name in unknown}
+                {name: ["There is no such field."] for name in unknown_fields}
             )
         return super().to_internal_value(data)
 
 
-def _items() -> serializers.ListField:
-    return serializers.ListField(child=Sentence(max_length=ITEM_CHARS), required=False)
+def _build_items_field() -> serializers.ListField:
+    return serializers.ListField(child=SentenceField(max_length=ITEM_CHARS), required=False)
 
 
-class StateSectionsSerializer(_Closed):
+class StateSectionsSerializer(_ClosedSerializer):
     """Lists of sentences, the newest last; how many each may hold is a knob of the policy."""
 
-    decisions = _items()
-    constraints = _items()
-    tasks = _items()
-    questions = _items()
-    risks = _items()
-    artifacts = _items()
-    contributions = _items()
+    decisions = _build_items_field()
+    constraints = _build_items_field()
+    tasks = _build_items_field()
+    questions = _build_items_field()
+    risks = _build_items_field()
+    artifacts = _build_items_field()
+    contributions = _build_items_field()
 
 
-class WorkingStateSerializer(_Closed):
+class WorkingStateSerializer(_ClosedSerializer):
     """What is sent beside the summary, as reference text."""
 
     state = StateSectionsSerializer(required=False)
     memory = serializers.ListField(
-        child=Sentence(max_length=ENTRY_CHARS),
-        max_length=MOST_ENTRIES,
+        child=SentenceField(max_length=ENTRY_CHARS),
+        max_length=MAX_MEMORY_ENTRIES,
         required=False,
         help_text="Entries, the newest last.",
     )
-    memory_summary = Sentence(
-        max_length=SUMMARY_CHARS,
+    memory_summary = SentenceField(
+        max_length=MAX_MEMORY_SUMMARY_CHARS,
         allow_blank=True,
         required=False,
         help_text="What older entries were folded into.",
     )
 
 
-class MemoryEntrySerializer(_Closed):
+class MemoryEntrySerializer(_ClosedSerializer):
     """One entry more."""
 
-    text = Sentence(max_length=ENTRY_CHARS)
+    text = SentenceField(max_length=ENTRY_CHARS)
 
 
-class State(SessionView):
+class WorkingStateView(SessionScopedView):
     """The structured state and the memory of a session."""
 
     serializer_class = WorkingStateSerializer
@@ -95,22 +95,30 @@ class State(SessionView):
     @extend_schema(operation_id="read_state", responses=WorkingStateSerializer)
     def get(self, request: Request, session_id: UUID) -> Response:
         """What is kept beside the summary, and sent with it."""
-        return Response(_told(summary_state.read(mine(request, session_id))))
+        return Response(
+            _build_state_payload(
+                summary_state.load_structured_state(get_own_session_id(request, session_id))
+            )
+        )
 
     @extend_schema(operation_id="edit_state", responses=WorkingStateSerializer)
     def patch(self, request: Request, session_id: UUID) -> Response:
         """Put other words in place of what is named, list by list, from the next request on."""
-        policy = _policy(mine(request, session_id))
-        fields = self.get_serializer(data=request.data, partial=True)
-        fields.is_valid(raise_exception=True)
-        named = fields.validated_data
-        _refuse_too_much(named, policy)
+        policy = _load_policy(get_own_session_id(request, session_id))
+        serializer = self.get_serializer(data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        data = serializer.validated_data
+        _enforce_limits(data, policy)
         return Response(
-            _told(summary_state.change(session_id, lambda working: _edited(working, named)))
+            _build_state_payload(
+                summary_state.change_structured_state(
+                    session_id, lambda old_state: _apply_edit(old_state, data)
+                )
+            )
         )
 
 
-class Memory(SessionView):
+class MemoryView(SessionScopedView):
     """The memory block of a session."""
 
     serializer_class = MemoryEntrySerializer
@@ -118,59 +126,67 @@ class Memory(SessionView):
     @extend_schema(operation_id="add_memory", responses={201: WorkingStateSerializer})
     def post(self, request: Request, session_id: UUID) -> Response:
         """Remember one thing more; when there are many, the oldest are folded into the memory's summary by the next compaction."""
-        policy = _policy(mine(request, session_id))
-        fields = self.get_serializer(data=request.data)
-        fields.is_valid(raise_exception=True)
+        policy = _load_policy(get_own_session_id(request, session_id))
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         if not policy.memory.entries:
-            raise serializers.ValidationError({"text": [NO_MEMORY]})
-        text = fields.validated_data["text"]
+            raise serializers.ValidationError({"text": [NO_MEMORY_MESSAGE]})
+        text = serializer.validated_data["text"]
         return Response(
-            _told(summary_state.change(session_id, lambda working: _remembering(working, text))),
+            _build_state_payload(
+                summary_state.change_structured_state(
+                    session_id, lambda old_state: _add_memory_entry(old_state, text)
+                )
+            ),
             status=201,
         )
 
 
-def _policy(session_id: UUID) -> Policy:
-    now = session_context.of(session_id)
-    if now is None:
+def _load_policy(session_id: UUID) -> Policy:
+    context = session_context.load_session_context(session_id)
+    if context is None:
         raise session_context.NoSuchSession(str(session_id))
-    return now.policy
+    return context.policy
 
 
-def _refuse_too_much(named: Mapping[str, Any], policy: Policy) -> None:
+def _enforce_limits(data: Mapping[str, Any], policy: Policy) -> None:
     limits = {name: getattr(policy.state, name) for name in SECTIONS}
-    over = {
+    errors = {
         name: [f"The session's policy keeps at most {limits[name]} items here."]
-        for name, items in named.get("state", {}).items()
+        for name, items in data.get("state", {}).items()
         if len(items) > limits[name]
     }
-    if over:
-        raise serializers.ValidationError({"state": over})
+    if errors:
+        raise serializers.ValidationError({"state": errors})
     if not policy.memory.entries and (
-        unwanted := [name for name in ("memory", "memory_summary") if named.get(name)]
+        memory_fields := [name for name in ("memory", "memory_summary") if data.get(name)]
     ):
-        raise serializers.ValidationError({name: [NO_MEMORY] for name in unwanted})
+        raise serializers.ValidationError({name: [NO_MEMORY_MESSAGE] for name in memory_fields})
 
 
-def _edited(working: Working, named: Mapping[str, Any]) -> Working:
-    sections = {name: tuple(items) for name, items in named.get("state", {}).items()}
-    changes = {name: value for name, value in named.items() if name == "memory_summary"}
-    if "memory" in named:
-        changes["memory"] = tuple(named["memory"])
-    return replace(working, state={**working.state, **sections}, **changes)
+def _apply_edit(structured_state: StructuredState, data: Mapping[str, Any]) -> StructuredState:
+    sections = {name: tuple(items) for name, items in data.get("state", {}).items()}
+    changes = {name: value for name, value in data.items() if name == "memory_summary"}
+    if "memory" in data:
+        changes["memory"] = tuple(data["memory"])
+    return replace(structured_state, sections={**structured_state.sections, **sections}, **changes)
 
 
-def _remembering(working: Working, text: str) -> Working:
-    if len(working.memory) >= MOST_ENTRIES:
+def _add_memory_entry(structured_state: StructuredState, text: str) -> StructuredState:
+    if len(structured_state.memory) >= MAX_MEMORY_ENTRIES:
         raise serializers.ValidationError(
-            {"text": [f"There are {MOST_ENTRIES} entries already; compact the session first."]}
+            {
+                "text": [
+                    f"There are {MAX_MEMORY_ENTRIES} entries already; compact the session first."
+                ]
+            }
         )
-    return replace(working, memory=(*working.memory, text))
+    return replace(structured_state, memory=(*structured_state.memory, text))
 
 
-def _told(working: Working) -> dict[str, Any]:
+def _build_state_payload(structured_state: StructuredState) -> dict[str, Any]:
     return {
-        "state": {name: list(working.state[name]) for name in SECTIONS},
-        "memory": list(working.memory),
-        "memory_summary": working.memory_summary,
+        "state": {name: list(structured_state.sections[name]) for name in SECTIONS},
+        "memory": list(structured_state.memory),
+        "memory_summary": structured_state.memory_summary,
     }

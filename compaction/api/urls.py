@@ -5,14 +5,14 @@ from django.urls import path
 from compaction.api import runs, state
 
 ROUTES = {
-    "sessions/<uuid:session_id>/compact": runs.Compact,
-    "sessions/<uuid:session_id>/compactions": runs.Runs,
-    "sessions/<uuid:session_id>/context": runs.Context,
-    "sessions/<uuid:session_id>/state": state.State,
-    "sessions/<uuid:session_id>/memory": state.Memory,
-    "compactions/<uuid:run_id>": runs.OneRun,
-    "compactions/<uuid:run_id>/rewind": runs.Rewind,
-    "policies": runs.Policies,
+    "sessions/<uuid:session_id>/compact": runs.CompactView,
+    "sessions/<uuid:session_id>/compactions": runs.RunListView,
+    "sessions/<uuid:session_id>/context": runs.ContextUsageView,
+    "sessions/<uuid:session_id>/state": state.WorkingStateView,
+    "sessions/<uuid:session_id>/memory": state.MemoryView,
+    "compactions/<uuid:run_id>": runs.RunDetailView,
+    "compactions/<uuid:run_id>/rewind": runs.RewindView,
+    "policies": runs.PolicyListView,
 }
 
 urlpatterns = [

@@ -12,7 +12,7 @@ from compaction.core.transcript import Transcript
 STORED_CHARS_PER_TOKEN = 4  # what the host's stored estimates count by
 
 
-class Stale(Exception):
+class StaleTranscript(Exception):
     """The context changed since the transcript was loaded; nothing was installed."""
 
 
@@ -39,7 +39,7 @@ class CallFailed(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
+class SessionFacts:
     """What is known of a session without reading its messages. Names are empty where nothing is set; windows are tokens, None unknown."""
 
     session_id: UUID
@@ -52,15 +52,15 @@ class Subject:
     max_tokens: int | None  # that the session asks of an answer
     compact_threshold: float | None  # of the session's own
     summary_model: str
-    automatic: bool
+    is_automatic: bool
     version: int
-    held: bool  # the user went back to an earlier context, and nothing was installed since
+    is_rewound: bool  # the user went back to an earlier context, and nothing was installed since
     summary: str | None
     boundary_seq: int | None
     kept_seqs: tuple[
         int, ...
     ]  # older than the boundary, and sent all the same; pinned ones are not among them
-    beside_chars: int  # of what is said with the summary, or in its place
+    reference_chars: int  # of what is said with the summary, or in its place
     system_chars: int
     tool_chars: int
     attached_tokens: int  # of texts attached to live messages, at STORED_CHARS_PER_TOKEN
@@ -69,17 +69,17 @@ class Subject:
     last_seq: int
 
 
-def without_session(**facts: Any) -> Subject:
+def build_sessionless_facts(**facts: Any) -> SessionFacts:
     """A model alone, of which these facts are known."""
-    nothing: dict[str, Any] = dict.fromkeys(("compact_threshold", "summary", "boundary_seq"))
-    nothing |= dict.fromkeys(("policy", "summary_model"), "") | {
+    defaults: dict[str, Any] = dict.fromkeys(("compact_threshold", "summary", "boundary_seq"))
+    defaults |= dict.fromkeys(("policy", "summary_model"), "") | {
         "kept_seqs": (),
-        "automatic": True,
-        "held": False,
+        "is_automatic": True,
+        "is_rewound": False,
     }
-    counts = (
+    count_names = (
         "version",
-        "beside_chars",
+        "reference_chars",
         "system_chars",
         "tool_chars",
         "attached_tokens",
@@ -87,7 +87,7 @@ def without_session(**facts: Any) -> Subject:
         "message_count",
         "last_seq",
     )
-    return Subject(session_id=UUID(int=0), **nothing | dict.fromkeys(counts, 0) | facts)
+    return SessionFacts(session_id=UUID(int=0), **defaults | dict.fromkeys(count_names, 0) | facts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,20 +103,20 @@ class Prompt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Writer:
+class SummaryModel:
     """The language model that writes a session's summaries. `model` is empty where there is none; tokens, None unknown.
 
     `echoes`: it is told headings alone, since it gives back what they are for.
     """
 
     model: str
-    echoes: bool = False
+    echoes_headings: bool = False
     window: int | None = None
-    max_output: int | None = None
+    max_output_tokens: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class CallResult:
     """What came back from a call, and what it took. Tokens are the provider's count, or an estimate where it gave none."""
 
     text: str
@@ -129,49 +129,53 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draft:
+class ParsedRequest:
     """A built request as the core reads it: its messages numbered by their place, from 1, and the last usage in those numbers."""
 
     transcript: Transcript
-    usage: LastUsage | None
+    last_usage: LastUsage | None
 
 
 class Backend(Protocol):
     """The host. It translates and decides nothing."""
 
-    def on_response(self, receiver: Callable[..., None], uid: str) -> None:
+    def subscribe_to_responses(self, receiver: Callable[..., None], uid: str) -> None:
         """Call `receiver(session_id=…)` after every response, once it is committed."""
         ...
 
-    def subject(self, session_id: UUID) -> Subject | None:
+    def load_session_facts(self, session_id: UUID) -> SessionFacts | None:
         """The session, or None when it is gone."""
         ...
 
-    def last_usage(self, subject: Subject) -> LastUsage | None:
+    def load_last_usage(self, facts: SessionFacts) -> LastUsage | None:
         """What the provider counted in the last call of this model on this very context."""
         ...
 
-    def weight(self, subject: Subject, *, after_seq: int = 0, before_seq: int | None = None) -> int:
+    def sum_message_tokens(
+        self, facts: SessionFacts, *, after_seq: int = 0, before_seq: int | None = None
+    ) -> int:
         """Estimated tokens of the live messages after and before a seq, at STORED_CHARS_PER_TOKEN: one aggregate, no message is loaded."""
         ...
 
-    def live_count(self, subject: Subject) -> int:
+    def count_live_messages(self, facts: SessionFacts) -> int:
         """How many messages are sent as they are."""
         ...
 
-    def newest_prompt(self, subject: Subject) -> int:
+    def load_newest_prompt_tokens(self, facts: SessionFacts) -> int:
         """Estimated tokens of the newest user message, at STORED_CHARS_PER_TOKEN; 0 for none."""
         ...
 
-    def last_model(self, subject: Subject) -> str:
+    def load_last_model(self, facts: SessionFacts) -> str:
         """The model that gave the newest answer; empty before the first."""
         ...
 
-    def load(self, subject: Subject, *, fit: Callable[[Any], Any] | None = None) -> Transcript:
+    def load_transcript(
+        self, facts: SessionFacts, *, fit_request: Callable[[Any], Any] | None = None
+    ) -> Transcript:
         """What the next request would send, read together with its version. `fit`: what is done to a built request before it is sent."""
         ...
 
-    def install(
+    def install_outcome(
         self,
         session_id: UUID,
         transcript: Transcript,
@@ -188,82 +192,84 @@ class Backend(Protocol):
         """
         ...
 
-    def rewind(self, session_id: UUID, *, to_version: int) -> int:
+    def rewind_context(self, session_id: UUID, *, to_version: int) -> int:
         """Go back to an earlier version; the new version."""
         ...
 
-    def reset(self, session_id: UUID) -> int:
+    def reset_context(self, session_id: UUID) -> int:
         """Forget the summary and send the whole history again, with the same reference text; the new version."""
         ...
 
-    def remind(self, session_id: UUID, background: str) -> None:
+    def set_background(self, session_id: UUID, background: str) -> None:
         """Send this reference text with the summary from now on: a new version, unless it is what is sent. Joins the open transaction."""
         ...
 
-    def writer(self, session_id: UUID, wanted: str) -> Writer:
+    def choose_summary_model(self, session_id: UUID, model_name: str) -> SummaryModel:
         """Who writes the summaries: the model that the session's own names for it, else the one `wanted` (`same`: none), else the own.
 
         One that is unknown or not active is passed over, with a warning.
         """
         ...
 
-    def ask(self, session_id: UUID, prompt: Prompt) -> Answer:
+    def call_summary_model(self, session_id: UUID, prompt: Prompt) -> CallResult:
         """One call, exactly one request on the wire, of the model that the prompt names. Raises CallFailed. Outside any transaction."""
         ...
 
-    def announce(self, session_id: UUID, *events: tuple[str, dict[str, Any]]) -> None:
+    def announce_events(self, session_id: UUID, *events: tuple[str, dict[str, Any]]) -> None:
         """Tell whoever watches the session; joins the open transaction."""
         ...
 
-    def recover(self) -> int:
+    def recover_turns(self) -> int:
         """Close what the host's dead processes left open; how many."""
         ...
 
-    def session_ids(self, owner: Any) -> Any:
+    def list_session_ids(self, owner: Any) -> Any:
         """The ids of a user's sessions, as something `filter(session_id__in=…)` takes."""
         ...
 
-    def rebuild(self, session: Any, request: Any = None) -> Any:
+    def rebuild_request(self, session: Any, request: Any = None) -> Any:
         """The next request, built anew from storage; with the tools of `request`, or the session's."""
         ...
 
-    def read(self, request: Any, usage: LastUsage | None, *, family: str = "") -> Draft:
+    def parse_request(
+        self, request: Any, last_usage: LastUsage | None, *, family: str = ""
+    ) -> ParsedRequest:
         """A built request as the core reads it, for a model of that family."""
         ...
 
-    def keep(self, request: Any, places: Collection[int]) -> Any:
+    def keep_messages(self, request: Any, positions: Collection[int]) -> Any:
         """The same request with only the messages at these places (from 1)."""
         ...
 
-    def with_system(self, request: Any, text: str) -> Any:
+    def append_system_text(self, request: Any, text: str) -> Any:
         """The same request with a paragraph more at the end of its system text."""
         ...
 
-    def tool_rounds(self, subject: Subject) -> tuple[int, int]:
+    def count_tool_rounds(self, facts: SessionFacts) -> tuple[int, int]:
         """How often the model has called tools since the user last spoke, and how many calls these were."""
         ...
 
-    def verify(self, session_id: UUID) -> list[str]:
+    def find_violations(self, session_id: UUID) -> list[str]:
         """What does not hold of all that is stored of a session, one sentence each."""
         ...
 
-    def answering(self, subject: Subject) -> bool:
+    def is_answering(self, facts: SessionFacts) -> bool:
         """Whether an answer is being generated that nobody has canceled."""
         ...
 
-    def files_of(self, request: Any) -> list[tuple[int, str]]:
+    def list_text_files(self, request: Any) -> list[tuple[int, str]]:
         """The text files in a built request, in order: how many bytes each had, and its text."""
         ...
 
-    def with_files(self, request: Any, texts: Sequence[str]) -> Any:
+    def replace_file_texts(self, request: Any, texts: Sequence[str]) -> Any:
         """The same request with other texts in its files, one for each."""
         ...
 
-    def subject_of(self, model: Any, request: Any) -> Subject:
+    def build_model_facts(self, model: Any, request: Any) -> SessionFacts:
         """What is known of a request that belongs to no session: its model's facts, and no more."""
         ...
 
-    def fit(
+    def build_fit_answer(
         self,
         request: Any,
         *,
@@ -274,6 +280,6 @@ class Backend(Protocol):
         """The answer that the host's guard gives. `tokens`: about how many the request has."""
         ...
 
-    def overflow(self, detail: str, *, tokens: int, window: int) -> Exception:
+    def build_overflow_error(self, detail: str, *, tokens: int, window: int) -> Exception:
         """The host's error for a request that can never fit."""
         ...

@@ -8,12 +8,12 @@ from django.utils.module_loading import import_string
 from compaction.backends.base import Backend
 
 
-def get() -> Backend:
+def get_backend() -> Backend:
     """The configured backend."""
-    return _made(settings.COMPACTION["BACKEND"])
+    return _create_backend(settings.COMPACTION["BACKEND"])
 
 
 @cache
-def _made(path: str) -> Backend:
+def _create_backend(path: str) -> Backend:
     backend: Backend = import_string(path)()
     return backend

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-from compaction.core.groups.size import Basis
+from compaction.core.groups.size import BudgetKnobs
 from compaction.core.policy import Policy
 
 
@@ -20,30 +20,30 @@ class Budget:
     input: int
     basis: int
     threshold: int
-    protected: int
+    protected_tokens: int
     target: int
-    summary: int
-    recovery: int
-    strict: bool = True
+    summary_tokens: int
+    recovery_threshold: int
+    is_strict: bool = True
 
-    def over(self, tokens: int) -> bool:
+    def is_over(self, tokens: int) -> bool:
         """Whether so many tokens are too many; under a strict policy equal is not over."""
-        return tokens > self.threshold if self.strict else tokens >= self.threshold
+        return tokens > self.threshold if self.is_strict else tokens >= self.threshold
 
     @property
-    def first_over(self) -> int:
+    def trigger_tokens(self) -> int:
         """The smallest number of tokens that is too many."""
-        return self.threshold + 1 if self.strict else self.threshold
+        return self.threshold + 1 if self.is_strict else self.threshold
 
-    def recovering(self) -> "Budget":
+    def reduce_for_recovery(self) -> "Budget":
         """The budget after an overflow: the threshold comes down to the recovery share, and all that must stay below it."""
-        threshold = min(self.threshold, self.recovery)
-        room = max(0, threshold - min(self.summary, threshold // 2))
+        threshold = min(self.threshold, self.recovery_threshold)
+        tail_room = max(0, threshold - min(self.summary_tokens, threshold // 2))
         return replace(
             self,
             threshold=threshold,
             target=min(self.target, threshold),
-            protected=min(self.protected, room),
+            protected_tokens=min(self.protected_tokens, tail_room),
         )
 
 
@@ -60,83 +60,95 @@ def plan(
     `output_reserve` is what the registry says of the model, `max_tokens` what the session asks of an answer, `family` the model's.
     FEAT-011, Constants: a window of 8,192 has its threshold at 6,963 and protects 2,048.
     """
-    size = window or assumed(policy, family)
-    if size <= 0:
+    window_tokens = window or assume_window(policy, family)
+    if window_tokens <= 0:
         return None
-    room = available(
+    input_tokens = compute_available_input(
         policy.budget,
-        size,
-        reserve(policy.budget, size, output_reserve=output_reserve, max_tokens=max_tokens),
+        window_tokens,
+        compute_reserve(
+            policy.budget, window_tokens, output_reserve=output_reserve, max_tokens=max_tokens
+        ),
     )
-    basis = room if policy.budget.basis == "input" else size
-    threshold = _threshold(policy, size, room, basis)
-    most = threshold if policy.trigger.strict else max(0, threshold - 1)
-    protected, summary = _tail_and_summary(policy, basis, threshold)
+    basis = input_tokens if policy.budget.basis == "input" else window_tokens
+    threshold = _compute_threshold(policy, window_tokens, input_tokens, basis)
+    max_target = threshold if policy.trigger.strict else max(0, threshold - 1)
+    protected_tokens, summary_tokens = _compute_tail_and_summary(policy, basis, threshold)
     return Budget(
-        window=size,
-        input=room,
+        window=window_tokens,
+        input=input_tokens,
         basis=basis,
         threshold=threshold,
-        protected=protected,
-        target=_target(policy, basis, most, protected + summary),
-        summary=summary,
-        recovery=share(policy.overflow.recovery_ratio, basis),
-        strict=policy.trigger.strict,
+        protected_tokens=protected_tokens,
+        target=_compute_target(policy, basis, max_target, protected_tokens + summary_tokens),
+        summary_tokens=summary_tokens,
+        recovery_threshold=take_share(policy.overflow.recovery_ratio, basis),
+        is_strict=policy.trigger.strict,
     )
 
 
-def assumed(policy: Policy, family: str = "") -> int:
+def assume_window(policy: Policy, family: str = "") -> int:
     """The window to take where the model does not say, in tokens; 0: none, there is no compaction."""
-    unknown = policy.window.by_family.get(family, policy.window.unknown)
-    return 0 if unknown == "disable" else int(unknown)
+    setting = policy.window.by_family.get(family, policy.window.unknown)
+    return 0 if setting == "disable" else int(setting)
 
 
-def reserve(
-    basis: Basis, window: int, *, output_reserve: int | None = None, max_tokens: int | None = None
+def compute_reserve(
+    knobs: BudgetKnobs,
+    window: int,
+    *,
+    output_reserve: int | None = None,
+    max_tokens: int | None = None,
 ) -> int:
     """Tokens of the window that the answer is kept. A max_tokens wins, except where the answer takes nothing of the window."""
-    wanted = basis.output_reserve
-    if isinstance(wanted, Mapping):
-        kept = min(int(wanted["max"]), share(wanted["ratio"], window, up=True))
+    setting = knobs.output_reserve
+    if isinstance(setting, Mapping):
+        reserve_tokens = min(
+            int(setting["max"]), take_share(setting["ratio"], window, round_up=True)
+        )
     else:
-        kept = (output_reserve or 0) if wanted == "model" else int(wanted)
-    return max_tokens if kept and max_tokens else kept
+        reserve_tokens = (output_reserve or 0) if setting == "model" else int(setting)
+    return max_tokens if reserve_tokens and max_tokens else reserve_tokens
 
 
-def available(basis: Basis, window: int, reserved: int) -> int:
+def compute_available_input(knobs: BudgetKnobs, window: int, reserve_tokens: int) -> int:
     """Tokens that a request may hold: what the reserve leaves, but never less than the floor."""
-    return max(0, window - reserved, share(basis.floor_ratio, window))
+    return max(0, window - reserve_tokens, take_share(knobs.floor_ratio, window))
 
 
-def share(ratio: float, tokens: int, *, up: bool = False) -> int:
+def take_share(ratio: float, tokens: int, *, round_up: bool = False) -> int:
     """A ratio of a number of tokens, rounded down (or up), in decimal arithmetic: 0.29 of 100 is 29."""
     return int(
-        (Decimal(str(ratio)) * tokens).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR)
+        (Decimal(str(ratio)) * tokens).to_integral_value(ROUND_CEILING if round_up else ROUND_FLOOR)
     )
 
 
-def _threshold(policy: Policy, window: int, room: int, basis: int) -> int:
+def _compute_threshold(policy: Policy, window: int, input_tokens: int, basis: int) -> int:
     """ "At least 80 %" begins at the next whole token, "above 85 %" after the last one."""
-    threshold = share(policy.trigger.threshold, basis, up=not policy.trigger.strict)
+    threshold = take_share(policy.trigger.threshold, basis, round_up=not policy.trigger.strict)
     if not policy.trigger.clamp:
         return threshold
     return min(
-        threshold, max(room - policy.budget.safety_margin, share(policy.budget.floor_ratio, window))
+        threshold,
+        max(
+            input_tokens - policy.budget.safety_margin,
+            take_share(policy.budget.floor_ratio, window),
+        ),
     )
 
 
-def _tail_and_summary(policy: Policy, basis: int, threshold: int) -> tuple[int, int]:
+def _compute_tail_and_summary(policy: Policy, basis: int, threshold: int) -> tuple[int, int]:
     """In a small window a summary of full length would fill what compaction frees: it gets half of that.
 
     A tail that is not told in tokens may take what the summary leaves.
     """
     by_tokens = policy.protect.kind == "token_ratio"
-    protected = min(threshold, share(policy.protect.ratio, basis)) if by_tokens else 0
-    summary = max(1, min(policy.summary.max_tokens, (threshold - protected) // 2))
-    return (protected if by_tokens else max(0, threshold - summary)), summary
+    protected_tokens = min(threshold, take_share(policy.protect.ratio, basis)) if by_tokens else 0
+    summary_tokens = max(1, min(policy.summary.max_tokens, (threshold - protected_tokens) // 2))
+    return (protected_tokens if by_tokens else max(0, threshold - summary_tokens)), summary_tokens
 
 
-def _target(policy: Policy, basis: int, most: int, tail: int) -> int:
+def _compute_target(policy: Policy, basis: int, max_target: int, tail_tokens: int) -> int:
     if policy.target.ratio is not None:
-        return min(most, share(policy.target.ratio, basis))
-    return min(most, tail) if policy.target.otherwise == "tail" else most
+        return min(max_target, take_share(policy.target.ratio, basis))
+    return min(max_target, tail_tokens) if policy.target.otherwise == "tail" else max_target

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from compaction.core.budget import plan
-from compaction.core.counting import counter
+from compaction.core.counting import build_counter
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
-from compaction.core.transcript import Call, Entry
+from compaction.core.transcript import TranscriptCall, TranscriptEntry
 
 NEUROLINK = PRESETS["neurolink"]
 
@@ -75,7 +75,7 @@ def check_context_budget(
         current_prompt=estimate_tokens(current_prompt, provider, policy=policy)
         if current_prompt
         else 0,
-        tool_definitions=sum(_definition(tool, policy) for tool in tool_definitions),
+        tool_definitions=sum(_estimate_definition(tool, policy) for tool in tool_definitions),
         file_attachments=sum(
             estimate_tokens(str(file["content"]), provider, policy=policy)
             for file in file_attachments
@@ -87,7 +87,7 @@ def check_context_budget(
     )
     return BudgetCheck(
         within_budget=budget is None or tokens <= budget.input,
-        should_compact=budget is not None and budget.over(tokens),
+        should_compact=budget is not None and budget.is_over(tokens),
         estimated_input_tokens=tokens,
         available_input_tokens=budget.input if budget else None,
         usage_ratio=tokens / max(1, budget.input) if budget else None,
@@ -99,24 +99,24 @@ def estimate_tokens(
     text: str, provider: str = "", is_code: bool = False, *, policy: Policy = NEUROLINK
 ) -> int:
     """Tokens of a text under a policy, for models of a family. Under neurolink: ceil(characters / 4, or / 3 for code) × family × 1.15."""
-    return counter(policy, provider).text(text, code=is_code)
+    return build_counter(policy, provider).count_text(text, is_code=is_code)
 
 
 def estimate_messages_tokens(
     messages: Iterable[Mapping[str, Any]], provider: str = "", *, policy: Policy = NEUROLINK
 ) -> int:
     """Tokens of messages, with what framing each and the whole conversation costs."""
-    count = counter(policy, provider)
+    token_counter = build_counter(policy, provider)
     return policy.estimate.per_conversation + sum(
-        count.entry(entry_of(message)) for message in messages
+        token_counter.count_entry(to_entry(message)) for message in messages
     )
 
 
-def entry_of(message: Mapping[str, Any], seq: int = 0) -> Entry:
+def to_entry(message: Mapping[str, Any], seq: int = 0) -> TranscriptEntry:
     """A message as programs write it, as the core reads it; calls as OpenAI nests them or flat, content as text or as parts."""
-    calls = tuple(_call(call) for call in message.get("tool_calls") or ())
-    content, images = _content(message.get("content") or "")
-    return Entry(
+    calls = tuple(_to_call(call) for call in message.get("tool_calls") or ())
+    content, images = _parse_content(message.get("content") or "")
+    return TranscriptEntry(
         seq=seq,
         role=str(message.get("role", "user")),
         content=content,
@@ -128,30 +128,30 @@ def entry_of(message: Mapping[str, Any], seq: int = 0) -> Entry:
     )
 
 
-def _content(content: Any) -> tuple[str, int]:
+def _parse_content(content: Any) -> tuple[str, int]:
     if isinstance(content, str):
         return content, 0
     texts = [str(part["text"]) for part in content if part.get("type") == "text"]
     return "".join(texts), sum(str(part.get("type", "")).startswith("image") for part in content)
 
 
-def _call(call: Mapping[str, Any]) -> Call:
-    said = call.get("function") or call
-    arguments = said.get("arguments") or ""
-    return Call(
+def _to_call(call: Mapping[str, Any]) -> TranscriptCall:
+    function = call.get("function") or call
+    arguments = function.get("arguments") or ""
+    return TranscriptCall(
         id=str(call.get("id") or ""),
-        name=str(said.get("name") or ""),
-        arguments=arguments if isinstance(arguments, str) else _compact(arguments),
+        name=str(function.get("name") or ""),
+        arguments=arguments if isinstance(arguments, str) else _dump_json(arguments),
     )
 
 
-def _definition(tool: Any, policy: Policy) -> int:
+def _estimate_definition(tool: Any, policy: Policy) -> int:
     return (
-        counter(policy).characters(len(_compact(tool)), bare=True)
+        build_counter(policy).count_characters(len(_dump_json(tool)), ignore_factor=True)
         if policy.estimate.count_tools
         else 0
     )
 
 
-def _compact(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -3,14 +3,14 @@
 import re
 from bisect import bisect_right
 
-from compaction.core.counting import counter
+from compaction.core.counting import build_counter
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 
 ELLIPSIS = "..."
-AT_LEAST = 0.5  # of what would fit: for a nicer end no more than half is given up
+MIN_SHARE = 0.5  # of what would fit: for a nicer end no more than half is given up
 
-_SENTENCE = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
 _SPACE = re.compile(r"\s")
 
 
@@ -21,29 +21,29 @@ def truncate_to_token_budget(
 
     Nothing at all where not even the dots fit. NeuroLink, truncateToTokenBudget.
     """
-    count = counter(policy, provider)
-    if count.text(text) <= max_tokens:
+    token_counter = build_counter(policy, provider)
+    if token_counter.count_text(text) <= max_tokens:
         return text, False
-    fits = (
+    max_length = (
         bisect_right(
             range(len(text) + 1),
             max_tokens,
-            key=lambda length: count.text(text[:length] + ELLIPSIS),
+            key=lambda length: token_counter.count_text(text[:length] + ELLIPSIS),
         )
         - 1
     )
-    if fits < 0:
+    if max_length < 0:
         return "", True
-    return text[: _nice_end(text, fits)].rstrip() + ELLIPSIS, True
+    return text[: _find_nice_end(text, max_length)].rstrip() + ELLIPSIS, True
 
 
-def _nice_end(text: str, fits: int) -> int:
+def _find_nice_end(text: str, max_length: int) -> int:
     """Where to cut at the latest at `fits`: after a sentence, else before a space, else right there."""
-    least = int(fits * AT_LEAST)
-    sentences = [found.end() for found in _SENTENCE.finditer(text, least, fits)]
-    if sentences:
-        return sentences[-1]
-    if fits < len(text) and text[fits].isspace():
-        return fits
-    spaces = [found.start() for found in _SPACE.finditer(text, least, fits)]
-    return spaces[-1] if spaces and spaces[-1] else fits
+    min_length = int(max_length * MIN_SHARE)
+    sentence_ends = [match.end() for match in _SENTENCE_END.finditer(text, min_length, max_length)]
+    if sentence_ends:
+        return sentence_ends[-1]
+    if max_length < len(text) and text[max_length].isspace():
+        return max_length
+    spaces = [match.start() for match in _SPACE.finditer(text, min_length, max_length)]
+    return spaces[-1] if spaces and spaces[-1] else max_length

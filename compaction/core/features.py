@@ -10,10 +10,10 @@ import re
 _PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]+")
 _DENSE = re.compile(r"[A-Za-z0-9+/]{40,}")  # base64, hexadecimal
 
-A_MARK_MORE = 0.03  # for each further mark in a run
-A_DENSE_CHARACTER = 0.10
+EXTRA_MARK_WEIGHT = 0.03  # for each further mark in a run
+DENSE_CHARACTER_WEIGHT = 0.10
 
-EVERYWHERE = (
+COMMON_WEIGHTS = (
     (re.compile(r"[A-Z]?[a-z]+|[A-Z]+"), 0.95),  # words, and the parts of names
     (re.compile(r"[a-z]{6,}"), 0.20),
     (re.compile(r"[a-z]{9,}"), 1.13),
@@ -24,7 +24,7 @@ EVERYWHERE = (
     (re.compile(r"[\r\n]{3,16}|[\x00-\x08\x0e-\x1f]"), 0.7),
     (_PUNCTUATION, 0.88),
 )
-BEYOND_ASCII = (
+NON_ASCII_WEIGHTS = (
     (re.compile(r"[\u3400-\u9fff\uf900-\ufaff]"), 0.85),  # Chinese characters
     (re.compile(r"[\u3040-\u30ff]"), 0.67),  # kana
     (re.compile(r"[\uac00-\ud7af]"), 0.70),  # hangul
@@ -45,13 +45,13 @@ BEYOND_ASCII = (
 )
 
 
-def tokens_in(text: str) -> float:
+def estimate_by_features(text: str) -> float:
     """Estimated tokens of a text, not rounded; none for none."""
-    found = sum(weight * len(pattern.findall(text)) for pattern, weight in EVERYWHERE)
+    total = sum(weight * len(pattern.findall(text)) for pattern, weight in COMMON_WEIGHTS)
     marks = _PUNCTUATION.findall(text)
-    found += A_MARK_MORE * (sum(map(len, marks)) - len(marks)) + A_DENSE_CHARACTER * sum(
+    total += EXTRA_MARK_WEIGHT * (sum(map(len, marks)) - len(marks)) + DENSE_CHARACTER_WEIGHT * sum(
         map(len, _DENSE.findall(text))
     )
     if not text.isascii():
-        found += sum(weight * len(pattern.findall(text)) for pattern, weight in BEYOND_ASCII)
-    return max(0.0, found)
+        total += sum(weight * len(pattern.findall(text)) for pattern, weight in NON_ASCII_WEIGHTS)
+    return max(0.0, total)

@@ -3,101 +3,121 @@
 from dataclasses import replace
 
 from compaction.core.outcome import Outcome
-from compaction.core.tool_pairs import pairs
-from compaction.core.transcript import Edit, Entry, Transcript
+from compaction.core.tool_pairs import find_pairs
+from compaction.core.transcript import Transcript, TranscriptEdit, TranscriptEntry
 
 
-def violations(before: Transcript, outcome: Outcome) -> list[str]:
+def find_violations(transcript: Transcript, outcome: Outcome) -> list[str]:
     """Every invariant that an outcome breaks against the transcript it was made from, one sentence each; none is the normal case."""
     if outcome.status != "applied":
-        same = (
-            outcome.boundary_seq is None and outcome.summary == before.summary and not outcome.edits
+        is_unchanged = (
+            outcome.boundary_seq is None
+            and outcome.summary == transcript.summary
+            and not outcome.edits
         )
-        return [] if same else [f"A {outcome.status} outcome changes the context."]
-    checks = (_summary, _boundary, _tail, _edits, _originals, _pairs, _tokens)
-    return [complaint for check in checks if (complaint := check(before, outcome))]
+        return [] if is_unchanged else [f"A {outcome.status} outcome changes the context."]
+    checks = (
+        _check_summary,
+        _check_boundary,
+        _check_tail,
+        _check_edits,
+        _check_originals,
+        _check_pairs,
+        _check_tokens,
+    )
+    return [complaint for check in checks if (complaint := check(transcript, outcome))]
 
 
-def _summary(before: Transcript, outcome: Outcome) -> str:
+def _check_summary(transcript: Transcript, outcome: Outcome) -> str:
     """What is gone is told of: by a summary, or by the marker of messages left out."""
-    gone = len(outcome.kept) < len(before.entries)
-    told = bool((outcome.summary or "").strip()) or bool(outcome.marker)
-    return "The summary is empty." if gone and not told else ""
+    is_shorter = len(outcome.entries) < len(transcript.entries)
+    has_notice = bool((outcome.summary or "").strip()) or bool(outcome.marker)
+    return "The summary is empty." if is_shorter and not has_notice else ""
 
 
-def _boundary(before: Transcript, outcome: Outcome) -> str:
+def _check_boundary(transcript: Transcript, outcome: Outcome) -> str:
     boundary = outcome.boundary_seq
-    if boundary == before.boundary_seq:
+    if boundary == transcript.boundary_seq:
         return ""
-    first = next((entry for entry in before.entries if entry.seq == boundary), None)
-    if boundary is None or boundary < (before.boundary_seq or 0):
-        return f"The boundary moved back, from {before.boundary_seq} to {boundary}."
-    if first is None:
+    first_entry = next((entry for entry in transcript.entries if entry.seq == boundary), None)
+    if boundary is None or boundary < (transcript.boundary_seq or 0):
+        return f"The boundary moved back, from {transcript.boundary_seq} to {boundary}."
+    if first_entry is None:
         return f"The boundary {boundary} is no message of the transcript."
-    if first.role == "tool":
-        return f"The first message kept, {first.seq}, is a tool result."
-    return "The boundary did not move forward." if first is before.entries[0] else ""
+    if first_entry.role == "tool":
+        return f"The first message kept, {first_entry.seq}, is a tool result."
+    return "The boundary did not move forward." if first_entry is transcript.entries[0] else ""
 
 
-def _tail(before: Transcript, outcome: Outcome) -> str:
+def _check_tail(transcript: Transcript, outcome: Outcome) -> str:
     boundary = outcome.boundary_seq or 0
-    expected = [
+    expected_seqs = [
         entry.seq
-        for entry in before.entries
-        if entry.seq >= boundary or entry.seq in outcome.kept_verbatim
+        for entry in transcript.entries
+        if entry.seq >= boundary or entry.seq in outcome.exempt_seqs
     ]
-    if [entry.seq for entry in outcome.kept] != expected:
+    if [entry.seq for entry in outcome.entries] != expected_seqs:
         return "The messages from the boundary on are not all kept, once each and in order."
-    pinned = [entry.seq for entry in before.entries if entry.pinned]
-    lost = sorted(set(pinned).difference(expected))
-    return f"Pinned messages are gone: {lost}." if lost else ""
+    pinned_seqs = [entry.seq for entry in transcript.entries if entry.pinned]
+    missing_seqs = sorted(set(pinned_seqs).difference(expected_seqs))
+    return f"Pinned messages are gone: {missing_seqs}." if missing_seqs else ""
 
 
-def _edits(before: Transcript, outcome: Outcome) -> str:
-    pinned = {entry.seq for entry in before.entries if entry.pinned}
-    touched = [
-        edit.seq for edit in outcome.edits if edit.seq in outcome.untouched or edit.seq in pinned
+def _check_edits(transcript: Transcript, outcome: Outcome) -> str:
+    pinned_seqs = {entry.seq for entry in transcript.entries if entry.pinned}
+    forbidden_seqs = [
+        edit.seq
+        for edit in outcome.edits
+        if edit.seq in outcome.protected_seqs or edit.seq in pinned_seqs
     ]
-    return f"Protected messages are edited: {touched}." if touched else ""
+    return f"Protected messages are edited: {forbidden_seqs}." if forbidden_seqs else ""
 
 
-def _originals(before: Transcript, outcome: Outcome) -> str:
+def _check_originals(transcript: Transcript, outcome: Outcome) -> str:
     """A message kept is the one that was, or what its one edit makes of it."""
-    originals = {entry.seq: entry for entry in before.entries}
+    originals = {entry.seq: entry for entry in transcript.entries}
     edits = {edit.seq: edit for edit in outcome.edits}
-    changed = [
-        kept.seq
-        for kept in outcome.kept
-        if not _same(kept, originals.get(kept.seq), edits.pop(kept.seq, None))
+    altered_seqs = [
+        remaining_entry.seq
+        for remaining_entry in outcome.entries
+        if not _is_same(
+            remaining_entry,
+            originals.get(remaining_entry.seq),
+            edits.pop(remaining_entry.seq, None),
+        )
     ]
     if edits or len({edit.seq for edit in outcome.edits}) < len(outcome.edits):
         return f"Edits are not of one kept message each: {[edit.seq for edit in outcome.edits]}."
-    return f"Kept messages are not the originals: {changed}." if changed else ""
+    return f"Kept messages are not the originals: {altered_seqs}." if altered_seqs else ""
 
 
-def _same(kept: Entry, original: Entry | None, edit: Edit | None) -> bool:
+def _is_same(
+    entry: TranscriptEntry, original: TranscriptEntry | None, edit: TranscriptEdit | None
+) -> bool:
     if original is None or edit is None:
-        return kept is original or (
+        return entry is original or (
             original is not None
-            and kept == replace(original, tokens=original.tokens or kept.tokens)
+            and entry == replace(original, tokens=original.tokens or entry.tokens)
         )
-    stored = original.content if original.original is None else original.original
-    return kept == replace(
-        original, content=edit.replacement, original=stored, images=0, tokens=kept.tokens
+    stored_text = original.content if original.original is None else original.original
+    return entry == replace(
+        original, content=edit.replacement, original=stored_text, images=0, tokens=entry.tokens
     )
 
 
-def _pairs(before: Transcript, outcome: Outcome) -> str:
-    kept = {entry.seq for entry in outcome.kept}
-    ends = [
-        (before.entries[call].seq, before.entries[result].seq)
-        for call, result in pairs(before.entries)
+def _check_pairs(transcript: Transcript, outcome: Outcome) -> str:
+    remaining_seqs = {entry.seq for entry in outcome.entries}
+    pair_seqs = [
+        (transcript.entries[call].seq, transcript.entries[result].seq)
+        for call, result in find_pairs(transcript.entries)
     ]
-    split = [pair for pair in ends if (pair[0] in kept) != (pair[1] in kept)]
-    return f"Tool calls are separated from their results: {split}." if split else ""
+    split_pairs = [
+        pair for pair in pair_seqs if (pair[0] in remaining_seqs) != (pair[1] in remaining_seqs)
+    ]
+    return f"Tool calls are separated from their results: {split_pairs}." if split_pairs else ""
 
 
-def _tokens(before: Transcript, outcome: Outcome) -> str:
+def _check_tokens(transcript: Transcript, outcome: Outcome) -> str:
     if outcome.tokens_after < outcome.tokens_before:
         return ""
     return f"The context is not smaller: {outcome.tokens_before} tokens before, {outcome.tokens_after} after."

@@ -17,17 +17,17 @@ class PolicyError(ValueError):
         self.message = message
 
 
-class Group:
+class KnobGroup:
     """Base of the frozen dataclasses whose fields are knobs; `prefix` is the group's name in a policy."""
 
     __slots__ = ()
     prefix: ClassVar[str]
 
     def __post_init__(self) -> None:
-        for each in fields(self):  # type: ignore[arg-type]
-            complaint = each.metadata["check"](getattr(self, each.name))
+        for knob_field in fields(self):  # type: ignore[arg-type]
+            complaint = knob_field.metadata["check"](getattr(self, knob_field.name))
             if complaint:
-                raise PolicyError(f"{self.prefix}.{each.name}", complaint)
+                raise PolicyError(f"{self.prefix}.{knob_field.name}", complaint)
 
 
 def knob(check: Check) -> Any:
@@ -40,7 +40,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def ratio(value: Any) -> str | None:
+def check_ratio(value: Any) -> str | None:
     """A share of something, 0 to 1."""
     return (
         None
@@ -49,27 +49,27 @@ def ratio(value: Any) -> str | None:
     )
 
 
-def whole(minimum: int) -> Check:
+def check_integer(minimum: int) -> Check:
     """A whole number, at least `minimum`."""
 
     def check(value: Any) -> str | None:
-        right = isinstance(value, int) and not isinstance(value, bool) and value >= minimum
-        return None if right else f"must be a whole number of at least {minimum}, not {value!r}"
+        is_valid = isinstance(value, int) and not isinstance(value, bool) and value >= minimum
+        return None if is_valid else f"must be a whole number of at least {minimum}, not {value!r}"
 
     return check
 
 
-def positive(value: Any) -> str | None:
+def check_positive(value: Any) -> str | None:
     """A number above zero."""
     return None if is_number(value) and value > 0 else f"must be a number above zero, not {value!r}"
 
 
-def flag(value: Any) -> str | None:
+def check_flag(value: Any) -> str | None:
     """Yes or no."""
     return None if isinstance(value, bool) else f"must be true or false, not {value!r}"
 
 
-def words(value: Any) -> str | None:
+def check_nonblank(value: Any) -> str | None:
     """A text that is not blank."""
     return (
         None
@@ -78,7 +78,7 @@ def words(value: Any) -> str | None:
     )
 
 
-def one_of(*choices: str) -> Check:
+def check_choice(*choices: str) -> Check:
     """One of a few names."""
     return lambda value: (
         None
@@ -87,56 +87,61 @@ def one_of(*choices: str) -> Check:
     )
 
 
-def some_of(*choices: str) -> Check:
+def check_choices(*choices: str) -> Check:
     """A tuple of different names out of a few."""
 
     def check(value: Any) -> str | None:
-        right = isinstance(value, tuple) and all(
-            isinstance(each, str) and each in choices for each in value
+        is_valid = isinstance(value, tuple) and all(
+            isinstance(choice, str) and choice in choices for choice in value
         )
-        if right and len(set(value)) == len(value):
+        if is_valid and len(set(value)) == len(value):
             return None
         return f"must be a list of different names out of {', '.join(choices)}, not {value!r}"
 
     return check
 
 
-def maybe(check: Check) -> Check:
+def check_optional(check: Check) -> Check:
     """Null, or what `check` takes."""
     return lambda value: None if value is None else check(value)
 
 
-def text(value: Any) -> str | None:
+def check_text(value: Any) -> str | None:
     """A text, perhaps an empty one."""
     return None if isinstance(value, str) else f"must be a text, not {value!r}"
 
 
-def template(*fields: str) -> Check:
+def check_template(*placeholders: str) -> Check:
     """A text with no other placeholders than these, as `{total}`."""
 
     def check(value: Any) -> str | None:
         try:
-            right = isinstance(value, str) and value.format(**dict.fromkeys(fields, 0)) is not None
+            is_valid = (
+                isinstance(value, str)
+                and value.format(**dict.fromkeys(placeholders, 0)) is not None
+            )
         except (KeyError, IndexError, ValueError):
-            right = False
+            is_valid = False
         return (
             None
-            if right
-            else f"must be a text with no placeholders but {', '.join(f'{{{each}}}' for each in fields)}, not {value!r}"
+            if is_valid
+            else f"must be a text with no placeholders but {', '.join(f'{{{placeholder}}}' for placeholder in placeholders)}, not {value!r}"
         )
 
     return check
 
 
-def names(value: Any) -> str | None:
+def check_names(value: Any) -> str | None:
     """A tuple of texts that are not blank."""
-    right = isinstance(value, tuple) and all(
-        isinstance(each, str) and each.strip() for each in value
+    is_valid = isinstance(value, tuple) and all(
+        isinstance(name, str) and name.strip() for name in value
     )
-    return None if right else f"must be a list of names, not {value!r}"
+    return None if is_valid else f"must be a list of names, not {value!r}"
 
 
-def seconds(value: Any) -> str | None:
+def check_seconds(value: Any) -> str | None:
     """A tuple of numbers of seconds, none negative."""
-    right = isinstance(value, tuple) and all(is_number(each) and each >= 0 for each in value)
-    return None if right else f"must be a list of numbers of seconds, not {value!r}"
+    is_valid = isinstance(value, tuple) and all(
+        is_number(number) and number >= 0 for number in value
+    )
+    return None if is_valid else f"must be a list of numbers of seconds, not {value!r}"

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from compaction.core.transcript import Edit, Entry
+from compaction.core.transcript import TranscriptEdit, TranscriptEntry
 
 Method = Literal["images_stripped", "pruned", "deduplicated", "excerpted", "summarized", "left_out"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
+class MessageOutcome:
     """What became of one message, in characters; what a summary covers, or what was left out, has none after."""
 
     seq: int
@@ -35,21 +35,21 @@ class Outcome:
     status: Literal["applied", "skipped", "failed"]
     reason: str = ""
     summary: str | None = None
-    summary_failed: str = ""
+    summary_error: str = ""
     summarized_up_to: int | None = None
     boundary_seq: int | None = None
-    edits: tuple[Edit, ...] = ()
-    kept: tuple[Entry, ...] = ()
-    kept_verbatim: tuple[int, ...] = ()
-    untouched: frozenset[int] = frozenset()
+    edits: tuple[TranscriptEdit, ...] = ()
+    entries: tuple[TranscriptEntry, ...] = ()
+    exempt_seqs: tuple[int, ...] = ()
+    protected_seqs: frozenset[int] = frozenset()
     marker: str = ""
     stages_used: tuple[str, ...] = ()
-    targets: tuple[Target, ...] = ()
+    targets: tuple[MessageOutcome, ...] = ()
     messages_compacted: int = 0
     tokens_before: int = 0
     tokens_after: int = 0
 
     @property
-    def applied(self) -> bool:
+    def is_applied(self) -> bool:
         """Whether there is something to install."""
         return self.status == "applied"

@@ -5,14 +5,14 @@ from typing import Literal
 
 from compaction.core import invariants
 from compaction.core.budget import Budget
-from compaction.core.estimate import Measure, estimated, weigh
+from compaction.core.estimate import Measurement, count_entry_tokens, estimate_transcript
 from compaction.core.outcome import Outcome
 from compaction.core.policy import Policy
-from compaction.core.protection import Limits, protect
-from compaction.core.stages.base import Draft, Summarize, SummaryFailed, Work
+from compaction.core.protection import PassLimits, build_protection
+from compaction.core.stages.base import ContextDraft, PassContext, Summarize, SummaryFailed
 from compaction.core.stages.registry import STAGES
-from compaction.core.stages.summarize import owed
-from compaction.core.targets import targets
+from compaction.core.stages.summarize import needs_original_summary
+from compaction.core.targets import list_targets
 from compaction.core.transcript import Transcript
 
 
@@ -20,7 +20,7 @@ def run(
     transcript: Transcript,
     policy: Policy,
     budget: Budget | None,
-    measure: Measure,
+    measurement: Measurement,
     summarize: Summarize,
     *,
     instructions: str = "",
@@ -36,110 +36,134 @@ def run(
     applied says why in `reason`. FEAT-011, Compact Rules.
     """
     if budget is None:
-        return _unchanged(
-            transcript, measure, "skipped", "The model's context window is not known."
+        return _build_unchanged(
+            transcript, measurement, "skipped", "The model's context window is not known."
         )
-    cramped = budget.over(measure.tokens)
-    if not cramped and not force:
-        return _unchanged(transcript, measure, "skipped", "The context is within its threshold.")
-    weighed = weigh(transcript, policy)
-    limits = Limits(
-        policy=policy, budget=budget, scale=measure.scale, cramped=cramped, up_to_seq=up_to_seq
-    )
-    work = Work(
+    is_over_threshold = budget.is_over(measurement.tokens)
+    if not is_over_threshold and not force:
+        return _build_unchanged(
+            transcript, measurement, "skipped", "The context is within its threshold."
+        )
+    working_transcript = count_entry_tokens(transcript, policy)
+    limits = PassLimits(
         policy=policy,
         budget=budget,
-        measure=measure,
-        estimate=estimated(weighed, policy),
-        protection=protect(weighed, limits),
+        token_ratio=measurement.token_ratio,
+        is_over_threshold=is_over_threshold,
+        up_to_seq=up_to_seq,
+    )
+    pass_context = PassContext(
+        policy=policy,
+        budget=budget,
+        measurement=measurement,
+        estimate=estimate_transcript(working_transcript, policy),
+        protection=build_protection(working_transcript, limits),
         summarize=summarize,
         instructions=instructions,
         up_to_seq=up_to_seq,
-        cramped=cramped,
+        is_over_threshold=is_over_threshold,
     )
-    draft, used, failure = _through_stages(weighed, work, only_stages)
-    if not used:
-        reason = failure or _nothing_to_do(transcript, up_to_seq)
-        return _unchanged(transcript, measure, "failed" if failure else "skipped", reason)
-    outcome = _applied(weighed, draft, used, work, failure)
-    broken = invariants.violations(transcript, outcome)
+    draft, stages_used, failure = _run_stages(working_transcript, pass_context, only_stages)
+    if not stages_used:
+        reason = failure or _explain_no_work(transcript, up_to_seq)
+        return _build_unchanged(transcript, measurement, "failed" if failure else "skipped", reason)
+    outcome = _build_outcome(working_transcript, draft, stages_used, pass_context, failure)
+    violations = invariants.find_violations(transcript, outcome)
     return (
-        _unchanged(transcript, measure, "failed", failure or " ".join(broken))
-        if broken
+        _build_unchanged(transcript, measurement, "failed", failure or " ".join(violations))
+        if violations
         else outcome
     )
 
 
-def _through_stages(
-    transcript: Transcript, work: Work, only: Collection[str]
-) -> tuple[Draft, tuple[str, ...], str]:
+def _run_stages(
+    transcript: Transcript, pass_context: PassContext, only_stages: Collection[str]
+) -> tuple[ContextDraft, tuple[str, ...], str]:
     """The draft that comes out, the names of the stages that changed it, and why no summary was written if one was tried."""
-    draft, failure = Draft(transcript=transcript), ""
-    used: tuple[str, ...] = ()
-    for name in work.policy.stages:
-        if (only and name not in only) or not (only or _due(name, draft, work, used)):
+    draft, failure = ContextDraft(transcript=transcript), ""
+    stages_used: tuple[str, ...] = ()
+    for name in pass_context.policy.stages:
+        if (only_stages and name not in only_stages) or not (
+            only_stages or _is_due(name, draft, pass_context, stages_used)
+        ):
             continue
         try:
-            made = STAGES[name](draft, work)
-        except SummaryFailed as failed:
-            failure = failed.reason
+            next_draft = STAGES[name](draft, pass_context)
+        except SummaryFailed as error:
+            failure = error.reason
             continue
-        if made is not draft and name == "summarize" and not work.smaller(made.transcript):
+        if (
+            next_draft is not draft
+            and name == "summarize"
+            and not pass_context.is_smaller(next_draft.transcript)
+        ):
             failure = "With the summary the context is not smaller than it was."
-        elif made is not draft:
-            draft, used = made, (*used, name)
-    return draft, used, failure
+        elif next_draft is not draft:
+            draft, stages_used = next_draft, (*stages_used, name)
+    return draft, stages_used, failure
 
 
-def _due(name: str, draft: Draft, work: Work, used: tuple[str, ...]) -> bool:
+def _is_due(
+    name: str, draft: ContextDraft, pass_context: PassContext, stages_used: tuple[str, ...]
+) -> bool:
     """Whether a stage's turn comes: until the target is met, by the measure that the trigger uses; a summary that is owed always."""
     return (
-        not used
-        or not work.fits(draft.transcript)
-        or (name == "summarize" and owed(draft, work.policy))
+        not stages_used
+        or not pass_context.fits(draft.transcript)
+        or (name == "summarize" and needs_original_summary(draft, pass_context.policy))
     )
 
 
-def _applied(
-    before: Transcript, draft: Draft, used: tuple[str, ...], work: Work, failure: str
+def _build_outcome(
+    original: Transcript,
+    draft: ContextDraft,
+    stages_used: tuple[str, ...],
+    pass_context: PassContext,
+    failure: str,
 ) -> Outcome:
-    after = draft.transcript
-    sent = {entry.seq for entry in after.entries}
+    transcript = draft.transcript
+    remaining_seqs = {entry.seq for entry in transcript.entries}
     return Outcome(
         status="applied",
-        summary=after.summary,
-        summary_failed=failure,
-        summarized_up_to=after.summarized_up_to,
-        boundary_seq=after.boundary_seq,
-        edits=tuple(edit for edit in draft.edits if edit.seq in sent),
-        kept=after.entries,
-        kept_verbatim=tuple(
-            entry.seq for entry in after.entries if entry.seq < (after.boundary_seq or 0)
+        summary=transcript.summary,
+        summary_error=failure,
+        summarized_up_to=transcript.summarized_up_to,
+        boundary_seq=transcript.boundary_seq,
+        edits=tuple(edit for edit in draft.edits if edit.seq in remaining_seqs),
+        entries=transcript.entries,
+        exempt_seqs=tuple(
+            entry.seq for entry in transcript.entries if entry.seq < (transcript.boundary_seq or 0)
         ),
-        untouched=work.protection.seqs,
-        marker=after.marker,
-        stages_used=used,
-        targets=targets(before, draft),
-        messages_compacted=draft.removed + sum(edit.seq in sent for edit in draft.edits),
-        tokens_before=work.measure.tokens,
-        tokens_after=work.size(estimated(after, work.policy)),
+        protected_seqs=pass_context.protection.seqs,
+        marker=transcript.marker,
+        stages_used=stages_used,
+        targets=list_targets(original, draft),
+        messages_compacted=draft.removal_count
+        + sum(edit.seq in remaining_seqs for edit in draft.edits),
+        tokens_before=pass_context.measurement.tokens,
+        tokens_after=pass_context.to_real_tokens(
+            estimate_transcript(transcript, pass_context.policy)
+        ),
     )
 
 
-def _unchanged(
-    transcript: Transcript, measure: Measure, status: Literal["skipped", "failed"], reason: str
+def _build_unchanged(
+    transcript: Transcript,
+    measurement: Measurement,
+    status: Literal["skipped", "failed"],
+    reason: str,
 ) -> Outcome:
     return Outcome(
         status=status,
         reason=reason,
         summary=transcript.summary,
-        kept=transcript.entries,
-        tokens_before=measure.tokens,
-        tokens_after=measure.tokens,
+        entries=transcript.entries,
+        tokens_before=measurement.tokens,
+        tokens_after=measurement.tokens,
     )
 
 
-def _nothing_to_do(transcript: Transcript, up_to_seq: int | None) -> str:
+def _explain_no_work(transcript: Transcript, up_to_seq: int | None) -> str:
     if not transcript.entries:
         return "There are no messages to compact."
     if up_to_seq is not None:

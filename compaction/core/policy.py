@@ -7,7 +7,7 @@ from typing import Any
 
 from compaction.core.groups import conduct, size, summaries
 from compaction.core.groups import stages as groups_stages
-from compaction.core.knobs import Group, PolicyError, some_of
+from compaction.core.knobs import KnobGroup, PolicyError, check_choices
 
 STAGES = (
     "strip_images",
@@ -23,30 +23,30 @@ STAGES = (
 class Policy:
     """All groups together, and the stages in the order they run."""
 
-    window: size.Window
-    budget: size.Basis
-    trigger: size.Trigger
-    estimate: size.Estimate
-    protect: groups_stages.Protect
+    window: size.WindowKnobs
+    budget: size.BudgetKnobs
+    trigger: size.TriggerKnobs
+    estimate: size.EstimateKnobs
+    protect: groups_stages.ProtectKnobs
     stages: tuple[str, ...]
-    strip: groups_stages.Strip
-    prune: groups_stages.Prune
-    dedupe: groups_stages.Dedupe
-    excerpt: groups_stages.Excerpt
-    slide: groups_stages.Slide
-    summary: summaries.Summary
-    state: summaries.State
-    memory: summaries.Memory
-    inject: summaries.Inject
-    target: conduct.Target
-    tool_result: conduct.ToolResult
-    files: conduct.Files
-    fallback: conduct.Fallback
-    overflow: conduct.Overflow
-    flow: conduct.Flow
+    strip: groups_stages.StripKnobs
+    prune: groups_stages.PruneKnobs
+    dedupe: groups_stages.DedupeKnobs
+    excerpt: groups_stages.ExcerptKnobs
+    slide: groups_stages.SlideKnobs
+    summary: summaries.SummaryKnobs
+    state: summaries.StateKnobs
+    memory: summaries.MemoryKnobs
+    inject: summaries.InjectKnobs
+    target: conduct.TargetKnobs
+    tool_result: conduct.ToolResultKnobs
+    files: conduct.FilesKnobs
+    fallback: conduct.FallbackKnobs
+    overflow: conduct.OverflowKnobs
+    flow: conduct.FlowKnobs
 
     def __post_init__(self) -> None:
-        complaint = some_of(*STAGES)(self.stages) or (
+        complaint = check_choices(*STAGES)(self.stages) or (
             None if self.stages else "must name at least one stage"
         )
         if complaint:
@@ -76,38 +76,47 @@ class Policy:
     def parse(cls, overrides: Mapping[str, Any], base: "Policy") -> "Policy":
         """`base` with overrides, as JSON gives them: `{"trigger": {"threshold": 0.8}}`. Raises PolicyError naming the field."""
         changes: dict[str, Any] = {}
-        for name, value in _known(overrides, base, prefix="").items():
+        for name, value in _require_known_names(overrides, base, prefix="").items():
             group = getattr(base, name)
-            changes[name] = _group(group, value) if isinstance(group, Group) else _frozen(value)
+            changes[name] = (
+                _override_group(group, value)
+                if isinstance(group, KnobGroup)
+                else _freeze_value(value)
+            )
         return dataclasses.replace(base, **changes)
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The policy as JSON holds it; `parse` reads it back."""
-        return {name: _plain(value) for name, value in dataclasses.asdict(self).items()}
+        return {
+            name: _unfreeze_value(knob_value)
+            for name, knob_value in dataclasses.asdict(self).items()
+        }
 
 
-def _group(base: Group, overrides: Any) -> Group:
-    values = _known(overrides, base, prefix=f"{base.prefix}.")
-    return dataclasses.replace(base, **{name: _frozen(value) for name, value in values.items()})  # type: ignore[type-var]
+def _override_group(base: KnobGroup, overrides: Any) -> KnobGroup:
+    values = _require_known_names(overrides, base, prefix=f"{base.prefix}.")
+    return dataclasses.replace(
+        base, **{name: _freeze_value(value) for name, value in values.items()}
+    )  # type: ignore[type-var]
 
 
-def _known(overrides: Any, base: Any, *, prefix: str) -> Mapping[str, Any]:
+def _require_known_names(overrides: Any, base: Any, *, prefix: str) -> Mapping[str, Any]:
     if not isinstance(overrides, Mapping):
         raise PolicyError(
             prefix.rstrip(".") or "policy", f"must be an object of knobs, not {overrides!r}"
         )
-    names = [each.name for each in dataclasses.fields(base)]
+    names = [knob_field.name for knob_field in dataclasses.fields(base)]
     for name in overrides:
         if name not in names:
             raise PolicyError(f"{prefix}{name}", f"is not known; there are {', '.join(names)}")
     return overrides
 
 
-def _frozen(value: Any) -> Any:
+def _freeze_value(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _plain(value: Any) -> Any:
+def _unfreeze_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _unfreeze_value(item) for name, item in value.items()}
     return list(value) if isinstance(value, tuple) else value

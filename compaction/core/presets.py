@@ -6,15 +6,15 @@ from compaction.core.groups import conduct, size, stages, summaries
 from compaction.core.policy import Policy
 
 ONECLAW = Policy(
-    window=size.Window(unknown="disable", by_family={}),
-    budget=size.Basis(basis="window", output_reserve=0, safety_margin=0, floor_ratio=0.5),
-    trigger=size.Trigger(
+    window=size.WindowKnobs(unknown="disable", by_family={}),
+    budget=size.BudgetKnobs(basis="window", output_reserve=0, safety_margin=0, floor_ratio=0.5),
+    trigger=size.TriggerKnobs(
         threshold=0.85,
         clamp=False,
         strict=True,
         phases=("after_response", "on_model_change", "on_overflow", "manual"),
     ),
-    estimate=size.Estimate(
+    estimate=size.EstimateKnobs(
         method="characters",
         chars_per_token=4,
         code_chars_per_token=None,
@@ -29,7 +29,7 @@ ONECLAW = Policy(
         count_tools=True,
         calibration="last_usage",
     ),
-    protect=stages.Protect(
+    protect=stages.ProtectKnobs(
         kind="token_ratio",
         ratio=0.25,
         count=0,
@@ -40,8 +40,8 @@ ONECLAW = Policy(
         min_chars=0,
     ),
     stages=("summarize",),
-    strip=stages.Strip(placeholder="[Screenshot analyzed — image omitted from context]"),
-    prune=stages.Prune(
+    strip=stages.StripKnobs(placeholder="[Screenshot analyzed — image omitted from context]"),
+    prune=stages.PruneKnobs(
         protect_tokens=40_000,
         minimum_savings=20_000,
         strict=False,
@@ -50,12 +50,12 @@ ONECLAW = Policy(
         protected_tools=(),
         placeholder="[Tool result cleared]",
     ),
-    dedupe=stages.Dedupe(
+    dedupe=stages.DedupeKnobs(
         tools=("read_file", "readFile", "read", "view_file", "cat"),
         minimum_ratio=0.3,
         placeholder="[File {path} - refer to latest read below]",
     ),
-    excerpt=stages.Excerpt(
+    excerpt=stages.ExcerptKnobs(
         head_ratio=0.15,
         head_cap=6_000,
         tail_ratio=0.08,
@@ -63,11 +63,11 @@ ONECLAW = Policy(
         expected_ratio=0.25,
         marker="[TRUNCATED — {total:,} chars original, {omitted:,} chars omitted, showing first {head:,} + last {tail:,} chars]",
     ),
-    slide=stages.Slide(
+    slide=stages.SlideKnobs(
         fraction=0.5,
         marker="[Earlier conversation history was truncated to fit within context limits]",
     ),
-    summary=summaries.Summary(
+    summary=summaries.SummaryKnobs(
         model="same",
         template="facts",
         max_tokens=2_048,
@@ -85,13 +85,13 @@ ONECLAW = Policy(
         tool_prefixes=(),
         state_delta=False,
     ),
-    state=summaries.State(
+    state=summaries.StateKnobs(
         decisions=8, constraints=6, tasks=10, questions=5, risks=5, artifacts=10, contributions=6
     ),
-    memory=summaries.Memory(entries=0, fold=0),
-    inject=summaries.Inject(place="system_prefix", heading="", nudge="", failure_nudge=""),
-    target=conduct.Target(ratio=None, otherwise="tail"),
-    tool_result=conduct.ToolResult(
+    memory=summaries.MemoryKnobs(entries=0, fold=0),
+    inject=summaries.InjectKnobs(place="system_prefix", heading="", nudge="", failure_nudge=""),
+    target=conduct.TargetKnobs(ratio=None, otherwise="tail"),
+    tool_result=conduct.ToolResultKnobs(
         limit=30_000,
         unit="chars",
         lines=None,
@@ -99,16 +99,16 @@ ONECLAW = Policy(
         marker="\n\n[... content truncated, showing first {kept} characters of {total} total ...]",
         spill=False,
     ),
-    files=conduct.Files(
+    files=conduct.FilesKnobs(
         budget_ratio=0.6, fast_path_bytes=102_400, preview_bytes=5_242_880, preview_chars=2_000
     ),
-    fallback=conduct.Fallback(
+    fallback=conduct.FallbackKnobs(
         kind="drop_oldest",
         notify=True,
         notice="Conversation history has been automatically trimmed",
     ),
-    overflow=conduct.Overflow(recovery_ratio=0.70),
-    flow=conduct.Flow(
+    overflow=conduct.OverflowKnobs(recovery_ratio=0.70),
+    flow=conduct.FlowKnobs(
         while_compacting="proceed", lease_seconds=300, workers=2, attempts=3, runtime_hint=False
     ),
 )
@@ -279,23 +279,23 @@ _BASEAGENT: dict[str, Any] = {
 }
 
 
-def _preset(*overrides: dict[str, Any]) -> Policy:
+def _build_preset(*overrides: dict[str, Any]) -> Policy:
     policy = ONECLAW
-    for each in overrides:
-        policy = Policy.parse(each, policy)
+    for override in overrides:
+        policy = Policy.parse(override, policy)
     return policy
 
 
 PRESETS: dict[str, Policy] = {
     "oneclaw": ONECLAW,
-    "neurolink": _preset(_NEUROLINK),
-    "lota": _preset(_LOTA),
-    "wolffish": _preset(_WOLFFISH),
-    "baseagent": _preset(_BASEAGENT),
-    "baseagent-long": _preset(
+    "neurolink": _build_preset(_NEUROLINK),
+    "lota": _build_preset(_LOTA),
+    "wolffish": _build_preset(_WOLFFISH),
+    "baseagent": _build_preset(_BASEAGENT),
+    "baseagent-long": _build_preset(
         _BASEAGENT, {"trigger": {"threshold": 0.70}, "prune": {"protect_tokens": 30_000}}
     ),
-    "baseagent-complex": _preset(
+    "baseagent-complex": _build_preset(
         _BASEAGENT, {"trigger": {"threshold": 0.90}, "prune": {"protect_tokens": 60_000}}
     ),
 }

@@ -3,10 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-FEWEST = 5  # messages; a shorter conversation is not slid over
+MIN_MESSAGES = 5  # messages; a shorter conversation is not slid over
 
 
-def slide_to(
+def find_slide_index(
     cuts: Sequence[int],
     *,
     start: int,
@@ -21,15 +21,20 @@ def slide_to(
     and an even number, so that roles go on alternating (NeuroLink, Stage 4), until `fits` says that what stays from an index on does.
     `cuts` are the places where no pair is parted; where none of them makes an even number, whole pairs come before even numbers.
     """
-    allowed = [cut for cut in cuts if start < cut <= stop]
-    place = start
-    while length >= FEWEST and allowed and place < allowed[-1] and not fits(place):
-        place = _next(allowed, place, place + max(2, int((length - place) * fraction) // 2 * 2))
-    return place
+    valid_cuts = [cut for cut in cuts if start < cut <= stop]
+    index = start
+    while length >= MIN_MESSAGES and valid_cuts and index < valid_cuts[-1] and not fits(index):
+        index = _find_next_cut(
+            valid_cuts, index, index + max(2, int((length - index) * fraction) // 2 * 2)
+        )
+    return index
 
 
-def _next(allowed: Sequence[int], place: int, wanted: int) -> int:
+def _find_next_cut(valid_cuts: Sequence[int], index: int, limit: int) -> int:
     """The last even place up to the one wanted, else an even one right after it, else the last one of any kind."""
-    end = bisect_right(allowed, wanted)
-    choices = [*reversed(allowed[bisect_right(allowed, place) : end]), *allowed[end : end + 1]]
-    return next((cut for cut in choices if (cut - place) % 2 == 0), choices[0])
+    end = bisect_right(valid_cuts, limit)
+    choices = [
+        *reversed(valid_cuts[bisect_right(valid_cuts, index) : end]),
+        *valid_cuts[end : end + 1],
+    ]
+    return next((cut for cut in choices if (cut - index) % 2 == 0), choices[0])

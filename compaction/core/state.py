@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from compaction.core.groups.summaries import State as Limits
+from compaction.core.groups.summaries import StateKnobs as Limits
 
 SECTIONS = ("decisions", "constraints", "tasks", "questions", "risks", "artifacts", "contributions")
 TITLES = {
@@ -22,7 +22,7 @@ Sections = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class SectionChange:
     """What becomes of one section: sentences added, sentences put in place of others (old, new), sentences that no longer hold."""
 
     add: tuple[str, ...] = ()
@@ -31,141 +31,179 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Delta:
+class StateDelta:
     """Changes by section, and new entries of the memory block."""
 
-    sections: Mapping[str, Change] = field(default_factory=dict)
+    sections: Mapping[str, SectionChange] = field(default_factory=dict)
     memory: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Working:
+class StructuredState:
     """All that is kept beside a summary; every section is there, newest items last, and so are the memory's entries."""
 
-    state: Sections = field(default_factory=lambda: dict.fromkeys(SECTIONS, ()))
+    sections: Sections = field(default_factory=lambda: dict.fromkeys(SECTIONS, ()))
     memory: tuple[str, ...] = ()
     memory_summary: str = ""
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is nothing to tell."""
-        return not (any(self.state.values()) or self.memory or self.memory_summary)
+        return not (any(self.sections.values()) or self.memory or self.memory_summary)
 
 
-def merge(working: Working, delta: Delta, limits: Limits, *, memory: bool = True) -> Working:
+def merge_delta(
+    structured_state: StructuredState, delta: StateDelta, limits: Limits, *, memory: bool = True
+) -> StructuredState:
     """The state after a delta: what it names becomes the newest, and each section keeps the newest items its limit allows.
 
     A delta merged twice changes no more than once. What it adds wins over what it removes. Without `memory` no entries are taken.
     """
-    state = {
-        name: _changed(
-            working.state.get(name, ()), delta.sections.get(name, Change()), getattr(limits, name)
+    sections = {
+        name: _apply_change(
+            structured_state.sections.get(name, ()),
+            delta.sections.get(name, SectionChange()),
+            getattr(limits, name),
         )
         for name in SECTIONS
     }
-    known = set(map(key, working.memory))
-    fresh = _distinct(entry for entry in delta.memory if key(entry) not in known) if memory else ()
-    return Working(
-        state=state, memory=(*working.memory, *fresh), memory_summary=working.memory_summary
+    memory_keys = set(map(normalize_sentence, structured_state.memory))
+    new_entries = (
+        _drop_duplicates(
+            entry for entry in delta.memory if normalize_sentence(entry) not in memory_keys
+        )
+        if memory
+        else ()
+    )
+    return StructuredState(
+        sections=sections,
+        memory=(*structured_state.memory, *new_entries),
+        memory_summary=structured_state.memory_summary,
     )
 
 
-def without(working: Working, before: Working, after: Working) -> Working:
+def undo_change(
+    structured_state: StructuredState, before: StructuredState, after: StructuredState
+) -> StructuredState:
     """The state as if what changed it from `before` to `after` had not been; what others changed since stays."""
-    return Working(
-        state={
-            name: _undone(working.state[name], before.state[name], after.state[name])
+    return StructuredState(
+        sections={
+            name: _undo_items(
+                structured_state.sections[name], before.sections[name], after.sections[name]
+            )
             for name in SECTIONS
         },
-        memory=_undone(working.memory, before.memory, after.memory),
+        memory=_undo_items(structured_state.memory, before.memory, after.memory),
         memory_summary=before.memory_summary
-        if working.memory_summary == after.memory_summary
-        else working.memory_summary,
+        if structured_state.memory_summary == after.memory_summary
+        else structured_state.memory_summary,
     )
 
 
-def _undone(
+def _undo_items(
     items: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]
 ) -> tuple[str, ...]:
-    known, made = set(map(key, before)), set(map(key, after))
-    back = tuple(item for item in before if key(item) not in made | set(map(key, items)))
-    return (*back, *(item for item in items if key(item) in known or key(item) not in made))
+    before_keys, after_keys = (
+        set(map(normalize_sentence, before)),
+        set(map(normalize_sentence, after)),
+    )
+    missing_items = tuple(
+        item
+        for item in before
+        if normalize_sentence(item) not in after_keys | set(map(normalize_sentence, items))
+    )
+    return (
+        *missing_items,
+        *(
+            item
+            for item in items
+            if normalize_sentence(item) in before_keys or normalize_sentence(item) not in after_keys
+        ),
+    )
 
 
-def key(text: str) -> str:
+def normalize_sentence(text: str) -> str:
     """What makes two sentences the same one: neither case, nor spaces, nor the full stop."""
     return " ".join(text.casefold().split()).rstrip(".")
 
 
-def rendered(working: Working) -> str:
+def render_state(structured_state: StructuredState) -> str:
     """The state and the memory as reference text, empty for nothing: what stands beside the summary in a request."""
     parts = []
     lists = [
-        f"{TITLES[name]}:\n{_bullets(working.state[name])}"
+        f"{TITLES[name]}:\n{_format_bullets(structured_state.sections[name])}"
         for name in SECTIONS
-        if working.state.get(name)
+        if structured_state.sections.get(name)
     ]
     if lists:
         parts.append("State of the work:\n" + "\n".join(lists))
-    if working.memory_summary:
-        parts.append(f"Memory, summarized:\n{working.memory_summary}")
-    if working.memory:
-        parts.append(f"Memory, newest last:\n{_bullets(working.memory)}")
+    if structured_state.memory_summary:
+        parts.append(f"Memory, summarized:\n{structured_state.memory_summary}")
+    if structured_state.memory:
+        parts.append(f"Memory, newest last:\n{_format_bullets(structured_state.memory)}")
     return "\n\n".join(parts)
 
 
-def fitted(working: Working, most_chars: int) -> str:
+def fit_state(structured_state: StructuredState, max_chars: int) -> str:
     """The same in so many characters: where it is longer, with shorter items, and at last without its end."""
-    for longest in (ENTRY_CHARS, 200, 80):
-        text = rendered(_shortened(working, longest))
-        if len(text) <= most_chars:
+    for item_chars in (ENTRY_CHARS, 200, 80):
+        text = render_state(_shorten_items(structured_state, item_chars))
+        if len(text) <= max_chars:
             return text
-    return text[:most_chars].rpartition("\n")[0]
+    return text[:max_chars].rpartition("\n")[0]
 
 
-def numbered(working: Working, limits: Limits) -> str:
+def number_sections(structured_state: StructuredState, limits: Limits) -> str:
     """The sections that a policy keeps, with numbers by which a delta may name their items."""
     return "\n".join(
-        _numbered(name, working.state.get(name, ())) for name in SECTIONS if getattr(limits, name)
+        _number_items(name, structured_state.sections.get(name, ()))
+        for name in SECTIONS
+        if getattr(limits, name)
     )
 
 
-def _shortened(working: Working, longest: int) -> Working:
-    def cut(items: Iterable[str]) -> tuple[str, ...]:
-        return tuple(item if len(item) <= longest else item[: longest - 1] + "…" for item in items)
+def _shorten_items(structured_state: StructuredState, item_chars: int) -> StructuredState:
+    def cut_items(items: Iterable[str]) -> tuple[str, ...]:
+        return tuple(
+            item if len(item) <= item_chars else item[: item_chars - 1] + "…" for item in items
+        )
 
     return replace(
-        working,
-        state={name: cut(items) for name, items in working.state.items()},
-        memory=cut(working.memory),
+        structured_state,
+        sections={name: cut_items(items) for name, items in structured_state.sections.items()},
+        memory=cut_items(structured_state.memory),
     )
 
 
-def _changed(items: tuple[str, ...], change: Change, limit: int) -> tuple[str, ...]:
-    replaced = {key(old): new for old, new in change.update}
+def _apply_change(items: tuple[str, ...], change: SectionChange, limit: int) -> tuple[str, ...]:
+    replacements = {normalize_sentence(old): new for old, new in change.update}
     # An updated sentence stands once, also where its old form is not found: a summarizer may not quote it exactly.
-    fresh = _distinct((*(new for _, new in change.update), *change.add))
-    fresh = fresh[-limit:] if limit else ()
-    gone = set(map(key, fresh)) | set(replaced) | set(map(key, change.remove))
-    kept = tuple(item for item in items if key(item) not in gone)
-    return (*kept, *fresh)[-limit:] if limit else ()
+    new_items = _drop_duplicates((*(new for _, new in change.update), *change.add))
+    new_items = new_items[-limit:] if limit else ()
+    obsolete_keys = (
+        set(map(normalize_sentence, new_items))
+        | set(replacements)
+        | set(map(normalize_sentence, change.remove))
+    )
+    remaining_items = tuple(item for item in items if normalize_sentence(item) not in obsolete_keys)
+    return (*remaining_items, *new_items)[-limit:] if limit else ()
 
 
-def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+def _drop_duplicates(texts: Iterable[str]) -> tuple[str, ...]:
     """Without blank ones, each once, where it is said last."""
-    found: dict[str, str] = {}
+    text_by_key: dict[str, str] = {}
     for text in texts:
-        if key(text):
-            found.pop(key(text), None)
-            found[key(text)] = text
-    return tuple(found.values())
+        if normalize_sentence(text):
+            text_by_key.pop(normalize_sentence(text), None)
+            text_by_key[normalize_sentence(text)] = text
+    return tuple(text_by_key.values())
 
 
-def _bullets(items: Iterable[str]) -> str:
+def _format_bullets(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
 
 
-def _numbered(name: str, items: tuple[str, ...]) -> str:
+def _number_items(name: str, items: tuple[str, ...]) -> str:
     return (
         f"{name}:\n" + "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
         if items

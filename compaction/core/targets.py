@@ -2,38 +2,42 @@
 
 from typing import cast
 
-from compaction.core.outcome import Method, Target
-from compaction.core.stages.base import Draft
-from compaction.core.transcript import Entry, Transcript
+from compaction.core.outcome import MessageOutcome, Method
+from compaction.core.stages.base import ContextDraft
+from compaction.core.transcript import Transcript, TranscriptEntry
 
-MOST = 200
+MAX_TARGETS = 200
 
 
-def targets(before: Transcript, draft: Draft) -> tuple[Target, ...]:
+def list_targets(original: Transcript, draft: ContextDraft) -> tuple[MessageOutcome, ...]:
     """One for each message that was changed or is gone, in order; of more than 200 the largest (Wolffish, Compaction Cards)."""
-    now = {entry.seq: entry for entry in draft.transcript.entries}
+    entries_by_seq = {entry.seq: entry for entry in draft.transcript.entries}
     methods: dict[int, str] = {edit.seq: edit.kind for edit in draft.edits}
-    methods |= dict.fromkeys(draft.compacted, "summarized") | dict.fromkeys(
-        draft.left_out, "left_out"
+    methods |= dict.fromkeys(draft.compacted_seqs, "summarized") | dict.fromkeys(
+        draft.left_out_seqs, "left_out"
     )
-    touched = [entry for entry in before.entries if entry.seq in methods]
-    largest = sorted(touched, key=lambda entry: -entry.characters)[:MOST]
+    compacted_entries = [entry for entry in original.entries if entry.seq in methods]
+    largest_entries = sorted(compacted_entries, key=lambda entry: -entry.character_count)[
+        :MAX_TARGETS
+    ]
     return tuple(
-        _target(entry, cast("Method", methods[entry.seq]), now.get(entry.seq))
-        for entry in sorted(largest, key=_seq)
+        _build_target(entry, cast("Method", methods[entry.seq]), entries_by_seq.get(entry.seq))
+        for entry in sorted(largest_entries, key=_get_seq)
     )
 
 
-def _target(entry: Entry, method: Method, now: Entry | None) -> Target:
-    return Target(
+def _build_target(
+    entry: TranscriptEntry, method: Method, entry_after: TranscriptEntry | None
+) -> MessageOutcome:
+    return MessageOutcome(
         seq=entry.seq,
         role=entry.role,
         tool=entry.tool_name,
         method=method,
-        chars_before=entry.characters,
-        chars_after=now.characters if now else 0,
+        chars_before=entry.character_count,
+        chars_after=entry_after.character_count if entry_after else 0,
     )
 
 
-def _seq(entry: Entry) -> int:
+def _get_seq(entry: TranscriptEntry) -> int:
     return entry.seq

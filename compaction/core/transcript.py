@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class TranscriptCall:
     """A tool call of the model; `arguments` is JSON text, perhaps broken."""
 
     id: str
@@ -13,7 +13,7 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
+class TranscriptEntry:
     """One message. `tokens` is its count under the policy in use; 0 means not counted yet: the core estimates it from the text.
 
     `images` are those sent with it. `original` is the stored text, where `content` is another form of it that an earlier edit gave.
@@ -23,7 +23,7 @@ class Entry:
     role: str
     content: str = ""
     tokens: int = 0
-    calls: tuple[Call, ...] = ()
+    calls: tuple[TranscriptCall, ...] = ()
     call_id: str = ""
     tool_name: str = ""
     is_error: bool = False
@@ -32,7 +32,7 @@ class Entry:
     original: str | None = None
 
     @property
-    def characters(self) -> int:
+    def character_count(self) -> int:
         """Code points of its words and of the calls it makes."""
         return len(self.content) + sum(len(call.name) + len(call.arguments) for call in self.calls)
 
@@ -48,7 +48,7 @@ class Transcript:
     model's, which some estimates depend on.
     """
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[TranscriptEntry, ...] = ()
     summary: str | None = None
     overhead_tokens: int = 0
     version: int = 0
@@ -60,7 +60,7 @@ class Transcript:
     marker: str = ""
 
     @property
-    def told_up_to(self) -> int:
+    def last_summarized_seq(self) -> int:
         """The newest message the summary tells of; 0 without one. What is kept before the boundary was told when that moved."""
         if not self.summary:
             return 0
@@ -68,7 +68,7 @@ class Transcript:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Edit:
+class TranscriptEdit:
     """A message to be shown to the model in another form."""
 
     seq: int

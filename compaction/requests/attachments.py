@@ -5,41 +5,57 @@ from typing import Any
 
 from compaction.backends import registry as backend_registry
 from compaction.core import attachments
-from compaction.core.counting import counter
-from compaction.core.estimate import estimated
-from compaction.sizing.session_context import Situation
+from compaction.core.counting import build_counter
+from compaction.core.estimate import estimate_transcript
+from compaction.sizing.session_context import SessionContext
 
 
-def fitted(now: Situation, request: Any) -> Any:
+def fit_attachments(context: SessionContext, request: Any) -> Any:
     """The host's built request with as much of its files as the policy's `files` allow; the same one when that is all of them."""
-    backend = backend_registry.get()
-    attached = backend.files_of(request)
-    if not attached:
+    backend = backend_registry.get_backend()
+    sizes_and_texts = backend.list_text_files(request)
+    if not sizes_and_texts:
         return request
-    count = counter(now.policy, now.subject.family)
-    found = [attachments.File(size, text, count.text(text)) for size, text in attached]
-    texts = attachments.fitted(
-        found, _room(now, backend.with_files(request, [""] * len(found))), now.policy.files
+    token_counter = build_counter(context.policy, context.facts.family)
+    text_files = [
+        attachments.FileEntry(size, text, token_counter.count_text(text))
+        for size, text in sizes_and_texts
+    ]
+    texts = attachments.fit_files(
+        text_files,
+        _calculate_room(context, backend.replace_file_texts(request, [""] * len(text_files))),
+        context.policy.files,
     )
-    return request if texts == [file.text for file in found] else backend.with_files(request, texts)
+    return (
+        request
+        if texts == [file.text for file in text_files]
+        else backend.replace_file_texts(request, texts)
+    )
 
 
-def _room(now: Situation, rest: Any) -> int | None:
+def _calculate_room(context: SessionContext, bare_request: Any) -> int | None:
     """Tokens, as the policy counts, for the files of a request of which `rest` is all else. None: the window is unknown."""
-    if now.budget is None:
+    if context.budget is None:
         return None
-    transcript = backend_registry.get().read(rest, None, family=now.subject.family).transcript
-    used = estimated(
+    transcript = (
+        backend_registry.get_backend()
+        .parse_request(bare_request, None, family=context.facts.family)
+        .transcript
+    )
+    used_tokens = estimate_transcript(
         replace(
             transcript, entries=tuple(replace(entry, tokens=0) for entry in transcript.entries)
         ),
-        now.policy,
+        context.policy,
     )
-    scale = max(1.0, now.refused_scale, now.experience.ratio)
-    reserve = now.budget.window - now.budget.input
+    token_ratio = max(1.0, context.refusal_token_ratio, context.model_calibration.ratio)
+    reserve = context.budget.window - context.budget.input
     return int(
-        attachments.file_token_budget(
-            now.budget.window, int(used * scale), reserve, now.policy.files.budget_ratio
+        attachments.compute_file_budget(
+            context.budget.window,
+            int(used_tokens * token_ratio),
+            reserve,
+            context.policy.files.budget_ratio,
         )
-        / scale
+        / token_ratio
     )

@@ -4,101 +4,133 @@ from collections.abc import Sequence
 from typing import Any
 
 from compaction.backends import registry as backend_registry
-from compaction.core.transcript import Entry
-from compaction.core.trimming import drop_oldest, slide
+from compaction.core.transcript import TranscriptEntry
+from compaction.core.trimming import drop_oldest_to_fit, slide_to_fit
 from compaction.models import CompactionRun
-from compaction.requests.measured_request import Reading
+from compaction.requests.measured_request import MeasuredRequest
 from compaction.runs import lifecycle
-from compaction.sizing.decision_log import decided
+from compaction.sizing.decision_log import log_decision
 
 
-def kept(reading: Reading) -> Sequence[Entry]:
+def select_remaining_entries(measured_request: MeasuredRequest) -> Sequence[TranscriptEntry]:
     """The messages that would be sent: all, or those that the fallback leaves."""
-    kind = reading.now.policy.fallback.kind
-    if not reading.too_large or reading.now.budget is None or kind == "error":
-        return reading.transcript.entries
+    kind = measured_request.context.policy.fallback.kind
+    if (
+        not measured_request.is_too_large
+        or measured_request.context.budget is None
+        or kind == "error"
+    ):
+        return measured_request.transcript.entries
     return (
-        _slid(reading)
+        _slide_window(measured_request)
         if kind == "slide_window"
-        else _oldest_dropped(reading, reading.transcript.entries)
+        else _drop_oldest_entries(measured_request, measured_request.transcript.entries)
     )
 
 
-def fitted(reading: Reading, version: int) -> Any:
+def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> Any:
     """The host's answer for a request that is about to be sent: whole where it fits.
 
     Raises the host's overflow error where it is over the window and the policy wants an error for that.
     """
     backend, trigger, tokens = (
-        backend_registry.get(),
+        backend_registry.get_backend(),
         CompactionRun.Trigger.BEFORE_REQUEST,
-        reading.measure.tokens,
+        measured_request.measurement.tokens,
     )
-    entries, left = reading.transcript.entries, kept(reading)
-    if len(left) == len(entries):
-        if reading.over_window and reading.now.policy.fallback.kind == "error":
-            raise _refused(reading)
-        decided(reading.now, trigger=trigger, tokens=tokens, action="none", **reading.figures)
-        return backend.fit(reading.request, version=version)
-    decided(reading.now, trigger=trigger, tokens=tokens, action="trim", **reading.figures)
-    if not reading.now.state.trimming:
-        lifecycle.trimmed(reading.now)
-    return backend.fit(_said(reading, left), version=None, notices=notices(reading))
+    entries, remaining_entries = (
+        measured_request.transcript.entries,
+        select_remaining_entries(measured_request),
+    )
+    if len(remaining_entries) == len(entries):
+        if (
+            measured_request.is_over_window
+            and measured_request.context.policy.fallback.kind == "error"
+        ):
+            raise _build_overflow_refusal(measured_request)
+        log_decision(
+            measured_request.context,
+            trigger=trigger,
+            tokens=tokens,
+            action="none",
+            **measured_request.log_fields,
+        )
+        return backend.build_fit_answer(measured_request.request, version=context_version)
+    log_decision(
+        measured_request.context,
+        trigger=trigger,
+        tokens=tokens,
+        action="trim",
+        **measured_request.log_fields,
+    )
+    if not measured_request.context.state.trimming:
+        lifecycle.announce_trimming(measured_request.context)
+    return backend.build_fit_answer(
+        _build_trimmed_request(measured_request, remaining_entries),
+        version=None,
+        notices=build_notices(measured_request),
+    )
 
 
-def notices(reading: Reading) -> tuple[str, ...]:
+def build_notices(measured_request: MeasuredRequest) -> tuple[str, ...]:
     """What the user is told of a request that holds less than the conversation."""
-    fallback = reading.now.policy.fallback
+    fallback = measured_request.context.policy.fallback
     return (fallback.notice,) if fallback.notify else ()
 
 
-def _slid(reading: Reading) -> Sequence[Entry]:
+def _slide_window(measured_request: MeasuredRequest) -> Sequence[TranscriptEntry]:
     """What the window shows after it slid; where that alone does not do, without the oldest of it."""
-    assert reading.now.budget is not None
-    policy, scale = reading.now.policy, reading.measure.scale
-    left = slide(
-        reading.transcript.entries,
-        limit_tokens=reading.now.budget.threshold,
-        first=policy.protect.first,
+    assert measured_request.context.budget is not None
+    policy, token_ratio = measured_request.context.policy, measured_request.measurement.token_ratio
+    window_entries = slide_to_fit(
+        measured_request.transcript.entries,
+        limit_tokens=measured_request.context.budget.threshold,
+        first_count=policy.protect.first,
         fraction=policy.slide.fraction,
-        overhead=reading.overhead,
-        scale=scale,
+        overhead_tokens=measured_request.overhead_tokens,
+        token_ratio=token_ratio,
     )
-    return _oldest_dropped(reading, left)
+    return _drop_oldest_entries(measured_request, window_entries)
 
 
-def _oldest_dropped(reading: Reading, entries: Sequence[Entry]) -> Sequence[Entry]:
-    assert reading.now.budget is not None
-    return drop_oldest(
+def _drop_oldest_entries(
+    measured_request: MeasuredRequest, entries: Sequence[TranscriptEntry]
+) -> Sequence[TranscriptEntry]:
+    assert measured_request.context.budget is not None
+    return drop_oldest_to_fit(
         entries,
-        limit_tokens=reading.now.budget.threshold,
-        overhead=reading.overhead,
-        scale=reading.measure.scale,
+        limit_tokens=measured_request.context.budget.threshold,
+        overhead_tokens=measured_request.overhead_tokens,
+        token_ratio=measured_request.measurement.token_ratio,
     )
 
 
-def _said(reading: Reading, left: Sequence[Entry]) -> Any:
+def _build_trimmed_request(
+    measured_request: MeasuredRequest, remaining_entries: Sequence[TranscriptEntry]
+) -> Any:
     """The request with what is left, and with what the model is told of what is not."""
-    backend, policy = backend_registry.get(), reading.now.policy
-    request = backend.keep(reading.request, {entry.seq for entry in left})
-    words = {"slide_window": policy.slide.marker, "notice": policy.inject.failure_nudge}.get(
+    backend, policy = backend_registry.get_backend(), measured_request.context.policy
+    request = backend.keep_messages(
+        measured_request.request, {entry.seq for entry in remaining_entries}
+    )
+    notice_text = {"slide_window": policy.slide.marker, "notice": policy.inject.failure_nudge}.get(
         policy.fallback.kind, ""
     )
-    return backend.with_system(request, words) if words else request
+    return backend.append_system_text(request, notice_text) if notice_text else request
 
 
-def _refused(reading: Reading) -> Exception:
-    decided(
-        reading.now,
+def _build_overflow_refusal(measured_request: MeasuredRequest) -> Exception:
+    log_decision(
+        measured_request.context,
         trigger=CompactionRun.Trigger.BEFORE_REQUEST,
-        tokens=reading.measure.tokens,
+        tokens=measured_request.measurement.tokens,
         action="refuse",
-        **reading.figures,
+        **measured_request.log_fields,
     )
     detail = (
-        f"The conversation has about {reading.measure.tokens:,} tokens and could not be compacted; "
-        f"the context window of {reading.now.subject.model} is {reading.window:,}."
+        f"The conversation has about {measured_request.measurement.tokens:,} tokens and could not be compacted; "
+        f"the context window of {measured_request.context.facts.model} is {measured_request.window:,}."
     )
-    return backend_registry.get().overflow(
-        detail, tokens=reading.measure.tokens, window=reading.window
+    return backend_registry.get_backend().build_overflow_error(
+        detail, tokens=measured_request.measurement.tokens, window=measured_request.window
     )

@@ -6,21 +6,23 @@ from dataclasses import replace
 from typing import Any
 
 from compaction.backends import registry as backend_registry
-from compaction.core.estimate import estimated
-from compaction.core.transcript import Entry, Transcript
-from compaction.models import OPEN, CompactionRun, SessionState, open_run_of
+from compaction.core.estimate import estimate_transcript
+from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.models import OPEN_STATUSES, CompactionRun, SessionState, find_open_run
 from compaction.requests import attachments, fallbacks, stateless
-from compaction.requests.measured_request import Reading, read, read_again
-from compaction.requests.runtime_hint import hinted
+from compaction.requests.measured_request import MeasuredRequest, measure_request, remeasure_request
+from compaction.requests.runtime_hint import add_runtime_hint
 from compaction.runs import engine
 from compaction.sizing import calibration, session_context
-from compaction.sizing.decision_log import decided
-from compaction.sizing.session_context import NoSuchSession, Situation
+from compaction.sizing.decision_log import log_decision
+from compaction.sizing.session_context import NoSuchSession, SessionContext
 from compaction.triggers import on_change
 
 Trigger = CompactionRun.Trigger
 
-PATIENCE = 2.0  # seconds that a run may stay queued before whoever waits for it works on it
+QUEUE_PATIENCE_SECONDS = (
+    2.0  # seconds that a run may stay queued before whoever waits for it works on it
+)
 
 
 class ContextGuard:
@@ -32,62 +34,69 @@ class ContextGuard:
         Raises the host's overflow error, before any call, when the newest message alone is larger than the window, or when the
         request is and the policy's fallback is an error.
         """
-        now = session_context.of(session.pk)
-        if now is None or now.automatic == "off":
-            return backend_registry.get().fit(
-                hinted(now, attachments.fitted(now, request)) if now else request,
+        context = session_context.load_session_context(session.pk)
+        if context is None or context.automatic_mode == "off":
+            return backend_registry.get_backend().build_fit_answer(
+                add_runtime_hint(context, attachments.fit_attachments(context, request))
+                if context
+                else request,
                 version=session.context_version,
             )
-        reading = read(now, request)
-        if wait_for_the_open_run(reading):
-            reading = read_again(session, reading)
-        refuse_the_impossible(reading)
-        trigger = trigger_for(reading)
-        if trigger and may_run(reading.now):
-            decided(
-                reading.now,
+        measured_request = measure_request(context, request)
+        if wait_for_open_run(measured_request):
+            measured_request = remeasure_request(session, measured_request)
+        refuse_oversized_message(measured_request)
+        trigger = choose_trigger(measured_request)
+        if trigger and may_run_automatically(measured_request.context):
+            log_decision(
+                measured_request.context,
                 trigger=trigger,
-                tokens=reading.measure.tokens,
+                tokens=measured_request.measurement.tokens,
                 action="compact",
-                **reading.figures,
+                **measured_request.log_fields,
             )
             engine.compact_now(session.pk, trigger=trigger)
-            reading = read_again(session, reading)
-        hinting = replace(reading, request=hinted(reading.now, reading.request))
-        return fallbacks.fitted(hinting, session.context_version)
+            measured_request = remeasure_request(session, measured_request)
+        request_with_hint = replace(
+            measured_request,
+            request=add_runtime_hint(measured_request.context, measured_request.request),
+        )
+        return fallbacks.apply_fallback(request_with_hint, session.context_version)
 
-    def forget(self, session: Any, seqs: Collection[int]) -> None:
+    def on_messages_deleted(self, session: Any, seqs: Collection[int]) -> None:
         """Messages are being deleted, in the open transaction: nothing that was written of them stays; then measure anew."""
-        on_change.forget(session.pk, seqs)
+        on_change.forget_messages(session.pk, seqs)
 
-    def uncovered(self, session: Any, seqs: Collection[int]) -> None:
+    def on_messages_superseded(self, session: Any, seqs: Collection[int]) -> None:
         """Messages are superseded or come back, in the open transaction: what was made of them beside a summary goes too."""
-        on_change.uncovered(session.pk, seqs)
+        on_change.revert_derived_state(session.pk, seqs)
 
-    def forked(self, source: Any, made: Any, last_seq: int) -> None:
+    def on_session_forked(self, source: Any, fork: Any, last_seq: int) -> None:
         """A session was made of another's messages up to a seq, in the open transaction: it gets what is kept beside the summary."""
-        on_change.forked(source.pk, made.pk, last_seq=last_seq)
+        on_change.copy_state_to_fork(source.pk, fork.pk, last_seq=last_seq)
 
     def after_overflow(self, session: Any, request: Any, error: Any) -> bool:
         """Make room after a provider's refusal, taking its numbers for true; True when the next request will be smaller.
 
         `request`: what was refused; it tells which tools are offered, those of the client's too.
         """
-        now = session_context.of(session.pk)
-        if now is None or now.automatic == "off":
+        context = session_context.load_session_context(session.pk)
+        if context is None or context.automatic_mode == "off":
             return False
-        refused = read(now, backend_registry.get().rebuild(session, request))
-        sent = fallbacks.kept(refused)
-        learn(now, sent, tokens=error.tokens, window=error.window)
-        tokens = error.tokens or refused.measure.tokens
-        if Trigger.ON_OVERFLOW in now.policy.trigger.phases and may_run(now):
-            decided(
-                now,
+        overflow_request = measure_request(
+            context, backend_registry.get_backend().rebuild_request(session, request)
+        )
+        request_entries = fallbacks.select_remaining_entries(overflow_request)
+        learn_refusal_sizes(context, request_entries, tokens=error.tokens, window=error.window)
+        tokens = error.tokens or overflow_request.measurement.tokens
+        if Trigger.ON_OVERFLOW in context.policy.trigger.phases and may_run_automatically(context):
+            log_decision(
+                context,
                 trigger=Trigger.ON_OVERFLOW,
                 tokens=tokens,
                 action="compact",
                 force=True,
-                **refused.figures,
+                **overflow_request.log_fields,
             )
             if (
                 engine.compact_now(session.pk, trigger=Trigger.ON_OVERFLOW).status
@@ -95,116 +104,150 @@ class ContextGuard:
             ):
                 return True
         else:
-            decided(
-                now, trigger=Trigger.ON_OVERFLOW, tokens=tokens, action="held", **refused.figures
+            log_decision(
+                context,
+                trigger=Trigger.ON_OVERFLOW,
+                tokens=tokens,
+                action="held",
+                **overflow_request.log_fields,
             )
-        reading = read_again(session, refused)
-        return len(fallbacks.kept(reading)) < len(sent)
+        measured_request = remeasure_request(session, overflow_request)
+        return len(fallbacks.select_remaining_entries(measured_request)) < len(request_entries)
 
-    def size(self, session: Any) -> int:
+    def estimate_tokens(self, session: Any) -> int:
         """Tokens of the session's next request, measured without reading a message; 0 when it is gone."""
-        now = session_context.of(session.pk)
-        return session_context.quick_measure(now).tokens if now else 0
+        context = session_context.load_session_context(session.pk)
+        return session_context.measure_next_request(context).tokens if context else 0
 
-    def fit(self, model: Any, request: Any, *, refused: Any = None) -> Any:
+    def fit_request(self, model: Any, request: Any, *, overflow: Any = None) -> Any:
         """As `stateless.fit` says."""
-        return stateless.fit(model, request, refused=refused)
+        return stateless.fit_stateless_request(model, request, refusal=overflow)
 
-    def learn(self, model: Any, request: Any, tokens: int) -> None:
+    def learn_token_count(self, model: Any, request: Any, tokens: int) -> None:
         """As `stateless.learn` says."""
-        stateless.learn(model, request, tokens)
+        stateless.learn_token_count(model, request, tokens)
 
 
-def wait_for_the_open_run(reading: Reading) -> bool:
+def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
     """Whether a new turn had to wait for a run, as flow.while_compacting says: until that ended, at most flow.lease_seconds.
 
     No connection is held meanwhile, and a canceled turn waits no longer. A run that nobody takes is worked on here. Lota, Compaction Queue.
     """
-    now, flow = reading.now, reading.now.policy.flow
+    context, flow = measured_request.context, measured_request.context.policy.flow
     run = (
-        open_run_of(now.subject.session_id)
-        if flow.while_compacting == "wait" and reading.opens_a_turn
+        find_open_run(context.facts.session_id)
+        if flow.while_compacting == "wait" and measured_request.opens_turn
         else None
     )
     if run is None:
         return False
-    decided(
-        now,
+    log_decision(
+        context,
         trigger=Trigger.BEFORE_REQUEST,
-        tokens=reading.measure.tokens,
+        tokens=measured_request.measurement.tokens,
         action="wait",
-        **reading.figures,
+        **measured_request.log_fields,
     )
     deadline = time.monotonic() + flow.lease_seconds
     try:
-        while run.status in OPEN and (left := deadline - time.monotonic()) > 0 and _wanted(now):
-            run = engine.awaited(run, seconds=min(left, PATIENCE), wanted=lambda: _wanted(now))
-            if run.status in OPEN and deadline - time.monotonic() > 0 and _wanted(now):
-                run = engine.execute_run(run.pk, in_turn=True) or run
+        while (
+            run.status in OPEN_STATUSES
+            and (seconds_left := deadline - time.monotonic()) > 0
+            and _is_answering(context)
+        ):
+            run = engine.wait_for_run(
+                run,
+                seconds=min(seconds_left, QUEUE_PATIENCE_SECONDS),
+                should_wait=lambda: _is_answering(context),
+            )
+            if (
+                run.status in OPEN_STATUSES
+                and deadline - time.monotonic() > 0
+                and _is_answering(context)
+            ):
+                run = engine.execute_run(run.pk, obey_worker_limit=True) or run
     except NoSuchSession:
         return False
     return True
 
 
-def _wanted(now: Situation) -> bool:
-    return backend_registry.get().answering(now.subject)
+def _is_answering(context: SessionContext) -> bool:
+    return backend_registry.get_backend().is_answering(context.facts)
 
 
-def trigger_for(reading: Reading) -> str | None:
+def choose_trigger(measured_request: MeasuredRequest) -> str | None:
     """Why to compact before sending, if at all: over the threshold where the policy's phases say so.
 
     A request over the window is an overflow foreseen: a policy that compacts on those compacts on this too.
     """
-    phases = reading.now.policy.trigger.phases
-    if not (reading.over_threshold or reading.over_window):
+    phases = measured_request.context.policy.trigger.phases
+    if not (measured_request.is_over_threshold or measured_request.is_over_window):
         return None
-    changed = backend_registry.get().last_model(reading.now.subject) not in (
+    is_new_model = backend_registry.get_backend().load_last_model(
+        measured_request.context.facts
+    ) not in (
         "",
-        reading.now.subject.model,
+        measured_request.context.facts.model,
     )
-    if changed and Trigger.ON_MODEL_CHANGE in phases:
+    if is_new_model and Trigger.ON_MODEL_CHANGE in phases:
         return Trigger.ON_MODEL_CHANGE
-    if Trigger.BEFORE_REQUEST in phases or (reading.over_window and Trigger.ON_OVERFLOW in phases):
+    if Trigger.BEFORE_REQUEST in phases or (
+        measured_request.is_over_window and Trigger.ON_OVERFLOW in phases
+    ):
         return Trigger.BEFORE_REQUEST
     return None
 
 
-def may_run(now: Situation) -> bool:
+def may_run_automatically(context: SessionContext) -> bool:
     """Whether an automatic run may start: not while a failure makes it wait, nor once two gained nothing. A rewind holds none back here."""
-    return not now.state.stopped and not now.state.waiting
+    return not context.state.is_stopped and not context.state.is_waiting
 
 
-def refuse_the_impossible(reading: Reading) -> None:
+def refuse_oversized_message(measured_request: MeasuredRequest) -> None:
     """The one thing an estimate may refuse: a newest message larger than the whole window."""
-    newest = reading.transcript.entries[-1].tokens if reading.transcript.entries else 0
-    if newest > reading.window:
-        decided(
-            reading.now,
+    newest_tokens = (
+        measured_request.transcript.entries[-1].tokens if measured_request.transcript.entries else 0
+    )
+    if newest_tokens > measured_request.window:
+        log_decision(
+            measured_request.context,
             trigger=Trigger.BEFORE_REQUEST,
-            tokens=reading.measure.tokens,
+            tokens=measured_request.measurement.tokens,
             action="refuse",
-            **reading.figures,
+            **measured_request.log_fields,
         )
         detail = (
-            f"The newest message alone has about {newest:,} tokens; "
-            f"the context window of {reading.now.subject.model} is {reading.window:,}. Shorten it or choose a model with a larger window."
+            f"The newest message alone has about {newest_tokens:,} tokens; "
+            f"the context window of {measured_request.context.facts.model} is {measured_request.window:,}. Shorten it or choose a model with a larger window."
         )
-        raise backend_registry.get().overflow(detail, tokens=newest, window=reading.window)
+        raise backend_registry.get_backend().build_overflow_error(
+            detail, tokens=newest_tokens, window=measured_request.window
+        )
 
 
-def learn(now: Situation, sent: Sequence[Entry], *, tokens: int | None, window: int | None) -> None:
+def learn_refusal_sizes(
+    context: SessionContext,
+    request_entries: Sequence[TranscriptEntry],
+    *,
+    tokens: int | None,
+    window: int | None,
+) -> None:
     """Store what a refusal told of the true sizes. Without numbers: what was sent has more tokens than the window."""
-    budget = now.budget
-    estimate = session_context.fixed_tokens(now) + estimated(
-        Transcript(entries=tuple(sent)), now.policy
+    budget = context.budget
+    estimate = session_context.estimate_fixed_tokens(context) + estimate_transcript(
+        Transcript(entries=tuple(request_entries)), context.policy
     )
-    known = now.state.learned_scale if now.learned else 1.0
+    known_ratio = context.state.learned_scale if context.has_refusal_sizes else 1.0
     true_window = min(window or budget.window, budget.window) if budget else 0
-    scale = max(known, (tokens or true_window + 1) / max(1, estimate))
-    numbers = {
-        "learned_for": session_context.learned_key(now.subject),
-        "learned_scale": scale,
+    token_ratio = max(known_ratio, (tokens or true_window + 1) / max(1, estimate))
+    learned_fields = {
+        "learned_for": session_context.build_learned_key(context.facts),
+        "learned_scale": token_ratio,
         "learned_window": true_window,
     }
-    SessionState.objects.update_or_create(session_id=now.subject.session_id, defaults=numbers)
-    calibration.learn_refusal(now.subject.model, registered=now.subject.window, window=window)
+    SessionState.objects.update_or_create(
+        session_id=context.facts.session_id, defaults=learned_fields
+    )
+    calibration.learn_refusal_window(
+        context.facts.model, registered_window=context.facts.window, window=window
+    )

@@ -3,9 +3,9 @@
 from typing import Any
 
 from compaction.backends import registry as backend_registry
-from compaction.sizing.session_context import Situation
+from compaction.sizing.session_context import SessionContext
 
-HINT = (
+HINT_TEMPLATE = (
     "<runtime>\n"
     "Tool rounds in this turn so far: {rounds}\n"
     "Tools called in this turn so far: {calls}\n"
@@ -16,13 +16,15 @@ HINT = (
 )
 
 
-def hinted(now: Situation, request: Any) -> Any:
+def add_runtime_hint(context: SessionContext, request: Any) -> Any:
     """The request with the hint at the end of its system text, where the policy wants it and tools have answered; else as it is."""
-    if not now.policy.flow.runtime_hint:
+    if not context.policy.flow.runtime_hint:
         return request
-    rounds, calls = backend_registry.get().tool_rounds(now.subject)
+    rounds, calls = backend_registry.get_backend().count_tool_rounds(context.facts)
     return (
-        backend_registry.get().with_system(request, HINT.format(rounds=rounds, calls=calls))
+        backend_registry.get_backend().append_system_text(
+            request, HINT_TEMPLATE.format(rounds=rounds, calls=calls)
+        )
         if rounds
         else request
     )

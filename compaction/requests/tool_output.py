@@ -10,18 +10,18 @@ from compaction.core.presets import ONECLAW
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class TruncatedOutput:
     """What is stored in the message; how long it was, if it was cut; and the whole, where the policy keeps it."""
 
     content: str
     original_chars: int | None
-    whole: str | None
+    full_text: str | None
 
 
-def cut(session: Any, tool_name: str, text: str) -> Cut:
+def truncate_output(session: Any, tool_name: str, text: str) -> TruncatedOutput:
     """Cut an output as the session's policy says (`tool_result`), for all tools alike. One query for the policy; never raises."""
-    subject = backend_registry.get().subject(session.pk)
-    policy = policies.choose(subject.policy, subject.model_policy)[1] if subject else ONECLAW
-    done = tool_output.cut(text, policy.tool_result)
-    spilled = policy.tool_result.spill and done.content != text
-    return Cut(done.content, done.original_chars, text if spilled else None)
+    facts = backend_registry.get_backend().load_session_facts(session.pk)
+    policy = policies.choose_policy(facts.policy, facts.model_policy)[1] if facts else ONECLAW
+    result = tool_output.truncate_output(text, policy.tool_result)
+    keeps_whole = policy.tool_result.spill and result.content != text
+    return TruncatedOutput(result.content, result.original_chars, text if keeps_whole else None)

@@ -13,64 +13,64 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from compaction import policies
-from compaction.core.groups.conduct import Flow
+from compaction.core.groups.conduct import FlowKnobs
 from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 
 logger = logging.getLogger(__name__)
 
-BEATS_A_LEASE = 3
+RENEWALS_PER_LEASE = 3
 
 
-class Lost(Exception):
+class RunLeaseLost(Exception):
     """Another worker has claimed the run, or it was ended: nothing more may be written."""
 
 
-def claim(run_id: Any, *, in_turn: bool = False) -> CompactionRun | None:
+def claim_run(run_id: Any, *, obey_worker_limit: bool = False) -> CompactionRun | None:
     """Take a queued run, or one whose lease ended. None when it is not there to take; at most one caller gets it.
 
     `in_turn`: nor when as many runs of its policy are being worked on as the policy allows.
     """
-    run = _claimable().filter(pk=run_id).first()
+    run = _select_claimable_runs().filter(pk=run_id).first()
     if run is None:
         return None
     with transaction.atomic():
-        if in_turn and not _a_place_is_free(run):
+        if obey_worker_limit and not _has_free_worker(run):
             return None
         now = timezone.now()
-        taken = (
-            _claimable()
+        row_count = (
+            _select_claimable_runs()
             .filter(pk=run_id, attempts=run.attempts)
             .update(
                 status=CompactionRun.Status.RUNNING,
                 attempts=F("attempts") + 1,
                 started_at=Coalesce("started_at", now),
-                lease_until=now + timedelta(seconds=_flow(run).lease_seconds),
+                lease_until=now + timedelta(seconds=_load_flow(run).lease_seconds),
             )
         )
-    return CompactionRun.objects.filter(pk=run_id).first() if taken else None
+    return CompactionRun.objects.filter(pk=run_id).first() if row_count else None
 
 
-def _a_place_is_free(run: CompactionRun) -> bool:
+def _has_free_worker(run: CompactionRun) -> bool:
     """Counted while nobody else can claim a run of this policy: the transaction locks all (SQLite) or that name (PostgreSQL)."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT pg_advisory_xact_lock(hashtext(%s))", [f"compaction policy {run.policy}"]
             )
-    running = CompactionRun.objects.filter(
+    running_runs = CompactionRun.objects.filter(
         policy=run.policy, status=CompactionRun.Status.RUNNING, lease_until__gte=timezone.now()
     )
-    return running.exclude(pk=run.pk).count() < _flow(run).workers
+    return running_runs.exclude(pk=run.pk).count() < _load_flow(run).workers
 
 
-def exhausted(run: CompactionRun) -> bool:
+def has_exhausted_attempts(run: CompactionRun) -> bool:
     """Whether a claimed run was claimed more often than its policy allows: its workers died each time."""
-    return run.attempts > _flow(run).attempts
+    return run.attempts > _load_flow(run).attempts
 
 
-def mine(run: CompactionRun) -> QuerySet[CompactionRun]:
+def select_claimed_run(run: CompactionRun) -> QuerySet[CompactionRun]:
     """The run, as long as this claim of it holds."""
     return CompactionRun.objects.filter(
         pk=run.pk, status=CompactionRun.Status.RUNNING, attempts=run.attempts
@@ -78,12 +78,12 @@ def mine(run: CompactionRun) -> QuerySet[CompactionRun]:
 
 
 @contextmanager
-def kept(run: CompactionRun) -> Iterator[None]:
+def keep_lease(run: CompactionRun) -> Iterator[None]:
     """Extend the lease from a thread of its own while work goes on, however long a model takes."""
-    done = threading.Event()
+    stop_event = threading.Event()
     thread = threading.Thread(
-        target=_beat,
-        args=(run, _flow(run).lease_seconds, done),
+        target=_renew_lease,
+        args=(run, _load_flow(run).lease_seconds, stop_event),
         name=f"lease-{run.pk}",
         daemon=True,
     )
@@ -91,27 +91,29 @@ def kept(run: CompactionRun) -> Iterator[None]:
     try:
         yield
     finally:
-        done.set()
+        stop_event.set()
         thread.join()
 
 
-def _beat(run: CompactionRun, seconds: float, done: threading.Event) -> None:
-    while not done.wait(seconds / BEATS_A_LEASE):
+def _renew_lease(run: CompactionRun, seconds: float, stop_event: threading.Event) -> None:
+    while not stop_event.wait(seconds / RENEWALS_PER_LEASE):
         try:
-            mine(run).update(lease_until=timezone.now() + timedelta(seconds=seconds))
+            select_claimed_run(run).update(lease_until=timezone.now() + timedelta(seconds=seconds))
         except DatabaseError:
             logger.warning("the lease of run %s was not extended", run.pk, exc_info=True)
         finally:
             connection.close()
 
 
-def _claimable() -> QuerySet[CompactionRun]:
-    abandoned = Q(status=CompactionRun.Status.RUNNING, lease_until__lt=timezone.now())
-    return CompactionRun.objects.filter(Q(status=CompactionRun.Status.QUEUED) | abandoned)
+def _select_claimable_runs() -> QuerySet[CompactionRun]:
+    expired_lease_filter = Q(status=CompactionRun.Status.RUNNING, lease_until__lt=timezone.now())
+    return CompactionRun.objects.filter(
+        Q(status=CompactionRun.Status.QUEUED) | expired_lease_filter
+    )
 
 
-def _flow(run: CompactionRun) -> Flow:
+def _load_flow(run: CompactionRun) -> FlowKnobs:
     try:
-        return policies.from_snapshot(run.policy_snapshot).flow
+        return policies.parse_policy_snapshot(run.policy_snapshot).flow
     except PolicyError:  # stored by another release; the run itself will say so
-        return PRESETS[policies.DEFAULT].flow
+        return PRESETS[policies.DEFAULT_POLICY].flow

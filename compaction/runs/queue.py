@@ -10,13 +10,13 @@ from compaction import policies
 from compaction.backends import registry as backend_registry
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES, Policy
-from compaction.models import LARGEST_SEQ, CompactionRun, open_run_of
+from compaction.models import MAX_SEQ, CompactionRun, find_open_run
 from compaction.runs import lifecycle
 from compaction.sizing import session_context
-from compaction.sizing.session_context import NoSuchSession, Situation
+from compaction.sizing.session_context import NoSuchSession, SessionContext
 
 
-class Wishes(TypedDict, total=False):
+class RunOptions(TypedDict, total=False):
     """What a run may be asked for with, instead of what its session says.
 
     `policy`: by its name; `overrides`: knobs over that policy, `{"trigger": {"threshold": 0.7}}`; `instructions`: what the summary should
@@ -30,7 +30,7 @@ class Wishes(TypedDict, total=False):
     stages: Sequence[str]
 
 
-class RunIsOpen(Exception):
+class RunConflict(Exception):
     """The session has an open run that was asked for otherwise, so it cannot stand for this one; `run` is that run."""
 
     def __init__(self, run: CompactionRun) -> None:
@@ -40,7 +40,9 @@ class RunIsOpen(Exception):
         self.run = run
 
 
-def asked_for(session_id: UUID, *, trigger: str, wishes: Wishes) -> tuple[CompactionRun, bool]:
+def find_or_create_run(
+    session_id: UUID, *, trigger: str, options: RunOptions
+) -> tuple[CompactionRun, bool]:
     """The run that answers a trigger, and whether it was made for it: two triggers make one run.
 
     An open run stands for a new one. While it is queued, a run that compacts in any case (by hand, after an overflow) takes an automatic
@@ -48,51 +50,53 @@ def asked_for(session_id: UUID, *, trigger: str, wishes: Wishes) -> tuple[Compac
     UnknownPolicy, PolicyError, NoSuchSession.
     """
     if trigger == CompactionRun.Trigger.MANUAL:
-        lifecycle.forgive(session_id)
-    elif trigger not in CompactionRun.FORCED and (existing := open_run_of(session_id)):
-        return existing, False
-    run = _drafted(session_id, trigger, wishes)
+        lifecycle.reset_failures(session_id)
+    elif trigger not in CompactionRun.FORCED_TRIGGERS and (open_run := find_open_run(session_id)):
+        return open_run, False
+    run = _build_run(session_id, trigger, options)
     while True:
-        existing = open_run_of(session_id)
-        if existing is None:
-            if _inserted(run):
+        open_run = find_open_run(session_id)
+        if open_run is None:
+            if _insert_run(run):
                 return run, True
-        elif taken := _joined(existing, run, own_wishes=any(wishes.values())):
-            return taken, False
+        elif matching_run := _join_open_run(open_run, run, has_options=any(options.values())):
+            return matching_run, False
 
 
-def standing(session_id: UUID, wishes: Wishes) -> Situation:
+def load_run_context(session_id: UUID, options: RunOptions) -> SessionContext:
     """How the session stands under the policy that is wished for. Raises NoSuchSession, UnknownPolicy, PolicyError."""
-    name, overrides = wishes.get("policy"), wishes.get("overrides")
-    now = session_context.of(session_id, policy=(name, policies.named(name)) if name else None)
-    if now is not None and overrides:
-        now = session_context.of(
-            session_id, policy=(now.policy_name, Policy.parse(overrides, now.policy))
+    policy_name, overrides = options.get("policy"), options.get("overrides")
+    context = session_context.load_session_context(
+        session_id, policy=(policy_name, policies.load_policy(policy_name)) if policy_name else None
+    )
+    if context is not None and overrides:
+        context = session_context.load_session_context(
+            session_id, policy=(context.policy_name, Policy.parse(overrides, context.policy))
         )
-    if now is None:
+    if context is None:
         raise NoSuchSession(str(session_id))
-    _refuse_unknown(wishes.get("stages", ()), now.policy)
-    up_to = wishes.get("up_to_seq")
-    if up_to is not None and not 1 <= up_to <= LARGEST_SEQ:
-        raise PolicyError("up_to_seq", f"must be the number of a message, not {up_to}")
-    return now
+    _refuse_unknown_stages(options.get("stages", ()), context.policy)
+    up_to_seq = options.get("up_to_seq")
+    if up_to_seq is not None and not 1 <= up_to_seq <= MAX_SEQ:
+        raise PolicyError("up_to_seq", f"must be the number of a message, not {up_to_seq}")
+    return context
 
 
-def _drafted(session_id: UUID, trigger: str, wishes: Wishes) -> CompactionRun:
-    now = standing(session_id, wishes)
+def _build_run(session_id: UUID, trigger: str, options: RunOptions) -> CompactionRun:
+    context = load_run_context(session_id, options)
     return CompactionRun(
         session_id=session_id,
         trigger=trigger,
-        policy=now.policy_name,
-        policy_snapshot=now.policy.as_dict(),
-        instructions=wishes.get("instructions", ""),
-        up_to_seq=wishes.get("up_to_seq"),
-        only_stages=list(wishes.get("stages", ())),
-        model=now.subject.summary_model,
+        policy=context.policy_name,
+        policy_snapshot=context.policy.to_dict(),
+        instructions=options.get("instructions", ""),
+        up_to_seq=options.get("up_to_seq"),
+        only_stages=list(options.get("stages", ())),
+        model=context.facts.summary_model,
     )
 
 
-def _refuse_unknown(stages: Sequence[str], policy: Policy) -> None:
+def _refuse_unknown_stages(stages: Sequence[str], policy: Policy) -> None:
     for stage in stages:
         if stage not in STAGES:
             raise PolicyError(
@@ -104,19 +108,19 @@ def _refuse_unknown(stages: Sequence[str], policy: Policy) -> None:
             )
 
 
-def _inserted(run: CompactionRun) -> bool:
+def _insert_run(run: CompactionRun) -> bool:
     """False where an open one was there first."""
     try:
         with transaction.atomic():
             run.save(force_insert=True)
     except IntegrityError:
-        if backend_registry.get().subject(run.session_id) is None:
+        if backend_registry.get_backend().load_session_facts(run.session_id) is None:
             raise NoSuchSession(str(run.session_id)) from None
         return False  # if that one has ended since, ours may be inserted next
     return True
 
 
-WISHED = (
+OPTION_FIELDS = (
     "trigger",
     "policy",
     "policy_snapshot",
@@ -127,20 +131,30 @@ WISHED = (
 )
 
 
-def _joined(
-    existing: CompactionRun, asked: CompactionRun, *, own_wishes: bool
+def _join_open_run(
+    open_run: CompactionRun, new_run: CompactionRun, *, has_options: bool
 ) -> CompactionRun | None:
     """The open run as the one asked for. None when it moved on meanwhile; raises RunIsOpen when it cannot be."""
-    if existing.status == CompactionRun.Status.QUEUED and asked.forced and not existing.forced:
-        queued = CompactionRun.objects.filter(pk=existing.pk, status=CompactionRun.Status.QUEUED)
-        taken_over = queued.update(**{name: getattr(asked, name) for name in WISHED})
-        return CompactionRun.objects.filter(pk=existing.pk).first() if taken_over else None
-    if own_wishes and asked.trigger == CompactionRun.Trigger.MANUAL and not _alike(existing, asked):
-        raise RunIsOpen(existing)
-    return existing
+    if (
+        open_run.status == CompactionRun.Status.QUEUED
+        and new_run.is_forced
+        and not open_run.is_forced
+    ):
+        queued_runs = CompactionRun.objects.filter(
+            pk=open_run.pk, status=CompactionRun.Status.QUEUED
+        )
+        row_count = queued_runs.update(**{name: getattr(new_run, name) for name in OPTION_FIELDS})
+        return CompactionRun.objects.filter(pk=open_run.pk).first() if row_count else None
+    if (
+        has_options
+        and new_run.trigger == CompactionRun.Trigger.MANUAL
+        and not _has_same_options(open_run, new_run)
+    ):
+        raise RunConflict(open_run)
+    return open_run
 
 
-def _alike(existing: CompactionRun, asked: CompactionRun) -> bool:
-    return existing.forced and all(
-        getattr(existing, name) == getattr(asked, name) for name in WISHED[1:-1]
+def _has_same_options(open_run: CompactionRun, new_run: CompactionRun) -> bool:
+    return open_run.is_forced and all(
+        getattr(open_run, name) == getattr(new_run, name) for name in OPTION_FIELDS[1:-1]
     )

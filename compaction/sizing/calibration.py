@@ -6,18 +6,20 @@ from django.db import IntegrityError, connection, transaction
 
 from compaction.models import ModelRatio
 
-LEAST, MOST = (
+MIN_RATIO, MAX_RATIO = (
     0.5,
     4.0,
 )  # no vocabulary is further from a token for four characters: what is, counts something else, as hidden text
-NEWEST = 0.2  # the weight of a new sample; the first ones weigh more, but never all
-FEWEST_TOKENS = 1_000  # of a shorter request too much is framing, which says nothing of longer ones
-SETTLED = 8  # samples after which small changes are not worth a write
-SMALL = 0.01
+NEWEST_SAMPLE_WEIGHT = 0.2  # the weight of a new sample; the first ones weigh more, but never all
+MIN_SAMPLE_TOKENS = (
+    1_000  # of a shorter request too much is framing, which says nothing of longer ones
+)
+STABLE_SAMPLES = 8  # samples after which small changes are not worth a write
+MIN_RATIO_CHANGE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned:
+class Calibration:
     """Of one model. `ratio`: real tokens to one that STORED_CHARS_PER_TOKEN gives; `window` in tokens, None where no refusal told."""
 
     ratio: float = 1.0
@@ -25,13 +27,13 @@ class Learned:
     samples: int = 0
 
 
-NOTHING = Learned()
+NO_CALIBRATION = Calibration()
 
 
-def of(model: str, registered: int | None) -> Learned:
+def load_calibration(model: str, registered_window: int | None) -> Calibration:
     """What is known of a model (`provider/name`), in one query. A window told while the registry said another one is void."""
     if not model:
-        return NOTHING
+        return NO_CALIBRATION
     with (
         connection.cursor() as cursor
     ):  # every check asks this, and the ORM takes longer to write it than the database to answer
@@ -41,31 +43,41 @@ def of(model: str, registered: int | None) -> Learned:
         )  # noqa: RUF100, S608
         row = cursor.fetchone()
     if row is None:
-        return NOTHING
-    ratio, window, then, samples = row
-    return Learned(ratio=ratio, window=window if then == registered else None, samples=samples)
+        return NO_CALIBRATION
+    ratio, window, window_at_refusal, samples = row
+    return Calibration(
+        ratio=ratio,
+        window=window if window_at_refusal == registered_window else None,
+        samples=samples,
+    )
 
 
-def learn_response(model: str, known: Learned, *, real: int, estimated: int) -> None:
+def learn_from_response(
+    model: str, calibration: Calibration, *, real_tokens: int, estimated_tokens: int
+) -> None:
     """After a response: what the provider counted of the whole request, and what had been estimated of it. Recent ones count more."""
-    told_wrong = known.window is not None and real > known.window
-    if told_wrong:
+    is_window_wrong = calibration.window is not None and real_tokens > calibration.window
+    if is_window_wrong:
         ModelRatio.objects.filter(model=model).update(window=None)
-    if not model or estimated < FEWEST_TOKENS or not LEAST <= real / estimated <= MOST:
+    if (
+        not model
+        or estimated_tokens < MIN_SAMPLE_TOKENS
+        or not MIN_RATIO <= real_tokens / estimated_tokens <= MAX_RATIO
+    ):
         return
-    weight = max(NEWEST, 1 / (known.samples + 2))
-    ratio = known.ratio + weight * (real / estimated - known.ratio)
-    if known.samples < SETTLED or abs(ratio - known.ratio) >= SMALL:
-        _write(model, ratio=ratio, samples=known.samples + 1)
+    weight = max(NEWEST_SAMPLE_WEIGHT, 1 / (calibration.samples + 2))
+    ratio = calibration.ratio + weight * (real_tokens / estimated_tokens - calibration.ratio)
+    if calibration.samples < STABLE_SAMPLES or abs(ratio - calibration.ratio) >= MIN_RATIO_CHANGE:
+        _save_ratio(model, ratio=ratio, samples=calibration.samples + 1)
 
 
-def learn_refusal(model: str, *, registered: int | None, window: int | None) -> None:
+def learn_refusal_window(model: str, *, registered_window: int | None, window: int | None) -> None:
     """After a request was refused for its length: the window that the provider told, while the registry said `registered`."""
     if model and window and window > 0:
-        _write(model, window=window, registered=registered)
+        _save_ratio(model, window=window, registered=registered_window)
 
 
-def _write(model: str, **fields: float | None) -> None:
+def _save_ratio(model: str, **fields: float | None) -> None:
     if ModelRatio.objects.filter(model=model).update(**fields):
         return
     try:

@@ -5,17 +5,24 @@ from uuid import UUID
 
 from compaction import policies
 from compaction.backends import registry as backend_registry
-from compaction.backends.base import STORED_CHARS_PER_TOKEN, Subject
-from compaction.core.attachments import file_token_budget
-from compaction.core.budget import Budget, assumed, plan
-from compaction.core.counting import counter
-from compaction.core.estimate import LastUsage, Measure, calibrated, estimated, measure, tokens_of
+from compaction.backends.base import STORED_CHARS_PER_TOKEN, SessionFacts
+from compaction.core.attachments import compute_file_budget
+from compaction.core.budget import Budget, assume_window, plan
+from compaction.core.counting import build_counter
+from compaction.core.estimate import (
+    LastUsage,
+    Measurement,
+    calibrate_estimate,
+    estimate_characters,
+    estimate_transcript,
+    measure,
+)
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Transcript
-from compaction.models import SessionState, state_of
+from compaction.models import SessionState, load_session_state
 from compaction.sizing import calibration
-from compaction.sizing.calibration import Learned
+from compaction.sizing.calibration import Calibration
 
 
 class NoSuchSession(Exception):
@@ -23,179 +30,217 @@ class NoSuchSession(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Situation:
+class SessionContext:
     """All that decides about a session's compaction, read in a handful of queries. `budget` is None where its window is unknown.
 
     `experience` is of its model, whatever the session.
     """
 
-    subject: Subject
+    facts: SessionFacts
     policy_name: str
     policy: Policy
     state: SessionState
     budget: Budget | None
-    experience: Learned = calibration.NOTHING
+    model_calibration: Calibration = calibration.NO_CALIBRATION
 
     @property
-    def automatic(self) -> str:
+    def automatic_mode(self) -> str:
         """Whether runs start by themselves: on, off, waiting (after a failure or a rewind) or stopped (they gained nothing)."""
-        if self.budget is None or not self.subject.automatic:
+        if self.budget is None or not self.facts.is_automatic:
             return "off"
-        if self.state.stopped:
+        if self.state.is_stopped:
             return "stopped"
-        return "waiting" if self.subject.held or self.state.waiting else "on"
+        return "waiting" if self.facts.is_rewound or self.state.is_waiting else "on"
 
     @property
-    def learned(self) -> bool:
+    def has_refusal_sizes(self) -> bool:
         """Whether what a refusal told still holds: same model, same window in the registry."""
-        return bool(self.state.learned_for) and self.state.learned_for == learned_key(self.subject)
+        return bool(self.state.learned_for) and self.state.learned_for == build_learned_key(
+            self.facts
+        )
 
     @property
-    def refused_scale(self) -> float:
+    def refusal_token_ratio(self) -> float:
         """Real tokens to an estimated one, as a refusal told this session; 1 where none did."""
-        return self.state.learned_scale if self.learned else 1.0
+        return self.state.learned_scale if self.has_refusal_sizes else 1.0
 
 
-def of(session_id: UUID, *, policy: tuple[str, Policy] | None = None) -> Situation | None:
+def load_session_context(
+    session_id: UUID, *, policy: tuple[str, Policy] | None = None
+) -> SessionContext | None:
     """How a session stands, under its own policy and threshold or the policy given. None when the session is gone."""
-    subject = backend_registry.get().subject(session_id)
-    if subject is None:
+    facts = backend_registry.get_backend().load_session_facts(session_id)
+    if facts is None:
         return None
-    subject = replace(subject, automatic=subject.automatic and policies.automatic())
-    name, chosen = policy or policies.choose(subject.policy, subject.model_policy)
+    facts = replace(facts, is_automatic=facts.is_automatic and policies.is_compaction_automatic())
+    policy_name, session_policy = policy or policies.choose_policy(facts.policy, facts.model_policy)
     if policy is None:
-        own = subject.compact_threshold
-        chosen = policies.with_threshold(
-            chosen, policies.project_threshold() if own is None else own
+        session_threshold = facts.compact_threshold
+        session_policy = policies.apply_threshold(
+            session_policy,
+            policies.get_project_threshold() if session_threshold is None else session_threshold,
         )
-    experience = calibration.of(subject.model, subject.window)
-    now = Situation(
-        subject=subject,
-        policy_name=name,
-        policy=chosen,
-        state=state_of(session_id),
+    model_calibration = calibration.load_calibration(facts.model, facts.window)
+    context = SessionContext(
+        facts=facts,
+        policy_name=policy_name,
+        policy=session_policy,
+        state=load_session_state(session_id),
         budget=None,
-        experience=experience,
+        model_calibration=model_calibration,
     )
-    now = replace(now, budget=planned(now))
-    if policy is None and now.budget and subject.compact_threshold is None:
-        now = replace(now, policy=policies.with_token_threshold(chosen, now.budget))
-        now = replace(now, budget=planned(now))
-    return now
+    context = replace(context, budget=plan_budget(context))
+    if policy is None and context.budget and facts.compact_threshold is None:
+        context = replace(
+            context, policy=policies.apply_token_threshold(session_policy, context.budget)
+        )
+        context = replace(context, budget=plan_budget(context))
+    return context
 
 
-def learned_key(subject: Subject) -> str:
+def build_learned_key(facts: SessionFacts) -> str:
     """What learned numbers belong to; an operator who corrects the window makes them void."""
-    return f"{subject.model} {subject.window}"
+    return f"{facts.model} {facts.window}"
 
 
-def quick_measure(situation: Situation) -> Measure:
+def measure_next_request(context: SessionContext) -> Measurement:
     """The size of the next request without reading a message: the last usage and sums of stored estimates.
 
     What a policy counts by a text itself (code, features) is taken for plain text here.
     """
-    policy = situation.policy
-    usage = (
+    policy = context.policy
+    last_usage = (
         None
         if policy.estimate.calibration == "none"
-        else backend_registry.get().last_usage(situation.subject)
+        else backend_registry.get_backend().load_last_usage(context.facts)
     )
-    scale = situation.refused_scale
-    if usage is None:
-        plain = plain_tokens(situation) if situation.experience.ratio > 1 else 0
-        return _experienced(situation, _whole(situation), plain=plain, scale=scale)
-    if policy.estimate.calibration == "last_usage" and scale <= 1:
-        return Measure(tokens=usage.tokens + _unseen(situation, usage), source="provider")
-    whole = _whole(situation)
-    return Measure(tokens=int(whole * scale)) if scale > 1 else _calibrated(situation, whole, usage)
+    token_ratio = context.refusal_token_ratio
+    if last_usage is None:
+        plain_estimate = (
+            estimate_plain_tokens(context) if context.model_calibration.ratio > 1 else 0
+        )
+        return _apply_model_calibration(
+            context,
+            _estimate_whole_request(context),
+            plain_estimate=plain_estimate,
+            token_ratio=token_ratio,
+        )
+    if policy.estimate.calibration == "last_usage" and token_ratio <= 1:
+        return Measurement(
+            tokens=last_usage.tokens + _estimate_unseen(context, last_usage), source="provider"
+        )
+    estimate = _estimate_whole_request(context)
+    return (
+        Measurement(tokens=int(estimate * token_ratio))
+        if token_ratio > 1
+        else _calibrate_estimate(context, estimate, last_usage)
+    )
 
 
-def full_measure(situation: Situation, transcript: Transcript, usage: LastUsage | None) -> Measure:
+def measure_transcript(
+    context: SessionContext, transcript: Transcript, last_usage: LastUsage | None
+) -> Measurement:
     """The same of a transcript in hand, and how many real tokens an estimated one stands for."""
-    found, scale = measure(transcript, situation.policy, usage), situation.refused_scale
-    if scale > 1:
-        tokens = int(estimated(transcript, situation.policy) * scale)
-        return replace(found, tokens=max(found.tokens, tokens), scale=max(found.scale, scale))
-    if usage is not None or situation.experience.ratio <= 1:
-        return found
-    plain = replace(
+    result, token_ratio = (
+        measure(transcript, context.policy, last_usage),
+        context.refusal_token_ratio,
+    )
+    if token_ratio > 1:
+        tokens = int(estimate_transcript(transcript, context.policy) * token_ratio)
+        return replace(
+            result,
+            tokens=max(result.tokens, tokens),
+            token_ratio=max(result.token_ratio, token_ratio),
+        )
+    if last_usage is not None or context.model_calibration.ratio <= 1:
+        return result
+    bare_transcript = replace(
         transcript,
         overhead_tokens=0,
         entries=tuple(replace(entry, tokens=0) for entry in transcript.entries),
     )
-    return _experienced(situation, found.tokens, plain=estimated(plain, ONECLAW))
+    return _apply_model_calibration(
+        context, result.tokens, plain_estimate=estimate_transcript(bare_transcript, ONECLAW)
+    )
 
 
-def fixed_tokens(situation: Situation) -> int:
+def estimate_fixed_tokens(context: SessionContext) -> int:
     """Estimated tokens of what stands around the messages, as far as the policy counts it: system prompt, tools, summary."""
-    return sum(fixed_parts(situation).values())
+    return sum(estimate_fixed_parts(context).values())
 
 
-def fixed_parts(situation: Situation) -> dict[str, int]:
+def estimate_fixed_parts(context: SessionContext) -> dict[str, int]:
     """The same by its parts."""
-    subject, policy = situation.subject, situation.policy
-    count = counter(policy, subject.family)
+    facts, policy = context.facts, context.policy
+    token_counter = build_counter(policy, facts.family)
     return {
-        "system_prompt": spoken(situation, subject.system_chars)
+        "system_prompt": estimate_text_tokens(context, facts.system_chars)
         if policy.estimate.count_system
         else 0,
-        "summary": (count.text(subject.summary) if subject.summary else 0)
-        + spoken(situation, subject.beside_chars),
-        "tool_definitions": count.characters(subject.tool_chars, bare=True)
-        if subject.tool_chars and policy.estimate.count_tools
+        "summary": (token_counter.count_text(facts.summary) if facts.summary else 0)
+        + estimate_text_tokens(context, facts.reference_chars),
+        "tool_definitions": token_counter.count_characters(facts.tool_chars, ignore_factor=True)
+        if facts.tool_chars and policy.estimate.count_tools
         else 0,
     }
 
 
-def attached(situation: Situation) -> int:
+def estimate_attachments(context: SessionContext) -> int:
     """Estimated tokens of the files of live messages, as far as they are sent: texts take no more than their share of the window."""
-    subject, budget, knobs = situation.subject, situation.budget, situation.policy.files
-    texts = recount(situation, subject.attached_tokens)
-    if texts and budget is not None:
-        texts = min(
-            texts,
-            file_token_budget(
+    facts, budget, knobs = context.facts, context.budget, context.policy.files
+    text_tokens = recount_tokens(context, facts.attached_tokens)
+    if text_tokens and budget is not None:
+        text_tokens = min(
+            text_tokens,
+            compute_file_budget(
                 budget.window,
-                fixed_tokens(situation),
+                estimate_fixed_tokens(context),
                 budget.window - budget.input,
                 knobs.budget_ratio,
             ),
         )
-    return texts + subject.attached_images * situation.policy.estimate.image_tokens
+    return text_tokens + facts.attached_images * context.policy.estimate.image_tokens
 
 
-def spoken(situation: Situation, characters: int) -> int:
+def estimate_text_tokens(context: SessionContext, characters: int) -> int:
     """Tokens of a text of so many characters; none for none."""
-    return tokens_of(characters, situation.policy, situation.subject.family) if characters else 0
-
-
-def recount(situation: Situation, stored: int, messages: int = 0) -> int:
-    """A sum of stored estimates of so many messages, in the policy's tokens, with what framing these costs."""
-    if not stored and not messages:
-        return 0
-    knobs = situation.policy.estimate
-    if counts_as_stored(situation.policy):
-        return stored
     return (
-        spoken(situation, stored * STORED_CHARS_PER_TOKEN + messages * knobs.per_message_chars)
-        + messages * knobs.per_message
+        estimate_characters(characters, context.policy, context.facts.family) if characters else 0
     )
 
 
-def recounted(transcript: Transcript, policy: Policy) -> Transcript:
+def recount_tokens(context: SessionContext, stored_tokens: int, message_count: int = 0) -> int:
+    """A sum of stored estimates of so many messages, in the policy's tokens, with what framing these costs."""
+    if not stored_tokens and not message_count:
+        return 0
+    knobs = context.policy.estimate
+    if counts_like_host(context.policy):
+        return stored_tokens
+    return (
+        estimate_text_tokens(
+            context,
+            stored_tokens * STORED_CHARS_PER_TOKEN + message_count * knobs.per_message_chars,
+        )
+        + message_count * knobs.per_message
+    )
+
+
+def drop_foreign_counts(transcript: Transcript, policy: Policy) -> Transcript:
     """The transcript to be counted by the policy: stored counts are dropped where it counts otherwise, and where more than text is sent."""
-    stored = counts_as_stored(policy)
+    keeps_counts = counts_like_host(policy)
     entries = tuple(
-        e if stored and e.original is None and not e.images else replace(e, tokens=0)
-        for e in transcript.entries
+        entry
+        if keeps_counts and entry.original is None and not entry.images
+        else replace(entry, tokens=0)
+        for entry in transcript.entries
     )
     return replace(transcript, entries=entries)
 
 
-def counts_as_stored(policy: Policy) -> bool:
+def counts_like_host(policy: Policy) -> bool:
     """Whether the policy counts the text of a message as the host stores it."""
-    ours, stored = policy.estimate, ONECLAW.estimate
-    same = (
+    policy_knobs, host_knobs = policy.estimate, ONECLAW.estimate
+    knob_names = (
         "method",
         "chars_per_token",
         "code_chars_per_token",
@@ -205,79 +250,94 @@ def counts_as_stored(policy: Policy) -> bool:
         "safety_multiplier",
     )
     return (
-        all(getattr(ours, name) == getattr(stored, name) for name in same)
-        and not ours.family_multiplier
+        all(getattr(policy_knobs, name) == getattr(host_knobs, name) for name in knob_names)
+        and not policy_knobs.family_multiplier
     )
 
 
-def plain_tokens(situation: Situation, *, before_seq: int | None = None) -> int:
+def estimate_plain_tokens(context: SessionContext, *, before_seq: int | None = None) -> int:
     """The size of the next request, or of one that ended before a message, at STORED_CHARS_PER_TOKEN, whatever the policy."""
-    subject = situation.subject
-    fixed = (
-        subject.system_chars
-        + subject.tool_chars
-        + len(subject.summary or "")
-        + subject.beside_chars
+    facts = context.facts
+    overhead_tokens = (
+        facts.system_chars + facts.tool_chars + len(facts.summary or "") + facts.reference_chars
     ) // STORED_CHARS_PER_TOKEN
     return (
-        fixed
-        + subject.attached_tokens
-        + backend_registry.get().weight(subject, before_seq=before_seq)
+        overhead_tokens
+        + facts.attached_tokens
+        + backend_registry.get_backend().sum_message_tokens(facts, before_seq=before_seq)
     )
 
 
-def planned(situation: Situation) -> Budget | None:
+def plan_budget(context: SessionContext) -> Budget | None:
     """The budget of its policy and its window; None where that is unknown and the policy does not guess."""
-    subject = situation.subject
+    facts = context.facts
     return plan(
-        situation.policy,
-        _window(situation),
-        output_reserve=subject.output_reserve,
-        max_tokens=subject.max_tokens,
-        family=subject.family,
+        context.policy,
+        _find_window(context),
+        output_reserve=facts.output_reserve,
+        max_tokens=facts.max_tokens,
+        family=facts.family,
     )
 
 
-def _window(situation: Situation) -> int | None:
+def _find_window(context: SessionContext) -> int | None:
     """The registry's, or less where a refusal told so. An unknown one may be told too, where the policy compacts without knowing."""
-    subject = situation.subject
-    told = [
-        situation.experience.window,
-        situation.state.learned_window if situation.learned else None,
+    facts = context.facts
+    learned_windows = [
+        context.model_calibration.window,
+        context.state.learned_window if context.has_refusal_sizes else None,
     ]
-    smallest = min((window for window in told if window), default=None)
-    if subject.window:
-        return min(subject.window, smallest or subject.window)
-    return smallest if assumed(situation.policy, subject.family) else None
+    smallest_window = min((window for window in learned_windows if window), default=None)
+    if facts.window:
+        return min(facts.window, smallest_window or facts.window)
+    return smallest_window if assume_window(context.policy, facts.family) else None
 
 
-def _whole(situation: Situation) -> int:
+def _estimate_whole_request(context: SessionContext) -> int:
     """The estimate of the whole request under the policy."""
-    backend, subject, knobs = backend_registry.get(), situation.subject, situation.policy.estimate
-    framed = knobs.per_message or knobs.per_message_chars
-    messages = backend.live_count(subject) if framed else 0
-    said = recount(situation, backend.weight(subject), messages)
-    return knobs.per_conversation + fixed_tokens(situation) + attached(situation) + said
+    backend, facts, knobs = backend_registry.get_backend(), context.facts, context.policy.estimate
+    has_framing = knobs.per_message or knobs.per_message_chars
+    message_count = backend.count_live_messages(facts) if has_framing else 0
+    message_tokens = recount_tokens(context, backend.sum_message_tokens(facts), message_count)
+    return (
+        knobs.per_conversation
+        + estimate_fixed_tokens(context)
+        + estimate_attachments(context)
+        + message_tokens
+    )
 
 
-def _unseen(situation: Situation, usage: LastUsage) -> int:
+def _estimate_unseen(context: SessionContext, last_usage: LastUsage) -> int:
     """What came after the last call."""
-    subject = situation.subject
-    return recount(
-        situation,
-        backend_registry.get().weight(subject, after_seq=usage.after_seq),
-        max(0, subject.last_seq - usage.after_seq),
+    facts = context.facts
+    return recount_tokens(
+        context,
+        backend_registry.get_backend().sum_message_tokens(facts, after_seq=last_usage.after_seq),
+        max(0, facts.last_seq - last_usage.after_seq),
     )
 
 
-def _calibrated(situation: Situation, whole: int, usage: LastUsage) -> Measure:
-    return calibrated(
-        situation.policy, whole=whole, unseen=_unseen(situation, usage), last_usage=usage
+def _calibrate_estimate(
+    context: SessionContext, estimate: int, last_usage: LastUsage
+) -> Measurement:
+    return calibrate_estimate(
+        context.policy,
+        total_estimate=estimate,
+        newer_estimate=_estimate_unseen(context, last_usage),
+        last_usage=last_usage,
     )
 
 
-def _experienced(situation: Situation, whole: int, *, plain: int, scale: float = 1.0) -> Measure:
+def _apply_model_calibration(
+    context: SessionContext, estimate: int, *, plain_estimate: int, token_ratio: float = 1.0
+) -> Measurement:
     """An estimate where no count stands: what this model has taught may make it larger, never smaller."""
-    if situation.policy.estimate.calibration != "none":
-        scale = max(scale, situation.experience.ratio * plain / max(1, whole))
-    return Measure(tokens=int(whole * scale), scale=scale) if scale > 1 else Measure(tokens=whole)
+    if context.policy.estimate.calibration != "none":
+        token_ratio = max(
+            token_ratio, context.model_calibration.ratio * plain_estimate / max(1, estimate)
+        )
+    return (
+        Measurement(tokens=int(estimate * token_ratio), token_ratio=token_ratio)
+        if token_ratio > 1
+        else Measurement(tokens=estimate)
+    )

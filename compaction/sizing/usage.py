@@ -7,12 +7,12 @@ from compaction.backends import registry as backend_registry
 from compaction.core.budget import Budget
 from compaction.models import CompactionRun
 from compaction.sizing import session_context
-from compaction.sizing.prepared import Prepared
-from compaction.sizing.session_context import NoSuchSession, Situation
+from compaction.sizing.prepared import PreparedQuery
+from compaction.sizing.session_context import NoSuchSession, SessionContext
 
 WARNING_RATIO = 0.8  # of the threshold
 
-PARTS = (
+BREAKDOWN_PARTS = (
     "system_prompt",
     "summary",
     "conversation_history",
@@ -22,73 +22,73 @@ PARTS = (
 )
 
 
-def usage(session_id: UUID) -> dict[str, Any]:
+def load_usage(session_id: UUID) -> dict[str, Any]:
     """The fields of `GET /sessions/{id}/context`, in tokens. What depends on an unknown window is null. Raises NoSuchSession."""
-    now = session_context.of(session_id)
-    if now is None:
+    context = session_context.load_session_context(session_id)
+    if context is None:
         raise NoSuchSession(str(session_id))
-    return of_situation(now)
+    return describe_usage(context)
 
 
-def of_situation(now: Situation) -> dict[str, Any]:
+def describe_usage(context: SessionContext) -> dict[str, Any]:
     """The same of a situation in hand."""
-    measured = session_context.quick_measure(now)
+    measurement = session_context.measure_next_request(context)
     return {
-        "estimated_input_tokens": measured.tokens,
-        "source": measured.source,
-        **_against_the_window(now.budget, measured.tokens),
-        "message_count": now.subject.message_count,
-        "live_message_count": backend_registry.get().live_count(now.subject),
-        "breakdown": _breakdown(now, measured.tokens),
-        "policy": now.policy_name,
-        "automatic": now.automatic,
-        "compacting": _summary_is_written(now),
+        "estimated_input_tokens": measurement.tokens,
+        "source": measurement.source,
+        **_compare_with_window(context.budget, measurement.tokens),
+        "message_count": context.facts.message_count,
+        "live_message_count": backend_registry.get_backend().count_live_messages(context.facts),
+        "breakdown": _build_breakdown(context, measurement.tokens),
+        "policy": context.policy_name,
+        "automatic": context.automatic_mode,
+        "compacting": _is_summary_running(context),
     }
 
 
-def _against_the_window(budget: Budget | None, tokens: int) -> dict[str, Any]:
+def _compare_with_window(budget: Budget | None, tokens: int) -> dict[str, Any]:
     if budget is None:
-        unknown = (
+        unknown_fields = (
             "available_input_tokens",
             "context_window",
             "threshold_tokens",
             "usage_ratio",
             "level",
         )
-        return {"should_compact": False, **dict.fromkeys(unknown)}
+        return {"should_compact": False, **dict.fromkeys(unknown_fields)}
     return {
         "available_input_tokens": budget.input,
         "context_window": budget.window,
         "threshold_tokens": budget.threshold,
         "usage_ratio": round(tokens / max(1, budget.input), 4),
-        "should_compact": budget.over(tokens),
-        "level": _level(budget, tokens),
+        "should_compact": budget.is_over(tokens),
+        "level": _choose_level(budget, tokens),
     }
 
 
-def _level(budget: Budget, tokens: int) -> str:
-    if budget.over(tokens):
+def _choose_level(budget: Budget, tokens: int) -> str:
+    if budget.is_over(tokens):
         return "critical"
     return "warning" if tokens >= WARNING_RATIO * budget.threshold else "ok"
 
 
-def _breakdown(now: Situation, tokens: int) -> dict[str, int]:
+def _build_breakdown(context: SessionContext, tokens: int) -> dict[str, int]:
     """The parts are estimates; the history is what remains of the measured whole, so that they add up to it where they can."""
     parts = {
-        **session_context.fixed_parts(now),
-        "current_prompt": session_context.recount(
-            now, backend_registry.get().newest_prompt(now.subject)
+        **session_context.estimate_fixed_parts(context),
+        "current_prompt": session_context.recount_tokens(
+            context, backend_registry.get_backend().load_newest_prompt_tokens(context.facts)
         ),
-        "file_attachments": session_context.attached(now),
+        "file_attachments": session_context.estimate_attachments(context),
     }
-    return {name: parts.get(name, max(0, tokens - sum(parts.values()))) for name in PARTS}
+    return {name: parts.get(name, max(0, tokens - sum(parts.values()))) for name in BREAKDOWN_PARTS}
 
 
-def _summary_is_written(now: Situation) -> bool:
-    return _WRITTEN.first(now.subject.session_id) is not None
+def _is_summary_running(context: SessionContext) -> bool:
+    return _RUNNING_SUMMARY_QUERY.fetch_first(context.facts.session_id) is not None
 
 
-_WRITTEN = Prepared(
+_RUNNING_SUMMARY_QUERY = PreparedQuery(
     lambda own: (
         CompactionRun.objects.filter(
             session_id=own, status=CompactionRun.Status.RUNNING, announced=True

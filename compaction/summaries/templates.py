@@ -2,59 +2,63 @@
 
 from dataclasses import dataclass
 
-REMARK = "Write plain factual sentences about the conversation, not a further message of it"
+STYLE_REMARK = "Write plain factual sentences about the conversation, not a further message of it"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Template:
+class SummaryTemplate:
     """`asks` stands after the transcript; whoever uses it ends its last sentence. `headings`: those it must use, in order.
 
     `bare`: the same with the headings alone, for models that give back what each is for; empty where there are no headings.
     `numbered`: messages are told with their numbers. `rewrites`: it is given summaries, of which much may stay as it is.
     """
 
-    asks: str
-    bare: str = ""
+    instruction: str
+    bare_instruction: str = ""
     headings: tuple[str, ...] = ()
-    numbered: bool = False
-    rewrites: bool = False
+    numbers_messages: bool = False
+    rewrites_summaries: bool = False
 
 
-_LENGTH = "Summarize the conversation between the transcript tags above in {min_words} to {max_words} words, in its own language. "
-_EMPTY = 'Under a heading for which there is nothing, write "none". '
+_LENGTH_RULE = "Summarize the conversation between the transcript tags above in {min_words} to {max_words} words, in its own language. "
+_EMPTY_HEADING_RULE = 'Under a heading for which there is nothing, write "none". '
 
-FACTS = Template(
-    asks=_LENGTH
+FACTS = SummaryTemplate(
+    instruction=_LENGTH_RULE
     + "Keep every name, decision, number, date, file, result and open task that later messages may need; leave out greetings. "
     + "{merge}"
-    + REMARK,
+    + STYLE_REMARK,
 )
 """FEAT-011, Compact Rules, 6: a concise factual summary."""
 
 
-def _headed(
-    sections: dict[str, str], *, lead: str = "", counted: bool = False, numbered: bool = False
-) -> Template:
+def _build_headed_template(
+    sections: dict[str, str],
+    *,
+    lead: str = "",
+    numbers_headings: bool = False,
+    numbers_messages: bool = False,
+) -> SummaryTemplate:
     """Headings with what each is for. That stands in brackets: small models give "TASK: what the user asked for" back as it is."""
-    numbered_headings = [
-        f"{number}. {heading}" if counted else heading
+    heading_labels = [
+        f"{number}. {heading}" if numbers_headings else heading
         for number, heading in enumerate(sections, start=1)
     ]
-    begin = f"{_LENGTH}{lead}Use exactly these {len(sections)} headings, each on a line of its own, and below each what the conversation says"
-    listed = "\n".join(
+    opening = f"{_LENGTH_RULE}{lead}Use exactly these {len(sections)} headings, each on a line of its own, and below each what the conversation says"
+    heading_lines = "\n".join(
         f"{heading} ({meaning})"
-        for heading, meaning in zip(numbered_headings, sections.values(), strict=True)
+        for heading, meaning in zip(heading_labels, sections.values(), strict=True)
     )
-    end = f"\n{_EMPTY}{{merge}}{REMARK}"
-    return Template(
-        asks=f"{begin} of the matter in brackets; leave the brackets out:\n{listed}{end}",
-        bare=f"{begin} of it:\n" + "\n".join(numbered_headings) + end,
+    ending = f"\n{_EMPTY_HEADING_RULE}{{merge}}{STYLE_REMARK}"
+    return SummaryTemplate(
+        instruction=f"{opening} of the matter in brackets; leave the brackets out:\n{heading_lines}{ending}",
+        bare_instruction=f"{opening} of it:\n" + "\n".join(heading_labels) + ending,
         headings=tuple(sections),
-        numbered=numbered,
+        numbers_messages=numbers_messages,
     )
 
 
-NINE_SECTIONS = _headed(
+NINE_SECTIONS = _build_headed_template(
     {
         "Primary Request and Intent": "what the user wants, in full",
         "Key Concepts": "subjects, technologies and rules that matter",
@@ -66,21 +70,21 @@ NINE_SECTIONS = _headed(
         "Current Work": "what was being done at the very end, exactly",
         "Next Step": "the one that follows from the newest request, if there is one",
     },
-    counted=True,
+    numbers_headings=True,
 )
 """NeuroLink, Stage 3: LLM Summarization; its document names no section, so these are those a working conversation needs."""
 
-WORKSTREAM = _headed(
+WORKSTREAM = _build_headed_template(
     {
         "KEY FACTS": "who and what, numbers, dates, decisions, constraints",
         "CONVERSATION FLOW": "what was talked about and done, in its order",
         "OPEN THREADS": "questions not answered, work not finished",
     },
-    numbered=True,
+    numbers_messages=True,
 )
 """Lota, 4. LLM Summarization and 3. Content Extraction (a numbered transcript)."""
 
-TASK_STATE = _headed(
+TASK_STATE = _build_headed_template(
     {
         "TASK": "what the user asked for in the first place",
         "PROGRESS": "a numbered list of the steps done, each with its result",
@@ -91,7 +95,7 @@ TASK_STATE = _headed(
 )
 """Wolffish, Step 4: One-Shot Summary."""
 
-HANDOFF = _headed(
+HANDOFF = _build_headed_template(
     {
         "PROGRESS": "what is done so far, and the decisions taken",
         "CONTEXT": "what must be known, limits, and what the user prefers",
@@ -104,25 +108,25 @@ HANDOFF = _headed(
 )
 """BaseAgent, the compaction prompt."""
 
-MEMORY = Template(
-    asks="Between the transcript tags above are entries of a long-lived memory, the oldest first. Blend them into one text of at most "
+MEMORY_TEMPLATE = SummaryTemplate(
+    instruction="Between the transcript tags above are entries of a long-lived memory, the oldest first. Blend them into one text of at most "
     "{max_words} words, in their own language: keep every fact that may matter later, let a newer entry correct an older one, and say "
     "nothing twice. {merge}Write plain factual sentences",
-    rewrites=True,
+    rewrites_summaries=True,
 )
 """Lota, Memory Block Compaction."""
 
-ROLLUP = Template(
-    asks="Between the transcript tags above is a summary that has grown too long. Write it anew in {min_words} to {max_words} words, in "
+ROLLUP_TEMPLATE = SummaryTemplate(
+    instruction="Between the transcript tags above is a summary that has grown too long. Write it anew in {min_words} to {max_words} words, in "
     "its own language and with the headings it has: keep what later messages may need, merge what is said twice, drop what is settled and "
     "no longer matters. {merge}Write plain factual sentences",
-    rewrites=True,
+    rewrites_summaries=True,
 )
 """Lota, 6. Summary Rollup."""
 
-MERGED_PARTS = "The transcript is told as summaries of its parts, in their order: make one summary of them all. "
+PARTS_INSTRUCTION = "The transcript is told as summaries of its parts, in their order: make one summary of them all. "
 
-TEMPLATES: dict[str, Template] = {
+SUMMARY_TEMPLATES: dict[str, SummaryTemplate] = {
     "facts": FACTS,
     "nine_sections": NINE_SECTIONS,
     "workstream": WORKSTREAM,

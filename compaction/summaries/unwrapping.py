@@ -7,69 +7,73 @@ from typing import Any
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 _END_OF_THOUGHT = re.compile(r"\A.*</(think|thinking|reasoning)>", re.IGNORECASE | re.DOTALL)
-_TAGS = re.compile(r"</?\s*(transcript|existing-state|conversation_summary)\s*>", re.IGNORECASE)
-_SPECIAL = re.compile(r"<\|[\w ]{1,40}\|>|</?s>|\[/?INST\]")
+_PROMPT_TAG = re.compile(
+    r"</?\s*(transcript|existing-state|conversation_summary)\s*>", re.IGNORECASE
+)
+_SPECIAL_TOKEN = re.compile(r"<\|[\w ]{1,40}\|>|</?s>|\[/?INST\]")
 _FENCE = re.compile(r"\A(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\1\Z", re.DOTALL)
-_TAGGED = re.compile(r"\A<(summary|output|answer|result)>(.*)</\1>\Z", re.IGNORECASE | re.DOTALL)
-_ANNOUNCED = re.compile(
+_WRAPPER_TAG = re.compile(
+    r"\A<(summary|output|answer|result)>(.*)</\1>\Z", re.IGNORECASE | re.DOTALL
+)
+_ANNOUNCEMENT = re.compile(
     r"\A(?:(?:sure|certainly|of course|okay|ok)\b[^\n]{0,40}?[,.!:]\s*)?(?:here(?: is|['’]s)|below is)\b[^\n]{0,60}:\s*\n",
     re.IGNORECASE,
 )
-_KEYS = ("summary", "text", "content", "result", "output", "answer")
-MOST_LAYERS = 4
+_SUMMARY_KEYS = ("summary", "text", "content", "result", "output", "answer")
+MAX_LAYERS = 4
 
 
-def unwrapped(text: str) -> str:
+def unwrap_summary(text: str) -> str:
     """The summary alone; a text that is wrapped in nothing is given back as it is."""
-    words = _TAGS.sub("", _SPECIAL.sub("", without_thoughts(text))).strip()
-    for _ in range(MOST_LAYERS):
-        before, words = words, _inner(words).strip()
-        if words == before:
+    summary = _PROMPT_TAG.sub("", _SPECIAL_TOKEN.sub("", strip_thoughts(text))).strip()
+    for _ in range(MAX_LAYERS):
+        previous, summary = summary, _strip_layer(summary).strip()
+        if summary == previous:
             break
-    return words
+    return summary
 
 
-def without_thoughts(words: str) -> str:
+def strip_thoughts(text: str) -> str:
     """The text without reasoning blocks, closed or not, and without the end of one whose beginning the template swallowed."""
-    return _END_OF_THOUGHT.sub("", _THOUGHT.sub("", words)).strip()
+    return _END_OF_THOUGHT.sub("", _THOUGHT.sub("", text)).strip()
 
 
-def _inner(words: str) -> str:
-    if found := _FENCE.match(words):
-        return found[2]
-    if found := _TAGGED.match(words):
-        return found[2]
-    if words.startswith(("{", "[", '"')):
-        return _from_json(words)
-    return _ANNOUNCED.sub("", words, count=1)
+def _strip_layer(text: str) -> str:
+    if match := _FENCE.match(text):
+        return match[2]
+    if match := _WRAPPER_TAG.match(text):
+        return match[2]
+    if text.startswith(("{", "[", '"')):
+        return _unwrap_json(text)
+    return _ANNOUNCEMENT.sub("", text, count=1)
 
 
-def _from_json(words: str) -> str:
+def _unwrap_json(text: str) -> str:
     try:
-        value = json.loads(words, strict=False)
+        value = json.loads(text, strict=False)
     except (ValueError, RecursionError):
-        return words
+        return text
     if isinstance(value, Mapping) and "error" not in value:
-        inner = next((value[name] for name in _KEYS if name in value), None)
-        found = _sections(value) if inner is None else _plain(inner)
+        field = next((value[name] for name in _SUMMARY_KEYS if name in value), None)
+        content = _format_sections(value) if field is None else _format_value(field)
     else:
-        found = _plain(value)
-    return words if found is None else found
+        content = _format_value(value)
+    return text if content is None else content
 
 
-def _sections(value: Mapping[str, Any]) -> str | None:
+def _format_sections(value: Mapping[str, Any]) -> str | None:
     """An object whose keys are headings."""
-    parts = [(str(name), _plain(each)) for name, each in value.items()]
+    parts = [(str(name), _format_value(content)) for name, content in value.items()]
     return (
         None
-        if any(words is None for _, words in parts)
-        else "\n".join(f"{name}:\n{words}" for name, words in parts)
+        if any(section_text is None for _, section_text in parts)
+        else "\n".join(f"{name}:\n{section_text}" for name, section_text in parts)
     )
 
 
-def _plain(value: Any) -> str | None:
+def _format_value(value: Any) -> str | None:
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
-        return "\n".join(f"- {each}" for each in value)
-    return _sections(value) if isinstance(value, Mapping) and value else None
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return "\n".join(f"- {item}" for item in value)
+    return _format_sections(value) if isinstance(value, Mapping) and value else None

@@ -5,9 +5,9 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 
-from compaction.backends.base import Answer
+from compaction.backends.base import CallResult
 from compaction.core.stages.base import SummaryFailed
-from compaction.summaries.unwrapping import unwrapped
+from compaction.summaries.unwrapping import unwrap_summary
 
 LOOP_CHARS = 400  # shorter texts do not repeat themselves enough to tell
 LOOP_RATIO = 0.12  # prose compresses to a third or more of its size; a loop to a few hundredths
@@ -20,7 +20,7 @@ ECHO_WORDS = (
 )
 ECHO_SHARE = 0.3
 COPY_CHARS = 200
-COPY_LINE = 50  # shorter lines may be the same by chance
+COPY_LINE_CHARS = 50  # shorter lines may be the same by chance
 COPY_SHARE = 0.9
 LETTERS_SHARE = 0.2
 WORD_CHARS = 200  # longer ones are data, not words
@@ -32,7 +32,7 @@ _REFUSAL = re.compile(
     r"\A\W*(i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|i can(no|['’])t|i am (unable|not able)|i['’]m (unable|not able)|as an ai\b)",
     re.IGNORECASE,
 )
-_ASKS_BACK = re.compile(
+_COUNTER_QUESTION = re.compile(
     r"\A\W*(please (provide|share|paste|send|give)|(could|can|would) you (please )?(provide|share|paste|tell)|"
     r"what would you like|how (can|may) i (help|assist)|(there is|i (do not|don['’]t) see|i see) no (transcript|conversation))",
     re.IGNORECASE,
@@ -47,30 +47,30 @@ _PLACEHOLDER = re.compile(
     r"\b(none|n/a|tbd|todo|nil|nothing|unknown|not applicable|not available)\b|\.\.\.|…",
     re.IGNORECASE,
 )
-_PAGE = re.compile(r"\A\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
+_WEB_PAGE = re.compile(r"\A\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _HEADING = re.compile(
     r"^\s*(#{1,6}\s.*|[*_]{2}[^*_\n]+[*_]{2}:?|[^:\n]{1,60}:)\s*$|^\W*[A-Z][A-Z &/]{2,40}:",
     re.MULTILINE,
 )
 
 
-def usable(answer: Answer, *, asked: str = "", told: str = "", headings: Iterable[str] = ()) -> str:
+def extract_summary(
+    answer: CallResult, *, instruction: str = "", transcript: str = "", headings: Iterable[str] = ()
+) -> str:
     """The summary in an answer, out of its wrapping. Raises SummaryFailed with what is wrong.
 
     `asked`: the instruction, which an answer may only repeat; `told`: the transcript, which it may only copy; `headings`: the template's.
     """
-    summary = unwrapped(answer.text)
+    summary = unwrap_summary(answer.text)
     complaint = (
-        _about_the_call(answer, summary)
-        or _instead_of_words(summary, headings)
-        or _instead_of_a_summary(summary)
+        _check_finish(answer, summary) or _check_words(summary, headings) or _check_purpose(summary)
     )
-    if complaint := complaint or _copied(summary, asked, told):
+    if complaint := complaint or _check_copying(summary, instruction, transcript):
         raise SummaryFailed(complaint)
     return summary
 
 
-def _about_the_call(answer: Answer, summary: str) -> str | None:
+def _check_finish(answer: CallResult, summary: str) -> str | None:
     if answer.finish == "tool_calls":
         return "The model called a tool instead of writing a summary."
     if answer.finish == "refusal":
@@ -86,17 +86,17 @@ def _about_the_call(answer: Answer, summary: str) -> str | None:
     return None
 
 
-def _instead_of_words(summary: str, headings: Iterable[str]) -> str | None:
-    if _PAGE.match(summary):
+def _check_words(summary: str, headings: Iterable[str]) -> str | None:
+    if _WEB_PAGE.match(summary):
         return "The model answered with a web page."
     if summary[0] in "{[" and summary[-1] in "}]" and '"' in summary:
         return "The model answered with data instead of words."
-    if _NO_ANSWER.match(summary) or not _said(summary, headings):
+    if _NO_ANSWER.match(summary) or not _has_content(summary, headings):
         return "The summary holds only headings and placeholders."
-    solid = [char for char in summary if not char.isspace()]
-    if sum(map(str.isalnum, solid)) < LETTERS_SHARE * len(solid) or summary.count(
+    characters = [char for char in summary if not char.isspace()]
+    if sum(map(str.isalnum, characters)) < LETTERS_SHARE * len(characters) or summary.count(
         "\ufffd"
-    ) > LETTERS_SHARE * len(solid):
+    ) > LETTERS_SHARE * len(characters):
         return "The summary holds hardly any words."
     longest = max((len(word) for word in summary.split() if word.isascii()), default=0)
     return (
@@ -104,74 +104,79 @@ def _instead_of_words(summary: str, headings: Iterable[str]) -> str | None:
     )
 
 
-def _said(summary: str, headings: Iterable[str]) -> bool:
+def _has_content(summary: str, headings: Iterable[str]) -> bool:
     """Whether anything is left without headings and what stands in for content."""
-    rest = _HEADING.sub("", summary)
+    content = _HEADING.sub("", summary)
     for heading in headings:
-        rest = re.sub(
+        content = re.sub(
             rf"^\W*(\d+\.)?\W*{re.escape(heading)}\b[^\n:]{{0,40}}(:|$)",
             "",
-            rest,
+            content,
             flags=re.IGNORECASE | re.MULTILINE,
         )
     return bool(
         re.search(
             r"\w",
-            re.sub(r"^\s*\d+[.)]", "", _PLACEHOLDER.sub("", rest), flags=re.MULTILINE).replace(
+            re.sub(r"^\s*\d+[.)]", "", _PLACEHOLDER.sub("", content), flags=re.MULTILINE).replace(
                 "_", ""
             ),
         )
     )
 
 
-def _instead_of_a_summary(summary: str) -> str | None:
-    short = len(summary) < REFUSAL_CHARS
-    if short and _REFUSAL.match(summary):
+def _check_purpose(summary: str) -> str | None:
+    is_short = len(summary) < REFUSAL_CHARS
+    if is_short and _REFUSAL.match(summary):
         return "The model refused to write a summary."
-    if short and _ASKS_BACK.match(summary):
+    if is_short and _COUNTER_QUESTION.match(summary):
         return "The model asked back instead of writing a summary."
     if len(_SPEAKER.findall(summary)) >= 2 or _SPEAKER.match(summary):
         return "The model continued the conversation instead of summarizing it."
-    return "The model repeats itself." if loops(summary) else None
+    return "The model repeats itself." if is_repetitive(summary) else None
 
 
-def _copied(summary: str, asked: str, told: str) -> str | None:
-    if _echoed(summary, asked) > ECHO_SHARE:
+def _check_copying(summary: str, instruction: str, transcript: str) -> str | None:
+    if _measure_echo(summary, instruction) > ECHO_SHARE:
         return "The model repeated its instruction instead of following it."
-    if told and len(" ".join(summary.split())) >= COPY_CHARS:
+    if transcript and len(" ".join(summary.split())) >= COPY_CHARS:
         lines = [line for raw in summary.splitlines() if (line := raw.strip())]
         if sum(
-            len(line) for line in lines if len(line) >= COPY_LINE and line in told
+            len(line) for line in lines if len(line) >= COPY_LINE_CHARS and line in transcript
         ) > COPY_SHARE * sum(map(len, lines)):
             return "The model copied the conversation instead of summarizing it."
     return None
 
 
-def _echoed(summary: str, asked: str) -> float:
+def _measure_echo(summary: str, instruction_text: str) -> float:
     """The share of a summary's words that stand in a row in the instruction, however they are put on lines or punctuated."""
-    words, instruction = _words(summary), _words(asked)
-    runs = {
-        tuple(instruction[at : at + ECHO_WORDS]) for at in range(len(instruction) - ECHO_WORDS + 1)
+    summary_words, instruction_words = _split_words(summary), _split_words(instruction_text)
+    phrases = {
+        tuple(instruction_words[start : start + ECHO_WORDS])
+        for start in range(len(instruction_words) - ECHO_WORDS + 1)
     }
     starts = [
-        at
-        for at in range(len(words) - ECHO_WORDS + 1)
-        if tuple(words[at : at + ECHO_WORDS]) in runs
+        start
+        for start in range(len(summary_words) - ECHO_WORDS + 1)
+        if tuple(summary_words[start : start + ECHO_WORDS]) in phrases
     ]
-    return len({at + step for at in starts for step in range(ECHO_WORDS)}) / max(1, len(words))
+    return len({start + offset for start in starts for offset in range(ECHO_WORDS)}) / max(
+        1, len(summary_words)
+    )
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def loops(words: str) -> bool:
+def is_repetitive(text: str) -> bool:
     """Whether a text says the same again and again."""
-    lines = Counter(line for raw in words.splitlines() if len(line := raw.strip()) > 20)
+    lines = Counter(line for raw in text.splitlines() if len(line := raw.strip()) > 20)
     if max(lines.values(), default=0) >= LOOP_LINES:
         return True
-    said = words.split()
-    if len(said) >= LOOP_WORDS and len(set(said)) < min(LOOP_WORDS, LOOP_SHARE * len(said)):
+    word_list = text.split()
+    if len(word_list) >= LOOP_WORDS and len(set(word_list)) < min(
+        LOOP_WORDS, LOOP_SHARE * len(word_list)
+    ):
         return True
-    encoded = words.encode()
-    return len(words) >= LOOP_CHARS and len(zlib.compress(encoded)) < LOOP_RATIO * len(encoded)
+    data = text.encode()
+    return len(text) >= LOOP_CHARS and len(zlib.compress(data)) < LOOP_RATIO * len(data)

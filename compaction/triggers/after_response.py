@@ -8,71 +8,86 @@ from compaction.backends import registry as backend_registry
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
 from compaction.sizing import calibration, session_context
-from compaction.sizing.decision_log import Action, decided
-from compaction.sizing.session_context import Situation
-from compaction.sizing.usage import of_situation
+from compaction.sizing.decision_log import Action, log_decision
+from compaction.sizing.session_context import SessionContext
+from compaction.sizing.usage import describe_usage
 
 logger = logging.getLogger(__name__)
 
 
-def connect() -> None:
+def connect_receivers() -> None:
     """Listen for finished responses."""
-    backend_registry.get().on_response(measure_and_ask, uid="compaction.measure_and_ask")
+    backend_registry.get_backend().subscribe_to_responses(
+        measure_and_request_run, uid="compaction.measure_and_ask"
+    )
 
 
-def measure_and_ask(sender: Any = None, *, session_id: UUID, **_: Any) -> None:
+def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -> None:
     """One measurement, one event, at most one run. Never raises: the sender's response is already given."""
     try:
-        now = _with_counts_believed(session_context.of(session_id))
-        if now is None:
+        context = _drop_outdated_token_ratio(session_context.load_session_context(session_id))
+        if context is None:
             return
-        told = of_situation(now)
-        backend_registry.get().announce(session_id, ("context.usage", told))
-        action = _action(now, should_compact=told["should_compact"])
-        tokens = told["estimated_input_tokens"]
-        figures = {
-            "last_known" if told["source"] == "provider" else "estimate": tokens,
-            "messages": told["live_message_count"],
+        payload = describe_usage(context)
+        backend_registry.get_backend().announce_events(session_id, ("context.usage", payload))
+        action = _choose_action(context, should_compact=payload["should_compact"])
+        tokens = payload["estimated_input_tokens"]
+        log_fields = {
+            "last_known" if payload["source"] == "provider" else "estimate": tokens,
+            "messages": payload["live_message_count"],
         }
-        decided(
-            now,
+        log_decision(
+            context,
             trigger=CompactionRun.Trigger.AFTER_RESPONSE,
             tokens=tokens,
             action=action,
-            **figures,
+            **log_fields,
         )
         if action == "compact":
             engine.request_run(session_id, trigger=CompactionRun.Trigger.AFTER_RESPONSE)
-        _learn(now)
+        _learn_from_response(context)
     except Exception:
         logger.exception("the context of session %s was not measured", session_id)
 
 
-def _learn(now: Situation) -> None:
+def _learn_from_response(context: SessionContext) -> None:
     """The provider's count of this response's request teaches how its model counts."""
-    usage = backend_registry.get().last_usage(now.subject)
-    if usage is not None and usage.after_seq >= now.subject.last_seq:
-        estimated = session_context.plain_tokens(now, before_seq=usage.after_seq)
-        calibration.learn_response(
-            now.subject.model, now.experience, real=usage.input, estimated=estimated
+    last_usage = backend_registry.get_backend().load_last_usage(context.facts)
+    if last_usage is not None and last_usage.after_seq >= context.facts.last_seq:
+        estimated_tokens = session_context.estimate_plain_tokens(
+            context, before_seq=last_usage.after_seq
+        )
+        calibration.learn_from_response(
+            context.facts.model,
+            context.model_calibration,
+            real_tokens=last_usage.input,
+            estimated_tokens=estimated_tokens,
         )
 
 
-def _action(now: Situation, *, should_compact: bool) -> Action:
+def _choose_action(context: SessionContext, *, should_compact: bool) -> Action:
     if not should_compact:
         return "none"
-    wanted = (
-        now.automatic == "on" and CompactionRun.Trigger.AFTER_RESPONSE in now.policy.trigger.phases
+    should_run = (
+        context.automatic_mode == "on"
+        and CompactionRun.Trigger.AFTER_RESPONSE in context.policy.trigger.phases
     )
-    return "compact" if wanted else "held"
+    return "compact" if should_run else "held"
 
 
-def _with_counts_believed(now: Situation | None) -> Situation | None:
+def _drop_outdated_token_ratio(context: SessionContext | None) -> SessionContext | None:
     """A counted answer measures better than a refusal did; while requests are trimmed no answer counts the whole context."""
-    refusal_stands = (
-        now is None or not now.learned or now.state.learned_scale <= 1 or now.state.trimming
+    keeps_token_ratio = (
+        context is None
+        or not context.has_refusal_sizes
+        or context.state.learned_scale <= 1
+        or context.state.trimming
     )
-    if now is None or refusal_stands or backend_registry.get().last_usage(now.subject) is None:
-        return now
-    SessionState.objects.filter(pk=now.subject.session_id).update(learned_scale=1)
-    return session_context.of(now.subject.session_id)
+    if (
+        context is None
+        or keeps_token_ratio
+        or backend_registry.get_backend().load_last_usage(context.facts) is None
+    ):
+        return context
+    SessionState.objects.filter(pk=context.facts.session_id).update(learned_scale=1)
+    return session_context.load_session_context(context.facts.session_id)

@@ -21,19 +21,19 @@ from django_q.models import OrmQ
 from django_q.signals import post_execute_in_worker, post_spawn, pre_execute
 from django_q.tasks import async_task
 
-from compaction.worker.processes import Process, descendants, rename
-from compaction.worker.run_locks import Hands
-from compaction.worker.tasks import EXECUTE
-from compaction.worker.watchdog import BUSY
+from compaction.worker.processes import Process, list_descendants, set_process_name
+from compaction.worker.run_locks import RunLocks
+from compaction.worker.tasks import EXECUTE_TASK
+from compaction.worker.watchdog import BUSY_WORKER_NAME
 
-fork = get_context("fork")
-hands = Hands(settings.DATA_DIR / "in-hand")
-FREE = "jobs-free"
-FORGOTTEN = timedelta(hours=1)
-STATISTICS_EVERY = 5.0  # seconds
+fork_context = get_context("fork")
+run_locks = RunLocks(settings.DATA_DIR / "in-hand")
+FREE_WORKER_NAME = "jobs-free"
+CANARY_LIFETIME = timedelta(hours=1)
+STATISTICS_INTERVAL = 5.0  # seconds
 
 
-class Queue(ORM):
+class LaneBroker(ORM):
     """The shared queue in the database, and before it this cluster's lane: a canary answers for one cluster and overtakes any backlog."""
 
     def __init__(self, list_key: str | None = None) -> None:
@@ -43,39 +43,39 @@ class Queue(ORM):
 
     def dequeue(self) -> list[tuple[int, str]] | None:
         """Take one message: out of the lane if it holds one, else the oldest of the shared queue."""
-        ours = self.get_connection().filter(
+        rows = self.get_connection().filter(
             key__in=(self.lane, self.list_key), lock__lt=timezone.now()
         )
-        row = ours.order_by(
+        row = rows.order_by(
             Case(When(key=self.lane, then=Value(0)), default=Value(1)), "id"
         ).first()
         if row is None:
             sleep(Conf.POLL)
             return None
-        taken = (
+        lock_count = (
             self.get_connection().filter(pk=row.pk, lock=row.lock).update(lock=self.timeout(row))
         )
-        return [(row.pk, row.payload)] if taken else None  # None: another cluster was faster
+        return [(row.pk, row.payload)] if lock_count else None  # None: another cluster was faster
 
     def set_stat(self, key: str, value: str, timeout: int) -> None:
         """Keep statistics, more rarely than django-q2 asks: where the cache is the database each is a durable write."""
         if monotonic() >= self._next_statistics:
-            self._next_statistics = monotonic() + STATISTICS_EVERY
-            super().set_stat(key, value, timeout + int(STATISTICS_EVERY))
+            self._next_statistics = monotonic() + STATISTICS_INTERVAL
+            super().set_stat(key, value, timeout + int(STATISTICS_INTERVAL))
 
     def send_canary(self) -> None:
         """Send one through this cluster."""
         async_task("compaction.worker.tasks.canary", uuid.uuid4().hex, cluster=self.lane)
 
-    def canary_is_out(self) -> bool:
+    def is_canary_out(self) -> bool:
         """Whether a canary has not come back yet."""
         return OrmQ.objects.filter(key=self.lane).exists()
 
-    def forget_canaries(self) -> None:
+    def delete_canaries(self) -> None:
         """Remove what an earlier cluster of this lane, or one long gone, left behind."""
-        long_gone = timezone.now() - FORGOTTEN
+        cutoff = timezone.now() - CANARY_LIFETIME
         OrmQ.objects.filter(key=self.lane).delete()
-        OrmQ.objects.filter(key__startswith=f"{self.list_key}@", lock__lt=long_gone).delete()
+        OrmQ.objects.filter(key__startswith=f"{self.list_key}@", lock__lt=cutoff).delete()
 
 
 class Cluster:
@@ -84,12 +84,12 @@ class Cluster:
     Not django_q's own class of that name: it stops inside a signal handler and waits without end for a sentinel that does not answer.
     """
 
-    def __init__(self, queue: Queue, *, workers: int) -> None:
+    def __init__(self, broker: LaneBroker, *, workers: int) -> None:
         Conf.WORKERS = workers
-        self._asked_to_stop = fork.Event()
+        self._stop_event = fork_context.Event()
         connections.close_all()  # no connection may be shared over a fork
-        self._sentinel = fork.Process(
-            target=Sentinel, args=(self._asked_to_stop, fork.Event(), uuid.uuid4(), queue)
+        self._sentinel = fork_context.Process(
+            target=Sentinel, args=(self._stop_event, fork_context.Event(), uuid.uuid4(), broker)
         )
         self._sentinel.start()
 
@@ -97,14 +97,14 @@ class Cluster:
         """Whether its sentinel lives; without it nothing replaces a dead worker."""
         return self._sentinel.is_alive()
 
-    def members(self) -> list[Process]:
+    def list_processes(self) -> list[Process]:
         """All its processes, the sentinel among them."""
-        return descendants(os.getpid())
+        return list_descendants(os.getpid())
 
     def stop(self, *, grace: float) -> None:
         """Let tasks in hand end within `grace` seconds, then kill."""
         # set() waits for whoever sleeps on the event, for ever if that one was killed or stopped in its sleep.
-        threading.Thread(target=self._asked_to_stop.set, daemon=True).start()
+        threading.Thread(target=self._stop_event.set, daemon=True).start()
         self._sentinel.join(grace)
         self.kill()
 
@@ -116,13 +116,13 @@ class Cluster:
 
 @receiver(post_spawn)
 @receiver(post_execute_in_worker)
-def _is_free(**_: Any) -> None:
-    rename(FREE)
-    hands.leave()
+def _mark_worker_free(**_: Any) -> None:
+    set_process_name(FREE_WORKER_NAME)
+    run_locks.release_lock()
 
 
 @receiver(pre_execute)
-def _is_busy(task: dict[str, Any], **_: Any) -> None:
-    rename(BUSY)
-    if task["func"] == EXECUTE:
-        hands.take(task["args"][0])
+def _mark_worker_busy(task: dict[str, Any], **_: Any) -> None:
+    set_process_name(BUSY_WORKER_NAME)
+    if task["func"] == EXECUTE_TASK:
+        run_locks.acquire_lock(task["args"][0])

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 PROC = Path("/proc")
 SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
-STOPPED, DEAD = "T", "Z"
+STATE_STOPPED, STATE_ZOMBIE = "T", "Z"
 
 _libc = ctypes.CDLL(None)
-_forking = os.getpid()
+_forking_pid = os.getpid()
 
 
 class Process(NamedTuple):
@@ -24,19 +24,19 @@ class Process(NamedTuple):
     state: str
 
 
-def descendants(pid: int) -> list[Process]:
+def list_descendants(pid: int) -> list[Process]:
     """All processes below `pid`, parents first; empty where the system has no /proc."""
-    table = [process for entry in PROC.glob("[0-9]*") if (process := _read(entry))]
-    found: list[Process] = []
+    table = [process for entry in PROC.glob("[0-9]*") if (process := _parse_process(entry))]
+    members: list[Process] = []
     parents = {pid}
     while parents:
         children = [process for process in table if process.parent in parents]
-        found += children
+        members += children
         parents = {child.pid for child in children}
-    return found
+    return members
 
 
-def _read(entry: Path) -> Process | None:
+def _parse_process(entry: Path) -> Process | None:
     with suppress(OSError):
         head, _, tail = (entry / "stat").read_text(errors="replace").rpartition(")")
         state, parent = tail.split()[:2]
@@ -46,7 +46,7 @@ def _read(entry: Path) -> Process | None:
     return None
 
 
-def rename(name: str) -> None:
+def set_process_name(name: str) -> None:
     """Show this process under `name` (at most 15 characters) in ps; nothing where the system cannot."""
     with suppress(OSError):
         (PROC / "self/comm").write_text(name)
@@ -55,15 +55,17 @@ def rename(name: str) -> None:
 def die_with_parent() -> None:
     """From now on every process forked here, and below, is killed when its parent dies: kill -9 leaves no orphans (Linux)."""
     if hasattr(_libc, "prctl"):
-        os.register_at_fork(before=_remember_who_forks, after_in_child=_ask_to_die_with_parent)
+        os.register_at_fork(
+            before=_remember_forking_pid, after_in_child=_request_parent_death_signal
+        )
 
 
-def _remember_who_forks() -> None:
-    global _forking
-    _forking = os.getpid()
+def _remember_forking_pid() -> None:
+    global _forking_pid
+    _forking_pid = os.getpid()
 
 
-def _ask_to_die_with_parent() -> None:
+def _request_parent_death_signal() -> None:
     _libc.prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != _forking:  # it died before we asked
+    if os.getppid() != _forking_pid:  # it died before we asked
         os.kill(os.getpid(), signal.SIGKILL)

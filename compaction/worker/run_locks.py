@@ -7,37 +7,41 @@ from contextlib import suppress
 from pathlib import Path
 
 
-class Hands:
+class RunLocks:
     """The files lie in one folder; a file that nobody holds locked was dropped."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._held: tuple[int, Path] | None = None
+        self._current_lock: tuple[int, Path] | None = None
 
-    def take(self, run_id: str) -> None:
+    def acquire_lock(self, run_id: str) -> None:
         """This process has the run in hand now."""
-        self.leave()
+        self.release_lock()
         self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor, unlocked = tempfile.mkstemp(prefix=".", dir=self.folder)
+        descriptor, temporary_path = tempfile.mkstemp(prefix=".", dir=self.folder)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        held = self.folder / f"{run_id}.{os.getpid()}"
-        Path(unlocked).rename(held)  # seen by others only once it is locked
-        self._held = descriptor, held
+        lock_path = self.folder / f"{run_id}.{os.getpid()}"
+        Path(temporary_path).rename(lock_path)  # seen by others only once it is locked
+        self._current_lock = descriptor, lock_path
 
-    def leave(self) -> None:
+    def release_lock(self) -> None:
         """This process has nothing in hand."""
-        if self._held:
-            descriptor, path = self._held
-            self._held = None
+        if self._current_lock:
+            descriptor, path = self._current_lock
+            self._current_lock = None
             path.unlink(missing_ok=True)
             os.close(descriptor)
 
-    def dropped(self) -> list[str]:
+    def collect_abandoned_runs(self) -> list[str]:
         """The runs whose holders are dead, whenever they died; told once."""
-        return [path.name.partition(".")[0] for path in self.folder.glob("[!.]*") if _pick_up(path)]
+        return [
+            path.name.partition(".")[0]
+            for path in self.folder.glob("[!.]*")
+            if _remove_if_unlocked(path)
+        ]
 
 
-def _pick_up(path: Path) -> bool:
+def _remove_if_unlocked(path: Path) -> bool:
     with suppress(BlockingIOError, FileNotFoundError), path.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         path.unlink()

@@ -7,30 +7,30 @@ from django.db import transaction
 from django.utils import timezone
 from django_q.tasks import async_task
 
-from compaction.models import OPEN, CompactionRun
+from compaction.models import OPEN_STATUSES, CompactionRun
 
 logger = logging.getLogger(__name__)
 
-EXECUTE = "compaction.worker.tasks.execute"
-LONGEST_RUN = 1800  # seconds; three calls of a small model on busy cores. Each call has its own, shorter, deadline.
+EXECUTE_TASK = "compaction.worker.tasks.execute"
+MAX_RUN_SECONDS = 1800  # seconds; three calls of a small model on busy cores. Each call has its own, shorter, deadline.
 
 
 def enqueue(run_id: Any) -> None:
     """Tell the queue of a run, and the run that it was told: both or neither."""
     with transaction.atomic():
         CompactionRun.objects.filter(pk=run_id).update(enqueued_at=timezone.now())
-        async_task(EXECUTE, str(run_id), timeout=LONGEST_RUN, group="compaction")
+        async_task(EXECUTE_TASK, str(run_id), timeout=MAX_RUN_SECONDS, group="compaction")
 
 
-def give_back(run_id: Any) -> None:
+def requeue_run(run_id: Any) -> None:
     """The worker that had this run in hand is dead: end its lease, and tell the queue again. Nothing for a run that is over."""
-    open_run = CompactionRun.objects.filter(pk=run_id, status__in=OPEN)
-    open_run.filter(status=CompactionRun.Status.RUNNING).update(lease_until=timezone.now())
-    if open_run.exists():
+    open_runs = CompactionRun.objects.filter(pk=run_id, status__in=OPEN_STATUSES)
+    open_runs.filter(status=CompactionRun.Status.RUNNING).update(lease_until=timezone.now())
+    if open_runs.exists():
         enqueue(run_id)
 
 
-def tell_again() -> None:
+def requeue_waiting_runs() -> None:
     """A cluster died, perhaps with messages on their way: tell the queue of waiting runs again; hearing twice is harmless."""
     for run_id in CompactionRun.objects.filter(status=CompactionRun.Status.QUEUED).values_list(
         "pk", flat=True
@@ -43,7 +43,7 @@ def execute(run_id: str) -> str:
     from compaction.runs import engine
 
     try:
-        run = engine.execute_run(run_id, in_turn=True)
+        run = engine.execute_run(run_id, obey_worker_limit=True)
     except Exception:
         logger.exception("compaction run %s crashed", run_id)
         raise  # django-q2 keeps it among its failed tasks; the run is claimed again when its lease ends

@@ -13,7 +13,7 @@ from openai import AsyncOpenAI, OpenAI
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions import verification
 from chatcore.turns import service
-from chatcore.turns.runner import generator
+from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.api.test_chat_completions import WEATHER
 from tests.conftest import Live
@@ -45,9 +45,9 @@ def client(live: Live, user: User, model: AiModel) -> OpenAI:
 def sound(client: OpenAI) -> Any:
     """Whatever a test does, the stored session holds what must hold."""
     yield
-    generator.drain()
+    turn_runner.drain()
     for session in Session.objects.all():
-        assert list(verification.violations(session)) == []
+        assert list(verification.find_violations(session)) == []
 
 
 def user_says(*texts: str) -> list[Any]:
@@ -418,7 +418,7 @@ def test_a_closed_stream_does_not_stop_the_turn(
                     break
 
     asyncio.run(leave())
-    service.wait(Turn.objects.get().pk, timeout=30)
+    service.wait_for_turn(Turn.objects.get().pk, timeout=30)
     assert stored() == [("user", "Hi"), ("assistant", "One two three.")]
 
 
@@ -452,7 +452,7 @@ def test_while_a_turn_runs_another_waits(client: OpenAI, scripted: ScriptedModel
         ask(client, said("Hello?"))
     enough.set()
     first.join()
-    generator.drain()
+    turn_runner.drain()
     assert refused.value.code == "turn_running"
     assert "x-should-retry" not in refused.value.response.headers
 

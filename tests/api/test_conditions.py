@@ -26,7 +26,7 @@ def talked(session: Session) -> Session:
         for n in range(1, 21)
     )
     Session.objects.filter(pk=session.pk).update(last_seq=20, message_count=20)
-    revisions.install(
+    revisions.install_revision(
         session.pk, base_version=0, summary="Likes tea.", boundary_seq=3, source="compaction"
     )
     return session

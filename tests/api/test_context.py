@@ -28,7 +28,7 @@ def talked(session: Session) -> Session:
     Session.objects.filter(pk=session.pk).update(
         last_seq=4, message_count=4, system_prompt="Be brief."
     )
-    revisions.install(
+    revisions.install_revision(
         session.pk, base_version=0, summary="Likes tea.", boundary_seq=3, source="compaction"
     )
     return session
@@ -61,7 +61,7 @@ def test_the_preview_tells_what_stands_apart_from_the_conversation(
     api: APIClient, address: str, talked: Session
 ) -> None:
     placement: dict[str, object] = {"place": "first_system", "heading": "Before:"}
-    revisions.install(
+    revisions.install_revision(
         talked.pk,
         base_version=1,
         summary="Likes tea.",
@@ -72,10 +72,10 @@ def test_the_preview_tells_what_stands_apart_from_the_conversation(
     preview = api.get(f"{address}/context/preview").json()
     assert (preview["system"], preview["preface"]) == (
         "Be brief.",
-        f"Before:\n\n{summary_block.enveloped('Likes tea.')}",
+        f"Before:\n\n{summary_block.wrap_in_envelope('Likes tea.')}",
     )
     placement = {"place": "last_user", "nudge": "Go on.", "after_seq": 4}
-    revisions.install(
+    revisions.install_revision(
         talked.pk,
         base_version=2,
         summary=None,
@@ -96,14 +96,19 @@ def test_an_edited_summary_keeps_its_place_and_what_goes_with_it(
 ) -> None:
     placement = {"place": "first_system", "heading": "Before:"}
     kept = {"kept_seqs": [1], "background": "TASKS: none", "placement": placement}
-    revisions.install(
-        talked.pk, base_version=1, summary="Likes tea.", boundary_seq=3, source="compaction", **kept
-    )  # type: ignore[arg-type]
+    revisions.install_revision(
+        talked.pk,
+        base_version=1,
+        summary="Likes tea.",
+        boundary_seq=3,
+        source="compaction",
+        **kept,  # type: ignore[arg-type]
+    )
     assert api.patch(f"{address}/summary", {"summary": "Likes coffee."}).status_code == 200
     preview = api.get(f"{address}/context/preview").json()
     assert (
         preview["preface"]
-        == f"Before:\n\n{summary_block.enveloped('Likes coffee.' + chr(10) * 2 + 'TASKS: none')}"
+        == f"Before:\n\n{summary_block.wrap_in_envelope('Likes coffee.' + chr(10) * 2 + 'TASKS: none')}"
     )
     assert [m["seq"] for m in preview["messages"]] == [1, 3, 4]
 

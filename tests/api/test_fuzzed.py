@@ -102,7 +102,7 @@ def _talked(user: User, model: AiModel, *, summarized: bool) -> Session:
         for seq in range(1, 9)
     )
     if summarized:
-        revisions.install(
+        revisions.install_revision(
             session.pk, base_version=0, summary="They talked.", boundary_seq=5, source="compaction"
         )
     return session

@@ -40,8 +40,8 @@ def talked(session: Session) -> Session:
     Message.objects.filter(session=session, seq=4).update(
         token_count_input=9, reasoning="Hm.", pinned=True, provider_data={"a": [1]}
     )
-    hidden = revisions.Edit(message_seq=3, kind="pruned", replacement="[gone]")
-    revisions.install(
+    hidden = revisions.MessageEdit(message_seq=3, kind="pruned", replacement="[gone]")
+    revisions.install_revision(
         session.pk,
         base_version=0,
         summary="Likes tea.",
@@ -76,7 +76,7 @@ def test_a_window_that_slid_without_a_summary_is_imported_as_it_was(
         "marker": "[Older messages were left out.]",
         "summarized_up_to": 1,
     }
-    revisions.install(
+    revisions.install_revision(
         talked.pk,
         base_version=1,
         summary=None,
@@ -111,7 +111,7 @@ def test_messages_keep_their_numbers_and_outputs_their_whole(talked: Session, us
     assert list(again.messages.order_by("seq").values_list("seq", flat=True)) == [2, 3, 4]
     assert again.last_seq == 9
     assert again.attachments.get().text == "whole"
-    assert list(verification.violations(again)) == []
+    assert list(verification.find_violations(again)) == []
 
 
 def test_an_export_asks_little_of_the_database(
@@ -170,7 +170,7 @@ def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(
         "context.edits[0]": {"context": {"edits": [{"message_seq": 99}]}},
     }
     for field, change in changes.items():
-        with pytest.raises(reader.NotImportable) as refused:
+        with pytest.raises(reader.InvalidImport) as refused:
             sessions.import_session(user, whole | change)
         assert refused.value.field == field
     assert Session.objects.count() == 1

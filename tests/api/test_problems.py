@@ -55,7 +55,7 @@ def test_an_error_nobody_foresaw_is_a_500_without_its_trace(
     def broken(*args: object) -> None:
         raise RuntimeError("the secret of the house")
 
-    monkeypatch.setattr(sessions.Sessions, "get_queryset", broken)
+    monkeypatch.setattr(sessions.SessionListView, "get_queryset", broken)
     failed = api.get(SESSIONS)
     assert (failed.status_code, failed.json()["type"]) == (500, "internal_error")
     assert "secret" not in failed.content.decode()

@@ -86,7 +86,7 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_field(
 
 
 def test_a_change_touches_the_given_fields_only(api: APIClient, session: Session) -> None:
-    revisions.install(
+    revisions.install_revision(
         session.pk, base_version=0, summary="Earlier.", boundary_seq=None, source="compaction"
     )
     changed = api.patch(f"{SESSIONS}/{session.pk}", {"title": "New", "model": None})
@@ -209,15 +209,15 @@ def test_a_session_that_is_deleted_while_it_is_changed_is_404(
         Session.objects.get(pk=found.pk).delete()
         changed(found, fields)
 
-    changed = sessions.change
-    monkeypatch.setattr(sessions, "change", change)
+    changed = sessions.update_session
+    monkeypatch.setattr(sessions, "update_session", change)
     assert api.patch(f"{SESSIONS}/{session.pk}", {"title": "Too late"}).status_code == 404
 
 
 def test_a_summary_of_a_session_that_is_deleted_meanwhile_is_404(
     api: APIClient, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    revisions.install(
+    revisions.install_revision(
         session.pk, base_version=0, summary="Tea.", boundary_seq=None, source="compaction"
     )
 
@@ -225,6 +225,6 @@ def test_a_summary_of_a_session_that_is_deleted_meanwhile_is_404(
         Session.objects.get(pk=session.pk).delete()
         reworded(*args, **kwargs)
 
-    reworded = revisions.reword
-    monkeypatch.setattr(revisions, "reword", deleted)
+    reworded = revisions.reword_summary
+    monkeypatch.setattr(revisions, "reword_summary", deleted)
     assert api.patch(f"{SESSIONS}/{session.pk}/summary", {"summary": "Coffee."}).status_code == 404

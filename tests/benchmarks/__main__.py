@@ -14,7 +14,7 @@ from django.conf import settings  # noqa: E402
 from django.core.management import call_command  # noqa: E402
 from django.db import connections  # noqa: E402
 
-from chatcore.turns.runner import generator  # noqa: E402
+from chatcore.turns.runner import turn_runner  # noqa: E402
 from tests.benchmarks import (  # noqa: E402
     first_token,
     long_chat,
@@ -46,7 +46,7 @@ def main() -> int:
             return sse.main()
         rows = list(_in_the_browser() if sys.argv[1:] == ["web"] else _measured())
     finally:
-        generator.stop()
+        turn_runner.stop()
         connections.close_all()
         shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
     print(table(rows))

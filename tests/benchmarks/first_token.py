@@ -54,16 +54,16 @@ def _bare(scripted: ScriptedModel) -> float:
 def _ours(session: Session, reader: asyncio.Runner) -> float:
     """From the user's words until a reader of the log has the first of the model's."""
     started = time.perf_counter()
-    turn = service.start(session, content="Hi")
+    turn = service.start_turn(session, content="Hi")
     reader.run(_first_word(session.pk, turn.first_event_seq))
     elapsed = time.perf_counter() - started
-    ended = service.wait(turn.pk, 10)
+    ended = service.wait_for_turn(turn.pk, 10)
     assert ended.status == "completed", ended.error
     return elapsed * 1000
 
 
 async def _first_word(session_id: UUID, after: int) -> None:
-    async for event in event_log.tail(session_id, after):
+    async for event in event_log.follow_events(session_id, after):
         assert event is None or event.name != "turn.failed", event
         if event and event.name == "message.delta":
             return

@@ -8,12 +8,12 @@ from pathlib import Path
 from chatcore.models import Message
 from compaction.core.budget import plan
 from compaction.core.estimate import measure
-from compaction.core.features import tokens_in
+from compaction.core.features import estimate_by_features
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
-from compaction.core.transcript import Call, Entry, Transcript
-from compaction.core.trimming import drop_oldest
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
+from compaction.core.trimming import drop_oldest_to_fit
 from tests.benchmarks.timing import Row, median_ms
 
 MEGABYTE = 1_000_000
@@ -30,7 +30,7 @@ def rows() -> Iterator[Row]:
         )
     code = Path(__file__).read_text()
     counted = median_ms(
-        partial(tokens_in, (code * (MEGABYTE // len(code) + 1))[:MEGABYTE]), times=5
+        partial(estimate_by_features, (code * (MEGABYTE // len(code) + 1))[:MEGABYTE]), times=5
     )
     yield Row(name="count a text of 1 MB by features", value=counted, limit=1_000)
     transcript = _transcript()
@@ -45,7 +45,9 @@ def rows() -> Iterator[Row]:
             limit=1_000,
             note="counted first; instant summarizer",
         )
-    dropped = median_ms(lambda: drop_oldest(transcript.entries, limit_tokens=170_000), times=9)
+    dropped = median_ms(
+        lambda: drop_oldest_to_fit(transcript.entries, limit_tokens=170_000), times=9
+    )
     yield Row(name=f"trim {CANDIDATES:,} messages", value=dropped, limit=1_000)
 
 
@@ -64,14 +66,17 @@ def _transcript() -> Transcript:
     made = []
     for seq in range(1, CANDIDATES, 4):
         calls = tuple(
-            Call(id=f"call_{place}", name="read", arguments='{"path": "a"}') for place in range(2)
+            TranscriptCall(id=f"call_{place}", name="read", arguments='{"path": "a"}')
+            for place in range(2)
         )
-        made.append(Entry(seq=seq, role="user", content="x" * 400, tokens=100))
+        made.append(TranscriptEntry(seq=seq, role="user", content="x" * 400, tokens=100))
         made.append(
-            Entry(seq=seq + 1, role="assistant", content="x" * 400, tokens=107, calls=calls)
+            TranscriptEntry(
+                seq=seq + 1, role="assistant", content="x" * 400, tokens=107, calls=calls
+            )
         )
         made += [
-            Entry(
+            TranscriptEntry(
                 seq=seq + 2 + n, role="tool", content="x" * 400, tokens=100, call_id=f"call_{1 - n}"
             )
             for n in range(2)

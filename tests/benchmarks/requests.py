@@ -37,19 +37,19 @@ def _after_response(short: Session, long: Session) -> Iterator[Row]:
 
 def _check(session: Session) -> Callable[[], object]:
     def check() -> object:
-        now = session_context.of(session.pk)
+        now = session_context.load_session_context(session.pk)
         assert now is not None
-        return usage.of_situation(now)
+        return usage.describe_usage(now)
 
     return check
 
 
 def _count(session: Session) -> Callable[[], object]:
     def count() -> object:
-        now = session_context.of(session.pk)
+        now = session_context.load_session_context(session.pk)
         assert now is not None
         assert now.budget is not None
-        return now.budget.over(session_context.quick_measure(now).tokens)
+        return now.budget.is_over(session_context.measure_next_request(now).tokens)
 
     return count
 

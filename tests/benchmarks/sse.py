@@ -187,7 +187,9 @@ def tell(sessions: list[str], each: int) -> float:
     try:
         for number in range(each):
             for session in sessions:
-                event_log.append(UUID(session), ("session.updated", {"fields": [str(number)]}))
+                event_log.append_events(
+                    UUID(session), ("session.updated", {"fields": [str(number)]})
+                )
             time.sleep(max(0.0, began + (number + 1) / RATE - time.monotonic()))
     finally:
         connections.close_all()

@@ -43,7 +43,7 @@ def conversation(messages: int, using: AiModel, said: Sequence[dict[str, Any]] =
             _message(session, seq, using, said) for seq in range(first, last)
         )
     if messages > TAIL:
-        revisions.install(
+        revisions.install_revision(
             session.pk,
             base_version=0,
             summary=WORDS * 4,

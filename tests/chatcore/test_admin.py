@@ -61,7 +61,7 @@ def chat(user: User, provider: Provider) -> Session:
     Attachment.objects.create(
         session=chat, message=first, name=HOSTILE, media_type="text/plain", size=3, data=b"abc"
     )
-    revisions.install(
+    revisions.install_revision(
         chat.pk,
         base_version=0,
         summary=f"We spoke of {HOSTILE}",
@@ -198,7 +198,7 @@ def test_a_list_takes_as_many_queries_for_many_rows_as_for_few(
         )
         turn = Turn.objects.create(session=other, status="completed", lease_until=timezone.now())
         Message.objects.create(session=other, turn=turn, seq=1, role="user", content="hello")
-        revisions.install(
+        revisions.install_revision(
             other.pk, base_version=0, summary="s", boundary_seq=1, source="compaction"
         )
     assert queries(operator, f"chatcore_{name}_changelist") == few <= 10

@@ -166,9 +166,9 @@ def test_other_and_broken_files_are_refused_by_the_field(
     ],
 )
 def test_names_are_labels_of_one_line(given: str, kept: str) -> None:
-    from chatcore.files.names import label
+    from chatcore.files.names import clean_file_name
 
-    assert label(given) == kept
+    assert clean_file_name(given) == kept
 
 
 @answering
@@ -289,7 +289,7 @@ def test_what_is_never_sent_is_forgotten_after_a_day(api: APIClient, session: Se
     Attachment.objects.exclude(pk=new).update(
         created_at=timezone.now() - timedelta(days=1, minutes=1)
     )
-    assert intake.prune() == 1
+    assert intake.prune_unsent_files() == 1
     assert {str(pk) for pk in Attachment.objects.values_list("pk", flat=True)} == {sent, new}
     assert old not in {sent, new}
 
@@ -342,7 +342,7 @@ def test_the_text_of_a_pdf_is_read_page_by_page_as_far_as_there_is_time(
     )
     monkeypatch.setattr(pdf, "_READER", slow)
     monkeypatch.setattr(pdf, "SECONDS", 5.0)
-    assert pdf.read(b"%PDF-") == "page one"
+    assert pdf.extract_text(b"%PDF-") == "page one"
 
 
 def test_a_reader_that_dies_leaves_a_clear_refusal(
@@ -352,7 +352,7 @@ def test_a_reader_that_dies_leaves_a_clear_refusal(
     dying.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     monkeypatch.setattr(pdf, "_READER", dying)
     with pytest.raises(pdf.UnreadablePdf):
-        pdf.read(b"%PDF-")
+        pdf.extract_text(b"%PDF-")
 
 
 @answering
@@ -385,7 +385,7 @@ def test_a_png_is_walked_to_its_end_and_never_unpacked() -> None:
         + struct.pack(">I", zlib.crc32(body))
         + png(1, 1)[-12:]
     )
-    assert images.read(squeezed) == images.Picture("image/png", 8_000, 8_000)
+    assert images.identify_image(squeezed) == images.ImageInfo("image/png", 8_000, 8_000)
 
 
 @answering
@@ -431,5 +431,5 @@ def test_whatever_the_bytes_are_the_answer_is_an_image_a_text_or_a_refusal(
         damaged[place % len(damaged)] = value
     del damaged[length + 8 :]
     with contextlib.suppress(images.BrokenImage):
-        assert isinstance(images.read(bytes(damaged)), images.Picture | None)
-    assert isinstance(file_text.read(bytes(damaged)), str | None)
+        assert isinstance(images.identify_image(bytes(damaged)), images.ImageInfo | None)
+    assert isinstance(file_text.decode_text(bytes(damaged)), str | None)

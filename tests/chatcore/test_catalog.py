@@ -128,16 +128,16 @@ def test_a_model_that_its_vendor_has_replaced_is_known_but_not_offered(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     catalog.sync()
-    assert AiModel.objects.named("gpt-4") is None
+    assert AiModel.objects.find_by_name("gpt-4") is None
     AiModel.objects.filter(name="gpt-4").update(is_active=True)
     catalog.sync()
-    found = AiModel.objects.named("gpt-4")
+    found = AiModel.objects.find_by_name("gpt-4")
     assert found is not None
     assert found.context_window_size == 8_192
 
 
 def test_every_value_names_a_source_with_a_date() -> None:
-    data = json.loads(Path(catalog.PATH).read_text())
+    data = json.loads(Path(catalog.CATALOG_PATH).read_text())
     cells = [
         cell
         for row in data["models"]
@@ -188,7 +188,7 @@ def test_output_fits_into_the_window(synced: None) -> None:
 def test_a_name_is_found_exactly_or_as_a_snapshot_of_the_longest_name(
     name: str, known: str | None
 ) -> None:
-    found = catalog.look_up(name)
+    found = catalog.look_up_model(name)
     assert (found.name if found else None) == known
 
 
@@ -248,8 +248,8 @@ def test_an_operators_own_row_is_not_adopted(synced: None) -> None:
 
 def test_models_without_a_key_are_kept_but_not_offered(synced: None) -> None:
     assert AiModel.objects.filter(name="gpt-4o").exists()
-    assert not AiModel.objects.usable().exists()
-    assert AiModel.objects.default() is None
+    assert not AiModel.objects.filter_usable().exists()
+    assert AiModel.objects.find_default() is None
 
 
 def test_a_provider_is_offered_while_its_variable_is_set(
@@ -257,11 +257,13 @@ def test_a_provider_is_offered_while_its_variable_is_set(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     catalog.sync()
-    assert set(AiModel.objects.usable().values_list("provider__name", flat=True)) == {"openai"}
-    assert str(AiModel.objects.default()).startswith("openai/")
+    assert set(AiModel.objects.filter_usable().values_list("provider__name", flat=True)) == {
+        "openai"
+    }
+    assert str(AiModel.objects.find_default()).startswith("openai/")
     monkeypatch.delenv("OPENAI_API_KEY")
     catalog.sync()
-    assert not AiModel.objects.usable().exists()
+    assert not AiModel.objects.filter_usable().exists()
 
 
 def test_a_provider_with_a_stored_key_is_offered(synced: None) -> None:

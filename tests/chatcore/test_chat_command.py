@@ -9,11 +9,18 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from rich.console import Console
 
-from chatcore.cli.terminal import CANNOT_FIT, OK, PROVIDER, SIGN_IN, USAGE, Terminal
+from chatcore.cli.terminal import (
+    EXIT_CANNOT_FIT,
+    EXIT_OK,
+    EXIT_PROVIDER,
+    EXIT_SIGN_IN,
+    EXIT_USAGE,
+    Terminal,
+)
 from chatcore.context import revisions
 from chatcore.events import log as event_log
 from chatcore.models import Message, Session
-from chatcore.sessions.token_estimate import short
+from chatcore.sessions.token_estimate import format_tokens
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -37,7 +44,7 @@ def test_one_shot_prints_the_answer_and_keeps_the_session(
     owner: User, model: object, scripted: ScriptedModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scripted.script(Reply(text="Hello there."))
-    assert run("hello") == OK
+    assert run("hello") == EXIT_OK
     assert "Hello there." in capsys.readouterr().out
     assert Session.objects.get(owner=owner).message_count == 2
 
@@ -46,7 +53,7 @@ def test_json_is_for_programs(
     owner: User, session: Session, scripted: ScriptedModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scripted.script(Reply(text="Hello there."))
-    assert run("--json", "--session", str(session.pk), "hello") == OK
+    assert run("--json", "--session", str(session.pk), "hello") == EXIT_OK
     said = json.loads(capsys.readouterr().out)
     assert (said["content"], said["status"], said["session"]) == (
         "Hello there.",
@@ -58,13 +65,13 @@ def test_json_is_for_programs(
 @pytest.mark.parametrize(
     ("reply", "code"),
     [
-        (Reply(status=401, body=b'{"error": {"message": "no"}}'), PROVIDER),
+        (Reply(status=401, body=b'{"error": {"message": "no"}}'), EXIT_PROVIDER),
         (
             Reply(
                 status=400,
                 body=b'{"error": {"code": "context_length_exceeded", "message": "too long"}}',
             ),
-            CANNOT_FIT,
+            EXIT_CANNOT_FIT,
         ),
     ],
     ids=["provider", "cannot fit"],
@@ -89,20 +96,20 @@ def test_the_exit_code_says_what_went_wrong(
 def test_what_does_not_exist_is_a_usage_error(
     owner: User, model: object, arguments: tuple[str, ...]
 ) -> None:
-    assert run(*arguments, "hello") == USAGE
+    assert run(*arguments, "hello") == EXIT_USAGE
 
 
 def test_the_session_keeps_the_threshold_and_the_policy_that_were_asked_for(
     owner: User, model: object, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text="Hello."))
-    assert run("--policy", "neurolink", "--compact-threshold", "0.7", "hello") == OK
+    assert run("--policy", "neurolink", "--compact-threshold", "0.7", "hello") == EXIT_OK
     session = Session.objects.get(owner=owner)
     assert (session.policy, session.compact_threshold) == ("neurolink", 0.7)
 
 
 def test_without_a_user_it_asks_to_sign_in(model: object) -> None:
-    assert run("hello") == SIGN_IN
+    assert run("hello") == EXIT_SIGN_IN
 
 
 def test_the_loop_rewinds_the_context_and_leaves(
@@ -111,7 +118,7 @@ def test_the_loop_rewinds_the_context_and_leaves(
     console_with: Callable[..., tuple[Terminal, io.StringIO]],
 ) -> None:
     terminal, screen = console_with(session, "hello", "/rewind", "/models", "/quit")
-    assert terminal.loop() == OK
+    assert terminal.run_loop() == EXIT_OK
     assert "There is nothing to rewind" in screen.getvalue()
     assert "scripted/test-model" in screen.getvalue()
 
@@ -120,16 +127,18 @@ def test_brackets_in_what_others_say_are_words(
     session: Session, console_with: Callable[..., tuple[Terminal, io.StringIO]]
 ) -> None:
     """An error may quote a path or a list, which the console would take for its markup."""
-    revisions.install(session.pk, base_version=0, summary="s", boundary_seq=None, source="edit")
+    revisions.install_revision(
+        session.pk, base_version=0, summary="s", boundary_seq=None, source="edit"
+    )
     call = {"message": 1, "id": "c1", "name": "[/look]", "arguments": "{}"}
-    event_log.append(
+    event_log.append_events(
         session.pk, ("tool_call.started", call), ("context.trimmed", {"notice": "Gone: [/1/]"})
     )
     terminal, screen = console_with(session, "/rewind ²", "/quit")
-    for event in event_log.read(session.pk, 0):
-        terminal._show(event)
-    terminal._complain("No [/v1/chat].", USAGE)
-    assert terminal.loop() == OK
+    for event in event_log.read_events(session.pk, 0):
+        terminal._show_event(event)
+    terminal._print_error("No [/v1/chat].", EXIT_USAGE)
+    assert terminal.run_loop() == EXIT_OK
     assert all(
         words in screen.getvalue()
         for words in ("[/look]", "[/1/]", "[/v1/chat]", "nothing to rewind")
@@ -154,12 +163,12 @@ def test_the_loop_compacts_with_a_focus_and_exports(
         )
     )
     terminal, screen = console_with(session, "/compact the numbers", "/export", "/quit")
-    assert terminal.loop() == OK
+    assert terminal.run_loop() == EXIT_OK
     assert "status     applied" in screen.getvalue()
     assert "the numbers" in str(scripted.requests[-1].json["messages"])
     assert "word word" in screen.getvalue()
     assert (
-        console_with(session, "/compact", "/quit")[0].loop() == OK
+        console_with(session, "/compact", "/quit")[0].run_loop() == EXIT_OK
     )  # too little now: said, not raised
 
 
@@ -199,9 +208,9 @@ def test_the_context_is_shown_in_its_parts(
         "level": "ok",
         "breakdown": breakdown,
     }
-    event_log.append(session.pk, ("context.usage", usage))
+    event_log.append_events(session.pk, ("context.usage", usage))
     terminal, screen = console_with(session, "/context", "/quit")
-    terminal.loop()
+    terminal.run_loop()
     shown = screen.getvalue()
     assert "41.2k / 128k · 32 %" in shown
     assert "41,100" in shown
@@ -220,14 +229,14 @@ def test_the_context_is_shown_in_its_parts(
     ],
 )
 def test_a_count_of_tokens_is_short(tokens: int, shown: str) -> None:
-    assert short(tokens) == shown
+    assert format_tokens(tokens) == shown
 
 
 def test_its_help_shows_what_a_command_takes(
     session: Session, console_with: Callable[..., tuple[Terminal, io.StringIO]]
 ) -> None:
     terminal, screen = console_with(session, "/what", "/quit")
-    terminal.loop()
+    terminal.run_loop()
     assert screen.getvalue().count("/compact [focus]  /rewind [N]") == 2
 
 
@@ -248,7 +257,7 @@ def test_one_ctrl_c_at_the_prompt_warns_and_two_leave(
         return key
 
     monkeypatch.setattr(terminal.console, "input", pressed)
-    assert terminal.loop() == OK
+    assert terminal.run_loop() == EXIT_OK
     assert screen.getvalue().count("Ctrl-C once more") == 2
 
 

@@ -26,7 +26,7 @@ def sound(session: Session) -> Any:
     """Whatever a test does, the stored session holds what must hold."""
     yield
     session.refresh_from_db()
-    assert list(verification.violations(session)) == []
+    assert list(verification.find_violations(session)) == []
 
 
 @pytest.fixture
@@ -317,7 +317,7 @@ def test_a_waiting_turn_needs_no_process(
 ) -> None:
     ask(api, address, scripted)
     Turn.objects.update(lease_until=timezone.now() - timedelta(days=1))
-    assert lifecycle.recover() == 0
+    assert lifecycle.recover_dead_turns() == 0
     assert bring(api, address, ("r", "Rain")).json()["status"] == "completed"
 
 
@@ -379,7 +379,7 @@ def test_results_can_be_followed_like_a_message(
     taken = bring(api, address, ("r", "Rain"), Prefer="respond-async")
     assert taken.status_code == 202
     after = int(taken.json()["events"].partition("after=")[2])
-    service.wait(taken.json()["turn"], 10)
+    service.wait_for_turn(taken.json()["turn"], 10)
     told = SessionEvent.objects.filter(session=session, seq__gt=after).order_by("seq")
     assert [told[0].name, told[1].name] == ["message.created", "tool_call.completed"]
 

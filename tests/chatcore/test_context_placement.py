@@ -48,7 +48,7 @@ def build(
     **placement: object,
 ) -> Request:
     session.refresh_from_db()
-    revisions.install(
+    revisions.install_revision(
         session.pk,
         base_version=session.context_version,
         summary=summary,
@@ -67,7 +67,7 @@ def outline(request: Request) -> list[object]:
 
 def test_by_default_it_joins_the_system_prompt_behind_it(talked: Session) -> None:
     request = build(talked)
-    assert request.system == f"Be brief.\n\n{summary_block.enveloped('They met.')}"
+    assert request.system == f"Be brief.\n\n{summary_block.wrap_in_envelope('They met.')}"
     assert (request.preface, outline(request)) == ("", [3, 4, 5, 6, 7, 8])
 
 
@@ -75,7 +75,8 @@ def test_it_may_be_a_second_system_text(talked: Session) -> None:
     request = build(talked, place="first_system", heading="Compacted context summary:")
     assert request.system == "Be brief."
     assert (
-        request.preface == f"Compacted context summary:\n\n{summary_block.enveloped('They met.')}"
+        request.preface
+        == f"Compacted context summary:\n\n{summary_block.wrap_in_envelope('They met.')}"
     )
     assert outline(request) == [3, 4, 5, 6, 7, 8]
 
@@ -84,7 +85,7 @@ def test_it_may_come_first_in_the_role_of_the_user(talked: Session) -> None:
     request = build(talked, place="first_user", heading="Build on this.")
     assert request.messages[0].role == "user"
     assert outline(request) == [
-        f"Build on this.\n\n{summary_block.enveloped('They met.')}",
+        f"Build on this.\n\n{summary_block.wrap_in_envelope('They met.')}",
         3,
         4,
         5,
@@ -161,5 +162,5 @@ def test_a_nudge_or_a_marker_is_said_without_any_summary(place: str, talked: Ses
 
 def test_state_is_sent_where_there_is_no_summary_yet(talked: Session) -> None:
     assert build(talked, summary=None, background="TASKS: none").system.endswith(
-        summary_block.enveloped("TASKS: none")
+        summary_block.wrap_in_envelope("TASKS: none")
     )

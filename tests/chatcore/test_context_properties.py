@@ -28,7 +28,7 @@ class Scene:
     rows: list[dict[str, Any]]
     boundary: int | None
     kept: list[int]
-    edits: list[revisions.Edit]
+    edits: list[revisions.MessageEdit]
     summary: str | None
     background: str
     placement: dict[str, Any]
@@ -89,7 +89,9 @@ def scenes(draw: st.DrawFn) -> Scene:
         if boundary and boundary > 1
         else [],
         edits=[
-            revisions.Edit(message_seq=seq, kind=draw(st.sampled_from(KINDS)), replacement="[cut]")
+            revisions.MessageEdit(
+                message_seq=seq, kind=draw(st.sampled_from(KINDS)), replacement="[cut]"
+            )
             for seq in edited
         ],
         summary=draw(st.sampled_from((None, "They met."))),
@@ -109,7 +111,7 @@ def test_what_is_sent_is_valid_and_what_is_stored_stays(user: User, scene: Scene
         Message(session=session, seq=seq, **row) for seq, row in enumerate(scene.rows, start=1)
     )
     before = list(session.messages.order_by("seq").values())
-    revisions.install(
+    revisions.install_revision(
         session.pk,
         base_version=0,
         summary=scene.summary,

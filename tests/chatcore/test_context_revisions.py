@@ -4,7 +4,7 @@ import pytest
 from django.db import transaction
 
 from chatcore.context import revisions
-from chatcore.context.revisions import Edit
+from chatcore.context.revisions import MessageEdit
 from chatcore.models import ContextRevision, Message, Session
 
 pytestmark = pytest.mark.django_db
@@ -39,12 +39,14 @@ def compact(session: Session, boundary: int, **other: object) -> ContextRevision
         "boundary_seq": boundary,
         "source": "compaction",
     } | other
-    return revisions.install(session.pk, base_version=session.context_version, **fields)  # type: ignore[arg-type]
+    return revisions.install_revision(session.pk, base_version=session.context_version, **fields)  # type: ignore[arg-type]
 
 
 def change(session: Session, *seqs: int) -> int | None:
     with transaction.atomic():
-        return revisions.uncover(Session.objects.select_for_update().get(pk=session.pk), seqs)
+        return revisions.revert_summaries_covering(
+            Session.objects.select_for_update().get(pk=session.pk), seqs
+        )
 
 
 def seen(session: Session) -> tuple[str | None, int | None]:
@@ -64,13 +66,13 @@ def test_a_rewind_brings_back_where_the_summary_stood_and_what_was_kept(talked: 
         "",
         {},
     )
-    revisions.rewind(talked.pk, to_version=1)
+    revisions.rewind_context(talked.pk, to_version=1)
     assert (newest(talked).kept_seqs, newest(talked).background, newest(talked).placement) == (
         [1, 2],
         "State.",
         PLACEMENT,
     )
-    revisions.reset(talked.pk)
+    revisions.reset_context(talked.pk)
     assert (newest(talked).kept_seqs, newest(talked).background, newest(talked).placement) == (
         [],
         "State.",
@@ -87,9 +89,9 @@ def test_other_words_for_the_summary_leave_the_rest_of_the_context_as_it_is(
         kept_seqs=[1],
         background="State.",
         placement=PLACEMENT,
-        edits=[Edit(message_seq=6, kind="pruned", replacement="…")],
+        edits=[MessageEdit(message_seq=6, kind="pruned", replacement="…")],
     )
-    revisions.reword(talked.pk, base_version=1, summary="Other words.")
+    revisions.reword_summary(talked.pk, base_version=1, summary="Other words.")
     assert seen(talked) == ("Other words.", 5)
     assert (newest(talked).kept_seqs, newest(talked).background, newest(talked).placement) == (
         [1],
@@ -98,7 +100,7 @@ def test_other_words_for_the_summary_leave_the_rest_of_the_context_as_it_is(
     )
     assert talked.context_edits.get(until_version=None).replacement == "…"
     with pytest.raises(revisions.StaleContext):
-        revisions.reword(talked.pk, base_version=1, summary="Too late.")
+        revisions.reword_summary(talked.pk, base_version=1, summary="Too late.")
 
 
 def test_a_change_before_the_boundary_goes_back_to_the_newest_summary_that_does_not_cover_it(
@@ -117,7 +119,7 @@ def test_a_change_before_the_boundary_goes_back_to_the_newest_summary_that_does_
 
 
 def test_a_change_that_every_summary_covers_sends_the_whole_history_again(talked: Session) -> None:
-    compact(talked, 5, edits=[Edit(message_seq=8, kind="pruned", replacement="…")])
+    compact(talked, 5, edits=[MessageEdit(message_seq=8, kind="pruned", replacement="…")])
     assert change(talked, 2) == 2
     assert seen(talked) == (None, None)
     assert not talked.context_edits.filter(until_version=None).exists()
@@ -135,7 +137,7 @@ def test_a_message_that_was_shown_in_another_form_takes_its_revision_with_it(
     talked: Session,
 ) -> None:
     compact(talked, 3)
-    compact(talked, 5, edits=[Edit(message_seq=8, kind="excerpted", replacement="m…")])
+    compact(talked, 5, edits=[MessageEdit(message_seq=8, kind="excerpted", replacement="m…")])
     assert change(talked, 8) == 3
     assert seen(talked) == ("Up to 3.", 3)
     assert not talked.context_edits.filter(until_version=None).exists()
@@ -151,9 +153,9 @@ def test_a_boundary_whose_message_goes_moves_to_the_next_that_is_left(talked: Se
 def test_a_summary_of_what_was_changed_since_is_not_brought_back(talked: Session) -> None:
     compact(talked, 3)
     compact(talked, 7)
-    revisions.reset(talked.pk)
+    revisions.reset_context(talked.pk)
     assert change(talked, 4) is None
-    revisions.rewind(talked.pk, to_version=2)
+    revisions.rewind_context(talked.pk, to_version=2)
     assert seen(talked) == ("Up to 3.", 3)
     with pytest.raises(ContextRevision.DoesNotExist):
-        revisions.rewind(talked.pk, to_version=99)
+        revisions.rewind_context(talked.pk, to_version=99)

@@ -12,7 +12,13 @@ from rest_framework.test import APIClient
 from chatcore.context import builder, revisions
 from chatcore.files import intake
 from chatcore.models import Attachment, ContextRevision, Session
-from compaction.core.attachments import File, Shown, file_token_budget, fitted, should_truncate
+from compaction.core.attachments import (
+    FileAllowance,
+    FileEntry,
+    compute_file_budget,
+    decide_allowance,
+    fit_files,
+)
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy, CompactionRun
 from models_registry.models import AiModel, Provider
@@ -24,8 +30,8 @@ KB, MB = 1024, 1024 * 1024
 answering = pytest.mark.django_db(transaction=True)  # turns are answered in another thread
 
 
-def file(characters: int, *, char: str = "x") -> File:
-    return File(characters, char * characters, characters // 4)
+def file(characters: int, *, char: str = "x") -> FileEntry:
+    return FileEntry(characters, char * characters, characters // 4)
 
 
 @pytest.mark.parametrize(
@@ -43,37 +49,37 @@ def test_files_take_sixty_percent_of_what_remains(
     window: int, used: int, reserve: int, budget: int
 ) -> None:
     """calculateFileTokenBudget: floor((contextWindow - currentTokens - maxOutputTokens) * 0.6), 0 when nothing remains."""
-    assert file_token_budget(window, used, reserve) == budget
+    assert compute_file_budget(window, used, reserve) == budget
 
 
 @pytest.mark.parametrize(
     ("size", "budget", "shown"),
     [
-        (100 * KB - 1, 0, Shown()),
-        (100 * KB, 25_600, Shown()),
-        (100 * KB, 25_599, Shown(102_396)),
-        (5 * MB, 10_000, Shown(40_000)),
-        (5 * MB + 1, 2_000_000, Shown(2_000, preview=True)),
-        (5 * MB, 0, Shown(0)),
+        (100 * KB - 1, 0, FileAllowance()),
+        (100 * KB, 25_600, FileAllowance()),
+        (100 * KB, 25_599, FileAllowance(102_396)),
+        (5 * MB, 10_000, FileAllowance(40_000)),
+        (5 * MB + 1, 2_000_000, FileAllowance(2_000, is_preview=True)),
+        (5 * MB, 0, FileAllowance(0)),
     ],
 )
 def test_the_fast_path_the_preview_and_what_lies_between(
-    size: int, budget: int, shown: Shown
+    size: int, budget: int, shown: FileAllowance
 ) -> None:
     """shouldTruncateFile, with FILE_FAST_PATH_SIZE, FILE_PREVIEW_MODE_SIZE, FILE_PREVIEW_CHARS."""
-    assert should_truncate(size, budget, KNOBS) == shown
+    assert decide_allowance(size, budget, KNOBS) == shown
 
 
 def test_a_file_over_five_megabytes_is_a_preview_of_two_thousand_characters() -> None:
-    text = fitted([file(5 * MB + 1)], 10_000_000, KNOBS)[0]
+    text = fit_files([file(5 * MB + 1)], 10_000_000, KNOBS)[0]
     assert text == f"(5,242,881 chars) {'x' * 2_000}... [5,240,881 chars omitted]"
-    assert fitted([file(5 * MB + 1)], None, KNOBS) == [text]
+    assert fit_files([file(5 * MB + 1)], None, KNOBS) == [text]
 
 
 def test_five_files_of_two_point_eight_megabytes_share_the_budget_in_proportion() -> None:
     """enforceAggregateFileBudget."""
     sizes = [900_000, 700_000, 600_000, 400_000, 200_000]
-    texts = fitted([file(size) for size in sizes], 49_920, KNOBS)
+    texts = fit_files([file(size) for size in sizes], 49_920, KNOBS)
     kept = [text.count("x") for text in texts]
     assert sum(kept) <= 49_920 * 4
     assert [round(part / sum(kept), 2) for part in kept] == [
@@ -86,15 +92,15 @@ def test_five_files_of_two_point_eight_megabytes_share_the_budget_in_proportion(
 
 def test_small_files_stay_whole_while_there_is_room_and_are_dropped_when_there_is_none() -> None:
     small, large = file(50_000), file(2_000_000)
-    both = fitted([small, large], 30_000, KNOBS)
+    both = fit_files([small, large], 30_000, KNOBS)
     assert both[0] == small.text
     assert both[1].startswith("x" * 70_000 + "\n[... ")
-    assert fitted([small, small, small], 20_000, KNOBS)[0].startswith("x" * 26_664 + "\n[... ")
+    assert fit_files([small, small, small], 20_000, KNOBS)[0].startswith("x" * 26_664 + "\n[... ")
     assert (
-        fitted([small, large], 10, KNOBS)[1]
+        fit_files([small, large], 10, KNOBS)[1]
         == "[This file of 2,000,000 characters is left out: there is no room for it]"
     )
-    assert fitted([small, large], None, KNOBS) == [small.text, large.text]
+    assert fit_files([small, large], None, KNOBS) == [small.text, large.text]
 
 
 @given(
@@ -111,7 +117,7 @@ def test_together_they_never_take_more_than_the_budget(
     sizes: list[int], budget: int, knobs: Any
 ) -> None:
     shared = "x" * max(sizes, default=0)
-    texts = fitted([File(size, shared[:size], size // 4) for size in sizes], budget, knobs)
+    texts = fit_files([FileEntry(size, shared[:size], size // 4) for size in sizes], budget, knobs)
     notes = 100 * len(texts)
     assert sum(len(text) for text in texts) // 4 <= budget + notes
 
@@ -120,7 +126,7 @@ def say(
     api: APIClient, session: Session, *given: tuple[str, bytes], content: str = "What is in it?"
 ) -> Any:
     """Upload files, and say something with them."""
-    ids = [intake.store(session, name=name, data=data).pk for name, data in given]
+    ids = [intake.store_file(session, name=name, data=data).pk for name, data in given]
     return api.post(
         f"/api/v1/sessions/{session.pk}/messages",
         {"content": content, "attachments": [str(pk) for pk in ids]},
@@ -237,7 +243,9 @@ def test_of_very_many_images_the_newest_are_sent(
     monkeypatch.setattr("chatcore.files.rendering.IMAGE_BYTES", 2 * len(png(4, 3)))
     for seq in (1, 2, 3):
         message = session.messages.create(seq=seq, role="user", content=f"Image {seq}.")
-        intake.bind(message, [intake.store(session, name=f"{seq}.png", data=png(4, 3)).pk])
+        intake.bind_files(
+            message, [intake.store_file(session, name=f"{seq}.png", data=png(4, 3)).pk]
+        )
     shown = builder.build_request(session).messages
     assert [len(message.images) for message in shown] == [0, 1, 1]
     assert (
@@ -250,10 +258,12 @@ def test_an_image_that_an_edit_strips_is_sent_no_more(session: Session, model: A
     AiModel.objects.filter(pk=model.pk).update(supports_images=True)
     session.model.refresh_from_db()  # type: ignore[union-attr]
     message = session.messages.create(seq=1, role="user", content="Look.")
-    intake.bind(message, [intake.store(session, name="cat.png", data=png(4, 3)).pk])
+    intake.bind_files(message, [intake.store_file(session, name="cat.png", data=png(4, 3)).pk])
     assert len(builder.build_request(session).messages[0].images) == 1
-    stripped = revisions.Edit(message_seq=1, kind="images_stripped", replacement="Look.\n[gone]")
-    revisions.install(
+    stripped = revisions.MessageEdit(
+        message_seq=1, kind="images_stripped", replacement="Look.\n[gone]"
+    )
+    revisions.install_revision(
         session.pk,
         base_version=0,
         summary=None,

@@ -44,7 +44,7 @@ def talk(session: Session) -> Session:
 def summarize(session: Session, summary: str, boundary_seq: int, **fields: Any) -> None:
     session.refresh_from_db()
     version = session.context_version
-    revisions.install(
+    revisions.install_revision(
         session.pk,
         base_version=version,
         summary=summary,
@@ -75,7 +75,7 @@ def spoken(session: Session) -> list[tuple[Any, ...]]:
 
 
 def sound(session: Session) -> list[str]:
-    return list(verification.violations(Session.objects.get(pk=session.pk)))
+    return list(verification.find_violations(Session.objects.get(pk=session.pk)))
 
 
 def test_a_deleted_message_is_gone_from_everywhere(api: APIClient, talk: Session) -> None:
@@ -112,7 +112,7 @@ def test_a_deleted_message_is_gone_from_everywhere(api: APIClient, talk: Session
     rows += [json.dumps(data) for data in talk.events.values_list("data", flat=True)]
     rows += [json.dumps(WorkingState.objects.get().memory), sent(talk)]
     assert "swordfish" not in "".join(row or "" for row in rows).replace(CALL["arguments"], "")
-    assert search_query.search(talk.pk, "password") == []
+    assert search_query.search_messages(talk.pk, "password") == []
     assert talk.message_count == 5
     assert sound(talk) == []
 
@@ -351,10 +351,10 @@ def test_a_call_that_waited_for_the_client_is_forgotten_too(
 
 def test_versions_stay_versions_when_one_between_is_deleted(api: APIClient, talk: Session) -> None:
     first = message(talk, 6)
-    second = versions.reword(first, "It was there.")
-    third = versions.reword(second, "It will be there.")
+    second = versions.edit_answer(first, "It was there.")
+    third = versions.edit_answer(second, "It will be there.")
     assert api.delete(f"/api/v1/messages/{second.pk}").status_code == 204
-    assert versions.places(talk.pk) == {
+    assert versions.map_message_versions(talk.pk) == {
         first.pk: [first.pk, third.pk],
         third.pk: [first.pk, third.pk],
     }
@@ -396,17 +396,17 @@ def test_a_fork_of_what_was_reset_or_rewound_brings_no_older_summary_back(
 ) -> None:
     summarize(talk, "One.", 2)
     summarize(talk, "One to three.", 4)
-    revisions.rewind(talk.pk, to_version=1)
+    revisions.rewind_context(talk.pk, to_version=1)
     assert fork_at(api, talk, 6).compacted_summary == "One."
-    revisions.reset(talk.pk)
+    revisions.reset_context(talk.pk)
     assert fork_at(api, talk, 6).compacted_summary is None
 
 
 def test_a_fork_where_an_edit_took_the_place_of_the_boundary(api: APIClient, talk: Session) -> None:
-    pruned = revisions.Edit(message_seq=6, kind="pruned", replacement="[gone]")
+    pruned = revisions.MessageEdit(message_seq=6, kind="pruned", replacement="[gone]")
     summarize(talk, "Small talk.", 6)
     summarize(talk, "Small talk.", 6, edits=[pruned])
-    other = versions.reword(message(talk, 6), "It is here.")
+    other = versions.edit_answer(message(talk, 6), "It is here.")
     made = fork_at(api, talk, other.seq)
     assert made.compacted_summary == "Small talk."
     assert sent(made) == sent(talk)
@@ -414,10 +414,11 @@ def test_a_fork_where_an_edit_took_the_place_of_the_boundary(api: APIClient, tal
 
 def test_a_fork_takes_its_own_files_and_edits_and_no_others(api: APIClient, talk: Session) -> None:
     for seq in (1, 6):
-        taken = intake.store(talk, name=f"{seq}.txt", data=b"A text.")
-        intake.bind(message(talk, seq), [taken.pk])
+        taken = intake.store_file(talk, name=f"{seq}.txt", data=b"A text.")
+        intake.bind_files(message(talk, seq), [taken.pk])
     hidden = [
-        revisions.Edit(message_seq=seq, kind="pruned", replacement="[gone]") for seq in (3, 6)
+        revisions.MessageEdit(message_seq=seq, kind="pruned", replacement="[gone]")
+        for seq in (3, 6)
     ]
     summarize(talk, "Of a password.", 2, edits=hidden)
     made = fork_at(api, talk, 4)

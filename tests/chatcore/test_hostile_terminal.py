@@ -6,7 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
-from chatcore.cli.terminal import USAGE, Terminal
+from chatcore.cli.terminal import EXIT_USAGE, Terminal
 from chatcore.context import revisions
 from chatcore.events import log as event_log
 from chatcore.models import Session
@@ -42,16 +42,16 @@ def test_no_answer_tool_notice_or_error_steers_the_terminal(
         Reply(text=text),
         Reply(status=400, body=refused),
     )
-    terminal.say("hello")
-    terminal.say("again")
-    said = event_log.append(
+    terminal.send_message("hello")
+    terminal.send_message("again")
+    said = event_log.append_events(
         terminal.session.pk,
         ("context.trimmed", {"notice": text}),
         ("tool_call.started", {"name": text, "id": "x"}),
     )
-    for event in event_log.read(terminal.session.pk, (said or 0) - 2):
-        terminal._show(event)
-    terminal._complain(text, USAGE)
+    for event in event_log.read_events(terminal.session.pk, (said or 0) - 2):
+        terminal._show_event(event)
+    terminal._print_error(text, EXIT_USAGE)
     assert "\u241b]52;c;cmFuPTE=" in screen.getvalue()
     assert "<script>ran=1</script>" in screen.getvalue()
     assert not [steer for steer in STEERS if steer in screen.getvalue()]
@@ -62,10 +62,10 @@ def test_no_command_brings_what_steers_the_terminal(
 ) -> None:
     AiModel.objects.create(provider=model.provider, name="\x1b[2J other")
     fill(terminal.session, *(clean_text(text) for text in HOSTILE))
-    revisions.install(
+    revisions.install_revision(
         terminal.session.pk, base_version=0, summary="\x9b2J", boundary_seq=3, source="edit"
     )
     for line in ("/export", "/models", "/context", "/rewind \x1b[2J", "/compact \x1b[2J"):
-        terminal._command(line)
+        terminal._run_command(line)
     assert "\u241b[2J other" in screen.getvalue()
     assert not [steer for steer in STEERS if steer in screen.getvalue()]

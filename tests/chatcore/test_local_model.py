@@ -14,7 +14,7 @@ from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from chatcore.local_model import register, weights
-from chatcore.local_model.server import free_port
+from chatcore.local_model.server import find_free_port
 from models_registry.models import AiModel, Provider
 
 pytestmark = [pytest.mark.model, pytest.mark.django_db(transaction=True)]
@@ -26,7 +26,7 @@ class Embedded:
     """The embedded model's own process, over this test's database."""
 
     def __init__(self, output: Path) -> None:
-        self.port = free_port()
+        self.port = find_free_port()
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
         self.output = output
         with output.open("w") as file:
@@ -72,8 +72,8 @@ def embedded(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Embedded]:
     """Started once: its rows are read by the first test that needs them, through `described`."""
-    assert weights.find(
-        weights.KNOWN["0.5b"], folders=settings.LOCAL_MODEL["FOLDERS"], say=print
+    assert weights.find_weights(
+        weights.WEIGHTS_BY_SIZE["0.5b"], folders=settings.LOCAL_MODEL["FOLDERS"], print_line=print
     ), "./bin/test fetches the weights"
     running = Embedded(tmp_path_factory.mktemp("model") / "output")
     running.wait_until_ready()
@@ -84,7 +84,7 @@ def embedded(
 @pytest.fixture
 def described(embedded: Embedded) -> AiModel:
     """The registry's row, written anew: each test starts with an empty database."""
-    return register.register(embedded.base_url, API_KEY)
+    return register.register_model(embedded.base_url, API_KEY)
 
 
 def client(embedded: Embedded, api_key: str = API_KEY) -> openai.OpenAI:
@@ -125,24 +125,24 @@ def test_the_registry_has_its_true_window_and_makes_it_the_default(described: Ai
     assert described.name == "qwen2.5-coder-0.5b-instruct"
     assert described.context_window_size == WINDOW
     assert not described.supports_tools
-    assert AiModel.objects.default() == described
+    assert AiModel.objects.find_default() == described
     assert described.provider.reveal_api_key() == API_KEY
 
 
 def test_a_default_that_someone_chose_stays(embedded: Embedded) -> None:
     provider = Provider.objects.create(name="chosen", protocol=Provider.Protocol.OPENAI)
     chosen = AiModel.objects.create(provider=provider, name="chosen", is_default=True)
-    register.register(embedded.base_url, API_KEY)
-    assert AiModel.objects.default() == chosen
+    register.register_model(embedded.base_url, API_KEY)
+    assert AiModel.objects.find_default() == chosen
 
 
 def test_a_withdrawn_model_is_offered_to_nobody_until_it_registers_again(
     embedded: Embedded, described: AiModel
 ) -> None:
-    register.withdraw()
-    assert AiModel.objects.default() is None
-    assert register.register(embedded.base_url, API_KEY) == described
-    assert AiModel.objects.default() == described
+    register.withdraw_model()
+    assert AiModel.objects.find_default() is None
+    assert register.register_model(embedded.base_url, API_KEY) == described
+    assert AiModel.objects.find_default() == described
 
 
 def test_more_than_its_window_is_an_overflow_error_with_both_numbers(embedded: Embedded) -> None:

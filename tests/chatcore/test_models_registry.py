@@ -55,9 +55,9 @@ def test_a_model_is_found_by_its_name_and_by_its_providers(acme: Provider) -> No
     first, second = (
         AiModel.objects.create(provider=provider, name="shared/model") for provider in (acme, other)
     )
-    assert AiModel.objects.named("shared/model") == first
-    assert AiModel.objects.named("other/shared/model") == second
-    assert AiModel.objects.named("acme/unknown") is None
+    assert AiModel.objects.find_by_name("shared/model") == first
+    assert AiModel.objects.find_by_name("other/shared/model") == second
+    assert AiModel.objects.find_by_name("acme/unknown") is None
 
 
 def test_what_is_switched_off_is_not_found(acme: Provider) -> None:
@@ -66,8 +66,8 @@ def test_what_is_switched_off_is_not_found(acme: Provider) -> None:
         provider=Provider.objects.create(name="dark", protocol="openai", is_active=False),
         name="unlit",
     )
-    assert AiModel.objects.named("off") is None
-    assert AiModel.objects.named("unlit") is None
+    assert AiModel.objects.find_by_name("off") is None
+    assert AiModel.objects.find_by_name("unlit") is None
 
 
 def test_there_is_one_default_and_making_another_moves_it(acme: Provider) -> None:
@@ -75,7 +75,7 @@ def test_there_is_one_default_and_making_another_moves_it(acme: Provider) -> Non
     first.make_default()
     second.make_default()
     assert list(AiModel.objects.filter(is_default=True)) == [second]
-    assert AiModel.objects.default() == second
+    assert AiModel.objects.find_default() == second
     with pytest.raises(IntegrityError), transaction.atomic():
         AiModel.objects.filter(pk=first.pk).update(is_default=True)
 
@@ -191,4 +191,4 @@ def test_an_operator_picks_the_default_from_the_list(acme: Provider, operator: C
     operator.post(url, {"action": "make_default", "_selected_action": [one.pk, two.pk]})
     assert not AiModel.objects.filter(is_default=True).exists()
     operator.post(url, {"action": "make_default", "_selected_action": [two.pk]})
-    assert AiModel.objects.default() == two
+    assert AiModel.objects.find_default() == two

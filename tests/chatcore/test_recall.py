@@ -41,11 +41,11 @@ def say(session: Session, *texts: str, **fields: Any) -> None:
 
 
 def found(scope: Any, query: str, **kwargs: Any) -> list[int]:
-    return [hit.seq for hit in search_query.search(scope, query, **kwargs)]
+    return [hit.seq for hit in search_query.search_messages(scope, query, **kwargs)]
 
 
 def ask(session_id: UUID, **arguments: Any) -> tool_registry.ToolOutcome:
-    return tool_registry.run(
+    return tool_registry.run_tool(
         ToolCall(id="1", name="search_history", arguments=json.dumps(arguments)),
         session_id=session_id,
     )
@@ -63,7 +63,7 @@ def test_every_word_must_occur_in_any_order_and_case(chat: Session) -> None:
 
 def test_a_hit_tells_where_it_was_said(chat: Session) -> None:
     say(chat, "The code is 4711.")
-    (hit,) = search_query.search(chat.pk, "4711")
+    (hit,) = search_query.search_messages(chat.pk, "4711")
     message = chat.messages.get()
     assert (hit.message_id, hit.session_id, hit.seq, hit.role, hit.created_at) == (
         message.pk,
@@ -77,7 +77,7 @@ def test_a_hit_tells_where_it_was_said(chat: Session) -> None:
 
 def test_messages_behind_the_boundary_are_found(chat: Session) -> None:
     say(chat, "My cat is called Minka.", "Let us talk of other things.", "Fine.")
-    revisions.install(
+    revisions.install_revision(
         chat.pk, base_version=0, summary="Small talk.", boundary_seq=3, source="compaction"
     )
     assert found(chat.pk, "minka") == [1]
@@ -133,7 +133,10 @@ def test_a_user_finds_in_all_own_sessions_and_in_no_one_elses(chat: Session, use
     say(chat, "plan alpha")
     say(Session.objects.create(owner=user), "plan beta")
     say(Session.objects.create(owner=other), "plan gamma")
-    assert {hit.snippet for hit in search_query.search(user, "plan")} == {"plan alpha", "plan beta"}
+    assert {hit.snippet for hit in search_query.search_messages(user, "plan")} == {
+        "plan alpha",
+        "plan beta",
+    }
 
 
 def test_the_newest_come_first_and_no_more_than_the_limit(chat: Session) -> None:
@@ -146,7 +149,7 @@ def test_the_newest_come_first_and_no_more_than_the_limit(chat: Session) -> None
 
 def test_a_snippet_is_the_text_around_the_word(chat: Session) -> None:
     say(chat, "before " * 500 + "NEEDLE\n\n" + "after " * 500)
-    snippet = search_query.search(chat.pk, "needle")[0].snippet
+    snippet = search_query.search_messages(chat.pk, "needle")[0].snippet
     assert "before NEEDLE after" in snippet
     assert snippet.startswith("…")
     assert snippet.endswith("…")
@@ -156,7 +159,7 @@ def test_a_snippet_is_the_text_around_the_word(chat: Session) -> None:
 def test_search_takes_one_query(chat: Session, django_assert_num_queries: Any) -> None:
     say(chat, *["word"] * 20)
     with django_assert_num_queries(1):
-        search_query.search(chat.pk, "word")
+        search_query.search_messages(chat.pk, "word")
 
 
 def test_the_tool_answers_with_the_messages_of_its_own_session(chat: Session, user: User) -> None:
@@ -213,7 +216,7 @@ def test_a_changed_or_deleted_text_leaves_the_index(chat: Session) -> None:
 def test_the_index_is_used_for_every_longer_word(chat: Session) -> None:
     """On SQLite by the virtual table; on PostgreSQL the planner may take the trigram index, shown by leaving it nothing else."""
     say(chat, *[f"noise {number}" for number in range(300)], "the needle")
-    rows = search_query._ranked(Message.objects.all(), ["needle"])
+    rows = search_query._rank_matches(Message.objects.all(), ["needle"])
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(

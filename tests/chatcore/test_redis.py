@@ -54,8 +54,8 @@ def test_turns_a_minute_are_counted(
 
 
 def test_a_sign_in_link_works_once(redis: None, user: User) -> None:
-    token = sign_in.issue(user)
-    assert [sign_in.redeem(token), sign_in.redeem(token)] == [user, None]
+    token = sign_in.issue_token(user)
+    assert [sign_in.redeem_token(token), sign_in.redeem_token(token)] == [user, None]
 
 
 def test_health_names_a_cache_that_is_away(redis: None, client: Client, settings: Any) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from chatcore.local_model.server import free_port
-from compaction.worker.processes import descendants
+from chatcore.local_model.server import find_free_port
+from compaction.worker.processes import list_descendants
 
 pytestmark = pytest.mark.faults
 LINK = re.compile(r"http://127\.0\.0\.1:\d+(/login/once/[^/\s]+/)")
@@ -25,7 +25,7 @@ class Serving:
     """A running `chatcore serve --no-local-model` over a data folder of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self.port = free_port()
+        self.port = find_free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.output = folder / "output"
         with self.output.open("w") as output:
@@ -58,7 +58,7 @@ class Serving:
 
     def child(self, words: str) -> int | None:
         """The pid of the supervisor's own child with `words` in its command line."""
-        for process in descendants(self.process.pid):
+        for process in list_descendants(self.process.pid):
             if process.parent == self.process.pid and words in command_line(process.pid):
                 return process.pid
         return None
@@ -118,7 +118,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
 def doomed(tmp_path: Path) -> Iterator[Serving]:
     """One for a test that ends it, with all its processes up."""
     with running(tmp_path) as server:
-        assert until(lambda: len(descendants(server.process.pid)) > 3, seconds=60)
+        assert until(lambda: len(list_descendants(server.process.pid)) > 3, seconds=60)
         yield server
 
 
@@ -160,7 +160,7 @@ def test_a_web_server_that_hangs_is_replaced(serving: Serving) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_all_of_it(doomed: Serving, number: signal.Signals) -> None:
-    everyone = [process.pid for process in descendants(doomed.process.pid)]
+    everyone = [process.pid for process in list_descendants(doomed.process.pid)]
     doomed.process.send_signal(number)
     assert doomed.process.wait(60) == 0
     assert until(lambda: not alive(everyone), seconds=15), [
@@ -169,7 +169,7 @@ def test_a_signal_stops_all_of_it(doomed: Serving, number: signal.Signals) -> No
 
 
 def test_a_killed_supervisor_leaves_no_orphan(doomed: Serving) -> None:
-    everyone = [process.pid for process in descendants(doomed.process.pid)]
+    everyone = [process.pid for process in list_descendants(doomed.process.pid)]
     doomed.process.kill()
     assert until(lambda: not alive(everyone), seconds=30), [
         command_line(pid) for pid in alive(everyone)

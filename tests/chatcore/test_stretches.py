@@ -7,7 +7,7 @@ import pytest
 from chatcore.models import Message, Session
 from chatcore.turns import versions
 from chatcore.web import message_pages
-from chatcore.web.message_pages import MOST, SIZE, Stretch
+from chatcore.web.message_pages import MAX_PAGE_SIZE, PAGE_SIZE, MessagePage
 
 pytestmark = pytest.mark.django_db
 
@@ -21,48 +21,48 @@ def spoken(session: Session, first: int, last: int) -> None:
     )
 
 
-def seqs(stretch: Stretch) -> list[int]:
+def seqs(stretch: MessagePage) -> list[int]:
     return [entry.message.seq for entry in stretch.entries]
 
 
 def test_the_newest_messages_and_those_before_and_after_one(session: Session) -> None:
     spoken(session, 1, 300)
-    newest = message_pages.newest(session)
+    newest = message_pages.load_newest_page(session)
     assert (seqs(newest), newest.before, newest.after) == (
-        [*range(301 - SIZE, 301)],
-        301 - SIZE,
+        [*range(301 - PAGE_SIZE, 301)],
+        301 - PAGE_SIZE,
         None,
     )
-    earlier = message_pages.before(session, 241)
+    earlier = message_pages.load_page_before(session, 241)
     assert (seqs(earlier), earlier.before) == ([*range(181, 241)], 181)
-    assert message_pages.before(session, 11).before is None
-    later = message_pages.after(session, 100)
+    assert message_pages.load_page_before(session, 11).before is None
+    later = message_pages.load_page_after(session, 100)
     assert (seqs(later), later.after) == ([*range(101, 161)], 160)
-    assert message_pages.after(session, 240).after is None
+    assert message_pages.load_page_after(session, 240).after is None
 
 
 def test_a_message_long_ago_stands_among_its_neighbors(session: Session) -> None:
     spoken(session, 1, 300)
-    around = message_pages.around(session, 100)
+    around = message_pages.load_page_around(session, 100)
     assert (seqs(around), around.before, around.after) == ([*range(71, 131)], 71, 130)
-    at_the_end = message_pages.around(session, 299)
+    at_the_end = message_pages.load_page_around(session, 299)
     assert (seqs(at_the_end), at_the_end.before, at_the_end.after) == (
         [*range(270, 301)],
         270,
         None,
     )
-    assert message_pages.around(session, 1).before is None
+    assert message_pages.load_page_around(session, 1).before is None
 
 
 def test_what_a_page_shows_is_told_again_as_it_is_now(session: Session) -> None:
     spoken(session, 1, 300)
-    assert seqs(message_pages.since(session, 150)) == [*range(150, 301)]
-    assert seqs(message_pages.since(session, 2)) == [*range(301 - MOST, 301)]
-    assert seqs(message_pages.starting(session, 50, 70)) == [*range(50, 120)]
+    assert seqs(message_pages.load_page_since(session, 150)) == [*range(150, 301)]
+    assert seqs(message_pages.load_page_since(session, 2)) == [*range(301 - MAX_PAGE_SIZE, 301)]
+    assert seqs(message_pages.load_page_from(session, 50, 70)) == [*range(50, 120)]
     session.messages.filter(seq__range=(60, 290)).update(branch=uuid4(), branch_after=59)
-    assert seqs(message_pages.starting(session, 50, 70)) == [*range(50, 60), *range(291, 301)]
+    assert seqs(message_pages.load_page_from(session, 50, 70)) == [*range(50, 60), *range(291, 301)]
     session.messages.filter(seq__gte=50).update(branch=uuid4(), branch_after=49)
-    assert seqs(message_pages.starting(session, 50, 70)) == [*range(1, 50)]
+    assert seqs(message_pages.load_page_from(session, 50, 70)) == [*range(1, 50)]
 
 
 def test_nonsense_leads_to_the_newest_messages(session: Session) -> None:
@@ -76,7 +76,7 @@ def test_nonsense_leads_to_the_newest_messages(session: Session) -> None:
         {"since": "5", "size": "0"},
         {"after": "٣"},
     ):
-        assert seqs(message_pages.asked_for(session, asked)) == [*range(41, 101)], asked
+        assert seqs(message_pages.load_requested_page(session, asked)) == [*range(41, 101)], asked
 
 
 def test_results_stay_with_their_calls_wherever_a_stretch_ends(session: Session) -> None:
@@ -93,15 +93,18 @@ def test_results_stay_with_their_calls_wherever_a_stretch_ends(session: Session)
         )
     spoken(session, 65, 122)
     whole = [
-        message_pages.before(session, 65),
-        message_pages.after(session, 59),
-        message_pages.around(session, 62),
-        message_pages.around(session, 60),
+        message_pages.load_page_before(session, 65),
+        message_pages.load_page_after(session, 59),
+        message_pages.load_page_around(session, 62),
+        message_pages.load_page_around(session, 60),
     ]
     for stretch in whole:
         asking = next(entry for entry in stretch.entries if entry.message.seq == 60)
         assert [call.result.seq for call in asking.calls if call.result] == [61, 62, 63, 64]
-    for stretch in (message_pages.before(session, 123), message_pages.after(session, 0)):
+    for stretch in (
+        message_pages.load_page_before(session, 123),
+        message_pages.load_page_after(session, 0),
+    ):
         assert not set(seqs(stretch)) & {60, 61, 62, 63, 64}
 
 
@@ -118,4 +121,4 @@ def test_each_of_many_versions_knows_all_of_them(session: Session) -> None:
         session=session, seq=30, role="user", content="30", replaces=first
     )
     ids = [message.pk for message in (*chain, other)]
-    assert versions.places(session.pk) == dict.fromkeys(ids, ids)
+    assert versions.map_message_versions(session.pk) == dict.fromkeys(ids, ids)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatcore.sessions.truncation import cut_tool_result
-from compaction.core.groups.conduct import ToolResult
+from compaction.core.groups.conduct import ToolResultKnobs
 from compaction.core.presets import PRESETS
-from compaction.core.tool_output import cut, preview
+from compaction.core.tool_output import preview_text, truncate_output
 
 ONECLAW, NEUROLINK, BASEAGENT = (
     PRESETS[name].tool_result for name in ("oneclaw", "neurolink", "baseagent")
@@ -22,9 +22,9 @@ MARKERS = [
 ]
 
 
-def knobs() -> st.SearchStrategy[ToolResult]:
+def knobs() -> st.SearchStrategy[ToolResultKnobs]:
     return st.builds(
-        ToolResult,
+        ToolResultKnobs,
         limit=st.integers(1, 300),
         unit=st.sampled_from(["chars", "bytes", "tokens"]),
         lines=st.none() | st.integers(1, 12),
@@ -55,39 +55,43 @@ def outputs() -> st.SearchStrategy[str]:
 
 def test_oneclaw_stores_30001_characters_as_30076() -> None:
     """FEAT-011, Tool Result Truncation Rules."""
-    done = cut("x" * 30_001, ONECLAW)
+    done = truncate_output("x" * 30_001, ONECLAW)
     assert (len(done.content), done.original_chars) == (30_076, 30_001)
     assert done.content.endswith(
         "x\n\n[... content truncated, showing first 30000 characters of 30001 total ...]"
     )
-    assert cut("x" * 30_000, ONECLAW).original_chars is None
+    assert truncate_output("x" * 30_000, ONECLAW).original_chars is None
 
 
 @given(outputs())
 def test_oneclaw_gives_what_the_save_hook_gives(text: str) -> None:
     small = dataclasses.replace(ONECLAW, limit=100)
-    assert (cut(text, small).content, cut(text, small).original_chars) == cut_tool_result(text, 100)
-    again = cut(text, small).content
-    assert (cut(again, small).content, cut(again, small).original_chars) == cut_tool_result(
-        again, 100
-    )
+    assert (
+        truncate_output(text, small).content,
+        truncate_output(text, small).original_chars,
+    ) == cut_tool_result(text, 100)
+    again = truncate_output(text, small).content
+    assert (
+        truncate_output(again, small).content,
+        truncate_output(again, small).original_chars,
+    ) == cut_tool_result(again, 100)
 
 
 def test_neurolink_keeps_the_last_51200_bytes_and_2000_lines() -> None:
     """Tool Output Limits: MAX_TOOL_OUTPUT_BYTES, MAX_TOOL_OUTPUT_LINES, direction tail."""
-    by_bytes = cut("x" * 60_000 + "end", NEUROLINK).content
+    by_bytes = truncate_output("x" * 60_000 + "end", NEUROLINK).content
     assert (
         by_bytes == "x" * 51_197 + "end" + "\n\n[Output truncated from 60003 bytes to 51200 bytes]"
     )
-    by_lines = cut("".join(f"{n}\n" for n in range(2_001)), NEUROLINK).content
+    by_lines = truncate_output("".join(f"{n}\n" for n in range(2_001)), NEUROLINK).content
     assert by_lines.startswith("1\n2\n")
     assert by_lines.endswith("2000\n\n\n[Output truncated from 8895 bytes to 8893 bytes]")
     whole = "line\n" * 2_000
-    assert cut(whole, NEUROLINK).content == whole
+    assert truncate_output(whole, NEUROLINK).content == whole
 
 
 def test_neurolink_counts_bytes_and_splits_no_character() -> None:
-    done = cut("漢" * 20_000, NEUROLINK)
+    done = truncate_output("漢" * 20_000, NEUROLINK)
     assert done.content == "漢" * 17_066 + "\n\n[Output truncated from 60000 bytes to 51198 bytes]"
     assert done.original_chars == 20_000
 
@@ -104,20 +108,20 @@ def middle_out_truncate(text: str, max_tokens: int = 2500) -> str:
 @pytest.mark.parametrize("length", [9_999, 10_000, 10_001, 123_456])
 def test_baseagent_cuts_as_its_document_does(length: int) -> None:
     text = "".join(chr(33 + place % 90) for place in range(length))
-    assert cut(text, BASEAGENT).content == middle_out_truncate(text)
+    assert truncate_output(text, BASEAGENT).content == middle_out_truncate(text)
 
 
 def test_quarters_keep_one_of_the_head_and_three_of_the_tail() -> None:
     quarters = dataclasses.replace(BASEAGENT, keep="quarters", unit="chars", limit=500, marker="|")
-    assert cut("a" * 300 + "b" * 700, quarters).content == "a" * 100 + "|" + "b" * 300
+    assert truncate_output("a" * 300 + "b" * 700, quarters).content == "a" * 100 + "|" + "b" * 300
 
 
 @given(outputs(), knobs())
 def test_cutting_twice_changes_nothing_and_nothing_is_too_long(
-    text: str, policy: ToolResult
+    text: str, policy: ToolResultKnobs
 ) -> None:
-    once = cut(text, policy)
-    assert cut(once.content, policy).content == once.content
+    once = truncate_output(text, policy)
+    assert truncate_output(once.content, policy).content == once.content
     assert (once.content == text) or once.original_chars == len(text)
     limit = policy.limit * 4 if policy.unit == "tokens" else policy.limit
     assert len(once.content) <= limit + 150
@@ -126,9 +130,9 @@ def test_cutting_twice_changes_nothing_and_nothing_is_too_long(
 
 
 @given(outputs(), knobs())
-def test_what_is_kept_stands_at_the_ends_of_the_output(text: str, policy: ToolResult) -> None:
+def test_what_is_kept_stands_at_the_ends_of_the_output(text: str, policy: ToolResultKnobs) -> None:
     policy = dataclasses.replace(policy, marker="\x01")
-    content = cut(text, policy).content
+    content = truncate_output(text, policy).content
     if content == text:
         return
     head, _, tail = (
@@ -144,6 +148,6 @@ def test_what_is_kept_stands_at_the_ends_of_the_output(text: str, policy: ToolRe
 def test_a_preview_says_how_long_the_whole_is() -> None:
     """Wolffish, Task File Summaries."""
     text = '{"account":"younes@wolffi.sh","count":41,' + "x" * 9_409
-    assert preview(text).startswith('(9,450 chars) {"account":"younes@wolffi.sh","count":41,')
-    assert preview(text).endswith("x... [7,450 chars omitted]")
-    assert preview("short") == "(5 chars) short"
+    assert preview_text(text).startswith('(9,450 chars) {"account":"younes@wolffi.sh","count":41,')
+    assert preview_text(text).endswith("x... [7,450 chars omitted]")
+    assert preview_text("short") == "(5 chars) short"

@@ -35,16 +35,21 @@ def spilling(session: Session) -> Session:
 
 def store(session: Session, text: str, *, seq: int = 1, tool: str = "search_history") -> Message:
     """As a turn stores an output."""
-    output = tool_output.of(session, tool, text)
+    output = tool_output.build_tool_output(session, tool, text)
     message = Message.objects.create(
-        session=session, seq=seq, role="tool", tool_call_id="c", tool_name=tool, **output.fields
+        session=session,
+        seq=seq,
+        role="tool",
+        tool_call_id="c",
+        tool_name=tool,
+        **output.message_fields,
     )
-    output.keep(message)
+    output.store_full_text(message)
     return Message.objects.get(pk=message.pk)
 
 
 def read(session: Session, **arguments: Any) -> Any:
-    return tool_registry.run(call("read_tool_output", arguments), session_id=session.pk)
+    return tool_registry.run_tool(call("read_tool_output", arguments), session_id=session.pk)
 
 
 @pytest.mark.django_db
@@ -127,7 +132,7 @@ def test_what_fits_is_not_kept_twice(spilling: Session) -> None:
 def test_of_an_output_over_ten_megabytes_the_beginning_is_kept_and_the_message_says_so(
     spilling: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_output, "WHOLE_BYTES", 2_001)
+    monkeypatch.setattr(tool_output, "MAX_STORED_BYTES", 2_001)
     message = store(spilling, "é" * 5_000)
     assert message.content.endswith(
         "[The first 1,000 of 5,000 characters are kept: read_tool_output with message 1 reads them.]"
@@ -178,7 +183,7 @@ def test_a_model_reads_on_in_an_output_of_the_same_turn(
     def ask(*calls: ToolCall) -> Reply:
         return Reply(tool_calls=list(calls))
 
-    monkeypatch.setitem(tool_registry.BUILT_IN, "search_history", _logging())
+    monkeypatch.setitem(tool_registry.BUILT_IN_TOOLS, "search_history", _logging())
     scripted.script(
         ask(call("search_history", {"query": "log"})),
         ask(call("read_tool_output", {"message": 3, "limit": 11}, id="call_2")),
@@ -231,5 +236,5 @@ def _logging() -> Any:
     import dataclasses
 
     return dataclasses.replace(
-        tool_registry.BUILT_IN["search_history"], run=lambda arguments, session_id: LOG
+        tool_registry.BUILT_IN_TOOLS["search_history"], run=lambda arguments, session_id: LOG
     )

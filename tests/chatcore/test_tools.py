@@ -14,7 +14,7 @@ SESSION = uuid.uuid4()
 
 
 def run(name: str, arguments: str) -> tool_registry.ToolOutcome:
-    return tool_registry.run(
+    return tool_registry.run_tool(
         ToolCall(id="call-1", name=name, arguments=arguments), session_id=SESSION
     )
 
@@ -24,7 +24,7 @@ def calculate(expression: str) -> tool_registry.ToolOutcome:
 
 
 def test_all_tools_are_defined_in_a_stable_order() -> None:
-    assert [tool.name for tool in tool_registry.definitions()] == [
+    assert [tool.name for tool in tool_registry.build_definitions()] == [
         "current_time",
         "calculate",
         "fetch_url",
@@ -34,12 +34,13 @@ def test_all_tools_are_defined_in_a_stable_order() -> None:
 
 def test_only_the_named_tools_are_defined_and_unknown_names_are_passed_over() -> None:
     assert [
-        tool.name for tool in tool_registry.definitions(["search_history", "gone", "calculate"])
+        tool.name
+        for tool in tool_registry.build_definitions(["search_history", "gone", "calculate"])
     ] == ["calculate", "search_history"]
-    assert tool_registry.definitions([]) == []
+    assert tool_registry.build_definitions([]) == []
 
 
-@pytest.mark.parametrize("tool", tool_registry.definitions(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", tool_registry.build_definitions(), ids=lambda tool: tool.name)
 def test_every_definition_is_a_closed_object_schema_whose_required_arguments_are_described(
     tool: provider_base.Tool,
 ) -> None:
@@ -103,7 +104,7 @@ def test_a_tool_that_breaks_is_an_error_without_its_inner_words(
         parameters={"type": "object", "properties": {}},
         run=broken,
     )
-    monkeypatch.setitem(tool_registry.BUILT_IN, "broken", tool)
+    monkeypatch.setitem(tool_registry.BUILT_IN_TOOLS, "broken", tool)
     outcome = run("broken", "{}")
     assert outcome.is_error
     assert "hunter2" not in outcome.content

@@ -100,7 +100,7 @@ def site(sites: Callable[[], Site], allow: Callable[..., None]) -> Site:
 
 
 def fetch(url: str) -> tool_registry.ToolOutcome:
-    return tool_registry.run(
+    return tool_registry.run_tool(
         ToolCall(id="1", name="fetch_url", arguments=json.dumps({"url": url})),
         session_id=uuid.uuid4(),
     )

@@ -12,8 +12,8 @@ from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import ToolCall
 from chatcore.signals import response_completed
 from chatcore.turns import generation, leases, lifecycle, service
-from chatcore.turns.recorder import next_message
-from chatcore.turns.runner import generator
+from chatcore.turns.recorder import append_message
+from chatcore.turns.runner import turn_runner
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -34,7 +34,7 @@ def test_it_stores_the_question_and_the_answer_with_its_usage(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text="Four.", usage=(20, 2)))
-    turn = service.wait(service.start(session, content="Two and two?").pk, 10)
+    turn = service.wait_for_turn(service.start_turn(session, content="Two and two?").pk, 10)
     assert turn.status == Turn.Status.COMPLETED
     assert words_of(session) == [
         ("user", "Two and two?", "complete"),
@@ -59,25 +59,25 @@ def test_it_commits_the_question_before_the_provider_is_called(
         return Reply(text="ok")
 
     scripted.default = reply
-    service.wait(service.start(session, content="hello").pk, 10)
+    service.wait_for_turn(service.start_turn(session, content="hello").pk, 10)
     assert seen == [1]
 
 
 def test_the_deltas_put_together_are_the_answer(session: Session, scripted: ScriptedModel) -> None:
     scripted.script(Reply(chunks=["Ein ", "Gr", "üß", "dich 👋🏽", " — fertig"], chunk_delay=0.07))
-    service.wait(service.start(session, content="hi").pk, 10)
+    service.wait_for_turn(service.start_turn(session, content="hi").pk, 10)
     answer = session.messages.get(role="assistant")
     text = ""
-    for event in event_log.read(session.pk, 0):
+    for event in event_log.read_events(session.pk, 0):
         if event.name == "message.delta":
             assert event.data["offset"] == len(text)
             text += event.data["text"]
     assert text == answer.content == "Ein Grüßdich 👋🏽 — fertig"
-    assert event_log.spoken_so_far(answer.pk) == (text, "")
+    assert event_log.join_deltas(answer.pk) == (text, "")
 
 
 def test_it_tells_its_story_in_order(session: Session, scripted: ScriptedModel) -> None:
-    service.wait(service.start(session, content="hi").pk, 10)
+    service.wait_for_turn(service.start_turn(session, content="hi").pk, 10)
     assert [name for name in names_of(session) if name.startswith(("turn.", "message."))] == [
         "turn.started",
         "message.created",
@@ -90,32 +90,33 @@ def test_it_tells_its_story_in_order(session: Session, scripted: ScriptedModel) 
 
 def test_a_second_turn_is_refused_while_one_runs(session: Session, scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="slow", delay=1.0))
-    first = service.start(session, content="one")
+    first = service.start_turn(session, content="one")
     with pytest.raises(leases.TurnRunning) as refused:
-        service.start(session, content="two")
+        service.start_turn(session, content="two")
     assert refused.value.turn_id == first.pk
-    service.wait(first.pk, 10)
+    service.wait_for_turn(first.pk, 10)
     assert session.messages.filter(role="user").count() == 1
 
 
 def test_the_same_idempotency_key_is_the_same_turn(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    first = service.wait(
-        service.start(session, content="one", idempotency_key="k", payload_hash="a").pk, 10
+    first = service.wait_for_turn(
+        service.start_turn(session, content="one", idempotency_key="k", payload_hash="a").pk, 10
     )
     assert (
-        service.start(session, content="one", idempotency_key="k", payload_hash="a").pk == first.pk
+        service.start_turn(session, content="one", idempotency_key="k", payload_hash="a").pk
+        == first.pk
     )
     with pytest.raises(service.IdempotencyConflict):
-        service.start(session, content="other", idempotency_key="k", payload_hash="b")
+        service.start_turn(session, content="other", idempotency_key="k", payload_hash="b")
     assert len(scripted.requests) == 1
 
 
 def test_a_session_without_a_model_stores_nothing(session: Session) -> None:
     Session.objects.filter(pk=session.pk).update(model=None)
     with pytest.raises(service.NoModel):
-        service.start(session, content="hello")
+        service.start_turn(session, content="hello")
     assert not session.messages.exists()
 
 
@@ -123,24 +124,24 @@ def test_cancel_keeps_the_partial_answer_as_interrupted(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=["word "] * 200, chunk_delay=0.05))
-    turn = service.start(session, content="go on")
+    turn = service.start_turn(session, content="go on")
     until(lambda: "message.delta" in names_of(session))
-    assert service.cancel(session.pk)
-    turn = service.wait(turn.pk, 10)
+    assert service.cancel_turn(session.pk)
+    turn = service.wait_for_turn(turn.pk, 10)
     answer = session.messages.get(role="assistant")
     assert (turn.status, answer.status) == (Turn.Status.CANCELLED, Message.Status.INTERRUPTED)
     assert answer.content.startswith("word ")
     assert names_of(session)[-1] == "turn.cancelled"
-    assert not service.cancel(session.pk)
+    assert not service.cancel_turn(session.pk)
 
 
 def test_a_process_that_stops_writes_down_what_was_said(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=["word "] * 200, chunk_delay=0.05))
-    turn = service.start(session, content="go on")
+    turn = service.start_turn(session, content="go on")
     until(lambda: "message.delta" in names_of(session))
-    generator.stop()
+    turn_runner.stop()
     turn.refresh_from_db()
     assert turn.status == Turn.Status.INTERRUPTED
     assert session.messages.get(role="assistant").content.startswith("word ")
@@ -148,22 +149,22 @@ def test_a_process_that_stops_writes_down_what_was_said(
 
 def test_a_dead_process_leaves_a_partial_answer_that_is_marked(session: Session) -> None:
     turn = Turn.objects.create(session=session, lease_until=timezone.now() - timedelta(seconds=1))
-    message = next_message(session.pk, turn, role="assistant", status="streaming")
-    event_log.append(
+    message = append_message(session.pk, turn, role="assistant", status="streaming")
+    event_log.append_events(
         session.pk, ("message.delta", {"message": message.pk, "offset": 0, "text": "Half a sen"})
     )
-    assert lifecycle.recover() == 1
+    assert lifecycle.recover_dead_turns() == 1
     message.refresh_from_db()
     assert (message.status, message.content) == ("interrupted", "Half a sen")
     assert names_of(session)[-1] == "turn.failed"
-    assert lifecycle.recover() == 0
+    assert lifecycle.recover_dead_turns() == 0
 
 
 def test_a_failed_call_keeps_the_question_and_invents_no_answer(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = Reply(status=401, body=b'{"error": {"message": "bad key sk-secret"}}')
-    turn = service.wait(service.start(session, content="hello").pk, 10)
+    turn = service.wait_for_turn(service.start_turn(session, content="hello").pk, 10)
     assert turn.status == Turn.Status.FAILED
     assert turn.error is not None
     assert turn.error["type"] == "provider_auth"
@@ -172,7 +173,7 @@ def test_a_failed_call_keeps_the_question_and_invents_no_answer(
 
 def test_a_cut_stream_keeps_what_was_said(session: Session, scripted: ScriptedModel) -> None:
     scripted.script(Reply(chunks=["one ", "two ", "three "], cut_after=2, chunk_delay=0.05))
-    turn = service.wait(service.start(session, content="count").pk, 10)
+    turn = service.wait_for_turn(service.start_turn(session, content="count").pk, 10)
     assert turn.status == Turn.Status.FAILED
     assert words_of(session)[1] == ("assistant", "one two ", "interrupted")
 
@@ -181,7 +182,7 @@ def test_an_empty_answer_is_a_problem_not_a_message(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text=""))
-    turn = service.wait(service.start(session, content="hello").pk, 10)
+    turn = service.wait_for_turn(service.start_turn(session, content="hello").pk, 10)
     assert turn.status == Turn.Status.FAILED
     assert words_of(session) == [("user", "hello", "complete")]
 
@@ -196,7 +197,7 @@ def test_tools_run_and_the_turn_goes_on(session: Session, scripted: ScriptedMode
         ),
         Reply(text="It is 42."),
     )
-    turn = service.wait(service.start(session, content="6 times 7?").pk, 10)
+    turn = service.wait_for_turn(service.start_turn(session, content="6 times 7?").pk, 10)
     assert turn.status == Turn.Status.COMPLETED
     results = {m.tool_call_id: m for m in session.messages.filter(role="tool")}
     assert "42" in results["a"].content
@@ -214,7 +215,7 @@ def test_a_call_is_told_with_the_message_that_makes_it(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(tool_calls=[calculating("6*7", id="a")]), Reply(text="It is 42."))
-    service.wait(service.start(session, content="6 times 7?").pk, 10)
+    service.wait_for_turn(service.start_turn(session, content="6 times 7?").pk, 10)
     told = SessionEvent.objects.get(name="tool_call.started").data
     asking = session.messages.get(role="assistant", content="")
     assert told == {
@@ -237,7 +238,7 @@ def test_a_call_that_no_column_holds_is_answered_all_the_same(
     session: Session, scripted: ScriptedModel, garbage: ToolCall
 ) -> None:
     scripted.script(Reply(tool_calls=[garbage], reasoning="Hm\0m"), Reply(text="Sorry."))
-    turn = service.wait(service.start(session, content="6 times 7?").pk, 10)
+    turn = service.wait_for_turn(service.start_turn(session, content="6 times 7?").pk, 10)
     assert turn.status == Turn.Status.COMPLETED
     assert (
         session.messages.get(role="tool").tool_call_id
@@ -249,7 +250,7 @@ def test_a_model_that_only_calls_tools_is_stopped_after_ten_rounds(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = lambda _: Reply(tool_calls=[calculating("1+1", id="x")])
-    turn = service.wait(service.start(session, content="loop").pk, 20)
+    turn = service.wait_for_turn(service.start_turn(session, content="loop").pk, 20)
     assert turn.error is not None
     assert turn.error["type"] == "tool_rounds_exceeded"
     assert len(scripted.requests) == generation.MAX_TOOL_ROUNDS
@@ -265,7 +266,7 @@ def test_it_announces_the_response_once_when_it_is_committed(
 
     response_completed.connect(listener, weak=False, dispatch_uid="test")
     try:
-        service.wait(service.start(session, content="hi").pk, 10)
+        service.wait_for_turn(service.start_turn(session, content="hi").pk, 10)
     finally:
         response_completed.disconnect(dispatch_uid="test")
     assert heard == [True]

@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from chatcore.events import log as event_log
 from chatcore.models import Message, Session, SessionEvent, Turn
-from chatcore.providers.base import Finished, TextDelta
-from chatcore.threads import in_thread
+from chatcore.providers.base import StreamEnd, TextDelta
+from chatcore.threads import run_in_thread
 from chatcore.turns import generation, leases, service
 from chatcore.turns.leases import TurnLost
-from chatcore.turns.recorder import Recorder
-from chatcore.turns.runner import generator
+from chatcore.turns.recorder import AnswerRecorder
+from chatcore.turns.runner import turn_runner
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -49,10 +49,10 @@ def test_a_turn_can_be_cancelled_before_it_begins(
     session: Session, scripted: ScriptedModel, after: float
 ) -> None:
     scripted.script(Reply(text="slow", hang=True))
-    turn = service.start(session, content="go on")
+    turn = service.start_turn(session, content="go on")
     time.sleep(after)
-    assert service.cancel(session.pk)
-    assert service.wait(turn.pk, 20).status == Turn.Status.CANCELLED
+    assert service.cancel_turn(session.pk)
+    assert service.wait_for_turn(turn.pk, 20).status == Turn.Status.CANCELLED
     assert names_of(session)[-1] == "turn.cancelled"
 
 
@@ -61,16 +61,16 @@ def test_cancelling_again_and_again_loses_nothing_that_was_said(
     session: Session, scripted: ScriptedModel, between: float
 ) -> None:
     scripted.script(Reply(chunks=["word "] * 200, chunk_delay=0.02))
-    turn = service.start(session, content="go on")
+    turn = service.start_turn(session, content="go on")
     until(lambda: "message.delta" in names_of(session))
     for _ in range(4):
-        service.cancel(session.pk)
-        generator.cancel(turn.pk)
+        service.cancel_turn(session.pk)
+        turn_runner.cancel(turn.pk)
         time.sleep(between)
-    assert service.wait(turn.pk, 20).status == Turn.Status.CANCELLED
+    assert service.wait_for_turn(turn.pk, 20).status == Turn.Status.CANCELLED
     answer = session.messages.get(role="assistant")
     assert answer.status == Message.Status.INTERRUPTED
-    assert answer.content == event_log.spoken_so_far(answer.pk)[0] != ""
+    assert answer.content == event_log.join_deltas(answer.pk)[0] != ""
     assert names_of(session)[-2:] == ["message.completed", "turn.cancelled"]
 
 
@@ -78,10 +78,10 @@ def test_an_answer_that_was_stored_while_it_was_cancelled_stays_as_it_is(
     session: Session, turn: Turn
 ) -> None:
     answer = _spoken(turn, "All of it.")
-    with answer.writing():
-        stored = answer.complete(Finished(reason="stop"))
-    with answer.writing():
-        assert answer.interrupt() is None
+    with answer.open_transaction():
+        stored = answer.complete_message(StreamEnd(reason="stop"))
+    with answer.open_transaction():
+        assert answer.interrupt_message() is None
     stored.refresh_from_db()
     assert (stored.status, names_of(session).count("message.completed")) == ("complete", 1)
 
@@ -90,10 +90,10 @@ def test_an_answer_that_was_interrupted_is_not_completed_by_a_thread_that_came_l
     session: Session, turn: Turn
 ) -> None:
     answer = _spoken(turn, "Half")
-    with answer.writing():
-        answer.interrupt()
-    with pytest.raises(TurnLost), answer.writing():
-        answer.complete(Finished(reason="stop"))
+    with answer.open_transaction():
+        answer.interrupt_message()
+    with pytest.raises(TurnLost), answer.open_transaction():
+        answer.complete_message(StreamEnd(reason="stop"))
     assert session.messages.get().status == "interrupted"
     assert names_of(session) == ["message.created", "message.delta", "message.completed"]
 
@@ -101,7 +101,7 @@ def test_an_answer_that_was_interrupted_is_not_completed_by_a_thread_that_came_l
 def test_words_that_could_not_be_written_leave_no_gap_in_the_numbers(
     session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored, failures = event_log.append, [OperationalError("away")]
+    stored, failures = event_log.append_events, [OperationalError("away")]
 
     def append(session_id: Any, *told: tuple[str, dict[str, Any]]) -> int:
         last = stored(session_id, *told)
@@ -109,11 +109,15 @@ def test_words_that_could_not_be_written_leave_no_gap_in_the_numbers(
             raise failures.pop()
         return last
 
-    monkeypatch.setattr(event_log, "append", append)
+    monkeypatch.setattr(event_log, "append_events", append)
     scripted.script(Reply(chunks=["one ", "two ", "three "], chunk_delay=0.2))
-    assert service.wait(service.start(session, content="count").pk, 30).status == Turn.Status.FAILED
     assert (
-        service.wait(service.start(session, content="again").pk, 30).status == Turn.Status.COMPLETED
+        service.wait_for_turn(service.start_turn(session, content="count").pk, 30).status
+        == Turn.Status.FAILED
+    )
+    assert (
+        service.wait_for_turn(service.start_turn(session, content="again").pk, 30).status
+        == Turn.Status.COMPLETED
     )
     session.refresh_from_db()
     assert session.last_seq == session.message_count == session.messages.count()
@@ -131,14 +135,14 @@ def test_a_turn_that_was_cancelled_before_it_waits_does_not_wait(
 def test_a_lease_outlives_a_database_that_was_away(
     turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, failures = leases.hold, [OperationalError("away")]
+    held, failures = leases.renew_lease, [OperationalError("away")]
 
     def hold(turn_id: Any) -> None:
         if failures:
             raise failures.pop()
         held(turn_id)
 
-    monkeypatch.setattr(generation, "hold", hold)
+    monkeypatch.setattr(generation, "renew_lease", hold)
     monkeypatch.setattr(generation, "WATCH_SECONDS", 0.05)
     monkeypatch.setattr(generation, "LEASE", timedelta(seconds=0.2))
     before = turn.lease_until
@@ -162,7 +166,10 @@ def test_the_next_turn_closes_one_whose_process_died(
     session: Session, scripted: ScriptedModel, turn: Turn
 ) -> None:
     Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    assert service.wait(service.start(session, content="hi").pk, 30).status == Turn.Status.COMPLETED
+    assert (
+        service.wait_for_turn(service.start_turn(session, content="hi").pk, 30).status
+        == Turn.Status.COMPLETED
+    )
     turn.refresh_from_db()
     assert turn.status == Turn.Status.INTERRUPTED
     assert names_of(session)[:2] == ["turn.failed", "turn.started"]
@@ -174,7 +181,7 @@ def test_a_thread_keeps_no_statements_for_debugging(session: Session) -> None:
         Session.objects.count()
         return connections["default"].queries_log, len(connections["default"].queries_log)
 
-    log, during = asyncio.run(in_thread(kept))
+    log, during = asyncio.run(run_in_thread(kept))
     assert (during, len(log)) == (1, 0)
 
 
@@ -188,27 +195,27 @@ def test_slow_work_of_many_turns_holds_up_no_other(
     others = [Turn(session=session).pk for _ in range(20)]
     try:
         for other in others:
-            generator.launch(other, slow)
+            turn_runner.launch(other, slow)
         assert (
-            service.wait(service.start(session, content="hi").pk, 15).status
+            service.wait_for_turn(service.start_turn(session, content="hi").pk, 15).status
             == Turn.Status.COMPLETED
         )
     finally:
         go_on.set()
-        generator.drain()
+        turn_runner.drain()
 
 
 def test_whoever_waits_for_an_answer_holds_no_connection(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text="slow", delay=3))
-    turn = service.start(session, content="hi")
+    turn = service.start_turn(session, content="hi")
     mine: list[Any] = []
 
     def wait() -> None:
         Turn.objects.get(pk=turn.pk)
         mine.append(connections["default"])
-        service.wait(turn.pk, 30)
+        service.wait_for_turn(turn.pk, 30)
         connections.close_all()
 
     waiting = threading.Thread(target=wait)
@@ -218,9 +225,9 @@ def test_whoever_waits_for_an_answer_holds_no_connection(
     waiting.join()
 
 
-def _spoken(turn: Turn, text: str) -> Recorder:
-    recorder = Recorder(turn, model="a/model", context_version=0)
-    recorder.take(TextDelta(text))
+def _spoken(turn: Turn, text: str) -> AnswerRecorder:
+    recorder = AnswerRecorder(turn, model="a/model", context_version=0)
+    recorder.record_delta(TextDelta(text))
     return recorder
 
 

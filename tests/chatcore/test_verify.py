@@ -44,7 +44,7 @@ def filled(session: Session) -> Session:
 
 
 def test_a_sound_session_passes(session: Session) -> None:
-    revisions.install(
+    revisions.install_revision(
         filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
     )
     assert verify(session) == (0, "1 sessions checked, 0 violations\n")
@@ -64,7 +64,7 @@ def test_a_sound_session_passes(session: Session) -> None:
 def test_damage_is_named_and_ends_with_1(
     session: Session, damage: dict[str, object], sentence: str
 ) -> None:
-    revisions.install(
+    revisions.install_revision(
         filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
     )
     Session.objects.filter(pk=session.pk).update(**damage)
@@ -92,7 +92,7 @@ def test_a_version_in_disorder_is_found(
 
 
 def test_a_context_that_speaks_of_changed_messages_is_found(session: Session) -> None:
-    revisions.install(
+    revisions.install_revision(
         filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
     )
     session.revisions.update(stale=True)
@@ -115,7 +115,7 @@ def test_what_is_kept_and_where_the_summary_stands_must_make_sense(
     session: Session, damage: dict[str, Any], sentence: str
 ) -> None:
     placement = {"place": "last_user", "heading": "Before:", "after_seq": 3}
-    revisions.install(
+    revisions.install_revision(
         filled(session).pk,
         base_version=0,
         summary="s",
@@ -133,7 +133,7 @@ def test_what_is_kept_and_where_the_summary_stands_must_make_sense(
 def test_a_boundary_at_a_superseded_message_is_found_unless_a_newer_version_follows(
     session: Session,
 ) -> None:
-    revisions.install(
+    revisions.install_revision(
         filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
     )
     session.messages.filter(seq=2).update(branch=BRANCH, branch_after=1)
@@ -145,9 +145,9 @@ def test_a_boundary_at_a_superseded_message_is_found_unless_a_newer_version_foll
 
 def test_a_pinned_message_that_is_not_sent_is_found(session: Session) -> None:
     filled(session).messages.filter(seq=3).update(pinned=True)
-    hidden = revisions.Edit(message_seq=3, kind="hidden")
+    hidden = revisions.MessageEdit(message_seq=3, kind="hidden")
     assert verify(session)[0] == 0
-    revisions.install(
+    revisions.install_revision(
         session.pk,
         base_version=0,
         summary=None,

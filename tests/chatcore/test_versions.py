@@ -28,7 +28,7 @@ def sound(session: Session) -> Any:
     """Whatever a test does, the stored session holds what must hold."""
     yield
     session.refresh_from_db()
-    assert list(verification.violations(session)) == []
+    assert list(verification.find_violations(session)) == []
 
 
 def test_another_answer_takes_the_place_of_the_first(
@@ -105,7 +105,7 @@ def test_an_edited_answer_is_not_answered(
         first.pk,
     )
     assert len(scripted.requests) == calls
-    told = [event.name for event in event_log.read(session.pk, 0)][-3:]
+    told = [event.name for event in event_log.read_events(session.pk, 0)][-3:]
     assert told == ["session.updated", "message.created", "message.completed"]
     say(api, session, scripted, ("With milk?", "Yes."))
     assert sent(scripted) == ["Tea?", "Yes, black.", "With milk?"]
@@ -260,7 +260,7 @@ def test_nothing_is_changed_while_an_answer_is_given(
 ) -> None:
     say(api, session, scripted, ("Tea?", "No."))
     scripted.script(Reply(text="slow", delay=20))
-    turn = service.start(session, content="Why?")
+    turn = service.start_turn(session, content="Why?")
     for message in session.messages.all():
         refused = act(api, message)
         assert (refused.status_code, refused.json()["type"], refused.json()["turn"]) == (
@@ -268,8 +268,8 @@ def test_nothing_is_changed_while_an_answer_is_given(
             "turn_running",
             str(turn.pk),
         )
-    service.cancel(session.pk)
-    service.wait(turn.pk, 10)
+    service.cancel_turn(session.pk)
+    service.wait_for_turn(turn.pk, 10)
 
 
 def test_what_is_superseded_is_neither_edited_nor_answered(
@@ -388,7 +388,7 @@ def test_it_can_be_followed_like_any_turn(
     )
     assert taken.status_code == 202
     assert f"/api/v1/sessions/{session.pk}/events?after=" in taken.json()["events"]
-    turn = service.wait(taken.json()["turn"], 10)
+    turn = service.wait_for_turn(taken.json()["turn"], 10)
     assert turn.status == "completed"
     told = SessionEvent.objects.filter(session=session, seq__gte=turn.first_event_seq).order_by(
         "seq"

@@ -25,12 +25,12 @@ def sound(session: Session) -> Any:
     """Whatever a test does, the stored session holds what must hold."""
     yield
     session.refresh_from_db()
-    assert list(verification.violations(session)) == []
+    assert list(verification.find_violations(session)) == []
 
 
 def compacted(session: Session, boundary: int, summary: str) -> None:
     session.refresh_from_db()
-    revisions.install(
+    revisions.install_revision(
         session.pk,
         base_version=session.context_version,
         summary=summary,
@@ -95,7 +95,7 @@ def test_a_summary_that_was_being_written_of_what_is_superseded_is_not_installed
 
     def summarize(_: Any) -> Reply:
         if not edited:
-            edited.append(versions.reword(session.messages.get(seq=4), "Let us begin anew."))
+            edited.append(versions.edit_answer(session.messages.get(seq=4), "Let us begin anew."))
             connections.close_all()
         return Reply(text=SUMMARY)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chatcore.models import Message, Session
 from chatcore.sessions import verification
 from chatcore.turns import versions
-from chatcore.turns.recorder import next_message
+from chatcore.turns.recorder import append_message
 
 pytestmark = pytest.mark.django_db
 ACTS = st.lists(
@@ -20,18 +20,18 @@ ACTS = st.lists(
 
 
 def path_of(session: Session) -> list[int]:
-    return list(session.messages.current().order_by("seq").values_list("seq", flat=True))
+    return list(session.messages.exclude_superseded().order_by("seq").values_list("seq", flat=True))
 
 
 def say(session: Session, _: int) -> Message:
-    role = "user" if session.messages.current().count() % 2 == 0 else "assistant"
-    return next_message(session.pk, None, role=role, content="words")
+    role = "user" if session.messages.exclude_superseded().count() % 2 == 0 else "assistant"
+    return append_message(session.pk, None, role=role, content="words")
 
 
 def reword(session: Session, choice: int) -> Message | None:
     path = path_of(session)
     return (
-        versions.reword(session.messages.get(seq=path[choice % len(path)]), "other words")
+        versions.edit_answer(session.messages.get(seq=path[choice % len(path)]), "other words")
         if path
         else None
     )
@@ -57,7 +57,7 @@ def test_what_is_current_is_one_line_of_the_tree(user: User, acts: list[tuple[st
             path = path_of(session)
             assert [follows[seq] for seq in path] == [0, *path][:-1]
         session.refresh_from_db()
-        assert list(verification.violations(session)) == []
+        assert list(verification.find_violations(session)) == []
         transaction.set_rollback(True)
 
 
@@ -66,7 +66,7 @@ def check_restored(session: Session, follows: dict[int, int], choice: int) -> No
     said = list(session.messages.order_by("seq"))
     if not said:
         return
-    message = versions.restore(said[choice % len(said)])
+    message = versions.restore_version(said[choice % len(said)])
     below, seq = [], message.seq
     while seq:
         below.append(seq)

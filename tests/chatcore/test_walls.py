@@ -26,7 +26,11 @@ WALLS = [
             "compaction/management/commands/worker.py",
         ],
     ),
-    ("", ["rest_framework", "drf_spectacular"], ["chatcore/rest/", "chatcore/api/", "chatcore/faces/", "compaction/api/"]),
+    (
+        "",
+        ["rest_framework", "drf_spectacular"],
+        ["chatcore/rest/", "chatcore/api/", "chatcore/faces/", "compaction/api/"],
+    ),
     ("", ["django.db.models.signals"], []),
 ]
 

@@ -57,7 +57,7 @@ def test_a_queued_automatic_run_becomes_the_one_asked_for_by_hand(full: Session)
 
 def test_a_queued_run_by_hand_keeps_its_own_wishes(full: Session) -> None:
     first = engine.request_run(full.pk, trigger="manual", instructions="the hotel")
-    with pytest.raises(queue.RunIsOpen, match=str(first.pk)):
+    with pytest.raises(queue.RunConflict, match=str(first.pk)):
         engine.request_run(full.pk, trigger="manual", instructions="the flight")
     assert engine.request_run(full.pk, trigger="manual", instructions="the hotel").pk == first.pk
     assert engine.request_run(full.pk, trigger="manual").pk == first.pk
@@ -102,7 +102,7 @@ def test_knobs_may_be_set_for_one_run_and_stay_with_it(
     with pytest.raises(PolicyError, match=r"protect\.count"):
         engine.request_run(full.pk, trigger="manual", overrides={"protect": {"count": -1}})
     with pytest.raises(PolicyError, match="colour"):
-        engine.preview(full.pk, overrides={"colour": "blue"})
+        engine.preview_run(full.pk, overrides={"colour": "blue"})
 
 
 def test_only_the_stages_asked_for_run(full: Session, scripted: ScriptedModel) -> None:
@@ -111,7 +111,7 @@ def test_only_the_stages_asked_for_run(full: Session, scripted: ScriptedModel) -
     )
     assert (run.status, run.only_stages, run.stages_used) == ("skipped", ["prune_tool_outputs"], [])
     assert not summary_calls(scripted)
-    assert engine.preview(full.pk, policy="neurolink", stages=["summarize"]).stages_used == [
+    assert engine.preview_run(full.pk, policy="neurolink", stages=["summarize"]).stages_used == [
         "summarize"
     ]
 
@@ -140,7 +140,7 @@ def test_a_policy_without_the_manual_phase_allows_no_run_by_hand(
     )
     run = engine.compact_now(full.pk, trigger="manual", policy="hands-off")
     assert (run.status, run.reason) == ("skipped", "The policy hands-off allows no runs by hand.")
-    assert engine.preview(full.pk, policy="hands-off").reason == run.reason
+    assert engine.preview_run(full.pk, policy="hands-off").reason == run.reason
     assert not scripted.requests
 
 
@@ -156,7 +156,7 @@ def test_no_more_runs_of_a_policy_are_worked_on_than_it_allows(
         engine.request_run(each.pk, trigger="manual") for each in (full, another(full))
     )
     other = engine.request_run(another(full).pk, trigger="manual", policy="lota")
-    assert leases.claim(held.pk, in_turn=True)
+    assert leases.claim_run(held.pk, obey_worker_limit=True)
     assert tasks.execute(str(waiting.pk)) == "not claimable"
     assert tasks.execute(str(other.pk)) == "skipped"  # a policy of its own
     CompactionRun.objects.filter(pk=held.pk).update(status="queued")
@@ -176,7 +176,7 @@ def test_many_workers_at_once_claim_no_more_than_allowed(full: Session) -> None:
 
     def claim(run: CompactionRun) -> None:
         try:
-            claimed.append(leases.claim(run.pk, in_turn=True))
+            claimed.append(leases.claim_run(run.pk, obey_worker_limit=True))
         finally:
             connection.close()
 
@@ -190,7 +190,7 @@ def test_many_workers_at_once_claim_no_more_than_allowed(full: Session) -> None:
 
 def test_a_run_that_cannot_wait_for_its_turn_does_not(full: Session) -> None:
     CompactionPolicy.objects.create(name="one-by-one", overrides={"flow": {"workers": 1}})
-    assert leases.claim(
+    assert leases.claim_run(
         engine.request_run(another(full).pk, trigger="manual", policy="one-by-one").pk
     )
     assert engine.compact_now(full.pk, trigger="manual", policy="one-by-one").status == "applied"

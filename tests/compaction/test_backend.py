@@ -10,9 +10,9 @@ from chatcore.context import revisions
 from chatcore.files import intake
 from chatcore.models import Message, Session
 from compaction.backends import registry as backend_registry
-from compaction.backends.base import Stale, Subject
+from compaction.backends.base import SessionFacts, StaleTranscript
 from compaction.core.outcome import Outcome
-from compaction.core.transcript import Edit, Transcript
+from compaction.core.transcript import Transcript, TranscriptEdit
 from models_registry.models import AiModel
 from tests.support.pictures import png
 
@@ -39,14 +39,14 @@ def talked(session: Session) -> Session:
     return session
 
 
-def subject(session: Session) -> Subject:
-    found = backend_registry.get().subject(session.pk)
+def subject(session: Session) -> SessionFacts:
+    found = backend_registry.get_backend().load_session_facts(session.pk)
     assert found is not None
     return found
 
 
 def load(session: Session) -> Transcript:
-    return backend_registry.get().load(subject(session))
+    return backend_registry.get_backend().load_transcript(subject(session))
 
 
 def install(session: Session, **outcome: Any) -> int:
@@ -55,7 +55,7 @@ def install(session: Session, **outcome: Any) -> int:
         "summary": "They met.",
         "boundary_seq": 7,
     } | outcome
-    return backend_registry.get().install(
+    return backend_registry.get_backend().install_outcome(
         session.pk,
         load(session),
         Outcome(**fields),
@@ -91,8 +91,8 @@ def test_what_a_pass_leaves_is_what_the_next_one_finds(talked: Session) -> None:
 def test_a_pass_over_a_context_that_changed_is_refused(talked: Session) -> None:
     old = load(talked)
     install(talked)
-    with pytest.raises(Stale):
-        backend_registry.get().install(
+    with pytest.raises(StaleTranscript):
+        backend_registry.get_backend().install_outcome(
             talked.pk, old, Outcome(status="applied", summary="x", boundary_seq=9), run="r"
         )
 
@@ -102,12 +102,12 @@ def test_an_edited_message_comes_with_what_it_was_and_weighs_what_it_is(talked: 
         talked,
         boundary_seq=None,
         summary=None,
-        edits=(Edit(seq=2, kind="excerpted", replacement="short"),),
+        edits=(TranscriptEdit(seq=2, kind="excerpted", replacement="short"),),
     )
     second = load(talked).entries[1]
     assert (second.content, second.original, second.tokens) == ("short", "02" + "x" * 398, 1)
     assert load(talked).entries[0].original is None
-    assert backend_registry.get().weight(subject(talked)) == 901
+    assert backend_registry.get_backend().sum_message_tokens(subject(talked)) == 901
 
 
 def test_only_what_is_sent_weighs_and_counts(talked: Session) -> None:
@@ -117,34 +117,37 @@ def test_only_what_is_sent_weighs_and_counts(talked: Session) -> None:
     now = subject(talked)
     assert [entry.pinned for entry in load(talked).entries] == [False, True, False, False, False]
     assert seqs(load(talked)) == [1, 3, 7, 8, 9]
-    assert (backend_registry.get().weight(now), backend_registry.get().live_count(now)) == (500, 5)
-    assert backend_registry.get().weight(now, after_seq=7) == 200
+    assert (
+        backend_registry.get_backend().sum_message_tokens(now),
+        backend_registry.get_backend().count_live_messages(now),
+    ) == (500, 5)
+    assert backend_registry.get_backend().sum_message_tokens(now, after_seq=7) == 200
 
 
 def test_what_stands_for_older_messages_is_no_message_and_is_never_left_out(
     talked: Session,
 ) -> None:
     install(talked)
-    backend = backend_registry.get()
-    request = backend.rebuild(talked)
-    read = backend.read(request, None).transcript
+    backend = backend_registry.get_backend()
+    request = backend.rebuild_request(talked)
+    read = backend.parse_request(request, None).transcript
     assert len(read.entries) == 4
     assert "They met." in (read.summary or "")
-    kept = backend.keep(request, {read.entries[-1].seq})
+    kept = backend.keep_messages(request, {read.entries[-1].seq})
     assert [message.seq for message in kept.messages] == [None, 10]
     assert "They met." in kept.messages[0].content
 
 
 def test_images_are_counted_where_they_are_sent(talked: Session) -> None:
     for seq in (1, 3):
-        with_image = intake.store(talked, name="cat.png", data=png(4, 3))
-        intake.bind(talked.messages.get(seq=seq), [with_image.pk])
+        with_image = intake.store_file(talked, name="cat.png", data=png(4, 3))
+        intake.bind_files(talked.messages.get(seq=seq), [with_image.pk])
     AiModel.objects.update(supports_images=True)
     install(
         talked,
         boundary_seq=None,
         summary=None,
-        edits=(Edit(seq=3, kind="images_stripped", replacement="[no image]"),),
+        edits=(TranscriptEdit(seq=3, kind="images_stripped", replacement="[no image]"),),
     )
     assert [entry.images for entry in load(talked).entries[:3]] == [1, 0, 0]
 
@@ -153,8 +156,8 @@ def test_a_summary_of_messages_still_sent_is_stale_when_one_of_these_changes(
     talked: Session,
 ) -> None:
     install(talked, boundary_seq=3, summarized_up_to=8)
-    assert revisions.uncover(talked, [9]) is None
-    assert revisions.uncover(talked, [8]) == 2
+    assert revisions.revert_summaries_covering(talked, [9]) is None
+    assert revisions.revert_summaries_covering(talked, [8]) == 2
     assert load(talked).summary is None
 
 
@@ -162,16 +165,16 @@ def test_files_and_images_are_measured_where_they_are_sent(talked: Session) -> N
     AiModel.objects.update(supports_images=True)
     for seq in (1, 2, 4, 5, 8, 9):
         texts = [
-            intake.store(talked, name=f"{seq}.txt", data=b"words " * 200),
-            intake.store(talked, name=f"{seq}.png", data=png(4, 3)),
+            intake.store_file(talked, name=f"{seq}.txt", data=b"words " * 200),
+            intake.store_file(talked, name=f"{seq}.png", data=png(4, 3)),
         ]
-        intake.bind(talked.messages.get(seq=seq), [each.pk for each in texts])
+        intake.bind_files(talked.messages.get(seq=seq), [each.pk for each in texts])
     each = subject(talked).attached_tokens // 6
     assert subject(talked).attached_images == 6
     talked.messages.filter(seq=2).update(pinned=True)
     edits = (
-        Edit(seq=1, kind="excerpted", replacement="short"),
-        Edit(seq=8, kind="excerpted", replacement="short"),
+        TranscriptEdit(seq=1, kind="excerpted", replacement="short"),
+        TranscriptEdit(seq=8, kind="excerpted", replacement="short"),
     )
     install(talked, kept_verbatim=(1, 5), edits=edits)
     now = subject(talked)
@@ -200,12 +203,16 @@ def test_tools_that_the_client_runs_are_measured_while_their_turn_is_open(talked
 def test_a_summary_in_the_system_text_is_a_summary_where_system_texts_do_not_count(
     talked: Session,
 ) -> None:
-    backend_registry.get().install(
+    backend_registry.get_backend().install_outcome(
         talked.pk,
         load(talked),
         Outcome(status="applied", summary="They met. " * 100, boundary_seq=7),
         run="r",
     )
-    read = backend_registry.get().read(backend_registry.get().rebuild(talked), None).transcript
+    read = (
+        backend_registry.get_backend()
+        .parse_request(backend_registry.get_backend().rebuild_request(talked), None)
+        .transcript
+    )
     assert read.system.strip() == "Be brief."
     assert "They met." in (read.summary or "")

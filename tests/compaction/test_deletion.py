@@ -31,8 +31,8 @@ def remembered(session: Session, scripted: ScriptedModel) -> Session:
     """A session with a row of every kind that can hang on one."""
     scripted.default = summarize_or_chat()
     compacted(session, scripted)
-    edit = revisions.Edit(message_seq=1, kind="pruned", replacement="gone")
-    revisions.install(
+    edit = revisions.MessageEdit(message_seq=1, kind="pruned", replacement="gone")
+    revisions.install_revision(
         session.pk, base_version=1, summary=SUMMARY, boundary_seq=11, edits=[edit], source="edit"
     )
     engine.request_run(session.pk, trigger="manual")
@@ -111,7 +111,7 @@ def test_whoever_waits_for_a_run_learns_that_its_session_was_deleted(
 
 def test_asking_for_a_run_of_a_session_that_was_just_deleted_ends(session: Session) -> None:
     with pytest.raises(session_context.NoSuchSession):
-        queue._inserted(CompactionRun(session_id=uuid4(), trigger="manual", policy="oneclaw"))
+        queue._insert_run(CompactionRun(session_id=uuid4(), trigger="manual", policy="oneclaw"))
 
 
 def test_the_database_itself_holds_runs_and_states_to_their_sessions(session: Session) -> None:
@@ -130,7 +130,7 @@ def test_a_session_is_deleted_while_events_are_written_to_it(
     def write() -> None:
         try:
             while not stop.is_set():
-                event_log.append(session.pk, ("session.updated", {}))
+                event_log.append_events(session.pk, ("session.updated", {}))
         except DatabaseError as error:
             refused.append(error)
         finally:

@@ -53,7 +53,7 @@ def test_two_workers_never_get_the_same_run(full: Session) -> None:
 
     def claim(_: int) -> CompactionRun | None:
         try:
-            return leases.claim(run.pk)
+            return leases.claim_run(run.pk)
         finally:
             connection.close()
 
@@ -158,9 +158,9 @@ def test_a_worker_takes_over_when_the_lease_has_ended(
     full: Session, scripted: ScriptedModel
 ) -> None:
     run = engine.request_run(full.pk, trigger="after_response")
-    dead = leases.claim(run.pk)
+    dead = leases.claim_run(run.pk)
     assert dead is not None
-    lifecycle.started(dead, messages=10, force=False)
+    lifecycle.announce_start(dead, message_count=10, force=False)
     assert engine.execute_run(run.pk) is None
     CompactionRun.objects.filter(pk=run.pk).update(
         lease_until=timezone.now() - timedelta(seconds=1)
@@ -218,7 +218,7 @@ def test_the_lease_is_extended_while_a_summary_is_written(
     run = engine.request_run(full.pk, trigger="after_response")
     worker = work_beside(run)
     worker.join(4.5)
-    assert leases.claim(run.pk) is None
+    assert leases.claim_run(run.pk) is None
     worker.join()
     assert CompactionRun.objects.get(pk=run.pk).status == "applied"
 
@@ -242,7 +242,7 @@ def test_a_context_that_changed_meanwhile_is_loaded_anew(
     full: Session, scripted: ScriptedModel
 ) -> None:
     def meddle(_: dict[str, Any]) -> Reply:
-        revisions.install(
+        revisions.install_revision(
             full.pk, base_version=0, summary="Edited by hand.", boundary_seq=3, source="edit"
         )
         connection.close()
@@ -263,7 +263,7 @@ def test_a_context_that_keeps_changing_is_left_alone_and_the_cost_is_kept(
 ) -> None:
     def meddle(_: dict[str, Any]) -> Reply:
         version = Session.objects.values_list("context_version", flat=True).get(pk=full.pk)
-        revisions.install(
+        revisions.install_revision(
             full.pk,
             base_version=version,
             summary=f"Edit {version}.",
@@ -293,7 +293,7 @@ def test_a_message_that_arrives_during_a_run_survives_and_is_live(
     scripted.script(arrive)
     assert engine.compact_now(full.pk, trigger="manual").status == "applied"
     full.refresh_from_db()
-    assert builder.live_messages(full)[-1].content == "One more thing."
+    assert builder.build_request_messages(full)[-1].content == "One more thing."
 
 
 def test_no_transaction_is_open_while_the_model_is_called(
@@ -330,7 +330,7 @@ def test_no_connection_is_held_while_the_model_is_called(
 def test_no_connection_is_held_while_another_workers_run_is_waited_for(
     full: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, held = leases.claim(engine.request_run(full.pk, trigger="manual").pk), []
+    run, held = leases.claim_run(engine.request_run(full.pk, trigger="manual").pk), []
 
     def sleep(_: float) -> None:
         held.append(connection.connection is not None)
@@ -369,7 +369,7 @@ def test_asking_inside_a_transaction_leaves_it_usable(full: Session) -> None:
 def test_a_dry_run_calls_no_model_and_stores_nothing(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    run = engine.preview(full.pk)
+    run = engine.preview_run(full.pk)
     assert (run.status, run.messages_compacted, run.boundary_after) == ("applied", 10, 11)
     assert not scripted.requests
     assert not CompactionRun.objects.exists()
@@ -400,24 +400,24 @@ def test_whatever_goes_wrong_the_run_says_so(
     def broken(*_: Any) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("compaction.sizing.session_context.full_measure", broken)
+    monkeypatch.setattr("compaction.sizing.session_context.measure_transcript", broken)
     run = engine.compact_now(full.pk, trigger="manual")
     assert (run.status, run.error) == ("failed", "ZeroDivisionError: a bug")
 
 
 def test_the_sweep_tells_the_queue_again_of_what_it_forgot(full: Session) -> None:
     run = engine.request_run(full.pk, trigger="manual")
-    assert engine.sweep() == 0
+    assert engine.resend_lost_runs() == 0
     long_ago = timezone.now() - timedelta(minutes=5)
     CompactionRun.objects.filter(pk=run.pk).update(created_at=long_ago, enqueued_at=long_ago)
-    assert engine.sweep() == 1
-    assert engine.sweep() == 0
+    assert engine.resend_lost_runs() == 1
+    assert engine.resend_lost_runs() == 0
 
 
 def test_the_sweep_brings_back_a_run_whose_worker_died(full: Session) -> None:
     run = engine.request_run(full.pk, trigger="manual")
-    leases.claim(run.pk)
-    assert engine.sweep() == 0
+    leases.claim_run(run.pk)
+    assert engine.resend_lost_runs() == 0
     long_ago = timezone.now() - timedelta(minutes=5)
     CompactionRun.objects.filter(pk=run.pk).update(lease_until=long_ago, enqueued_at=long_ago)
-    assert engine.sweep() == 1
+    assert engine.resend_lost_runs() == 1

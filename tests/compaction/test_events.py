@@ -7,7 +7,7 @@ import pytest
 from chatcore.models import Message, Session
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
-from compaction.sizing.usage import usage
+from compaction.sizing.usage import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import (
     event_data,
@@ -123,13 +123,13 @@ def test_after_a_run_with_edits_and_without_any_usage_the_next_response_starts_n
     phases = {"phases": ["after_response"]}
     with_tools(pruning(session, trigger=phases, target={"otherwise": "fits"}))
     scripted.default = summarize_or_chat(chat=Reply(text="Here you are.", usage=False))
-    before = usage(session.pk)["estimated_input_tokens"]
+    before = load_usage(session.pk)["estimated_input_tokens"]
     say(session)
     engine.execute_run(CompactionRun.objects.get().pk)
     run = CompactionRun.objects.get()
     assert run.status == "applied", run.reason
-    assert usage(session.pk)["estimated_input_tokens"] < before - 3_000
-    assert abs(usage(session.pk)["estimated_input_tokens"] - (run.tokens_after or 0)) < 100
+    assert load_usage(session.pk)["estimated_input_tokens"] < before - 3_000
+    assert abs(load_usage(session.pk)["estimated_input_tokens"] - (run.tokens_after or 0)) < 100
     for _ in range(2):
         say(session)
     assert CompactionRun.objects.count() == 1

@@ -13,13 +13,13 @@ import pytest
 from django.utils import timezone
 
 from chatcore.models import Session
-from compaction.core.attachments import File, fitted
+from compaction.core.attachments import FileEntry, fit_files
 from compaction.core.budget import plan
 from compaction.core.estimate import LastUsage, measure
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.core.tool_output import cut
-from compaction.core.transcript import Call, Entry, Transcript
+from compaction.core.tool_output import truncate_output
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.requests import guard, tool_output
 from compaction.runs import engine, leases
@@ -43,23 +43,25 @@ Knobs = dict[str, Any]
 LINES = "".join(f"line {number} of an output\n" for number in range(200))
 TALK = Transcript(
     entries=(
-        Entry(seq=1, role="user", content="Look:\n```\ncode()\n```\n第一句话。", images=1),
-        Entry(
+        TranscriptEntry(
+            seq=1, role="user", content="Look:\n```\ncode()\n```\n第一句话。", images=1
+        ),
+        TranscriptEntry(
             seq=2,
             role="assistant",
             content="Yes.",
-            calls=(Call(id="a", name="read", arguments='{"path": "x"}'),),
+            calls=(TranscriptCall(id="a", name="read", arguments='{"path": "x"}'),),
         ),
-        Entry(seq=3, role="tool", content='{"rows": [1, 2, 3]}', call_id="a"),
-        Entry(seq=4, role="user", content="And?"),
+        TranscriptEntry(seq=3, role="tool", content='{"rows": [1, 2, 3]}', call_id="a"),
+        TranscriptEntry(seq=4, role="user", content="And?"),
     ),
     system="Be brief. " * 9,
     tools="read a file " * 9,
     family="anthropic",
 )
 FILES = [
-    File(size=200_000, text="x" * 200_000, tokens=50_000),
-    File(size=9_000, text="y" * 9_000, tokens=2_250),
+    FileEntry(size=200_000, text="x" * 200_000, tokens=50_000),
+    FileEntry(size=9_000, text="y" * 9_000, tokens=2_250),
 ]
 
 
@@ -76,13 +78,13 @@ def planned_for_nothing_known(policy: Policy) -> Any:
 def overs(policy: Policy) -> Any:
     """Whether the threshold itself is over."""
     budget = plan(policy, 10_000)
-    return budget and budget.over(8_500)
+    return budget and budget.is_over(8_500)
 
 
 def recovering(policy: Policy) -> Any:
     """The threshold after an overflow."""
     budget = plan(policy, 10_000)
-    return budget and budget.recovering().threshold
+    return budget and budget.reduce_for_recovery().threshold
 
 
 def measured(policy: Policy) -> Any:
@@ -97,13 +99,14 @@ def calibrated(policy: Policy) -> Any:
 
 def kept_output(policy: Policy) -> Any:
     """What is stored of an output of 200 lines."""
-    return cut(LINES, policy.tool_result)
+    return truncate_output(LINES, policy.tool_result)
 
 
 def sent_files(policy: Policy) -> Any:
     """What is sent of two files, where there is room for 10,000 tokens."""
     return [
-        len(text) for text in fitted(FILES, int(10_000 * policy.files.budget_ratio), policy.files)
+        len(text)
+        for text in fit_files(FILES, int(10_000 * policy.files.budget_ratio), policy.files)
     ]
 
 
@@ -209,7 +212,7 @@ def in_a_tool_round(session: Session, scripted: ScriptedModel) -> Any:
 
 def spilled(session: Session, scripted: ScriptedModel) -> Any:
     """Whether the whole of a long output is kept."""
-    return tool_output.cut(session, "list", "x" * 40_000).whole
+    return tool_output.truncate_output(session, "list", "x" * 40_000).full_text
 
 
 def waited_for(session: Session, scripted: ScriptedModel) -> Any:
@@ -222,7 +225,7 @@ def waited_for(session: Session, scripted: ScriptedModel) -> Any:
 
 def leased_until(session: Session, scripted: ScriptedModel) -> Any:
     """For how many minutes a claimed run is held."""
-    run = leases.claim(engine.request_run(session.pk, trigger="manual").pk)
+    run = leases.claim_run(engine.request_run(session.pk, trigger="manual").pk)
     assert run is not None
     assert isinstance(run.lease_until, datetime)
     return round((run.lease_until - timezone.now()).total_seconds() / 60)
@@ -235,15 +238,15 @@ def claimed_at_once(session: Session, scripted: ScriptedModel) -> Any:
         for _ in range(2)
     ]
     runs = [engine.request_run(each.pk, trigger="manual") for each in (session, *others)]
-    return len([run for run in runs if leases.claim(run.pk, in_turn=True)])
+    return len([run for run in runs if leases.claim_run(run.pk, obey_worker_limit=True)])
 
 
 def given_up(session: Session, scripted: ScriptedModel) -> Any:
     """Whether a run that was claimed twice is done with."""
     run = engine.request_run(session.pk, trigger="manual")
     CompactionRun.objects.filter(pk=run.pk).update(attempts=1)
-    claimed = leases.claim(run.pk)
-    return claimed and leases.exhausted(claimed)
+    claimed = leases.claim_run(run.pk)
+    return claimed and leases.has_exhausted_attempts(claimed)
 
 
 LIVED: list[tuple[str, Any, Any, Callable[[Session, ScriptedModel], Any], Knobs]] = [
@@ -285,7 +288,7 @@ def test_a_knob_changes_what_a_session_lives_through(
     scripted: ScriptedModel,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guard, "PATIENCE", 0.1)
+    monkeypatch.setattr(guard, "QUEUE_PATIENCE_SECONDS", 0.1)
     seen = []
     for value in (one, other):
         scripted.requests.clear()
@@ -310,7 +313,7 @@ def test_none_is_left_out() -> None:
     } | test_every_summary_knob.TURNED
     knobs = {
         f"{group}.{knob}"
-        for group, value in ONECLAW.as_dict().items()
+        for group, value in ONECLAW.to_dict().items()
         if isinstance(value, dict)
         for knob in value
     }

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compaction.core.presets import ONECLAW
-from compaction.core.transcript import Entry
+from compaction.core.transcript import TranscriptEntry
 from tests.support.stage_scenes import answer, compact, policy, reading, result, talk, user
 
 BIG = "x" * 4_000
@@ -30,7 +30,7 @@ MIXED = (
 )
 
 # (stage, what the pass starts from besides, knob, its values, messages)
-EFFECTS: list[tuple[str, dict[str, Any], str, tuple[Any, Any], tuple[Entry, ...]]] = [
+EFFECTS: list[tuple[str, dict[str, Any], str, tuple[Any, Any], tuple[TranscriptEntry, ...]]] = [
     ("summarize", {}, "protect.kind", ("token_ratio", "user_turns"), talk(20)),
     ("summarize", {}, "protect.ratio", (0.1, 0.2), talk(20)),
     ("summarize", {"protect": {"kind": "count"}}, "protect.count", (2, 4), talk(20)),
@@ -95,7 +95,7 @@ BASE: dict[str, dict[str, Any]] = {
 
 
 def shown(
-    stage: str, given: dict[str, Any], knob: str, value: Any, entries: tuple[Entry, ...]
+    stage: str, given: dict[str, Any], knob: str, value: Any, entries: tuple[TranscriptEntry, ...]
 ) -> tuple[Any, ...]:
     """What a pass under one value of a knob makes of the messages."""
     knobs: dict[str, Any] = {}
@@ -111,7 +111,12 @@ def shown(
         else 100_000
     )
     outcome = compact(entries, policy(stage, **knobs), window=window, force=not cramped)
-    return outcome.status, outcome.edits, tuple(entry.seq for entry in outcome.kept), outcome.marker
+    return (
+        outcome.status,
+        outcome.edits,
+        tuple(entry.seq for entry in outcome.entries),
+        outcome.marker,
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +127,7 @@ def test_a_knob_makes_a_difference(
     given: dict[str, Any],
     knob: str,
     values: tuple[Any, Any],
-    entries: tuple[Entry, ...],
+    entries: tuple[TranscriptEntry, ...],
 ) -> None:
     one, other = (shown(stage, given, knob, value, entries) for value in values)
     assert one != other

@@ -11,15 +11,15 @@ from django.db import connection
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Message, Session
 from compaction.core.groups.summaries import TEMPLATES as NAMES
-from compaction.core.groups.summaries import Memory, State, Summary
+from compaction.core.groups.summaries import MemoryKnobs, StateKnobs, SummaryKnobs
 from compaction.core.presets import ONECLAW
-from compaction.core.transcript import Call, Entry
+from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from compaction.models import CompactionPolicy, CompactionRun, WorkingState
 from compaction.runs import engine, leases
 from compaction.summaries import calls as calls_of_a_run
 from compaction.summaries import state as summary_state
-from compaction.summaries.source import told
-from compaction.summaries.templates import TEMPLATES
+from compaction.summaries.source import render_lines
+from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import (
     BIG,
@@ -166,10 +166,10 @@ def test_each_template_asks_for_its_own_headings(
 ) -> None:
     compact(full, summary={"template": name})
     instruction = asked(scripted).split("</transcript>")[1]
-    assert all(heading in instruction for heading in TEMPLATES[name].headings)
+    assert all(heading in instruction for heading in SUMMARY_TEMPLATES[name].headings)
     assert instruction.rstrip().endswith("nothing but the summary.")
     assert asked(scripted).startswith("<transcript>")
-    assert ("1. [user]\n0001" in asked(scripted)) is TEMPLATES[name].numbered
+    assert ("1. [user]\n0001" in asked(scripted)) is SUMMARY_TEMPLATES[name].numbers_messages
 
 
 @turns("summary.max_tokens", "summary.min_words", "summary.max_words")
@@ -186,9 +186,11 @@ def test_the_length(full: Session, scripted: ScriptedModel) -> None:
 def test_messages_are_told_as_shown_or_as_they_were(
     full: Session, scripted: ScriptedModel, source: str, shown: str
 ) -> None:
-    edits = [revisions.Edit(message_seq=1, kind="excerpted", replacement="[user] only its edges")]
+    edits = [
+        revisions.MessageEdit(message_seq=1, kind="excerpted", replacement="[user] only its edges")
+    ]
     edit = ContextRevision.Source.EDIT
-    revisions.install(
+    revisions.install_revision(
         full.pk, base_version=0, summary=None, boundary_seq=None, edits=edits, source=edit
     )
     compact(full, summary={"source": source})
@@ -197,16 +199,23 @@ def test_messages_are_told_as_shown_or_as_they_were(
 
 
 CALLS = (
-    Entry(seq=1, role="user", content="Look."),
-    Entry(
-        seq=2, role="assistant", calls=(Call(id="a", name="grep"), Call(id="b", name="linear_list"))
+    TranscriptEntry(seq=1, role="user", content="Look."),
+    TranscriptEntry(
+        seq=2,
+        role="assistant",
+        calls=(TranscriptCall(id="a", name="grep"), TranscriptCall(id="b", name="linear_list")),
     ),
-    Entry(seq=3, role="tool", call_id="a", content="three lines"),
-    Entry(seq=4, role="tool", call_id="b", content="two issues"),
-    Entry(seq=5, role="assistant", content="Asking.", calls=(Call(id="c", name="userQuestions"),)),
-    Entry(seq=6, role="tool", call_id="c", tool_name="userQuestions", content="yes"),
-    Entry(seq=7, role="assistant", calls=(Call(id="d", name="grep"),)),
-    Entry(seq=8, role="tool", call_id="d", content="nothing"),
+    TranscriptEntry(seq=3, role="tool", call_id="a", content="three lines"),
+    TranscriptEntry(seq=4, role="tool", call_id="b", content="two issues"),
+    TranscriptEntry(
+        seq=5,
+        role="assistant",
+        content="Asking.",
+        calls=(TranscriptCall(id="c", name="userQuestions"),),
+    ),
+    TranscriptEntry(seq=6, role="tool", call_id="c", tool_name="userQuestions", content="yes"),
+    TranscriptEntry(seq=7, role="assistant", calls=(TranscriptCall(id="d", name="grep"),)),
+    TranscriptEntry(seq=8, role="tool", call_id="d", content="nothing"),
 )
 
 
@@ -230,7 +239,7 @@ CALLS = (
     ids=["all", "none", "by name", "by prefix", "by both"],
 )
 def test_only_the_tools_that_are_listed_are_told(knobs: dict[str, Any], left: list[int]) -> None:
-    lines = told(CALLS, dataclasses.replace(ONECLAW.summary, **knobs), numbered=True)
+    lines = render_lines(CALLS, dataclasses.replace(ONECLAW.summary, **knobs), with_numbers=True)
     assert [int(line.split(".")[0]) for line in lines] == left
     assert ("grep" in "".join(lines)) is bool({2, 3} <= set(left))
 
@@ -296,7 +305,7 @@ def test_a_run_that_another_worker_took_over_while_it_waited_calls_no_more(
     run = engine.request_run(full.pk, trigger="manual", overrides={"summary": {"backoff": [1]}})
     assert engine.execute_run(run.pk) is None
     assert len(summary_calls(scripted)) == 1
-    assert not leases.mine(run).exists()
+    assert not leases.select_claimed_run(run).exists()
 
 
 @turns("summary.timeout")
@@ -429,7 +438,7 @@ def test_a_summary_too_long_to_be_merged_is_told_like_the_rest(
 ) -> None:
     """As after a change from a large window to a small one."""
     long = " ".join(f"On day {number} Alice visits place {number}." for number in range(700))
-    revisions.install(
+    revisions.install_revision(
         full.pk, base_version=0, summary=long, boundary_seq=3, source=ContextRevision.Source.EDIT
     )
     run = compact(full)
@@ -482,14 +491,14 @@ def test_a_delta_is_asked_for_only_where_it_is_wanted(
     assert ("```json" in asked(scripted)) is ("<existing-state>" in asked(scripted)) is wanted
 
 
-@turns(*(f"state.{each.name}" for each in dataclasses.fields(State)))
-@pytest.mark.parametrize("name", [each.name for each in dataclasses.fields(State)])
+@turns(*(f"state.{each.name}" for each in dataclasses.fields(StateKnobs)))
+@pytest.mark.parametrize("name", [each.name for each in dataclasses.fields(StateKnobs)])
 def test_each_section_keeps_so_many_items_the_newest(
     full: Session, scripted: ScriptedModel, name: str
 ) -> None:
     scripted.script(WITH_DELTA)
     compact(full, summary={"state_delta": True}, state={name: 3})
-    state = summary_state.read(full.pk).state
+    state = summary_state.load_structured_state(full.pk).sections
     assert state[name] == (f"{name} 10", f"{name} 11", f"{name} 12")
     limits = dataclasses.asdict(ONECLAW.state) | {name: 3}
     assert {section: len(items) for section, items in state.items()} == limits
@@ -499,7 +508,7 @@ def test_a_section_of_none_is_not_asked_for(full: Session, scripted: ScriptedMod
     scripted.script(WITH_DELTA)
     compact(full, summary={"state_delta": True}, state={"risks": 0})
     assert "risks" not in asked(scripted)
-    assert summary_state.read(full.pk).state["risks"] == ()
+    assert summary_state.load_structured_state(full.pk).sections["risks"] == ()
 
 
 @turns("memory.entries", "memory.fold")
@@ -516,14 +525,14 @@ def test_the_memory_is_folded_when_it_is_full(
         "memory": {"entries": knobs[0], "fold": knobs[1]},
     }
     engine.compact_now(full.pk, trigger="manual", overrides=overrides, up_to_seq=6)
-    told = summary_state.read(full.pk)
+    told = summary_state.load_structured_state(full.pk)
     assert len(told.memory) == left
     assert bool(told.memory_summary) is (len(summary_calls(scripted)) == 2)
     assert ('"memory"' in asked(scripted)) is bool(knobs[0])
 
 
 def test_every_knob_of_these_groups_was_turned() -> None:
-    groups: tuple[Any, ...] = (Summary, State, Memory)
+    groups: tuple[Any, ...] = (SummaryKnobs, StateKnobs, MemoryKnobs)
     assert {
         f"{group.prefix}.{each.name}" for group in groups for each in dataclasses.fields(group)
     } == TURNED

@@ -10,7 +10,7 @@ from django.utils import timezone
 from chatcore.models import Session
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
-from compaction.sizing.usage import usage
+from compaction.sizing.usage import load_usage
 from tests.support.compaction_scenes import (
     BIG,
     SUMMARY,
@@ -166,9 +166,9 @@ def test_while_it_waits_no_response_starts_a_run(full: Session, scripted: Script
     engine.compact_now(full.pk, trigger="after_response")
     say(full)
     assert CompactionRun.objects.count() == 1
-    assert usage(full.pk)["automatic"] == "waiting"
+    assert load_usage(full.pk)["automatic"] == "waiting"
     SessionState.objects.update(not_before=timezone.now())
-    assert usage(full.pk)["automatic"] == "on"
+    assert load_usage(full.pk)["automatic"] == "on"
     say(full)
     assert CompactionRun.objects.count() == 2
 
@@ -187,7 +187,7 @@ def test_a_run_by_hand_forgives(full: Session, scripted: ScriptedModel) -> None:
         session_id=full.pk, failures=5, fruitless=2, not_before=timezone.now() + timedelta(hours=1)
     )
     engine.request_run(full.pk, trigger="manual")
-    assert usage(full.pk)["automatic"] == "on"
+    assert load_usage(full.pk)["automatic"] == "on"
 
 
 def test_two_automatic_runs_that_gained_almost_nothing_stop_the_rest(
@@ -210,6 +210,6 @@ def test_two_automatic_runs_that_gained_almost_nothing_stop_the_rest(
         assert run.status == "applied", run.reason
         assert state(full).fruitless == fruitless
         fill(full, messages=2)
-    assert usage(full.pk)["automatic"] == "stopped"
+    assert load_usage(full.pk)["automatic"] == "stopped"
     say(full)
     assert CompactionRun.objects.count() == 2

@@ -192,8 +192,8 @@ def test_what_an_overflow_teaches_reckons_with_the_tools_that_the_client_runs(
     fill(session, messages=8)
     theirs = [{"name": "look_up", "description": "Looks it up. " * 1_000, "parameters": {}}]
     scripted.script(overflow(tokens=9000, window=8192))
-    turn = service.wait(
-        service.start(session, content="And the flight?", tools=theirs).pk, timeout=30
+    turn = service.wait_for_turn(
+        service.start_turn(session, content="And the flight?", tools=theirs).pk, timeout=30
     )
     assert turn.status == "completed"
     assert SessionState.objects.get().learned_scale < 1.3  # without them it would be 2
@@ -204,8 +204,8 @@ def test_a_run_reckons_with_the_tools_that_the_client_runs(
 ) -> None:
     fill(session, messages=12)
     theirs = [{"name": "look_up", "description": "Looks it up. " * 1_000, "parameters": {}}]
-    turn = service.wait(
-        service.start(session, content="And the flight?", tools=theirs).pk, timeout=30
+    turn = service.wait_for_turn(
+        service.start_turn(session, content="And the flight?", tools=theirs).pk, timeout=30
     )
     assert (turn.status, turn.notices) == ("completed", [])
     assert list(CompactionRun.objects.values_list("trigger", "status")) == [
@@ -225,14 +225,14 @@ def test_an_overflow_teaches_the_true_window(session: Session, scripted: Scripte
 def test_a_window_that_an_operator_corrects_is_believed_again(
     session: Session, model: AiModel
 ) -> None:
-    from compaction.sizing.usage import usage
+    from compaction.sizing.usage import load_usage
 
     SessionState.objects.create(
         session_id=session.pk, learned_for="scripted/test-model 8192", learned_window=4096
     )
-    assert usage(session.pk)["context_window"] == 4096
+    assert load_usage(session.pk)["context_window"] == 4096
     AiModel.objects.filter(pk=model.pk).update(context_window_size=16_384)
-    assert usage(session.pk)["context_window"] == 16_384
+    assert load_usage(session.pk)["context_window"] == 16_384
 
 
 def test_an_overflow_without_a_summary_is_trimmed_and_sent_once_more(
@@ -345,7 +345,7 @@ def test_a_rewind_does_not_keep_a_request_from_fitting(
     session: Session, scripted: ScriptedModel
 ) -> None:
     fill(session, messages=20)
-    engine.rewind(engine.compact_now(session.pk, trigger="manual"))
+    engine.rewind_run(engine.compact_now(session.pk, trigger="manual"))
     assert say(session).notices == []
     assert triggers() == ["manual", "before_request"]
 

@@ -190,7 +190,7 @@ def test_it_waits_no_longer_than_a_lease(session: Session, scripted: ScriptedMod
 def test_it_works_on_a_run_that_nobody_takes(
     session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "PATIENCE", 0.1)
+    monkeypatch.setattr(guard, "QUEUE_PATIENCE_SECONDS", 0.1)
     fill(under(session, flow={"while_compacting": "wait"}), messages=14)
     run = engine.request_run(session.pk, trigger="manual")
     assert say(session).status == "completed"
@@ -202,23 +202,23 @@ def test_it_works_on_a_run_that_nobody_takes(
 def test_a_canceled_turn_waits_no_longer(
     session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting, over, wait = threading.Event(), threading.Event(), guard.wait_for_the_open_run
+    waiting, over, wait = threading.Event(), threading.Event(), guard.wait_for_open_run
 
-    def waited(reading: measured_request.Reading) -> bool:
+    def waited(reading: measured_request.MeasuredRequest) -> bool:
         waiting.set()
         try:
             return wait(reading)
         finally:
             over.set()
 
-    monkeypatch.setattr(guard, "wait_for_the_open_run", waited)
+    monkeypatch.setattr(guard, "wait_for_open_run", waited)
     fill(under(session, flow={"while_compacting": "wait"}), messages=14)
     worker = run_of_another_worker(session, 60.0, scripted)
     session.refresh_from_db()
-    turn = service.start(session, content="And the flight?")
+    turn = service.start_turn(session, content="And the flight?")
     assert waiting.wait(20)
-    assert service.cancel(session.pk)
-    assert service.wait(turn.pk, timeout=20).status == "cancelled"
+    assert service.cancel_turn(session.pk)
+    assert service.wait_for_turn(turn.pk, timeout=20).status == "cancelled"
     assert over.wait(20)  # the thread is free again, long before the lease would have ended
     assert CompactionRun.objects.get().status == "running"
     assert not chat_calls(scripted)

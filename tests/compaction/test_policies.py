@@ -14,7 +14,7 @@ from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
 from compaction.runs import engine
 from compaction.sizing import session_context
-from compaction.sizing.usage import usage
+from compaction.sizing.usage import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import fill
 
@@ -28,7 +28,7 @@ def rows() -> None:
 
 
 def resolved(session: Session) -> str:
-    found = session_context.of(session.pk)
+    found = session_context.load_session_context(session.pk)
     assert found is not None
     return found.policy_name
 
@@ -57,7 +57,7 @@ def test_a_stored_policy_changes_what_is_measured(session: Session) -> None:
     )
     Session.objects.filter(pk=session.pk).update(policy="half")
     session.messages.create(seq=1, role="user", content="x" * 4000)
-    told = usage(session.pk)
+    told = load_usage(session.pk)
     tools = told["breakdown"]["tool_definitions"]
     assert told["threshold_tokens"] == 4096
     assert told["estimated_input_tokens"] - tools == 2000
@@ -69,7 +69,7 @@ def test_the_check_without_a_message_read_and_the_pass_measure_the_same(
 ) -> None:
     Session.objects.filter(pk=session.pk).update(policy=policy, system_prompt="Be brief. " * 40)
     fill(session, messages=12, tokens=400)
-    told, run = usage(session.pk), engine.preview(session.pk)
+    told, run = load_usage(session.pk), engine.preview_run(session.pk)
     assert run.tokens_before == pytest.approx(told["estimated_input_tokens"], rel=0.01)
     assert sum(told["breakdown"].values()) == told["estimated_input_tokens"]
     assert told["should_compact"] == (
@@ -95,7 +95,7 @@ def test_what_may_be_sent_is_told_by_the_model_s_reserve_and_the_session_s_max_t
     Session.objects.filter(pk=session.pk).update(
         policy=policy, params={"max_tokens": max_tokens} if max_tokens else {}
     )
-    told = usage(session.pk)
+    told = load_usage(session.pk)
     assert (told["available_input_tokens"], told["context_window"]) == (available, 8_192)
 
 
@@ -104,7 +104,7 @@ def test_the_level_tells_how_near_the_threshold_is(
     session: Session, share: float, level: str
 ) -> None:
     session.messages.create(seq=1, role="user", content="x" * (4 * int(6_963 * share) - 1_200))
-    assert usage(session.pk)["level"] == level
+    assert load_usage(session.pk)["level"] == level
 
 
 def test_files_of_live_messages_are_counted_by_themselves(session: Session, model: AiModel) -> None:
@@ -121,26 +121,26 @@ def test_files_of_live_messages_are_counted_by_themselves(session: Session, mode
     )
     Attachment.objects.create(message=None, media_type="text/plain", **files)
     Session.objects.filter(pk=session.pk).update(last_seq=2, message_count=2)
-    told = usage(session.pk)
+    told = load_usage(session.pk)
     assert told["breakdown"]["file_attachments"] == 300 + 300 + 1_024
     assert sum(told["breakdown"].values()) == told["estimated_input_tokens"]
     Session.objects.filter(pk=session.pk).update(compact_boundary_seq=2)
-    assert usage(session.pk)["breakdown"]["file_attachments"] == 300 + 1_024
+    assert load_usage(session.pk)["breakdown"]["file_attachments"] == 300 + 1_024
 
 
 def test_a_stored_threshold_that_cannot_be_is_passed_over_with_a_warning(
     session: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
     Session.objects.filter(pk=session.pk).update(compact_threshold=0.1)  # below protect.ratio
-    assert usage(session.pk)["threshold_tokens"] == 6_963
+    assert load_usage(session.pk)["threshold_tokens"] == 6_963
     assert "passed over" in caplog.text
     Session.objects.filter(pk=session.pk).update(compact_threshold=0.4)
-    assert usage(session.pk)["threshold_tokens"] == 3_276
+    assert load_usage(session.pk)["threshold_tokens"] == 3_276
 
 
 def test_a_policy_asked_for_by_name_is_taken_as_it_is(session: Session) -> None:
     Session.objects.filter(pk=session.pk).update(compact_threshold=0.4)
-    named = session_context.of(session.pk, policy=("oneclaw", PRESETS["oneclaw"]))
+    named = session_context.load_session_context(session.pk, policy=("oneclaw", PRESETS["oneclaw"]))
     assert named is not None
     assert named.budget is not None
     assert named.budget.threshold == 6_963
@@ -167,11 +167,11 @@ def test_a_policy_that_cannot_be_is_refused_by_the_name_of_its_field(
 
 @pytest.mark.usefixtures("rows")
 def test_all_policies_are_listed_presets_first() -> None:
-    assert list(policies.available()) == [*PRESETS, "models", "project", "sessions"]
+    assert list(policies.list_policies()) == [*PRESETS, "models", "project", "sessions"]
 
 
 def test_a_policy_survives_its_snapshot() -> None:
-    assert policies.from_snapshot(PRESETS["oneclaw"].as_dict()) == PRESETS["oneclaw"]
+    assert policies.parse_policy_snapshot(PRESETS["oneclaw"].to_dict()) == PRESETS["oneclaw"]
 
 
 def test_a_project_policy_that_does_not_exist_stops_the_start(settings: Any) -> None:

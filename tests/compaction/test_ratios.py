@@ -9,7 +9,7 @@ from chatcore.models import Session
 from compaction.models import ModelRatio
 from compaction.runs import engine
 from compaction.sizing import calibration, session_context
-from compaction.sizing.calibration import Learned
+from compaction.sizing.calibration import Calibration
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import fill, say, summarize_or_chat
 from tests.support.scripted import ScriptedModel, overflow
@@ -20,16 +20,21 @@ pytestmark = pytest.mark.django_db(transaction=True)
 MODEL = "scripted/test-model"
 
 
-def learned(real: int, estimated: int = 2_000, *, times: int = 1) -> Learned:
+def learned(real: int, estimated: int = 2_000, *, times: int = 1) -> Calibration:
     for _ in range(times):
-        calibration.learn_response(
-            MODEL, calibration.of(MODEL, 8_192), real=real, estimated=estimated
+        calibration.learn_from_response(
+            MODEL,
+            calibration.load_calibration(MODEL, 8_192),
+            real_tokens=real,
+            estimated_tokens=estimated,
         )
-    return calibration.of(MODEL, 8_192)
+    return calibration.load_calibration(MODEL, 8_192)
 
 
 def test_of_a_model_never_asked_nothing_is_known() -> None:
-    assert calibration.of(MODEL, 8_192) == Learned(ratio=1, window=None, samples=0)
+    assert calibration.load_calibration(MODEL, 8_192) == Calibration(
+        ratio=1, window=None, samples=0
+    )
 
 
 def test_the_ratio_comes_nearer_with_each_response() -> None:
@@ -51,26 +56,26 @@ def test_a_count_that_no_vocabulary_gives_teaches_nothing(real: int) -> None:
 def test_a_settled_ratio_is_not_written_for_nothing(django_assert_num_queries: Any) -> None:
     known = learned(2_600, times=40)
     with django_assert_num_queries(0):
-        calibration.learn_response(MODEL, known, real=2_600, estimated=2_000)
+        calibration.learn_from_response(MODEL, known, real_tokens=2_600, estimated_tokens=2_000)
 
 
 def test_a_window_that_was_told_holds_until_the_registry_s_changes() -> None:
-    calibration.learn_refusal(MODEL, registered=8_192, window=4_096)
-    assert calibration.of(MODEL, 8_192).window == 4_096
-    assert calibration.of(MODEL, 16_384).window is None
-    calibration.learn_refusal(MODEL, registered=8_192, window=None)
-    assert calibration.of(MODEL, 8_192).window == 4_096
+    calibration.learn_refusal_window(MODEL, registered_window=8_192, window=4_096)
+    assert calibration.load_calibration(MODEL, 8_192).window == 4_096
+    assert calibration.load_calibration(MODEL, 16_384).window is None
+    calibration.learn_refusal_window(MODEL, registered_window=8_192, window=None)
+    assert calibration.load_calibration(MODEL, 8_192).window == 4_096
 
 
 def test_a_request_that_went_through_shows_a_told_window_was_wrong() -> None:
-    calibration.learn_refusal(MODEL, registered=8_192, window=4_096)
+    calibration.learn_refusal_window(MODEL, registered_window=8_192, window=4_096)
     assert learned(5_000).window is None
 
 
 def measured(session: Session) -> int:
-    now = session_context.of(session.pk)
+    now = session_context.load_session_context(session.pk)
     assert now is not None
-    return session_context.quick_measure(now).tokens
+    return session_context.measure_next_request(now).tokens
 
 
 @pytest.fixture
@@ -90,7 +95,7 @@ def test_a_new_session_is_measured_by_what_the_model_has_taught(session: Session
 def test_the_pass_and_the_guard_measure_the_same(session: Session, scripted: ScriptedModel) -> None:
     fill(session, messages=12, tokens=500)
     assert measured(session) > 6_963  # 6,000 and the tools by characters alone
-    run = engine.preview(session.pk)
+    run = engine.preview_run(session.pk)
     assert run.tokens_before == pytest.approx(measured(session), rel=0.01)
     assert run.status == "applied"
 
@@ -131,12 +136,14 @@ def test_what_one_session_is_refused_for_the_next_one_knows(
     scripted.default = summarize_or_chat()
     scripted.script(overflow(tokens=6_100, window=4_096))
     assert say(session).status == "completed"
-    other = session_context.of(Session.objects.create(owner=user, model=session.model).pk)
+    other = session_context.load_session_context(
+        Session.objects.create(owner=user, model=session.model).pk
+    )
     assert other is not None
     assert other.budget is not None
     assert other.budget.window == 4_096
     AiModel.objects.filter(name="test-model").update(context_window_size=6_000)
-    corrected = session_context.of(other.subject.session_id)
+    corrected = session_context.load_session_context(other.facts.session_id)
     assert corrected is not None
     assert corrected.budget is not None
     assert corrected.budget.window == 6_000
@@ -146,13 +153,13 @@ def test_an_unknown_window_may_be_told_where_the_policy_compacts_without_knowing
     session: Session,
 ) -> None:
     AiModel.objects.filter(name="test-model").update(context_window_size=None)
-    calibration.learn_refusal(MODEL, registered=None, window=16_000)
+    calibration.learn_refusal_window(MODEL, registered_window=None, window=16_000)
     Session.objects.filter(pk=session.pk).update(policy="neurolink")
-    assumed = session_context.of(session.pk)
+    assumed = session_context.load_session_context(session.pk)
     assert assumed is not None
     assert assumed.budget is not None
     assert assumed.budget.window == 16_000
     Session.objects.filter(pk=session.pk).update(policy="oneclaw")
-    disabled = session_context.of(session.pk)
+    disabled = session_context.load_session_context(session.pk)
     assert disabled is not None
     assert disabled.budget is None

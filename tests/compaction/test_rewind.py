@@ -6,7 +6,7 @@ from chatcore.context import revisions
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.sizing.usage import usage
+from compaction.sizing.usage import load_usage
 from tests.support.compaction_scenes import (
     BIG,
     SUMMARY,
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_it_brings_back_the_whole_history(full: Session, scripted: ScriptedModel) -> None:
-    run = engine.rewind(engine.compact_now(full.pk, trigger="manual"))
+    run = engine.rewind_run(engine.compact_now(full.pk, trigger="manual"))
     full.refresh_from_db()
     assert run.status == "rewound"
     assert (full.compacted_summary, full.compact_boundary_seq, full.context_version) == (
@@ -38,20 +38,20 @@ def test_it_brings_back_the_whole_history(full: Session, scripted: ScriptedModel
 
 
 def test_what_changed_nothing_or_was_undone_cannot_be_undone(full: Session) -> None:
-    run = engine.rewind(engine.compact_now(full.pk, trigger="manual"))
+    run = engine.rewind_run(engine.compact_now(full.pk, trigger="manual"))
     with pytest.raises(engine.NotRewindable, match="The run is rewound"):
-        engine.rewind(run)
+        engine.rewind_run(run)
     engine.compact_now(full.pk, trigger="manual")
     skipped = engine.compact_now(full.pk, trigger="manual")
     assert skipped.status == "skipped"
     with pytest.raises(engine.NotRewindable, match="The run is skipped"):
-        engine.rewind(skipped)
+        engine.rewind_run(skipped)
 
 
 def test_it_undoes_what_came_after_the_run_too(full: Session) -> None:
     first = engine.compact_now(full.pk, trigger="manual", up_to_seq=4)
     second = engine.compact_now(full.pk, trigger="manual")
-    engine.rewind(first)
+    engine.rewind_run(first)
     second.refresh_from_db()
     full.refresh_from_db()
     assert second.status == "rewound"
@@ -64,7 +64,7 @@ def test_the_later_run_alone_goes_back_to_the_earlier_summary(
     engine.compact_now(full.pk, trigger="manual", up_to_seq=4)
     scripted.default = summarize_or_chat(summary=Reply(text="Another summary."))
     second = engine.compact_now(full.pk, trigger="manual")
-    engine.rewind(second)
+    engine.rewind_run(second)
     full.refresh_from_db()
     assert (full.compacted_summary, full.compact_boundary_seq) == (SUMMARY, 5)
 
@@ -74,18 +74,18 @@ def test_the_next_response_does_not_undo_it(
     full: Session, scripted: ScriptedModel, back: str
 ) -> None:
     run = engine.compact_now(full.pk, trigger="manual")
-    engine.rewind(run) if back == "rewind" else revisions.reset(full.pk)
+    engine.rewind_run(run) if back == "rewind" else revisions.reset_context(full.pk)
     scripted.script(Reply(text="Sure.", usage=BIG))
     say(full)
     assert CompactionRun.objects.count() == 1
-    told = usage(full.pk)
+    told = load_usage(full.pk)
     assert (told["automatic"], told["should_compact"]) == ("waiting", True)
 
 
 def test_a_run_that_was_already_queued_does_not_undo_it_either(full: Session) -> None:
     done = engine.compact_now(full.pk, trigger="manual", up_to_seq=4)
     queued = engine.request_run(full.pk, trigger="after_response")
-    engine.rewind(done)
+    engine.rewind_run(done)
     ended = engine.execute_run(queued.pk)
     assert ended is not None
     assert ended.status == "skipped"
@@ -93,6 +93,6 @@ def test_a_run_that_was_already_queued_does_not_undo_it_either(full: Session) ->
 
 
 def test_a_run_by_hand_ends_the_waiting(full: Session, scripted: ScriptedModel) -> None:
-    engine.rewind(engine.compact_now(full.pk, trigger="manual"))
+    engine.rewind_run(engine.compact_now(full.pk, trigger="manual"))
     assert engine.compact_now(full.pk, trigger="manual").status == "applied"
-    assert usage(full.pk)["automatic"] == "on"
+    assert load_usage(full.pk)["automatic"] == "on"

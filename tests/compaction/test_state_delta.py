@@ -7,19 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.core.state import SECTIONS, Change, Working
-from compaction.summaries.state_delta import parsed, split
+from compaction.core.state import SECTIONS, SectionChange, StructuredState
+from compaction.summaries.state_delta import parse_delta, split_delta
 
 SUMMARY = "Alice plans a trip to Lisbon."
-KNOWN = Working(state=dict.fromkeys(SECTIONS, ()) | {"tasks": ("Book a hotel", "Book a flight")})
+KNOWN = StructuredState(
+    sections=dict.fromkeys(SECTIONS, ()) | {"tasks": ("Book a hotel", "Book a flight")}
+)
 
 
 def block(value: Any) -> str:
     return "```json\n" + (value if isinstance(value, str) else json.dumps(value)) + "\n```"
 
 
-def tasks(value: Any) -> Change:
-    return parsed(json.dumps({"tasks": value}), KNOWN).sections["tasks"]
+def tasks(value: Any) -> SectionChange:
+    return parse_delta(json.dumps({"tasks": value}), KNOWN).sections["tasks"]
 
 
 @pytest.mark.parametrize(
@@ -46,10 +48,10 @@ def tasks(value: Any) -> Change:
     ],
 )
 def test_it_is_found_wherever_a_model_puts_it(answer: str) -> None:
-    summary, found = split(answer)
+    summary, found = split_delta(answer)
     assert summary == SUMMARY
     assert found is not None
-    assert parsed(found, KNOWN).sections["tasks"].add == ("Rent a car",)
+    assert parse_delta(found, KNOWN).sections["tasks"].add == ("Rent a car",)
 
 
 @pytest.mark.parametrize(
@@ -65,18 +67,18 @@ def test_it_is_found_wherever_a_model_puts_it(answer: str) -> None:
     ],
 )
 def test_a_broken_one_is_lost_alone(broken: str) -> None:
-    summary, found = split(f"{SUMMARY}\n```json\n{broken}\n```")
+    summary, found = split_delta(f"{SUMMARY}\n```json\n{broken}\n```")
     assert summary in (SUMMARY, f"{SUMMARY}\n```json\n{broken}\n```")
-    assert not any(change.add for change in parsed(found or "", KNOWN).sections.values())
+    assert not any(change.add for change in parse_delta(found or "", KNOWN).sections.values())
 
 
 def test_an_answer_without_one_is_the_summary() -> None:
-    assert split(SUMMARY) == (SUMMARY, None)
+    assert split_delta(SUMMARY) == (SUMMARY, None)
 
 
 def test_code_inside_a_summary_stays_there() -> None:
     told = f'The file holds\n```json\n{{"port": 8000}}\n```\nand Alice asked to change it.\n{block({"tasks": ["Change the port"]})}'
-    summary, found = split(told)
+    summary, found = split_delta(told)
     assert '{"port": 8000}' in summary
     assert "Change the port" in (found or "")
 
@@ -113,13 +115,13 @@ def test_a_number_that_names_nothing_removes_nothing() -> None:
 def test_items_are_one_line_and_not_endless() -> None:
     [item] = tasks(["word " * 1000]).add
     assert len(item) <= 500
-    assert parsed(json.dumps({"memory": ["a\nb", "", 7, None]}), KNOWN).memory == ("a b",)
+    assert parse_delta(json.dumps({"memory": ["a\nb", "", 7, None]}), KNOWN).memory == ("a b",)
 
 
 @given(st.text(max_size=300) | st.from_regex(r"[\{\}\[\]\",:`jsontasks \n]{0,80}"))
 def test_nothing_makes_it_raise(text: str) -> None:
-    summary, found = split(text)
-    parsed(found or text, KNOWN)
+    summary, found = split_delta(text)
+    parse_delta(found or text, KNOWN)
     assert len(summary) <= len(text)
 
 
@@ -140,7 +142,7 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_whatever_json_it_is_only_sentences_come_out(value: Any) -> None:
-    delta = parsed(json.dumps(value), KNOWN)
+    delta = parse_delta(json.dumps(value), KNOWN)
     for change in delta.sections.values():
         assert all(
             isinstance(text, str)

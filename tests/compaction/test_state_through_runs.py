@@ -29,7 +29,7 @@ def test_a_run_takes_a_delta_with_the_summary_and_shows_it_nowhere_in_it(
         ("Stay at the Lis",),
         ("Book a flight",),
     )
-    assert summary_state.read(session.pk).memory == ("Alice likes tea.",)
+    assert summary_state.load_structured_state(session.pk).memory == ("Alice likes tea.",)
     assert run.state_after["state"] == {
         "decisions": ["Stay at the Lis"],
         "tasks": ["Book a flight"],
@@ -52,7 +52,7 @@ def test_the_next_run_is_shown_the_state_and_changes_it(
     assert "risks: none" in state
     assert asked.count("Stay at the Lis") == 1
     assert (items(session, "decisions"), items(session, "tasks")) == ((), ("Book two flights",))
-    assert summary_state.read(session.pk).memory == ("Alice likes tea.",)
+    assert summary_state.load_structured_state(session.pk).memory == ("Alice likes tea.",)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_where_no_delta_fits_beside_a_summary_none_is_asked_for(
 
 def test_a_failed_run_leaves_it_as_it_was(session: Session, scripted: ScriptedModel) -> None:
     compact(session, scripted, with_delta(DELTA))
-    before = summary_state.read(session.pk)
+    before = summary_state.load_structured_state(session.pk)
     bad = with_delta({"tasks": {"add": ["Never"]}}, "I cannot help with that.")
     assert compact(session, scripted, bad, bad, overrides={"summary": {"backoff": []}}).status in (
         "failed",
         "fell_back",
     )
-    assert summary_state.read(session.pk) == before
+    assert summary_state.load_structured_state(session.pk) == before
 
 
 def test_a_policy_may_want_no_delta(session: Session, scripted: ScriptedModel) -> None:
@@ -141,8 +141,9 @@ def test_a_state_changed_while_a_summary_is_written_is_not_overwritten(
     session: Session, scripted: ScriptedModel
 ) -> None:
     def meanwhile(_: dict[str, Any]) -> Reply:
-        summary_state.change(
-            session.pk, lambda working: summary_state.restored({"state": {"tasks": ["Pack"]}})
+        summary_state.change_structured_state(
+            session.pk,
+            lambda working: summary_state.parse_structured_state({"state": {"tasks": ["Pack"]}}),
         )
         return with_delta({"tasks": {"add": ["Lost with its call"]}})
 
@@ -165,7 +166,7 @@ def test_a_rewind_brings_back_the_state_before_the_run(
         scripted,
         with_delta({"tasks": {"remove": [1]}, "decisions": {"add": ["Rent a car"]}}),
     )
-    engine.rewind(second)
+    engine.rewind_run(second)
     assert (items(session, "decisions"), items(session, "tasks")) == (
         ("Stay at the Lis",),
         ("Book a flight",),
@@ -179,8 +180,8 @@ def test_a_rewind_of_the_first_run_brings_back_an_empty_one(
 ) -> None:
     first = compact(session, scripted, with_delta(DELTA))
     compact(session, scripted, with_delta({"tasks": {"add": ["Pack"]}}))
-    engine.rewind(first)
-    assert summary_state.read(session.pk).empty
+    engine.rewind_run(first)
+    assert summary_state.load_structured_state(session.pk).is_empty
 
 
 # Folding
@@ -202,7 +203,7 @@ def test_fifteen_entries_are_folded_to_five_and_a_summary(
         Reply(text="Alice has said ten things."),
     )
     assert (run.status, run.provider_calls) == ("applied", 2)
-    told = summary_state.read(session.pk)
+    told = summary_state.load_structured_state(session.pk)
     assert told.memory == tuple(f"Entry {number}" for number in range(11, 16))
     assert told.memory_summary == "Alice has said ten things."
     asked = summary_calls(scripted)[1].json["messages"][-1]["content"]
@@ -223,7 +224,7 @@ def test_a_folding_that_fails_loses_nothing_and_is_tried_at_the_next_run(
     quick: dict[str, Any] = {"summary": {"backoff": []}}
     run = compact(session, scripted, Reply(text=SUMMARY), down, down, overrides=quick)
     assert (run.status, run.summary_after) == ("applied", SUMMARY)
-    assert len(summary_state.read(session.pk).memory) == 15
+    assert len(summary_state.load_structured_state(session.pk).memory) == 15
     compact(
         session,
         scripted,
@@ -231,7 +232,7 @@ def test_a_folding_that_fails_loses_nothing_and_is_tried_at_the_next_run(
         Reply(text="Alice has said ten things."),
         overrides=quick,
     )
-    assert len(summary_state.read(session.pk).memory) == 5
+    assert len(summary_state.load_structured_state(session.pk).memory) == 5
 
 
 def test_the_summary_before_is_blended_with_the_entries(
@@ -248,6 +249,6 @@ def test_the_summary_before_is_blended_with_the_entries(
     asked = summary_calls(scripted)[1].json["messages"][-1]["content"]
     assert asked.count("Alice lives in Porto.") == 1
     assert (
-        summary_state.read(session.pk).memory_summary
+        summary_state.load_structured_state(session.pk).memory_summary
         == "Alice lives in Porto and has said ten things."
     )

@@ -7,14 +7,14 @@ import pytest
 
 from chatcore.models import Message, Session
 from chatcore.transfer import sessions
-from compaction.backends.base import Answer
+from compaction.backends.base import CallResult
 from compaction.core.presets import PRESETS
 from compaction.core.stages.base import SummaryFailed
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.summaries import prompt, validation
-from compaction.summaries.calls import take
-from compaction.summaries.templates import TEMPLATES
+from compaction.summaries.calls import take_chunk
+from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_scenes import SUMMARY, fill, say, summarize_or_chat, summary_calls
 from tests.support.scripted import ScriptedModel, overflow
@@ -23,8 +23,8 @@ from tests.support.scripted_wire import Reply
 db = pytest.mark.django_db(transaction=True)
 
 
-def answer(text: str, finish: Any = "stop") -> Answer:
-    return Answer(text=text, finish=finish, model="m", input_tokens=1, output_tokens=1)
+def answer(text: str, finish: Any = "stop") -> CallResult:
+    return CallResult(text=text, finish=finish, model="m", input_tokens=1, output_tokens=1)
 
 
 def sent(scripted: ScriptedModel, index: int = 0) -> str:
@@ -42,7 +42,7 @@ def test_the_transcript_is_fenced_and_the_instruction_comes_last(
     request = summary_calls(scripted)[0].json
     transcript, instruction = sent(scripted).split("</transcript>")
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
-    assert request["messages"][0]["content"] == prompt.SYSTEM
+    assert request["messages"][0]["content"] == prompt.SYSTEM_PROMPT
     assert transcript.startswith("<transcript>\n[user]\n0001 lisbon")
     assert "[assistant]\n0010" in transcript
     assert "0011" not in transcript
@@ -259,11 +259,11 @@ def test_a_model_that_takes_no_temperature_is_retried_without(
 
 def test_thoughts_are_no_part_of_a_summary() -> None:
     assert (
-        validation.usable(answer("<think>Hm.</think>\nAlice plans a trip."))
+        validation.extract_summary(answer("<think>Hm.</think>\nAlice plans a trip."))
         == "Alice plans a trip."
     )
     assert (
-        validation.usable(
+        validation.extract_summary(
             answer("a thought whose beginning was swallowed</think> Alice plans a trip.")
         )
         == "Alice plans a trip."
@@ -279,7 +279,7 @@ def test_thoughts_are_no_part_of_a_summary() -> None:
     ],
 )
 def test_what_only_looks_like_a_refusal_or_a_chat_is_a_summary(text: str) -> None:
-    assert validation.usable(answer(text)) == text
+    assert validation.extract_summary(answer(text)) == text
 
 
 def test_a_long_factual_list_is_no_loop() -> None:
@@ -287,7 +287,7 @@ def test_a_long_factual_list_is_no_loop() -> None:
         f"- Task {n}: the {name} must be ready by {n + 3} May."
         for n, name in enumerate(["hotel", "flight", "car", "visa"] * 6)
     )
-    assert not validation.loops(facts)
+    assert not validation.is_repetitive(facts)
 
 
 @pytest.mark.parametrize(
@@ -303,23 +303,23 @@ def test_a_long_factual_list_is_no_loop() -> None:
         (answer("The same line, again and again.\n" * 5), "repeats itself"),
     ],
 )
-def test_it_says_what_is_wrong_with_an_answer(reply: Answer, reason: str) -> None:
+def test_it_says_what_is_wrong_with_an_answer(reply: CallResult, reason: str) -> None:
     with pytest.raises(SummaryFailed, match=reason):
-        validation.usable(reply)
+        validation.extract_summary(reply)
 
 
 def test_taking_lines_loses_none() -> None:
     lines = ["a" * 10, "b" * 95, "c" * 250, "d"]
     rest, taken = deque(lines), []
     while rest:
-        taken.append(take(rest, 100))
+        taken.append(take_chunk(rest, 100))
     assert all(len(piece) <= 102 for piece in taken)
     assert "".join(taken).replace("\n\n", "") == "".join(lines)
 
 
 def test_a_short_message_before_a_huge_one_is_no_call_of_its_own() -> None:
     rest = deque(["[user]\nHi", "x" * 250])
-    assert len(take(rest, 100)) == 100
+    assert len(take_chunk(rest, 100)) == 100
 
 
 @db
@@ -393,7 +393,7 @@ def test_a_model_that_gives_back_what_headings_are_for_is_told_the_headings_alon
         .rsplit("</transcript>")[-1]
         .splitlines()
     )
-    headings = TEMPLATES[PRESETS[policy].summary.template].headings
+    headings = SUMMARY_TEMPLATES[PRESETS[policy].summary.template].headings
     assert [heading for line in asked for heading in headings if line.endswith(heading)] == list(
         headings
     )

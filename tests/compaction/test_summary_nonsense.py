@@ -11,7 +11,7 @@ from chatcore.transfer import sessions
 from compaction.models import CompactionRun, WorkingState
 from compaction.runs import engine
 from compaction.summaries import prompt, state
-from compaction.summaries.templates import TEMPLATES
+from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import (
     SUMMARY,
@@ -97,7 +97,7 @@ NONSENSE: dict[str, tuple[Any, str]] = {
         "headings and placeholders",
     ),
     "its instruction": (the_instruction, "repeated its instruction"),
-    "its system text": (Reply(text=prompt.SYSTEM), "repeated its instruction"),
+    "its system text": (Reply(text=prompt.SYSTEM_PROMPT), "repeated its instruction"),
     "a web page": (
         Reply(text="<!DOCTYPE html><html><body>502 Bad Gateway</body></html>"),
         "web page",
@@ -154,7 +154,9 @@ def summarized(session: Session, scripted: ScriptedModel) -> Session:
     fill(session, messages=6)
     scripted.script(Reply(text=SUMMARY))
     engine.compact_now(session.pk, trigger="manual")
-    state.change(session.pk, lambda _: state.restored({"state": {"tasks": ["Book a flight"]}}))
+    state.change_structured_state(
+        session.pk, lambda _: state.parse_structured_state({"state": {"tasks": ["Book a flight"]}})
+    )
     fill(session, messages=6)
     return session
 
@@ -172,7 +174,9 @@ def test_it_is_a_failed_run_that_changes_nothing(
     assert everything(summarized) == before
 
 
-@pytest.mark.parametrize("template", [name for name in TEMPLATES if TEMPLATES[name].headings])
+@pytest.mark.parametrize(
+    "template", [name for name in SUMMARY_TEMPLATES if SUMMARY_TEMPLATES[name].headings]
+)
 def test_headings_with_what_they_are_for_are_no_summary(
     summarized: Session, scripted: ScriptedModel, template: str
 ) -> None:

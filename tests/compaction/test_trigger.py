@@ -10,7 +10,7 @@ from chatcore.models import Message, Session
 from chatcore.signals import response_completed
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
-from compaction.sizing.usage import usage
+from compaction.sizing.usage import load_usage
 from compaction.triggers import after_response
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import (
@@ -61,7 +61,7 @@ def test_it_counts_by_estimates_when_the_provider_counts_nothing(
     scripted.script(Reply(text="Sure.", usage=False))
     say(session)
     assert len(runs()) == 1
-    assert usage(session.pk)["source"] == "estimated"
+    assert load_usage(session.pk)["source"] == "estimated"
 
 
 def test_it_adds_estimates_of_what_came_after_the_last_count(
@@ -74,7 +74,7 @@ def test_it_adds_estimates_of_what_came_after_the_last_count(
         session=session, seq=session.last_seq + 1, role="user", content="x" * 400
     )
     Session.objects.filter(pk=session.pk).update(last_seq=session.last_seq + 1)
-    assert usage(session.pk)["estimated_input_tokens"] == 1110
+    assert load_usage(session.pk)["estimated_input_tokens"] == 1110
 
 
 def test_it_never_counts_what_another_model_reported(
@@ -89,7 +89,7 @@ def test_it_never_counts_what_another_model_reported(
         context_version=0,
         token_count_input=7000,
     )
-    assert usage(session.pk)["source"] == "estimated"
+    assert load_usage(session.pk)["source"] == "estimated"
 
 
 def test_it_never_counts_a_request_that_was_trimmed(session: Session) -> None:
@@ -101,7 +101,7 @@ def test_it_never_counts_a_request_that_was_trimmed(session: Session) -> None:
         context_version=None,
         token_count_input=7000,
     )
-    assert usage(session.pk)["source"] == "estimated"
+    assert load_usage(session.pk)["source"] == "estimated"
 
 
 def test_an_unknown_window_is_never_compacted(
@@ -111,7 +111,7 @@ def test_an_unknown_window_is_never_compacted(
     fill(session, messages=40)
     scripted.script(Reply(text="Sure.", usage=(70_000, 10)))
     say(session)
-    told = usage(session.pk)
+    told = load_usage(session.pk)
     assert not runs()
     assert (
         told["context_window"]
@@ -182,14 +182,14 @@ def test_a_failing_measurement_does_not_reach_the_sender(
     def broken(_: Any) -> None:
         raise RuntimeError("the database is away")
 
-    monkeypatch.setattr("compaction.sizing.session_context.of", broken)
-    after_response.measure_and_ask(session_id=session.pk)
+    monkeypatch.setattr("compaction.sizing.session_context.load_session_context", broken)
+    after_response.measure_and_request_run(session_id=session.pk)
     assert event_names(session) == []
 
 
 def test_it_listens_once_however_often_it_is_connected() -> None:
     before = len(response_completed.receivers)
-    after_response.connect()
+    after_response.connect_receivers()
     assert len(response_completed.receivers) == before
 
 
@@ -207,7 +207,7 @@ def test_the_check_reads_no_message_and_asks_few_questions(
     )
     Session.objects.filter(pk=session.pk).update(last_seq=1001)
     with CaptureQueriesContext(connection) as queries:
-        usage(session.pk)
+        load_usage(session.pk)
     assert not [query for query in queries if '"chatcore_message"."content"' in query["sql"]]
     assert not [
         query for query in queries if "COUNT(" in query["sql"]
@@ -222,5 +222,5 @@ def test_a_stopped_session_asks_for_nothing_and_says_so(
     scripted.script(Reply(text="Sure.", usage=BIG))
     say(session)
     assert not runs()
-    assert usage(session.pk)["automatic"] == "stopped"
+    assert load_usage(session.pk)["automatic"] == "stopped"
     assert event_names(session, "compaction") == []

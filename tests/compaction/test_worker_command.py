@@ -16,8 +16,8 @@ from chatcore.local_model.register import TIMEOUT_SECONDS
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.worker import tasks
-from compaction.worker.cluster import Queue
-from compaction.worker.tasks import LONGEST_RUN
+from compaction.worker.cluster import LaneBroker
+from compaction.worker.tasks import MAX_RUN_SECONDS
 from tests.support.worker_scenes import Scene, scene
 
 
@@ -41,21 +41,21 @@ def test_it_applies_a_run_and_ends_with_all_its_processes_when_told(stage: Scene
 def test_a_canary_overtakes_the_backlog_and_no_other_cluster_takes_it() -> None:
     for number in range(3):
         async_task("compaction.worker.tasks.canary", str(number))
-    here, elsewhere = Queue(), Queue()
+    here, elsewhere = LaneBroker(), LaneBroker()
     elsewhere.lane += "-elsewhere"
     here.send_canary()
     canary = OrmQ.objects.get(key=here.lane)
     assert elsewhere.dequeue() != [(canary.pk, canary.payload)]
     assert here.dequeue() == [(canary.pk, canary.payload)]
-    assert here.canary_is_out()
+    assert here.is_canary_out()
     here.acknowledge(canary.pk)
-    assert not here.canary_is_out()
+    assert not here.is_canary_out()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_message_is_taken_by_one_cluster_and_in_the_order_it_came() -> None:
     sent = [async_task("compaction.worker.tasks.canary", str(number)) for number in range(3)]
-    first, second = Queue(), Queue()
+    first, second = LaneBroker(), LaneBroker()
     taken = [row for queue in (first, second, first) for row in queue.dequeue() or []]
     assert [OrmQ.objects.get(pk=pk).task_id() for pk, _ in taken] == sent
     assert second.dequeue() is None
@@ -75,7 +75,7 @@ def test_a_run_that_is_over_is_not_given_back(session: Session) -> None:
     run = CompactionRun.objects.create(
         session_id=session.pk, trigger="manual", policy="oneclaw", status="applied"
     )
-    tasks.give_back(run.pk)
+    tasks.requeue_run(run.pk)
     assert not OrmQ.objects.exists()
 
 
@@ -85,5 +85,5 @@ def test_it_needs_at_least_one_worker() -> None:
 
 
 def test_no_task_is_handed_out_again_while_it_may_still_run() -> None:
-    assert int(str(settings.Q_CLUSTER["retry"])) > LONGEST_RUN
-    assert LONGEST_RUN >= 3 * TIMEOUT_SECONDS  # three calls of the embedded model
+    assert int(str(settings.Q_CLUSTER["retry"])) > MAX_RUN_SECONDS
+    assert MAX_RUN_SECONDS >= 3 * TIMEOUT_SECONDS  # three calls of the embedded model

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from compaction.worker.processes import descendants, die_with_parent, rename
-from compaction.worker.run_locks import Hands
+from compaction.worker.processes import die_with_parent, list_descendants, set_process_name
+from compaction.worker.run_locks import RunLocks
 
 
 def in_a_child(*steps: object) -> int:
@@ -39,40 +39,40 @@ def bury(pid: int) -> None:
 
 
 def test_a_run_is_dropped_when_its_worker_dies_and_told_once(tmp_path: Path) -> None:
-    hands = Hands(tmp_path)
-    pid = in_a_child(lambda: hands.take("run-1"))
-    assert hands.dropped() == []
+    hands = RunLocks(tmp_path)
+    pid = in_a_child(lambda: hands.acquire_lock("run-1"))
+    assert hands.collect_abandoned_runs() == []
     bury(pid)
-    assert hands.dropped() == ["run-1"]
-    assert hands.dropped() == []
+    assert hands.collect_abandoned_runs() == ["run-1"]
+    assert hands.collect_abandoned_runs() == []
 
 
 def test_what_was_dropped_is_found_by_who_comes_later(tmp_path: Path) -> None:
-    pid = in_a_child(lambda: Hands(tmp_path).take("run-1"))
+    pid = in_a_child(lambda: RunLocks(tmp_path).acquire_lock("run-1"))
     bury(pid)
-    assert Hands(tmp_path).dropped() == ["run-1"]
+    assert RunLocks(tmp_path).collect_abandoned_runs() == ["run-1"]
 
 
 def test_a_worker_that_finished_its_run_drops_nothing(tmp_path: Path) -> None:
-    hands = Hands(tmp_path)
-    pid = in_a_child(lambda: hands.take("run-1"), hands.leave)
+    hands = RunLocks(tmp_path)
+    pid = in_a_child(lambda: hands.acquire_lock("run-1"), hands.release_lock)
     bury(pid)
-    assert hands.dropped() == []
+    assert hands.collect_abandoned_runs() == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_stopped_worker_keeps_what_it_has_in_hand(tmp_path: Path) -> None:
-    hands = Hands(tmp_path)
-    pid = in_a_child(lambda: hands.take("run-1"))
+    hands = RunLocks(tmp_path)
+    pid = in_a_child(lambda: hands.acquire_lock("run-1"))
     os.kill(pid, signal.SIGSTOP)
-    assert hands.dropped() == []
+    assert hands.collect_abandoned_runs() == []
     bury(pid)
 
 
 def test_a_process_is_found_below_its_parent_under_the_name_it_gave_itself() -> None:
-    pid = in_a_child(lambda: rename("jobs-test"))
+    pid = in_a_child(lambda: set_process_name("jobs-test"))
     try:
-        [found] = [process for process in descendants(os.getpid()) if process.pid == pid]
+        [found] = [process for process in list_descendants(os.getpid()) if process.pid == pid]
         assert (found.name, found.parent) == ("jobs-test", os.getpid())
     finally:
         bury(pid)
@@ -87,7 +87,9 @@ def test_children_and_grandchildren_die_with_a_parent_that_is_killed() -> None:
             time.sleep(300)
 
     parent = in_a_child(ask_then_fork)
-    until(lambda: len(descendants(parent)) == 2)
-    below = {process.pid for process in descendants(parent)}
+    until(lambda: len(list_descendants(parent)) == 2)
+    below = {process.pid for process in list_descendants(parent)}
     bury(parent)
-    until(lambda: not below & {process.pid for process in descendants(1) if process.state != "Z"})
+    until(
+        lambda: not below & {process.pid for process in list_descendants(1) if process.state != "Z"}
+    )

@@ -1,7 +1,7 @@
 """The watchdog: when a cluster counts as hung, and when it is only busy."""
 
 from compaction.worker.processes import Process
-from compaction.worker.watchdog import BUSY, CANARY_EVERY, PATIENCE, Watchdog
+from compaction.worker.watchdog import BUSY_WORKER_NAME, CANARY_INTERVAL, PATIENCE, Watchdog
 
 LONGEST_TASK = 900.0
 
@@ -17,7 +17,7 @@ class Lane:
         self.sent += 1
         self.out = True
 
-    def canary_is_out(self) -> bool:
+    def is_canary_out(self) -> bool:
         return self.out
 
 
@@ -29,28 +29,30 @@ def processes(*names: str, state: str = "S") -> list[Process]:
 
 
 FREE = processes("python", "jobs-free", "jobs-free")
-HALF_BUSY = processes("python", "jobs-free", BUSY)
-ALL_BUSY = processes("python", BUSY, BUSY)
+HALF_BUSY = processes("python", "jobs-free", BUSY_WORKER_NAME)
+ALL_BUSY = processes("python", BUSY_WORKER_NAME, BUSY_WORKER_NAME)
 
 
 def watched(lane: Lane) -> Watchdog:
-    return Watchdog(lane, workers=2, longest_task=LONGEST_TASK)
+    return Watchdog(lane, workers=2, max_task_seconds=LONGEST_TASK)
 
 
 def seconds_until_complaint(
     watchdog: Watchdog, members: list[Process], *, at_most: int
 ) -> int | None:
-    return next((second for second in range(1, at_most + 1) if watchdog.look(1.0, members)), None)
+    return next(
+        (second for second in range(1, at_most + 1) if watchdog.check_cluster(1.0, members)), None
+    )
 
 
 def test_a_canary_that_comes_back_proves_the_cluster_and_is_followed_by_another() -> None:
     lane = Lane()
     watchdog = watched(lane)
     for _ in range(2):
-        for _ in range(int(CANARY_EVERY) + 2):
-            assert watchdog.look(1.0, FREE) is None
+        for _ in range(int(CANARY_INTERVAL) + 2):
+            assert watchdog.check_cluster(1.0, FREE) is None
             lane.out = False
-    assert watchdog.proven
+    assert watchdog.has_canary_returned
     assert lane.sent == 3
 
 
@@ -74,7 +76,7 @@ def test_a_process_that_stays_stopped_or_unburied_means_hung_though_canaries_ret
         members = [*FREE, Process(pid=7, parent=1, name="python", state=state)]
         complaints = []
         for _ in range(int(PATIENCE)):
-            complaints.append(watchdog.look(1.0, members))
+            complaints.append(watchdog.check_cluster(1.0, members))
             lane.out = False
         assert "process 7" in str(complaints[-1])
         assert complaints[0] is None
@@ -86,15 +88,17 @@ def test_a_process_that_died_and_was_buried_at_once_is_no_complaint_but_asks_for
     lane = Lane()
     watchdog = watched(lane)
     for _ in range(3):
-        watchdog.look(1.0, FREE)
+        watchdog.check_cluster(1.0, FREE)
         lane.out = False
     sent = lane.sent
-    watchdog.look(1.0, FREE[:-1])
-    watchdog.look(1.0, FREE[:-1])
+    watchdog.check_cluster(1.0, FREE[:-1])
+    watchdog.check_cluster(1.0, FREE[:-1])
     assert lane.sent == sent + 1
 
 
 def test_a_suspended_machine_makes_no_cluster_hung() -> None:
     watchdog = watched(Lane())
-    watchdog.look(1.0, FREE)
-    assert watchdog.look(2.0, FREE) is None  # the keeper never tells of more than two seconds
+    watchdog.check_cluster(1.0, FREE)
+    assert (
+        watchdog.check_cluster(2.0, FREE) is None
+    )  # the keeper never tells of more than two seconds

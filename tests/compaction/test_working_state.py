@@ -12,7 +12,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
-from compaction.core.state import SECTIONS, Working
+from compaction.core.state import SECTIONS, StructuredState
 from compaction.models import WorkingState
 from compaction.runs import engine
 from compaction.summaries import state as summary_state
@@ -204,10 +204,12 @@ def test_the_admin_shows_it_with_the_runs_and_changes_nothing(
 def ask(session: Session, section: str, item: str) -> None:
     """Something the user noted over REST."""
 
-    def edit(working: Working) -> Working:
-        return replace(working, state={**working.state, section: (*working.state[section], item)})
+    def edit(working: StructuredState) -> StructuredState:
+        return replace(
+            working, sections={**working.sections, section: (*working.sections[section], item)}
+        )
 
-    summary_state.change(session.pk, edit)
+    summary_state.change_structured_state(session.pk, edit)
 
 
 @pytest.mark.parametrize("act", ["delete", "edit"])
@@ -236,7 +238,7 @@ def test_what_was_made_of_a_message_goes_with_it_and_what_the_user_noted_stays(
         else api.patch(address, {"content": "Another question."}, format="json")
     )
     assert done.status_code < 300
-    state = summary_state.read(session.pk).state
+    state = summary_state.load_structured_state(session.pk).sections
     assert (state["decisions"], state["risks"]) == (("Stay at the Lis",), ("Strike",))
     assert state["tasks"] == ("Book a flight", "Buy a map")
     session.refresh_from_db()
@@ -270,9 +272,9 @@ def test_a_new_message_that_goes_takes_nothing_with_it(
 ) -> None:
     compact(session, scripted, with_delta(DELTA))
     ask(session, "risks", "Strike")
-    before = summary_state.read(session.pk)
+    before = summary_state.load_structured_state(session.pk)
     assert api.delete(f"/api/v1/messages/{session.messages.get(seq=8).pk}").status_code == 204
-    assert summary_state.read(session.pk) == before
+    assert summary_state.load_structured_state(session.pk) == before
 
 
 def test_a_fork_has_what_was_made_of_its_messages_and_what_the_user_noted(
@@ -299,6 +301,6 @@ def test_a_fork_has_what_was_made_of_its_messages_and_what_the_user_noted(
 def test_noting_something_does_not_end_a_rewind(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
-    engine.rewind(compact(session, scripted, with_delta(DELTA)))
+    engine.rewind_run(compact(session, scripted, with_delta(DELTA)))
     ask(session, "risks", "Strike")
     assert api.get(f"/api/v1/sessions/{session.pk}/context").json()["automatic"] == "waiting"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from compaction.core.transcript import Entry, Transcript
+from compaction.core.transcript import Transcript, TranscriptEntry
 from tests.support.stage_scenes import Summarizer, answer, compact, policy, result, talk, user
 
 
-def boundary(entries: tuple[Entry, ...], **protect: object) -> int | None:
+def boundary(entries: tuple[TranscriptEntry, ...], **protect: object) -> int | None:
     """Where a pass asked for by hand parts a context that is within its threshold."""
     return compact(
         entries, policy("summarize", protect=protect), window=100_000, force=True
@@ -77,7 +77,7 @@ def test_over_the_threshold_there_is_something_to_do_whatever_is_protected(
     protect: dict[str, object],
 ) -> None:
     outcome = compact(talk(50), policy("summarize", protect=protect))
-    assert outcome.applied
+    assert outcome.is_applied
     assert outcome.tokens_after <= 8_500
 
 
@@ -91,12 +91,12 @@ def test_a_tail_larger_than_the_room_shrinks_to_half_of_it() -> None:
 def test_the_first_messages_stay_however_old_and_are_not_summarized_twice_over() -> None:
     protect = {"kind": "count", "count": 4, "first": 2}
     first = compact(talk(50), policy("summarize", protect=protect))
-    assert (first.kept_verbatim, first.boundary_seq) == ((1, 2), 47)
+    assert (first.exempt_seqs, first.boundary_seq) == ((1, 2), 47)
     grown = Transcript(
-        entries=(*first.kept, *talk(46, first=51)), summary=first.summary, boundary_seq=47
+        entries=(*first.entries, *talk(46, first=51)), summary=first.summary, boundary_seq=47
     )
     second = compact(grown, policy("summarize", protect=protect))
-    assert (second.kept_verbatim, second.boundary_seq) == ((1, 2), 93)
+    assert (second.exempt_seqs, second.boundary_seq) == ((1, 2), 93)
 
 
 def test_the_first_messages_are_whole_pairs() -> None:
@@ -104,7 +104,7 @@ def test_the_first_messages_are_whole_pairs() -> None:
     outcome = compact(
         entries, policy("summarize", protect={"kind": "count", "count": 4, "first": 2})
     )
-    assert outcome.kept_verbatim == (1, 2, 3, 4)
+    assert outcome.exempt_seqs == (1, 2, 3, 4)
 
 
 def test_first_messages_that_take_most_of_the_room_go_like_others() -> None:
@@ -112,7 +112,7 @@ def test_first_messages_that_take_most_of_the_room_go_like_others() -> None:
     outcome = compact(
         entries, policy("summarize", protect={"kind": "count", "count": 4, "first": 1})
     )
-    assert (outcome.kept_verbatim, outcome.boundary_seq) == ((), 8)
+    assert (outcome.exempt_seqs, outcome.boundary_seq) == ((), 8)
 
 
 def test_questions_that_a_policy_protects_by_role_stay_when_the_boundary_passes_them() -> None:
@@ -123,7 +123,7 @@ def test_questions_that_a_policy_protects_by_role_stay_when_the_boundary_passes_
     ]
     entries = (user(1, "old"), answer(2), user(3, "asked"), *rounds)
     outcome = compact(entries, policy("summarize", protect={"kind": "per_role", "count": 1}))
-    assert outcome.kept_verbatim == (3,)
+    assert outcome.exempt_seqs == (3,)
     assert outcome.boundary_seq is not None
     assert outcome.boundary_seq > 3
 
@@ -138,7 +138,7 @@ def test_an_open_turn_keeps_its_question_under_every_kind() -> None:
         outcome = compact(
             (*talk(40), user(41), *rounds), policy("summarize", protect=protect), window=9_000
         )
-        assert outcome.boundary_seq == 41 or 41 in outcome.kept_verbatim
+        assert outcome.boundary_seq == 41 or 41 in outcome.exempt_seqs
 
 
 def test_the_words_of_what_is_kept_do_not_reach_the_summary_alone() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compaction.core.budget import Budget, plan, share
+from compaction.core.budget import Budget, plan, take_share
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW, PRESETS
 
@@ -29,24 +29,24 @@ def test_thresholds_are_whole_numbers_rounded_down(
     window: int, threshold: int, protected: int
 ) -> None:
     made = budget(window)
-    assert (made.window, made.threshold, made.protected) == (window, threshold, protected)
+    assert (made.window, made.threshold, made.protected_tokens) == (window, threshold, protected)
 
 
 def test_the_ratios_are_the_policy_s() -> None:
     made = budget(10_000, trigger={"threshold": 0.6}, protect={"ratio": 0.1})
-    assert (made.threshold, made.protected) == (6_000, 1_000)
+    assert (made.threshold, made.protected_tokens) == (6_000, 1_000)
 
 
 def test_equal_is_not_over() -> None:
     made = budget(200_000)
-    assert not made.over(170_000)
-    assert made.over(170_001)
+    assert not made.is_over(170_000)
+    assert made.is_over(170_001)
 
 
 def test_a_policy_that_is_not_strict_acts_at_the_threshold() -> None:
     made = budget(200_000, trigger={"strict": False})
-    assert made.over(170_000)
-    assert not made.over(169_999)
+    assert made.is_over(170_000)
+    assert not made.is_over(169_999)
 
 
 @pytest.mark.parametrize("window", [None, 0])
@@ -67,15 +67,15 @@ def test_it_aims_for_the_protected_tail_and_a_summary() -> None:
 
 def test_a_small_window_gets_a_shorter_summary() -> None:
     made = budget(2_048)
-    assert made.summary == (1_740 - 512) // 2
+    assert made.summary_tokens == (1_740 - 512) // 2
     assert made.target < made.threshold
 
 
 def test_after_an_overflow_it_comes_down_to_the_recovery_ratio() -> None:
-    made = budget(10_000).recovering()
+    made = budget(10_000).reduce_for_recovery()
     assert made.threshold == 7_000
-    assert budget(10_000, overflow={"recovery_ratio": 0.5}).recovering().threshold == 5_000
-    assert budget(10_000, overflow={"recovery_ratio": 0.9}).recovering().threshold == 8_500
+    assert budget(10_000, overflow={"recovery_ratio": 0.5}).reduce_for_recovery().threshold == 5_000
+    assert budget(10_000, overflow={"recovery_ratio": 0.9}).reduce_for_recovery().threshold == 8_500
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 7, 100, 512, 8_192, 200_000])
@@ -83,10 +83,10 @@ def test_after_an_overflow_it_comes_down_to_the_recovery_ratio() -> None:
 def test_no_window_is_too_small_for_whole_numbers(window: int, name: str) -> None:
     made = plan(PRESETS[name], window)
     assert made is not None
-    for each in (made, made.recovering()):
-        assert 0 <= each.protected <= each.threshold <= each.input <= window
+    for each in (made, made.reduce_for_recovery()):
+        assert 0 <= each.protected_tokens <= each.threshold <= each.input <= window
         assert 0 <= each.target <= each.threshold
-        assert each.summary >= 1
+        assert each.summary_tokens >= 1
 
 
 @pytest.mark.parametrize(
@@ -102,15 +102,15 @@ def test_no_window_is_too_small_for_whole_numbers(window: int, name: str) -> Non
 def test_each_system_triggers_a_window_of_200_000_at_its_own_count(name: str, first: int) -> None:
     made = plan(PRESETS[name], 200_000)
     assert made is not None
-    assert made.first_over == first
-    assert made.over(first)
-    assert not made.over(first - 1)
+    assert made.trigger_tokens == first
+    assert made.is_over(first)
+    assert not made.is_over(first - 1)
 
 
 def test_at_least_a_share_begins_at_the_next_whole_token() -> None:
-    assert budget(8_192, trigger={"strict": False}).first_over == 6_964
-    assert budget(8_192).first_over == 6_964
-    assert budget(200_000, trigger={"strict": False}).first_over == 170_000
+    assert budget(8_192, trigger={"strict": False}).trigger_tokens == 6_964
+    assert budget(8_192).trigger_tokens == 6_964
+    assert budget(200_000, trigger={"strict": False}).trigger_tokens == 170_000
 
 
 def test_a_reserve_may_be_tokens_a_share_or_the_model_s() -> None:
@@ -155,8 +155,16 @@ def test_the_ratios_are_of_the_basis() -> None:
     of_window, of_input = (
         budget(10_000, budget={**reserved, "basis": basis}) for basis in ("window", "input")
     )
-    assert (of_window.threshold, of_window.protected, of_window.recovery) == (8_500, 2_500, 7_000)
-    assert (of_input.threshold, of_input.protected, of_input.recovery) == (4_250, 1_250, 3_500)
+    assert (of_window.threshold, of_window.protected_tokens, of_window.recovery_threshold) == (
+        8_500,
+        2_500,
+        7_000,
+    )
+    assert (of_input.threshold, of_input.protected_tokens, of_input.recovery_threshold) == (
+        4_250,
+        1_250,
+        3_500,
+    )
 
 
 def test_a_clamp_leaves_room_for_the_answer_and_a_margin() -> None:
@@ -178,19 +186,16 @@ def test_a_target_is_a_share_the_tail_or_whatever_fits() -> None:
 
 def test_a_tail_that_is_not_told_in_tokens_may_take_what_the_summary_leaves() -> None:
     made = budget(10_000, protect={"kind": "count", "count": 6})
-    assert made.protected == 8_500 - 2_048
-    assert made.protected + made.summary == made.threshold
+    assert made.protected_tokens == 8_500 - 2_048
+    assert made.protected_tokens + made.summary_tokens == made.threshold
 
 
 def test_a_window_may_be_assumed_by_the_model_s_family() -> None:
     made = Policy.parse({"window": {"unknown": 1_000, "by_family": {"anthropic": 2_000}}}, ONECLAW)
-    assert [plan(made, None, family=family).window for family in ("anthropic", "", "openai")] == [
-        2_000,
-        1_000,
-        1_000,
-    ]  # type: ignore[union-attr]
+    budgets = [plan(made, None, family=family) for family in ("anthropic", "", "openai")]
+    assert [budget and budget.window for budget in budgets] == [2_000, 1_000, 1_000]
 
 
 def test_shares_are_exact() -> None:
-    assert share(0.29, 100) == 29
-    assert share(0.85, 8_192) == 6_963
+    assert take_share(0.29, 100) == 29
+    assert take_share(0.85, 8_192) == 6_963

@@ -4,20 +4,20 @@ import pytest
 
 from compaction.core.estimate import (
     LastUsage,
-    Measure,
+    Measurement,
+    count_entry_tokens,
+    estimate_characters,
+    estimate_overhead,
+    estimate_text,
     measure,
-    overhead,
-    text_tokens,
-    tokens_of,
-    weigh,
 )
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.core.transcript import Call, Entry, Transcript
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 
-def entry(seq: int, characters: int) -> Entry:
-    return Entry(seq=seq, role="user", content="x" * characters)
+def entry(seq: int, characters: int) -> TranscriptEntry:
+    return TranscriptEntry(seq=seq, role="user", content="x" * characters)
 
 
 @pytest.mark.parametrize(
@@ -26,20 +26,24 @@ def entry(seq: int, characters: int) -> Entry:
 def test_four_characters_are_a_token_rounded_down_at_least_one(
     characters: int, tokens: int
 ) -> None:
-    assert tokens_of(characters, ONECLAW) == tokens
+    assert estimate_characters(characters, ONECLAW) == tokens
 
 
 def test_a_policy_may_count_other_characters_per_token() -> None:
-    assert tokens_of(30, Policy.parse({"estimate": {"chars_per_token": 1.5}}, ONECLAW)) == 20
-    assert tokens_of(30, Policy.parse({"estimate": {"chars_per_token": 3}}, ONECLAW)) == 10
+    assert (
+        estimate_characters(30, Policy.parse({"estimate": {"chars_per_token": 1.5}}, ONECLAW)) == 20
+    )
+    assert (
+        estimate_characters(30, Policy.parse({"estimate": {"chars_per_token": 3}}, ONECLAW)) == 10
+    )
 
 
 def test_it_counts_only_what_would_be_sent() -> None:
     live = Transcript(
         entries=(entry(91, 400), entry(92, 800)), summary="s" * 40, overhead_tokens=25
     )
-    assert measure(live, ONECLAW) == Measure(
-        tokens=25 + 10 + 100 + 200, source="estimated", scale=1.0
+    assert measure(live, ONECLAW) == Measurement(
+        tokens=25 + 10 + 100 + 200, source="estimated", token_ratio=1.0
     )
 
 
@@ -49,46 +53,46 @@ def test_an_empty_session_costs_its_overhead() -> None:
 
 
 def test_tool_calls_count_with_their_names_and_arguments() -> None:
-    call = Call(id="a", name="read", arguments='{"path": 1}')
+    call = TranscriptCall(id="a", name="read", arguments='{"path": 1}')
     assert (
         measure(
-            Transcript(entries=(Entry(seq=1, role="assistant", calls=(call,)),)), ONECLAW
+            Transcript(entries=(TranscriptEntry(seq=1, role="assistant", calls=(call,)),)), ONECLAW
         ).tokens
         == (4 + 11) // 4
     )
 
 
 def test_an_entry_that_comes_counted_keeps_its_count() -> None:
-    counted = Entry(seq=1, role="user", content="x" * 400, tokens=250)
+    counted = TranscriptEntry(seq=1, role="user", content="x" * 400, tokens=250)
     assert measure(Transcript(entries=(counted,)), ONECLAW).tokens == 250
 
 
 def test_weighing_leaves_counted_entries_the_objects_they_are() -> None:
-    counted, uncounted = Entry(seq=1, role="user", tokens=5), entry(2, 80)
-    weighed = weigh(Transcript(entries=(counted, uncounted)), ONECLAW)
+    counted, uncounted = TranscriptEntry(seq=1, role="user", tokens=5), entry(2, 80)
+    weighed = count_entry_tokens(Transcript(entries=(counted, uncounted)), ONECLAW)
     assert weighed.entries[0] is counted
     assert weighed.entries[1].tokens == 20
-    assert weigh(weighed, ONECLAW) is weighed
+    assert count_entry_tokens(weighed, ONECLAW) is weighed
 
 
 def test_the_last_call_replaces_the_estimate_and_what_came_after_is_added() -> None:
     entries = tuple(entry(seq, 400) for seq in range(1, 6))
     measured = measure(Transcript(entries=entries), ONECLAW, LastUsage(tokens=900, after_seq=3))
-    assert measured == Measure(tokens=900 + 200, source="provider", scale=3.0)
+    assert measured == Measurement(tokens=900 + 200, source="provider", token_ratio=3.0)
 
 
 def test_the_scale_never_makes_messages_smaller_than_estimated() -> None:
     measured = measure(
         Transcript(entries=(entry(1, 4_000),)), ONECLAW, LastUsage(tokens=500, after_seq=1)
     )
-    assert (measured.tokens, measured.scale) == (500, 1.0)
+    assert (measured.tokens, measured.token_ratio) == (500, 1.0)
 
 
 def test_a_policy_may_do_without_calibration() -> None:
     policy = Policy.parse({"estimate": {"calibration": "none"}}, ONECLAW)
     assert measure(
         Transcript(entries=(entry(1, 400),)), policy, LastUsage(tokens=900, after_seq=1)
-    ) == Measure(tokens=100)
+    ) == Measurement(tokens=100)
 
 
 def test_a_call_that_reported_nothing_is_no_measure() -> None:
@@ -110,24 +114,24 @@ def under(**knobs: object) -> Policy:
 )
 def test_a_text_is_rounded_as_the_policy_says(rounding: str, tokens: list[int]) -> None:
     assert [
-        tokens_of(characters, under(rounding=rounding)) for characters in (0, 1, 7, 8)
+        estimate_characters(characters, under(rounding=rounding)) for characters in (0, 1, 7, 8)
     ] == tokens
 
 
 def test_a_ratio_that_is_no_binary_fraction_rounds_exactly() -> None:
-    assert tokens_of(33, under(chars_per_token=3.3, rounding="ceil")) == 10
-    assert tokens_of(34, under(chars_per_token=3.3, rounding="ceil")) == 11
+    assert estimate_characters(33, under(chars_per_token=3.3, rounding="ceil")) == 10
+    assert estimate_characters(34, under(chars_per_token=3.3, rounding="ceil")) == 11
 
 
 def test_family_and_safety_multiply_what_a_text_counts() -> None:
     policy = under(rounding="ceil", family_multiplier={"anthropic": 1.23}, safety_multiplier=1.15)
-    assert tokens_of(400, policy) == 115
-    assert tokens_of(400, policy, "anthropic") == 142  # 141.45
-    assert tokens_of(400, policy, "mistral") == 115
+    assert estimate_characters(400, policy) == 115
+    assert estimate_characters(400, policy, "anthropic") == 142  # 141.45
+    assert estimate_characters(400, policy, "mistral") == 115
 
 
 def test_a_message_costs_its_framing_and_its_images() -> None:
-    said = Entry(seq=1, role="user", content="x" * 40, images=2)
+    said = TranscriptEntry(seq=1, role="user", content="x" * 40, images=2)
     assert (
         measure(Transcript(entries=(said,)), under(per_message=4, image_tokens=1_000)).tokens
         == 4 + 10 + 2_000
@@ -145,12 +149,12 @@ def test_a_message_costs_its_framing_and_its_images() -> None:
 def test_code_in_fences_counts_by_its_own_ratio() -> None:
     fenced = "```" + "c" * 294 + "```"
     policy = under(code_chars_per_token=3)
-    assert text_tokens("x" * 400, policy) == 100
-    assert text_tokens(fenced, policy) == 100
-    assert text_tokens("x" * 400 + fenced + "x" * 400, policy) == 300
-    assert text_tokens("x" * 100 + "```" + "c" * 297, policy) == 25 + 100
-    assert text_tokens("x" * 300, policy, code=True) == 100
-    assert text_tokens(fenced, ONECLAW) == 75
+    assert estimate_text("x" * 400, policy) == 100
+    assert estimate_text(fenced, policy) == 100
+    assert estimate_text("x" * 400 + fenced + "x" * 400, policy) == 300
+    assert estimate_text("x" * 100 + "```" + "c" * 297, policy) == 25 + 100
+    assert estimate_text("x" * 300, policy, is_code=True) == 100
+    assert estimate_text(fenced, ONECLAW) == 75
 
 
 @pytest.mark.parametrize(
@@ -163,20 +167,20 @@ def test_code_in_fences_counts_by_its_own_ratio() -> None:
     ],
 )
 def test_json_that_a_tool_gave_counts_as_code(role: str, content: str, tokens: int) -> None:
-    entry = Entry(seq=1, role=role, content=content)
+    entry = TranscriptEntry(seq=1, role=role, content=content)
     assert measure(Transcript(entries=(entry,)), under(code_chars_per_token=3)).tokens == tokens
 
 
 def test_the_system_prompt_and_the_tools_count_where_the_policy_says() -> None:
     transcript = Transcript(system="s" * 400, tools="t" * 800, overhead_tokens=7)
-    assert overhead(transcript, ONECLAW) == 307
-    assert overhead(transcript, under(count_system=False)) == 207
-    assert overhead(transcript, under(count_tools=False)) == 107
-    assert overhead(transcript, under(safety_multiplier=2)) == 7 + 200 + 200
+    assert estimate_overhead(transcript, ONECLAW) == 307
+    assert estimate_overhead(transcript, under(count_system=False)) == 207
+    assert estimate_overhead(transcript, under(count_tools=False)) == 107
+    assert estimate_overhead(transcript, under(safety_multiplier=2)) == 7 + 200 + 200
 
 
 def test_the_calibration_is_the_policy_s() -> None:
-    def measured(kind: str, counted: int) -> Measure:
+    def measured(kind: str, counted: int) -> Measurement:
         entries = tuple(entry(seq, 400) for seq in range(1, 6))
         return measure(
             Transcript(entries=entries),
@@ -191,9 +195,11 @@ def test_the_calibration_is_the_policy_s() -> None:
     assert [measured(kind, 900).source for kind in ("last_usage", "floor", "max", "none")] == [
         "provider"
     ] * 3 + ["estimated"]
-    assert (measured("max", 900).scale, measured("floor", 100).source) == (1.8, "estimated")
+    assert (measured("max", 900).token_ratio, measured("floor", 100).source) == (1.8, "estimated")
 
 
 def test_an_edited_message_counts_as_it_is_shown() -> None:
-    shown = Entry(seq=1, role="tool", content="[cleared]" + "x" * 31, original="y" * 4_000)
+    shown = TranscriptEntry(
+        seq=1, role="tool", content="[cleared]" + "x" * 31, original="y" * 4_000
+    )
     assert measure(Transcript(entries=(shown,)), ONECLAW).tokens == 10

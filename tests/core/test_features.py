@@ -2,11 +2,11 @@
 
 import pytest
 
-from compaction.core.estimate import Measure, measure, text_tokens
-from compaction.core.features import tokens_in
+from compaction.core.estimate import Measurement, estimate_text, measure
+from compaction.core.features import estimate_by_features
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.core.transcript import Call, Entry, Transcript
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 BY_FEATURES = Policy.parse({"estimate": {"method": "features"}}, ONECLAW)
 
@@ -87,7 +87,7 @@ def off(counted: float, name: str) -> float:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_short_text_of_any_kind_is_within_thirty_percent(name: str) -> None:
-    assert off(tokens_in(SAMPLES[name]), name) < 0.30
+    assert off(estimate_by_features(SAMPLES[name]), name) < 0.30
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,13 @@ def test_a_short_text_of_any_kind_is_within_thirty_percent(name: str) -> None:
 )
 def test_it_is_much_nearer_than_four_characters_to_a_token(name: str) -> None:
     text = SAMPLES[name]
-    assert off(tokens_in(text), name) < off(len(text) // 4, name) / 2
+    assert off(estimate_by_features(text), name) < off(len(text) // 4, name) / 2
 
 
 def test_over_all_of_them_it_errs_by_a_tenth_where_characters_err_by_more_than_a_third() -> None:
-    ours = sum(off(tokens_in(text), name) for name, text in SAMPLES.items()) / len(SAMPLES)
+    ours = sum(off(estimate_by_features(text), name) for name, text in SAMPLES.items()) / len(
+        SAMPLES
+    )
     by_characters = sum(off(len(text) // 4, name) for name, text in SAMPLES.items()) / len(SAMPLES)
     assert ours < 0.12
     assert by_characters > 0.35
@@ -119,31 +121,33 @@ def test_over_all_of_them_it_errs_by_a_tenth_where_characters_err_by_more_than_a
     ],
 )
 def test_a_text_without_words_still_costs_something(odd: str) -> None:
-    assert 50 < tokens_in(odd) <= len(odd.encode())
+    assert 50 < estimate_by_features(odd) <= len(odd.encode())
 
 
 def test_nothing_costs_nothing() -> None:
-    assert tokens_in("") == 0
-    assert text_tokens("", Policy.parse({"estimate": {"rounding": "floor"}}, BY_FEATURES)) == 0
+    assert estimate_by_features("") == 0
+    assert estimate_text("", Policy.parse({"estimate": {"rounding": "floor"}}, BY_FEATURES)) == 0
 
 
 def test_it_grows_with_the_text() -> None:
     for text in SAMPLES.values():
-        assert tokens_in(text * 50) == pytest.approx(50 * tokens_in(text), rel=0.1)
+        assert estimate_by_features(text * 50) == pytest.approx(
+            50 * estimate_by_features(text), rel=0.1
+        )
 
 
 def test_a_policy_may_count_by_features() -> None:
-    said = Entry(seq=1, role="tool", content=SAMPLES["Chinese"])
+    said = TranscriptEntry(seq=1, role="tool", content=SAMPLES["Chinese"])
     by_characters, by_features = (
         measure(Transcript(entries=(said,)), policy) for policy in (ONECLAW, BY_FEATURES)
     )
-    assert by_characters == Measure(tokens=len(SAMPLES["Chinese"]) // 4)
-    assert by_features == Measure(tokens=int(tokens_in(SAMPLES["Chinese"])))
+    assert by_characters == Measurement(tokens=len(SAMPLES["Chinese"]) // 4)
+    assert by_features == Measurement(tokens=int(estimate_by_features(SAMPLES["Chinese"])))
 
 
 def test_calls_count_with_what_is_said() -> None:
-    call = Call(id="a", name="read_file", arguments=SAMPLES["JSON"])
+    call = TranscriptCall(id="a", name="read_file", arguments=SAMPLES["JSON"])
     counted = measure(
-        Transcript(entries=(Entry(seq=1, role="assistant", calls=(call,)),)), BY_FEATURES
+        Transcript(entries=(TranscriptEntry(seq=1, role="assistant", calls=(call,)),)), BY_FEATURES
     ).tokens
-    assert counted == int(tokens_in("read_file" + SAMPLES["JSON"]))
+    assert counted == int(estimate_by_features("read_file" + SAMPLES["JSON"]))

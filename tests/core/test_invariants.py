@@ -5,23 +5,23 @@ from typing import Any
 
 import pytest
 
-from compaction.core.invariants import violations
+from compaction.core.invariants import find_violations
 from compaction.core.outcome import Outcome
-from compaction.core.transcript import Call, Edit, Entry, Transcript
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEdit, TranscriptEntry
 
 ENTRIES = (
-    Entry(seq=1, role="user", content="one", tokens=5),
-    Entry(seq=2, role="assistant", calls=(Call(id="a", name="t"),), tokens=5),
-    Entry(seq=3, role="tool", call_id="a", tokens=5),
-    Entry(seq=4, role="user", content="two", tokens=5),
-    Entry(seq=5, role="assistant", content="three", tokens=5),
+    TranscriptEntry(seq=1, role="user", content="one", tokens=5),
+    TranscriptEntry(seq=2, role="assistant", calls=(TranscriptCall(id="a", name="t"),), tokens=5),
+    TranscriptEntry(seq=3, role="tool", call_id="a", tokens=5),
+    TranscriptEntry(seq=4, role="user", content="two", tokens=5),
+    TranscriptEntry(seq=5, role="assistant", content="three", tokens=5),
 )
 BEFORE = Transcript(entries=ENTRIES)
 GOOD = Outcome(
     status="applied",
     summary="s",
     boundary_seq=4,
-    kept=ENTRIES[3:],
+    entries=ENTRIES[3:],
     messages_compacted=3,
     tokens_before=25,
     tokens_after=11,
@@ -29,8 +29,8 @@ GOOD = Outcome(
 
 
 def test_a_good_outcome_breaks_none() -> None:
-    assert violations(BEFORE, GOOD) == []
-    assert violations(BEFORE, Outcome(status="skipped", reason="Nothing to do.")) == []
+    assert find_violations(BEFORE, GOOD) == []
+    assert find_violations(BEFORE, Outcome(status="skipped", reason="Nothing to do.")) == []
 
 
 @pytest.mark.parametrize(
@@ -49,27 +49,28 @@ def test_a_good_outcome_breaks_none() -> None:
         ({"kept": (ENTRIES[3], replace(ENTRIES[4], content="changed"))}, "not the originals: [5]"),
         ({"kept": (ENTRIES[3], replace(ENTRIES[4], tokens=6))}, "not the originals: [5]"),
         (
-            {"edits": (Edit(seq=5, kind="pruned"),), "untouched": frozenset({5})},
+            {"edits": (TranscriptEdit(seq=5, kind="pruned"),), "untouched": frozenset({5})},
             "Protected messages are edited: [5]",
         ),
-        ({"edits": (Edit(seq=5, kind="pruned"),)}, "not the originals: [5]"),
-        ({"edits": (Edit(seq=1, kind="pruned"),)}, "not of one kept message each: [1]"),
+        ({"edits": (TranscriptEdit(seq=5, kind="pruned"),)}, "not the originals: [5]"),
+        ({"edits": (TranscriptEdit(seq=1, kind="pruned"),)}, "not of one kept message each: [1]"),
         ({"tokens_after": 25}, "not smaller: 25 tokens before, 25 after"),
     ],
 )
 def test_each_broken_invariant_is_named(change: dict[str, Any], complaint: str) -> None:
-    assert any(complaint in each for each in violations(BEFORE, replace(GOOD, **change)))
+    assert any(complaint in each for each in find_violations(BEFORE, replace(GOOD, **change)))
 
 
 @pytest.mark.parametrize(
-    "change", [{"summary": "new"}, {"boundary_seq": 4}, {"edits": (Edit(seq=1, kind="pruned"),)}]
+    "change",
+    [{"summary": "new"}, {"boundary_seq": 4}, {"edits": (TranscriptEdit(seq=1, kind="pruned"),)}],
 )
 def test_an_outcome_that_is_not_applied_changes_nothing(change: dict[str, Any]) -> None:
-    assert violations(BEFORE, Outcome(status="failed", **change)) == [
+    assert find_violations(BEFORE, Outcome(status="failed", **change)) == [
         "A failed outcome changes the context."
     ]
 
 
 def test_an_entry_counted_on_the_way_is_still_the_original() -> None:
     uncounted = Transcript(entries=tuple(replace(entry, tokens=0) for entry in ENTRIES))
-    assert violations(uncounted, GOOD) == []
+    assert find_violations(uncounted, GOOD) == []

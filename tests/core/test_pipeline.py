@@ -8,16 +8,22 @@ import pytest
 
 from compaction.core import policy as policy_module
 from compaction.core.budget import Budget, plan
-from compaction.core.estimate import LastUsage, Measure, measure
-from compaction.core.invariants import violations
+from compaction.core.estimate import LastUsage, Measurement, measure
+from compaction.core.invariants import find_violations
 from compaction.core.outcome import Outcome
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.core.stages.base import Draft, Summarize, SummaryFailed, SummaryTask, Work
+from compaction.core.stages.base import (
+    ContextDraft,
+    PassContext,
+    Summarize,
+    SummaryFailed,
+    SummaryTask,
+)
 from compaction.core.stages.registry import STAGES
-from compaction.core.stages.summarize import objection
-from compaction.core.transcript import Call, Entry, Transcript
+from compaction.core.stages.summarize import find_objection
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 WINDOW = 8_192
 
@@ -34,10 +40,10 @@ class Summarizer:
         return self.text
 
 
-def talk(messages: int, characters: int = 800, first: int = 1) -> tuple[Entry, ...]:
+def talk(messages: int, characters: int = 800, first: int = 1) -> tuple[TranscriptEntry, ...]:
     """Users and answers by turns, 200 tokens each."""
     return tuple(
-        Entry(
+        TranscriptEntry(
             seq=seq,
             role="user" if seq % 2 else "assistant",
             content=f"{seq} ".ljust(characters, "x"),
@@ -54,9 +60,9 @@ def compact(
     **options: Any,
 ) -> Outcome:
     budget: Budget | None = options.pop("budget", plan(policy, WINDOW))
-    measured: Measure = options.pop("measured", measure(transcript, policy))
+    measured: Measurement = options.pop("measured", measure(transcript, policy))
     outcome = run(transcript, policy, budget, measured, summarize or Summarizer(), **options)
-    assert violations(transcript, outcome) == []
+    assert find_violations(transcript, outcome) == []
     return outcome
 
 
@@ -65,7 +71,7 @@ def test_what_is_older_than_the_newest_quarter_becomes_one_summary() -> None:
     outcome = compact(Transcript(entries=talk(40)), summarizer)
     assert outcome.status == "applied"
     assert outcome.boundary_seq == 31
-    assert [entry.seq for entry in outcome.kept] == list(range(31, 41))
+    assert [entry.seq for entry in outcome.entries] == list(range(31, 41))
     assert [entry.seq for entry in summarizer.tasks[0].entries] == list(range(1, 31))
     assert (outcome.messages_compacted, outcome.stages_used) == (30, ("summarize",))
     assert (outcome.tokens_before, outcome.tokens_after) == (8_000, 2_000 + 6)
@@ -76,7 +82,7 @@ def test_the_summary_is_stored_without_the_space_around_it() -> None:
 
 
 def test_exactly_at_the_threshold_nothing_happens() -> None:
-    entries = (*talk(34), Entry(seq=35, role="user", tokens=163))
+    entries = (*talk(34), TranscriptEntry(seq=35, role="user", tokens=163))
     summarizer = Summarizer()
     outcome = compact(Transcript(entries=entries), summarizer)
     assert (outcome.tokens_before, outcome.status, summarizer.tasks) == (6_963, "skipped", [])
@@ -115,7 +121,7 @@ def test_the_instructions_and_the_length_reach_the_summarizer() -> None:
 def test_twice_is_once() -> None:
     first = compact(Transcript(entries=talk(40)))
     summarizer = Summarizer()
-    second = compact(Transcript(entries=first.kept, summary=first.summary), summarizer)
+    second = compact(Transcript(entries=first.entries, summary=first.summary), summarizer)
     assert (second.status, second.summary, summarizer.tasks) == ("skipped", first.summary, [])
 
 
@@ -123,7 +129,7 @@ def test_after_a_success_another_short_turn_needs_no_summarizer() -> None:
     first = compact(Transcript(entries=talk(40), overhead_tokens=300))
     summarizer = Summarizer()
     grown = Transcript(
-        entries=(*first.kept, *talk(2, first=41)), summary=first.summary, overhead_tokens=300
+        entries=(*first.entries, *talk(2, first=41)), summary=first.summary, overhead_tokens=300
     )
     assert compact(grown, summarizer).status == "skipped"
     assert summarizer.tasks == []
@@ -136,7 +142,7 @@ def test_the_boundary_moves_forward_over_many_cycles() -> None:
             transcript, entries=(*transcript.entries, *talk(10, first=1 + 10 * cycle))
         )
         outcome = compact(transcript, Summarizer(f"Summary {cycle}."))
-        transcript = replace(transcript, entries=outcome.kept, summary=outcome.summary)
+        transcript = replace(transcript, entries=outcome.entries, summary=outcome.summary)
         boundaries += [outcome.boundary_seq] if outcome.boundary_seq else []
     assert len(boundaries) >= 3
     assert boundaries == sorted(set(boundaries))
@@ -146,12 +152,14 @@ def test_the_tail_is_measured_by_the_same_scale_as_the_trigger() -> None:
     transcript = Transcript(entries=talk(20))
     measured = measure(transcript, ONECLAW, LastUsage(tokens=8_000, after_seq=20))
     outcome = compact(transcript, measured=measured)
-    assert (measured.source, measured.scale, outcome.boundary_seq) == ("provider", 2.0, 16)
+    assert (measured.source, measured.token_ratio, outcome.boundary_seq) == ("provider", 2.0, 16)
     assert (outcome.tokens_before, outcome.tokens_after) == (8_000, 8_000 * (1_000 + 6) // 4_000)
 
 
 def test_when_even_the_newest_message_is_too_large_the_rest_is_compacted() -> None:
-    outcome = compact(Transcript(entries=(*talk(4), Entry(seq=5, role="user", tokens=7_000))))
+    outcome = compact(
+        Transcript(entries=(*talk(4), TranscriptEntry(seq=5, role="user", tokens=7_000)))
+    )
     assert (outcome.status, outcome.boundary_seq) == ("applied", 5)
 
 
@@ -168,7 +176,9 @@ def test_over_the_threshold_an_overlong_summary_is_written_anew() -> None:
 
 
 def test_only_a_single_message_over_the_threshold_leaves_nothing_to_do() -> None:
-    outcome = compact(Transcript(entries=(Entry(seq=1, role="user", tokens=8_000),)), force=True)
+    outcome = compact(
+        Transcript(entries=(TranscriptEntry(seq=1, role="user", tokens=8_000),)), force=True
+    )
     assert (outcome.status, outcome.boundary_seq) == ("skipped", None)
     assert "too little" in outcome.reason
 
@@ -180,7 +190,7 @@ def test_by_hand_what_is_older_than_the_tail_is_compacted_under_the_threshold_to
 
 
 @pytest.mark.parametrize("entries", [(), talk(1), talk(10)])
-def test_by_hand_too_little_is_skipped_and_says_why(entries: tuple[Entry, ...]) -> None:
+def test_by_hand_too_little_is_skipped_and_says_why(entries: tuple[TranscriptEntry, ...]) -> None:
     outcome = compact(Transcript(entries=entries), force=True)
     assert outcome.status == "skipped"
     assert outcome.reason.endswith(".")
@@ -200,7 +210,7 @@ def test_by_hand_it_stops_where_it_is_told() -> None:
 def test_a_blank_or_oversized_summary_fails_and_changes_nothing(text: str) -> None:
     transcript = Transcript(entries=talk(40))
     outcome = compact(transcript, Summarizer(text))
-    assert (outcome.status, outcome.summary, outcome.boundary_seq, outcome.kept) == (
+    assert (outcome.status, outcome.summary, outcome.boundary_seq, outcome.entries) == (
         "failed",
         None,
         None,
@@ -231,33 +241,33 @@ def test_it_calls_the_summarizer_once_and_leaves_trying_again_to_it() -> None:
 def test_a_summarizer_can_ask_beforehand_whether_its_text_will_do() -> None:
     task = SummaryTask(
         previous="p" * 40,
-        entries=(Entry(seq=1, role="user", tokens=10),),
+        entries=(TranscriptEntry(seq=1, role="user", tokens=10),),
         instructions="",
         max_tokens=100,
     )
-    assert objection("x" * 79, task, ONECLAW) is None
-    assert "not smaller" in (objection("x" * 80, task, ONECLAW) or "")
-    assert objection(" ", task, ONECLAW) == "The summary is empty."
+    assert find_objection("x" * 79, task, ONECLAW) is None
+    assert "not smaller" in (find_objection("x" * 80, task, ONECLAW) or "")
+    assert find_objection(" ", task, ONECLAW) == "The summary is empty."
 
 
 def test_a_call_and_its_results_stay_on_one_side() -> None:
-    def round_of(seq: int) -> tuple[Entry, ...]:
-        call = Entry(
+    def round_of(seq: int) -> tuple[TranscriptEntry, ...]:
+        call = TranscriptEntry(
             seq=seq,
             role="assistant",
             tokens=300,
-            calls=(Call(id="call_0", name="t"), Call(id="call_1", name="t")),
+            calls=(TranscriptCall(id="call_0", name="t"), TranscriptCall(id="call_1", name="t")),
         )
         return (
             call,
             *(
-                Entry(seq=seq + 1 + n, role="tool", tokens=400, call_id=f"call_{1 - n}")
+                TranscriptEntry(seq=seq + 1 + n, role="tool", tokens=400, call_id=f"call_{1 - n}")
                 for n in range(2)
             ),
         )
 
     entries = (
-        Entry(seq=1, role="user", tokens=100),
+        TranscriptEntry(seq=1, role="user", tokens=100),
         *(e for n in range(8) for e in round_of(2 + 3 * n)),
     )
     outcome = compact(Transcript(entries=entries))
@@ -265,15 +275,19 @@ def test_a_call_and_its_results_stay_on_one_side() -> None:
 
 
 def test_pinned_messages_stay_verbatim_with_what_they_pair_with() -> None:
-    pinned = Entry(seq=3, role="user", content="Never forget this.".ljust(80), pinned=True)
-    call = Entry(seq=4, role="assistant", tokens=20, calls=(Call(id="a", name="t"),))
-    result = Entry(seq=5, role="tool", tokens=20, call_id="a", pinned=True)
+    pinned = TranscriptEntry(
+        seq=3, role="user", content="Never forget this.".ljust(80), pinned=True
+    )
+    call = TranscriptEntry(
+        seq=4, role="assistant", tokens=20, calls=(TranscriptCall(id="a", name="t"),)
+    )
+    result = TranscriptEntry(seq=5, role="tool", tokens=20, call_id="a", pinned=True)
     entries = (*talk(2), pinned, call, result, *talk(40, first=7))
     outcome = compact(Transcript(entries=entries))
-    assert outcome.kept_verbatim == (3, 4, 5)
-    assert [entry.seq for entry in outcome.kept[:3]] == [3, 4, 5]
-    assert outcome.kept[3].seq == outcome.boundary_seq
-    assert outcome.messages_compacted == len(entries) - len(outcome.kept)
+    assert outcome.exempt_seqs == (3, 4, 5)
+    assert [entry.seq for entry in outcome.entries[:3]] == [3, 4, 5]
+    assert outcome.entries[3].seq == outcome.boundary_seq
+    assert outcome.messages_compacted == len(entries) - len(outcome.entries)
 
 
 def test_when_only_pinned_messages_are_older_there_is_nothing_to_do() -> None:
@@ -287,7 +301,7 @@ def test_after_an_overflow_it_makes_room_under_the_usual_threshold() -> None:
     assert compact(transcript).status == "skipped"
     budget = plan(ONECLAW, WINDOW)
     assert budget is not None
-    assert compact(transcript, budget=budget.recovering()).status == "applied"
+    assert compact(transcript, budget=budget.reduce_for_recovery()).status == "applied"
 
 
 def test_a_tiny_window_keeps_its_newest_quarter_too() -> None:
@@ -299,7 +313,7 @@ def test_a_tiny_window_keeps_its_newest_quarter_too() -> None:
 
 
 def test_stages_after_the_target_is_met_do_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(draft: Draft, work: Work) -> Draft:
+    def refuse(draft: ContextDraft, work: PassContext) -> ContextDraft:
         raise AssertionError("The target was met before this stage.")
 
     run_with_second_stage(monkeypatch, refuse, Summarizer())
@@ -308,7 +322,7 @@ def test_stages_after_the_target_is_met_do_not_run(monkeypatch: pytest.MonkeyPat
 def test_stages_go_on_until_the_target_is_met(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def look(draft: Draft, work: Work) -> Draft:
+    def look(draft: ContextDraft, work: PassContext) -> ContextDraft:
         seen.append(draft.transcript.summary)
         return draft
 
@@ -317,7 +331,9 @@ def test_stages_go_on_until_the_target_is_met(monkeypatch: pytest.MonkeyPatch) -
 
 
 def run_with_second_stage(
-    monkeypatch: pytest.MonkeyPatch, stage: Callable[[Draft, Work], Draft], summarizer: Summarizer
+    monkeypatch: pytest.MonkeyPatch,
+    stage: Callable[[ContextDraft, PassContext], ContextDraft],
+    summarizer: Summarizer,
 ) -> None:
     monkeypatch.setattr(policy_module, "STAGES", ("summarize", "second"))
     monkeypatch.setitem(STAGES, "second", stage)
@@ -331,11 +347,11 @@ def run_with_second_stage(
 def test_a_stage_that_breaks_an_invariant_installs_nothing(
     kept: slice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forgetful(draft: Draft, work: Work) -> Draft:
+    def forgetful(draft: ContextDraft, work: PassContext) -> ContextDraft:
         return replace(
             draft,
             transcript=replace(draft.transcript, entries=draft.transcript.entries[kept]),
-            compacted=(1,),
+            compacted_seqs=(1,),
         )
 
     monkeypatch.setitem(STAGES, "summarize", forgetful)

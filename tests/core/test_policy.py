@@ -16,7 +16,7 @@ from compaction.core.state import SECTIONS
 
 def test_oneclaw_is_what_the_seed_says() -> None:
     assert PRESETS["oneclaw"] is ONECLAW
-    said = ONECLAW.as_dict()
+    said = ONECLAW.to_dict()
     assert said["window"] == {"unknown": "disable", "by_family": {}}
     assert said["trigger"] == {
         "threshold": 0.85,
@@ -55,7 +55,7 @@ def test_a_policy_reads_back_what_it_wrote() -> None:
     changed = Policy.parse(
         {"trigger": {"phases": ["manual"]}, "window": {"unknown": 128_000}}, ONECLAW
     )
-    assert Policy.parse(changed.as_dict(), ONECLAW) == changed
+    assert Policy.parse(changed.to_dict(), ONECLAW) == changed
 
 
 def test_no_overrides_are_the_base() -> None:
@@ -125,7 +125,7 @@ def test_every_knob_is_read_somewhere() -> None:
     }
     read |= set(SECTIONS)  # the knobs of the state are read by its sections' names
     knobs = {
-        knob for group in ONECLAW.as_dict().values() if isinstance(group, dict) for knob in group
+        knob for group in ONECLAW.to_dict().values() if isinstance(group, dict) for knob in group
     }
     assert len(knobs) > 10
     assert knobs - read == set()

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.core.boundary import choose
+from compaction.core.boundary import find_boundary
 from compaction.core.budget import plan
-from compaction.core.estimate import LastUsage, measure, weigh
-from compaction.core.invariants import violations
+from compaction.core.estimate import LastUsage, count_entry_tokens, measure
+from compaction.core.invariants import find_violations
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW, PRESETS
 from compaction.core.stages.base import SummaryFailed, SummaryTask
 from compaction.core.stages.registry import STAGES
-from compaction.core.tool_pairs import groups, pairs, pending, repair
-from compaction.core.transcript import Call, Entry, Transcript
-from compaction.core.trimming import drop_oldest, slide
+from compaction.core.tool_pairs import find_pairs, find_pending_call, repair, split_entries
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
+from compaction.core.trimming import drop_oldest_to_fit, slide_to_fit
 from tests.support.stage_scenes import after, compact
 
 IDS = st.sampled_from(["call_0", "call_1", "call_2", "toolu_9"])
@@ -36,21 +36,23 @@ POLICIES = [
 
 
 @st.composite
-def entries(draw: st.DrawFn, *, rich: bool = False) -> tuple[Entry, ...]:
+def entries(draw: st.DrawFn, *, rich: bool = False) -> tuple[TranscriptEntry, ...]:
     """Messages in any order a broken world may store them in; seqs rise, with gaps. `rich`: with images, errors, file reads and skills."""
-    made: list[Entry] = []
+    made: list[TranscriptEntry] = []
     seq = 0
     for role in draw(
         st.lists(st.sampled_from(["user", "assistant", "assistant", "tool", "tool"]), max_size=40)
     ):
         seq += draw(st.integers(1, 3))
         calls = draw(st.lists(IDS, unique=True, max_size=3)) if role == "assistant" else []
-        entry = Entry(
+        entry = TranscriptEntry(
             seq=seq,
             role=role,
             content="x" * draw(RICH_SIZES if rich else SIZES),
             calls=tuple(
-                Call(id=each, name="read_file" if rich else "tool", arguments=draw(ARGUMENTS))
+                TranscriptCall(
+                    id=each, name="read_file" if rich else "tool", arguments=draw(ARGUMENTS)
+                )
                 for each in calls
             ),
             call_id=draw(IDS) if role == "tool" else "",
@@ -61,7 +63,7 @@ def entries(draw: st.DrawFn, *, rich: bool = False) -> tuple[Entry, ...]:
 
 
 @st.composite
-def enriched(draw: st.DrawFn, entry: Entry) -> Entry:
+def enriched(draw: st.DrawFn, entry: TranscriptEntry) -> TranscriptEntry:
     """The message with what else one may have; an edited one among them."""
     if entry.role == "tool":
         entry = replace(
@@ -109,11 +111,13 @@ def test_every_outcome_holds_its_invariants(
         transcript, ONECLAW, budget, measured, summarize, force=force, up_to_seq=up_to_seq
     )
     assert transcript == original
-    assert violations(transcript, outcome) == []
+    assert find_violations(transcript, outcome) == []
     assert len(asked) == (outcome.status != "skipped")
     assert bool(outcome.reason) == (outcome.status != "applied")
-    if outcome.applied:
-        gone = {entry.seq for entry in transcript.entries} - {entry.seq for entry in outcome.kept}
+    if outcome.is_applied:
+        gone = {entry.seq for entry in transcript.entries} - {
+            entry.seq for entry in outcome.entries
+        }
         assert len(gone) == outcome.messages_compacted
         assert gone <= {entry.seq for entry in asked[0].entries}
         assert up_to_seq is None or max(gone) <= up_to_seq
@@ -126,7 +130,9 @@ def test_over_the_threshold_with_more_than_one_piece_there_is_something_to_do(
 ) -> None:
     free = Transcript(
         entries=tuple(
-            Entry(seq=e.seq, role=e.role, content=e.content, calls=e.calls, call_id=e.call_id)
+            TranscriptEntry(
+                seq=e.seq, role=e.role, content=e.content, calls=e.calls, call_id=e.call_id
+            )
             for e in transcript.entries
         ),
         overhead_tokens=transcript.overhead_tokens,
@@ -134,9 +140,9 @@ def test_over_the_threshold_with_more_than_one_piece_there_is_something_to_do(
     budget, measured = plan(ONECLAW, window), measure(free, ONECLAW)
     assert budget is not None
     outcome = run(free, ONECLAW, budget, measured, lambda task: "B")
-    if budget.over(measured.tokens) and len(groups(free.entries)) > 1:
+    if budget.is_over(measured.tokens) and len(split_entries(free.entries)) > 1:
         assert outcome.status != "skipped"
-    if not budget.over(measured.tokens):
+    if not budget.is_over(measured.tokens):
         assert outcome.status == "skipped"
 
 
@@ -150,7 +156,7 @@ def test_compacting_what_was_compacted_never_moves_back(
         transcript, ONECLAW, budget, measure(transcript, ONECLAW), lambda task: "Brief.", force=True
     )
     after = Transcript(
-        entries=first.kept, summary=first.summary, overhead_tokens=transcript.overhead_tokens
+        entries=first.entries, summary=first.summary, overhead_tokens=transcript.overhead_tokens
     )
     second = run(after, ONECLAW, budget, measure(after, ONECLAW), lambda task: "B.", force=True)
     assert (
@@ -161,42 +167,42 @@ def test_compacting_what_was_compacted_never_moves_back(
 @settings(max_examples=300, deadline=None)
 @given(entries(), st.integers(0, 3_000), st.floats(1, 4))
 def test_a_boundary_is_always_a_safe_place(
-    made: tuple[Entry, ...], protected: int, scale: float
+    made: tuple[TranscriptEntry, ...], protected: int, scale: float
 ) -> None:
-    weighed = weigh(Transcript(entries=made), ONECLAW).entries
-    boundary = choose(weighed, protected=protected, scale=scale)
+    weighed = count_entry_tokens(Transcript(entries=made), ONECLAW).entries
+    boundary = find_boundary(weighed, protected_tokens=protected, token_ratio=scale)
     if boundary is None:
         return
     first = next(index for index, entry in enumerate(weighed) if entry.seq == boundary)
-    open_call = pending(weighed)
+    open_call = find_pending_call(weighed)
     assert first > 0
     assert weighed[first].role != "tool"
-    assert not any(caller < first <= result for caller, result in pairs(weighed))
+    assert not any(caller < first <= result for caller, result in find_pairs(weighed))
     assert open_call is None or first <= open_call
-    newest = groups(weighed)[-1]
+    newest = split_entries(weighed)[-1]
     assert sum(e.tokens for e in weighed[first:]) * scale <= protected or boundary == newest[0].seq
 
 
 @settings(max_examples=300, deadline=None)
 @given(entries(), st.integers(0, 12_000), st.integers(0, 500))
 def test_trimming_keeps_pairs_the_newest_user_message_and_the_order(
-    made: tuple[Entry, ...], limit: int, overhead: int
+    made: tuple[TranscriptEntry, ...], limit: int, overhead: int
 ) -> None:
-    weighed = weigh(Transcript(entries=made), ONECLAW).entries
-    kept = drop_oldest(weighed, limit_tokens=limit, overhead=overhead)
+    weighed = count_entry_tokens(Transcript(entries=made), ONECLAW).entries
+    kept = drop_oldest_to_fit(weighed, limit_tokens=limit, overhead_tokens=overhead)
     seqs = [entry.seq for entry in kept]
     assert seqs == sorted(seqs)
-    assert {weighed[a].seq in seqs for a, _ in pairs(weighed)} <= {True, False}
+    assert {weighed[a].seq in seqs for a, _ in find_pairs(weighed)} <= {True, False}
     assert all(
         (weighed[caller].seq in seqs) == (weighed[result].seq in seqs)
-        for caller, result in pairs(weighed)
+        for caller, result in find_pairs(weighed)
     )
     users = [entry.seq for entry in weighed if entry.role == "user"]
     assert not users or users[-1] in seqs
     assert not weighed or weighed[-1].seq in seqs
     if overhead + sum(entry.tokens for entry in kept) > limit:
-        assert len(groups(kept)) <= 2
-    assert drop_oldest(kept, limit_tokens=limit, overhead=overhead) == kept
+        assert len(split_entries(kept)) <= 2
+    assert drop_oldest_to_fit(kept, limit_tokens=limit, overhead_tokens=overhead) == kept
 
 
 @settings(max_examples=400, deadline=None)
@@ -209,7 +215,7 @@ def test_trimming_keeps_pairs_the_newest_user_message_and_the_order(
     st.data(),
 )
 def test_every_preset_holds_the_invariants_and_twice_is_once(
-    made: tuple[Entry, ...],
+    made: tuple[TranscriptEntry, ...],
     policy: Policy,
     overhead: int,
     window: int,
@@ -240,10 +246,10 @@ def test_every_preset_holds_the_invariants_and_twice_is_once(
         up_to_seq=up_to,
     )
     assert transcript == original
-    assert violations(transcript, outcome) == []
-    assert bool(outcome.reason) == (not outcome.applied)
-    assert not outcome.summary_failed or (fails and outcome.summary == transcript.summary)
-    if outcome.applied:
+    assert find_violations(transcript, outcome) == []
+    assert bool(outcome.reason) == (not outcome.is_applied)
+    assert not outcome.summary_error or (fails and outcome.summary == transcript.summary)
+    if outcome.is_applied:
         touched = {target.seq for target in outcome.targets}
         assert up_to is None or max(touched) <= up_to
         assert len(touched) == outcome.messages_compacted
@@ -256,9 +262,9 @@ def once_more(transcript: Transcript, policy: Policy, window: int, boundary: int
     budget, measured = plan(policy, window), measure(transcript, policy)
     assert budget is not None
     again = run(transcript, policy, budget, measured, lambda task: "Brief.")
-    assert violations(transcript, again) == []
+    assert find_violations(transcript, again) == []
     assert (again.boundary_seq or boundary) >= boundary
-    if not budget.over(measured.tokens):
+    if not budget.is_over(measured.tokens):
         assert again.status == "skipped"
 
 
@@ -267,7 +273,7 @@ def once_more(transcript: Transcript, policy: Policy, window: int, boundary: int
     entries(rich=True), st.sampled_from(POLICIES), st.integers(0, 500), st.integers(1_000, 30_000)
 )
 def test_a_pass_comes_down_under_the_threshold_or_says_why(
-    made: tuple[Entry, ...], policy: Policy, overhead: int, window: int
+    made: tuple[TranscriptEntry, ...], policy: Policy, overhead: int, window: int
 ) -> None:
     free = Transcript(
         entries=tuple(replace(entry, pinned=False) for entry in made), overhead_tokens=overhead
@@ -275,29 +281,33 @@ def test_a_pass_comes_down_under_the_threshold_or_says_why(
     budget, measured = plan(policy, window), measure(free, policy)
     assert budget is not None
     outcome = run(free, policy, budget, measured, lambda task: "Brief.")
-    if not budget.over(measured.tokens):
+    if not budget.is_over(measured.tokens):
         assert outcome.status == "skipped"
         return
-    newest = sum(entry.tokens for entry in groups(weigh(free, policy).entries)[-1]) if made else 0
-    if len(groups(made)) > 1 and newest + overhead + 100 < budget.threshold // 2:
-        assert outcome.applied
-        assert not budget.over(outcome.tokens_after)
-    elif len(groups(made)) > 1:
+    newest = (
+        sum(entry.tokens for entry in split_entries(count_entry_tokens(free, policy).entries)[-1])
+        if made
+        else 0
+    )
+    if len(split_entries(made)) > 1 and newest + overhead + 100 < budget.threshold // 2:
+        assert outcome.is_applied
+        assert not budget.is_over(outcome.tokens_after)
+    elif len(split_entries(made)) > 1:
         assert outcome.status != "skipped"
 
 
 @settings(max_examples=200, deadline=None)
 @given(entries(), st.integers(0, 12_000), st.integers(0, 4), st.floats(0, 1))
 def test_sliding_keeps_pairs_the_first_the_newest_user_message_and_the_order(
-    made: tuple[Entry, ...], limit: int, first: int, fraction: float
+    made: tuple[TranscriptEntry, ...], limit: int, first: int, fraction: float
 ) -> None:
-    weighed = weigh(Transcript(entries=made), ONECLAW).entries
-    kept = slide(weighed, limit_tokens=limit, first=first, fraction=fraction)
+    weighed = count_entry_tokens(Transcript(entries=made), ONECLAW).entries
+    kept = slide_to_fit(weighed, limit_tokens=limit, first_count=first, fraction=fraction)
     seqs = [entry.seq for entry in kept]
     assert seqs == sorted(seqs)
     assert all(
         (weighed[caller].seq in seqs) == (weighed[result].seq in seqs)
-        for caller, result in pairs(weighed)
+        for caller, result in find_pairs(weighed)
     )
     assert {entry.seq for entry in weighed[:first]} <= set(seqs)
     assert {entry.seq for entry in weighed if entry.pinned} <= set(seqs)
@@ -308,18 +318,18 @@ def test_sliding_keeps_pairs_the_first_the_newest_user_message_and_the_order(
 @settings(max_examples=200, deadline=None)
 @given(entries())
 def test_after_a_repair_every_call_has_its_result_and_every_result_its_call(
-    made: tuple[Entry, ...],
+    made: tuple[TranscriptEntry, ...],
 ) -> None:
     repaired = repair(made)
     whole = repaired.entries
     asked = sum(len(entry.calls) for entry in whole)
-    assert len(pairs(whole)) == asked == sum(entry.role == "tool" for entry in whole)
+    assert len(find_pairs(whole)) == asked == sum(entry.role == "tool" for entry in whole)
     assert len(whole) == len(made) + repaired.calls_fixed + repaired.results_fixed
 
 
 def test_ten_thousand_messages_take_well_under_a_second() -> None:
     made = tuple(
-        Entry(
+        TranscriptEntry(
             seq=n,
             role=("user", "assistant", "tool")[n % 3],
             content="x" * 400,
@@ -331,14 +341,16 @@ def test_ten_thousand_messages_take_well_under_a_second() -> None:
     transcript, budget = Transcript(entries=made), plan(ONECLAW, 200_000)
     started = time.thread_time()
     outcome = run(transcript, ONECLAW, budget, measure(transcript, ONECLAW), lambda task: "Brief.")
-    trimmed = drop_oldest(weigh(transcript, ONECLAW).entries, limit_tokens=170_000)
+    trimmed = drop_oldest_to_fit(
+        count_entry_tokens(transcript, ONECLAW).entries, limit_tokens=170_000
+    )
     assert time.thread_time() - started < 1.0
-    assert outcome.applied
+    assert outcome.is_applied
     assert trimmed
 
 
-def calls_of(n: int) -> tuple[Call, ...]:
-    return (Call(id=f"c{n}", name="tool", arguments="{}"),) if n % 3 == 1 else ()
+def calls_of(n: int) -> tuple[TranscriptCall, ...]:
+    return (TranscriptCall(id=f"c{n}", name="tool", arguments="{}"),) if n % 3 == 1 else ()
 
 
 @pytest.mark.parametrize("stage", sorted(STAGES))
@@ -348,15 +360,15 @@ def test_each_stage_gets_through_ten_thousand_messages(stage: str) -> None:
         {"stages": [stage], "protect": {"kind": "count", "count": 6}, "slide": {"fraction": 0.001}},
         ONECLAW,
     )
-    calls = (Call(id="c", name="read_file", arguments='{"path": "a.py"}'),)
-    made: list[Entry] = []
+    calls = (TranscriptCall(id="c", name="read_file", arguments='{"path": "a.py"}'),)
+    made: list[TranscriptEntry] = []
     for seq in range(1, 10_001, 4):
         made += [
-            Entry(seq=seq, role="user", content="x" * 2_000, images=1),
-            Entry(seq=seq + 1, role="assistant", calls=calls),
+            TranscriptEntry(seq=seq, role="user", content="x" * 2_000, images=1),
+            TranscriptEntry(seq=seq + 1, role="assistant", calls=calls),
         ]
         made += [
-            Entry(seq=seq + 2, role="tool", call_id="c", content="y" * 2_000),
-            Entry(seq=seq + 3, role="assistant", content="z"),
+            TranscriptEntry(seq=seq + 2, role="tool", call_id="c", content="y" * 2_000),
+            TranscriptEntry(seq=seq + 3, role="assistant", content="z"),
         ]
-    assert compact(tuple(made), policy, window=200_000).applied
+    assert compact(tuple(made), policy, window=200_000).is_applied

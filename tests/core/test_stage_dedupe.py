@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from compaction.core.outcome import Outcome
-from compaction.core.stages.dedupe_file_reads import normal, whole_file
-from compaction.core.transcript import Call, Entry
+from compaction.core.stages.dedupe_file_reads import normalize_path, parse_whole_read
+from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from tests.support.stage_scenes import answer, compact, policy, reading, result, user
 
 TEXT = "x" * 4_000
 
 
-def deduped(entries: tuple[Entry, ...], **knobs: Any) -> Outcome:
+def deduped(entries: tuple[TranscriptEntry, ...], **knobs: Any) -> Outcome:
     protect = knobs.pop("protect", {"kind": "count", "count": 1})
     return compact(
         (*entries, answer(90)),
@@ -38,7 +38,7 @@ def test_an_earlier_read_refers_to_the_latest() -> None:
         (2, "deduplicated", told),
         (4, "deduplicated", told),
     ]
-    assert outcome.kept[5].content == TEXT
+    assert outcome.entries[5].content == TEXT
 
 
 def test_the_latest_read_may_be_one_that_nothing_touches() -> None:
@@ -106,7 +106,7 @@ def test_a_read_of_a_part_is_no_duplicate_and_makes_none(part: str) -> None:
     ],
 )
 def test_arguments_that_name_no_file_are_no_read(arguments: str) -> None:
-    assert whole_file(Call(id="1", name="read_file", arguments=arguments)) is None
+    assert parse_whole_read(TranscriptCall(id="1", name="read_file", arguments=arguments)) is None
 
 
 def test_prose_is_no_read() -> None:
@@ -152,13 +152,14 @@ def test_what_was_shortened_before_does_not_stand_for_the_file() -> None:
 
 def test_parallel_reads_pair_by_id() -> None:
     calls = tuple(
-        Call(id=each, name="read", arguments=f'{{"path": "{each}"}}') for each in ("one", "two")
+        TranscriptCall(id=each, name="read", arguments=f'{{"path": "{each}"}}')
+        for each in ("one", "two")
     )
     entries = tuple(
         entry
         for seq in (1, 4)
         for entry in (
-            Entry(seq=seq, role="assistant", calls=calls),
+            TranscriptEntry(seq=seq, role="assistant", calls=calls),
             result(seq + 1, "two", "2" * 4_000, tool="read"),
             result(seq + 2, "one", "1" * 4_000, tool="read"),
         )
@@ -200,7 +201,7 @@ def test_the_placeholder_may_say_it_otherwise_and_twice_is_once() -> None:
     entries = (*reading(1, '{"path": "a"}', TEXT), *reading(3, '{"path": "a"}', TEXT))
     once = deduped(entries, placeholder="see {path}")
     assert once.edits[0].replacement == "see a"
-    assert deduped(once.kept[:-1], placeholder="see {path}").status == "skipped"
+    assert deduped(once.entries[:-1], placeholder="see {path}").status == "skipped"
 
 
 @pytest.mark.parametrize(
@@ -216,4 +217,4 @@ def test_the_placeholder_may_say_it_otherwise_and_twice_is_once() -> None:
     ],
 )
 def test_a_path_has_one_spelling(spelled: str, path: str) -> None:
-    assert normal(spelled) == path
+    assert normalize_path(spelled) == path

@@ -7,14 +7,16 @@ import pytest
 
 from compaction.core.outcome import Outcome
 from compaction.core.presets import ONECLAW
-from compaction.core.stages.excerpt import cut
-from compaction.core.transcript import Entry
+from compaction.core.stages.excerpt import cut_middle
+from compaction.core.transcript import TranscriptEntry
 from tests.support.stage_scenes import answer, compact, policy, result, talk, user
 
 KNOBS = ONECLAW.excerpt
 
 
-def excerpted(entries: tuple[Entry, ...], *, target: float = 0.5, **protect: Any) -> Outcome:
+def excerpted(
+    entries: tuple[TranscriptEntry, ...], *, target: float = 0.5, **protect: Any
+) -> Outcome:
     """A pass with nothing protected but what is named, over a window of 10,000 tokens."""
     tail = {"kind": "count", "count": 0} | protect
     return compact(entries, policy("excerpt", protect=tail, target={"ratio": target}))
@@ -26,20 +28,20 @@ def seqs(outcome: Outcome) -> list[int]:
 
 def test_a_text_keeps_its_beginning_and_end_and_says_what_is_missing() -> None:
     text = "".join(chr(0x4E00 + n) for n in range(10_000))
-    short = cut(text, KNOBS)
+    short = cut_middle(text, KNOBS)
     label = "[TRUNCATED — 10,000 chars original, 7,700 chars omitted, showing first 1,500 + last 800 chars]"
     assert short == f"{text[:1_500]}\n\n{label}\n\n{text[-800:]}"
 
 
 def test_head_and_tail_are_capped() -> None:
-    short = cut("h" * 50_000 + "t" * 50_000, KNOBS)
+    short = cut_middle("h" * 50_000 + "t" * 50_000, KNOBS)
     assert (short.count("h" * 6_000), short.endswith("\n\n" + "t" * 3_000)) == (1, True)
     assert len(short) < 9_200
 
 
 def test_a_text_that_would_not_become_shorter_stays() -> None:
-    assert cut("x" * 100, KNOBS) == "x" * 100
-    assert cut("", KNOBS) == ""
+    assert cut_middle("x" * 100, KNOBS) == "x" * 100
+    assert cut_middle("", KNOBS) == ""
 
 
 def test_each_knob_shapes_the_excerpt() -> None:
@@ -51,9 +53,11 @@ def test_each_knob_shapes_the_excerpt() -> None:
         tail_cap=0,
         marker="<{omitted} of {total}>",
     )
-    assert cut("x" * 1_000, knobs) == "xxxxx\n\n<995 of 1000>"
+    assert cut_middle("x" * 1_000, knobs) == "xxxxx\n\n<995 of 1000>"
     assert (
-        cut("x" * 1_000, replace(knobs, head_ratio=1, head_cap=990, tail_ratio=1, tail_cap=990))
+        cut_middle(
+            "x" * 1_000, replace(knobs, head_ratio=1, head_cap=990, tail_ratio=1, tail_cap=990)
+        )
         == "x" * 1_000
     )
 
@@ -108,8 +112,8 @@ def test_by_hand_within_the_threshold_all_that_may_be_cut_is_cut() -> None:
 def test_calls_of_an_answer_stay_as_they_are() -> None:
     entries = (answer(1, "x" * 40_000, calls="a"), result(2, "a"), answer(3))
     outcome = excerpted(entries)
-    assert [call.id for call in outcome.kept[0].calls] == ["a"]
-    assert "TRUNCATED" in outcome.kept[0].content
+    assert [call.id for call in outcome.entries[0].calls] == ["a"]
+    assert "TRUNCATED" in outcome.entries[0].content
 
 
 def test_errors_small_messages_first_ones_pins_and_the_newest_stay() -> None:
@@ -147,13 +151,15 @@ def test_an_image_in_what_is_cut_is_told_of() -> None:
     assert outcome.edits[0].replacement.startswith(
         "[Screenshot analyzed — image omitted from context]\nxxx"
     )
-    assert outcome.kept[0].images == 0
+    assert outcome.entries[0].images == 0
 
 
 def test_what_was_cut_before_is_not_cut_again() -> None:
     once = excerpted((answer(1, calls="a"), result(2, "a", "x" * 40_000), *talk(3, 400, first=3)))
     assert seqs(once) == [2]
-    again = compact(once.kept, policy("excerpt", protect={"kind": "count", "count": 3}), force=True)
+    again = compact(
+        once.entries, policy("excerpt", protect={"kind": "count", "count": 3}), force=True
+    )
     assert again.status == "skipped"
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from compaction.core.outcome import Outcome
-from compaction.core.transcript import Entry
+from compaction.core.transcript import TranscriptEntry
 from tests.support.stage_scenes import answer, compact, policy, result, talk, user
 
 
-def results(*tokens: int, first: int = 1) -> tuple[Entry, ...]:
+def results(*tokens: int, first: int = 1) -> tuple[TranscriptEntry, ...]:
     """Rounds of one call each, whose results have so many tokens under oneclaw."""
     made = []
     for place, each in enumerate(tokens):
@@ -18,13 +18,13 @@ def results(*tokens: int, first: int = 1) -> tuple[Entry, ...]:
     return tuple(made)
 
 
-def pruned(entries: tuple[Entry, ...], **knobs: Any) -> list[int]:
+def pruned(entries: tuple[TranscriptEntry, ...], **knobs: Any) -> list[int]:
     """The seqs that are pruned in a pass asked for by hand, under knobs that leave out the tail."""
     return [edit.seq for edit in outcome_of(entries, **knobs).edits]
 
 
 def outcome_of(
-    entries: tuple[Entry, ...], protect: dict[str, Any] | None = None, **knobs: Any
+    entries: tuple[TranscriptEntry, ...], protect: dict[str, Any] | None = None, **knobs: Any
 ) -> Outcome:
     tail = {"kind": "count", "count": 0} | (protect or {})
     knobs = {"protect_tokens": 1_000, "minimum_savings": 0} | knobs
@@ -41,8 +41,8 @@ def test_an_old_result_gives_way_to_the_placeholder_and_its_call_stays() -> None
     assert [(edit.seq, edit.kind, edit.replacement) for edit in outcome.edits] == [
         (2, "pruned", "[gone]")
     ]
-    assert [entry.seq for entry in outcome.kept] == [1, 2, 3, 4, 5, 6, 7]
-    assert outcome.kept[1].original == "x" * 2_000
+    assert [entry.seq for entry in outcome.entries] == [1, 2, 3, 4, 5, 6, 7]
+    assert outcome.entries[1].original == "x" * 2_000
     assert (outcome.boundary_seq, outcome.summary) == (None, None)
 
 
@@ -127,7 +127,7 @@ def test_what_is_no_longer_than_the_placeholder_stays() -> None:
 
 def test_pruning_twice_is_pruning_once() -> None:
     once = outcome_of((*results(500, 900, 400), answer(7)))
-    assert outcome_of(once.kept).status == "skipped"
+    assert outcome_of(once.entries).status == "skipped"
 
 
 @pytest.mark.parametrize(

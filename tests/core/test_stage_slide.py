@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from compaction.core.outcome import Outcome
-from compaction.core.sliding import slide_to
+from compaction.core.sliding import find_slide_index
 from compaction.core.transcript import Transcript
 from tests.support.stage_scenes import Summarizer, answer, compact, policy, result, talk, user
 
@@ -25,7 +25,7 @@ def left_out(outcome: Outcome) -> list[int]:
 def test_the_first_pair_stays_half_of_the_rest_goes_and_a_marker_says_so() -> None:
     outcome = compact(talk(50), SLIDE)
     assert left_out(outcome) == list(range(3, 27))
-    assert (outcome.kept_verbatim, outcome.boundary_seq, outcome.marker) == ((1, 2), 27, MARKER)
+    assert (outcome.exempt_seqs, outcome.boundary_seq, outcome.marker) == ((1, 2), 27, MARKER)
     assert (outcome.summary, outcome.edits, outcome.stages_used) == (None, (), ("slide_window",))
 
 
@@ -50,17 +50,17 @@ def test_the_marker_is_a_knob_and_stays_while_later_passes_leave_out_nothing() -
     outcome = compact(talk(50), policy("slide_window", slide={"marker": "[gone]"}, **KNOBS))
     assert outcome.marker == "[gone]"
     grown = Transcript(
-        entries=(*outcome.kept, *talk(30, first=51)),
+        entries=(*outcome.entries, *talk(30, first=51)),
         boundary_seq=outcome.boundary_seq,
         marker=outcome.marker,
     )
     later = compact(grown, policy("summarize", **KNOBS))
-    assert (later.marker, later.summary, later.kept_verbatim) == ("[gone]", "They spoke.", (1, 2))
+    assert (later.marker, later.summary, later.exempt_seqs) == ("[gone]", "They spoke.", (1, 2))
 
 
 def test_four_messages_or_fewer_are_left_alone() -> None:
     assert compact(talk(4, 12_000), SLIDE).status == "skipped"
-    assert compact(talk(5, 9_000), SLIDE).applied
+    assert compact(talk(5, 9_000), SLIDE).is_applied
 
 
 def test_a_call_goes_with_its_results() -> None:
@@ -83,7 +83,7 @@ def test_pins_and_the_newest_question_stay() -> None:
         for entry in (*talk(11), *(answer(seq, "x" * 800) for seq in range(12, 60)))
     )
     outcome = compact(entries, SLIDE)
-    assert outcome.kept_verbatim == (1, 2, 5, 11)
+    assert outcome.exempt_seqs == (1, 2, 5, 11)
 
 
 def test_within_the_target_nothing_goes_even_by_hand() -> None:
@@ -94,7 +94,7 @@ def test_it_comes_after_a_summary_that_failed_and_not_after_one_that_was_enough(
     both = policy("summarize", "slide_window", **KNOBS)
     assert compact(talk(50), both).stages_used == ("summarize",)
     outcome = compact(talk(50), both, Summarizer(fails="The model is away."))
-    assert (outcome.stages_used, outcome.summary, outcome.summary_failed) == (
+    assert (outcome.stages_used, outcome.summary, outcome.summary_error) == (
         ("slide_window",),
         None,
         "The model is away.",
@@ -111,7 +111,7 @@ def test_an_old_summary_stays_where_it_slides() -> None:
 def places(cuts: list[int], *, stop: int = 100, fraction: float = 0.5, steps: int = 1) -> int:
     """Where a window over 100 messages stands after so many steps."""
     asked = iter(range(1_000))
-    return slide_to(
+    return find_slide_index(
         cuts,
         start=2,
         stop=stop,

@@ -1,13 +1,13 @@
 """strip_images: older images give way to a text."""
 
-from compaction.core.transcript import Entry
+from compaction.core.transcript import TranscriptEntry
 from tests.support.stage_scenes import answer, compact, policy, talk, user
 
 PLACEHOLDER = "[Screenshot analyzed — image omitted from context]"
 STRIP = policy("strip_images", protect={"kind": "count", "count": 2})
 
 
-def pictures(*older: Entry) -> tuple[Entry, ...]:
+def pictures(*older: TranscriptEntry) -> tuple[TranscriptEntry, ...]:
     """Older messages, then enough talk to be over the threshold of 10,000 tokens."""
     return (*older, *talk(40, first=10))
 
@@ -17,7 +17,7 @@ def test_an_older_image_gives_way_to_the_placeholder_before_the_words() -> None:
     assert [(edit.seq, edit.kind, edit.replacement) for edit in outcome.edits] == [
         (1, "images_stripped", f"{PLACEHOLDER}\nLook.")
     ]
-    assert (outcome.kept[0].images, outcome.kept[0].original) == (0, "Look.")
+    assert (outcome.entries[0].images, outcome.entries[0].original) == (0, "Look.")
     assert outcome.tokens_before - outcome.tokens_after >= 2_000
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from compaction.core.estimate import Measure
-from compaction.core.transcript import Entry, Transcript
+from compaction.core.estimate import Measurement
+from compaction.core.transcript import Transcript, TranscriptEntry
 from tests.support.stage_scenes import (
     WINDOW,
     Summarizer,
@@ -26,7 +26,7 @@ ORIGINALS = policy(
 BOOK = "".join(f"Line {n}. " for n in range(4_000))
 
 
-def long_read(first: int = 1) -> tuple[Entry, ...]:
+def long_read(first: int = 1) -> tuple[TranscriptEntry, ...]:
     return (
         user(first, "Read it."),
         answer(first + 1, calls="a"),
@@ -52,8 +52,8 @@ def test_where_it_sums_up_originals_the_excerpt_stays_and_the_summary_is_added()
         "They read a book.",
         None,
     )
-    assert [entry.seq for entry in outcome.kept] == [1, 2, 3, 4, 5]
-    assert "TRUNCATED" in outcome.kept[2].content
+    assert [entry.seq for entry in outcome.entries] == [1, 2, 3, 4, 5]
+    assert "TRUNCATED" in outcome.entries[2].content
     assert [entry.content for entry in summarizer.tasks[0].entries] == [
         "Read it.",
         "An answer.",
@@ -89,7 +89,7 @@ def test_what_is_kept_before_the_boundary_is_told_once() -> None:
         *talk(60, first=6),
     )
     first = compact(entries, by_count)
-    assert first.kept_verbatim == (1, 2, 5)
+    assert first.exempt_seqs == (1, 2, 5)
     before = after(Transcript(entries=entries), first)
     summarizer = Summarizer("Still speaking.")
     second = compact(
@@ -98,7 +98,7 @@ def test_what_is_kept_before_the_boundary_is_told_once() -> None:
     assert [entry.seq for task in summarizer.tasks for entry in task.entries] == list(
         range(first.boundary_seq or 0, second.boundary_seq or 0)
     )
-    assert second.kept_verbatim == (1, 2, 5)
+    assert second.exempt_seqs == (1, 2, 5)
 
 
 def test_what_slid_past_the_boundary_untold_is_told_by_the_next_summary() -> None:
@@ -111,7 +111,7 @@ def test_what_slid_past_the_boundary_untold_is_told_by_the_next_summary() -> Non
         *(answer(seq, "x" * 800) for seq in range(25, 75)),
     )
     slid = compact(Transcript(entries=entries, summary="Before.", boundary_seq=20), sliding)
-    assert (slid.kept_verbatim, slid.summarized_up_to) == ((24,), 19)
+    assert (slid.exempt_seqs, slid.summarized_up_to) == ((24,), 19)
     before = after(Transcript(entries=entries), slid)
     summarizer = Summarizer()
     compact(
@@ -164,7 +164,7 @@ def test_the_summarizer_is_given_messages_as_they_are_shown_or_as_they_were() ->
 def test_when_no_summary_comes_the_excerpts_stay_and_the_reason_is_told() -> None:
     before = Transcript(entries=long_read(), summary="Earlier.")
     outcome = compact(before, ORIGINALS, Summarizer(fails="The model is away."))
-    assert (outcome.status, outcome.summary, outcome.summary_failed) == (
+    assert (outcome.status, outcome.summary, outcome.summary_error) == (
         "applied",
         "Earlier.",
         "The model is away.",
@@ -175,7 +175,7 @@ def test_when_no_summary_comes_the_excerpts_stay_and_the_reason_is_told() -> Non
 
 def test_a_summary_that_will_not_do_is_a_failed_one() -> None:
     outcome = compact(long_read(), ORIGINALS, Summarizer("  "))
-    assert (outcome.summary, outcome.summary_failed) == (None, "The summary is empty.")
+    assert (outcome.summary, outcome.summary_error) == (None, "The summary is empty.")
 
 
 def test_when_no_other_stage_made_room_a_failed_summary_fails_the_pass() -> None:
@@ -256,15 +256,16 @@ def test_stages_stop_at_the_target_in_real_tokens() -> None:
         *talk(4, 400, first=5),
     )
     once = policy("excerpt", protect=TAIL, target={"ratio": 0.5})
-    assert compact(entries, once, measured=Measure(tokens=6_400)).status == "skipped"
-    doubled = compact(entries, once, measured=Measure(tokens=12_800, scale=2.0))
+    assert compact(entries, once, measured=Measurement(tokens=6_400)).status == "skipped"
+    doubled = compact(entries, once, measured=Measurement(tokens=12_800, token_ratio=2.0))
     assert len(doubled.edits) == 2
     assert doubled.tokens_after == pytest.approx(12_800 * 2_200 / 6_400, rel=0.2)
 
 
 def test_a_summary_that_takes_more_than_it_frees_fails_and_what_was_cut_stays_cut() -> None:
     pinned = tuple(
-        Entry(seq=seq, role="user", content="x" * 5_000, pinned=True) for seq in range(1, 8)
+        TranscriptEntry(seq=seq, role="user", content="x" * 5_000, pinned=True)
+        for seq in range(1, 8)
     )
     few = policy("strip_images", "summarize", protect=TAIL, target={"ratio": 0.1})
     outcome = compact(
@@ -273,4 +274,4 @@ def test_a_summary_that_takes_more_than_it_frees_fails_and_what_was_cut_stays_cu
         Summarizer("s" * 6_000),
     )
     assert (outcome.stages_used, outcome.summary) == (("strip_images",), None)
-    assert outcome.summary_failed == "With the summary the context is not smaller than it was."
+    assert outcome.summary_error == "With the summary the context is not smaller than it was."

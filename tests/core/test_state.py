@@ -5,18 +5,18 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.core.groups.summaries import State
+from compaction.core.groups.summaries import StateKnobs
 from compaction.core.presets import PRESETS
 from compaction.core.state import (
     SECTIONS,
-    Change,
-    Delta,
-    Working,
-    fitted,
-    key,
-    merge,
-    numbered,
-    rendered,
+    SectionChange,
+    StateDelta,
+    StructuredState,
+    fit_state,
+    merge_delta,
+    normalize_sentence,
+    number_sections,
+    render_state,
 )
 
 LIMITS = PRESETS["lota"].state
@@ -31,77 +31,90 @@ words = st.sampled_from(
 )
 lists = st.lists(words, max_size=14).map(tuple)
 changes = st.builds(
-    Change, add=lists, update=st.lists(st.tuples(words, words), max_size=6).map(tuple), remove=lists
+    SectionChange,
+    add=lists,
+    update=st.lists(st.tuples(words, words), max_size=6).map(tuple),
+    remove=lists,
 )
 deltas = st.builds(
-    Delta, sections=st.dictionaries(st.sampled_from(SECTIONS), changes), memory=lists
+    StateDelta, sections=st.dictionaries(st.sampled_from(SECTIONS), changes), memory=lists
 )
-limits = st.builds(State, **{name: st.integers(0, 8) for name in SECTIONS})
+limits = st.builds(StateKnobs, **{name: st.integers(0, 8) for name in SECTIONS})
 
 
 @st.composite
-def states(draw: st.DrawFn) -> Working:
+def states(draw: st.DrawFn) -> StructuredState:
     """As merging makes them: whatever was added before."""
-    added = {name: Change(add=draw(lists)) for name in SECTIONS}
-    return merge(Working(), Delta(sections=added, memory=draw(lists)), draw(limits))
+    added = {name: SectionChange(add=draw(lists)) for name in SECTIONS}
+    return merge_delta(
+        StructuredState(), StateDelta(sections=added, memory=draw(lists)), draw(limits)
+    )
 
 
-def with_decisions(*items: str) -> Working:
-    return replace(Working(), state=dict.fromkeys(SECTIONS, ()) | {"decisions": items})
+def with_decisions(*items: str) -> StructuredState:
+    return replace(StructuredState(), sections=dict.fromkeys(SECTIONS, ()) | {"decisions": items})
 
 
-def decided(working: Working, **change: tuple[object, ...]) -> tuple[str, ...]:
-    return merge(working, Delta(sections={"decisions": Change(**change)}), LIMITS).state[
-        "decisions"
-    ]  # type: ignore[arg-type]
+def decided(working: StructuredState, **change: tuple[object, ...]) -> tuple[str, ...]:
+    return merge_delta(
+        working,
+        StateDelta(sections={"decisions": SectionChange(**change)}),
+        LIMITS,  # type: ignore[arg-type]
+    ).sections["decisions"]
 
 
 @given(states(), deltas, limits)
 def test_a_delta_merged_twice_changes_no_more_than_once(
-    before: Working, delta: Delta, most: State
+    before: StructuredState, delta: StateDelta, most: StateKnobs
 ) -> None:
-    once = merge(before, delta, most)
-    assert merge(once, delta, most) == once
+    once = merge_delta(before, delta, most)
+    assert merge_delta(once, delta, most) == once
 
 
 @given(states(), deltas, limits)
-def test_every_limit_holds_after_each_merge(before: Working, delta: Delta, most: State) -> None:
-    after = merge(before, delta, most)
-    assert set(after.state) == set(SECTIONS)
-    for name, items in after.state.items():
+def test_every_limit_holds_after_each_merge(
+    before: StructuredState, delta: StateDelta, most: StateKnobs
+) -> None:
+    after = merge_delta(before, delta, most)
+    assert set(after.sections) == set(SECTIONS)
+    for name, items in after.sections.items():
         assert len(items) <= getattr(most, name)
-        assert len({key(item) for item in items}) == len(items)
-        assert all(key(item) for item in items)
+        assert len({normalize_sentence(item) for item in items}) == len(items)
+        assert all(normalize_sentence(item) for item in items)
 
 
 @given(states(), deltas, limits)
 def test_what_a_delta_adds_is_there_unless_the_limit_forbids_it(
-    before: Working, delta: Delta, most: State
+    before: StructuredState, delta: StateDelta, most: StateKnobs
 ) -> None:
-    after = merge(before, delta, most)
+    after = merge_delta(before, delta, most)
     for name, change in delta.sections.items():
-        newest = [key(text) for text in change.add if key(text)][-1:]
-        assert not getattr(most, name) or set(newest) <= {key(item) for item in after.state[name]}
+        newest = [normalize_sentence(text) for text in change.add if normalize_sentence(text)][-1:]
+        assert not getattr(most, name) or set(newest) <= {
+            normalize_sentence(item) for item in after.sections[name]
+        }
 
 
 @given(states(), deltas, limits)
-def test_nothing_is_invented(before: Working, delta: Delta, most: State) -> None:
-    known = {item for items in before.state.values() for item in items}
+def test_nothing_is_invented(before: StructuredState, delta: StateDelta, most: StateKnobs) -> None:
+    known = {item for items in before.sections.values() for item in items}
     known |= {
         text
         for change in delta.sections.values()
         for text in (*change.add, *(new for _, new in change.update))
     }
-    after = merge(before, delta, most)
-    assert {item for items in after.state.values() for item in items} <= known
+    after = merge_delta(before, delta, most)
+    assert {item for items in after.sections.values() for item in items} <= known
     assert set(after.memory) <= {*before.memory, *delta.memory}
 
 
 @given(states(), limits)
-def test_an_empty_delta_only_enforces_the_limits(before: Working, most: State) -> None:
-    after = merge(before, Delta(), most)
-    for name, items in before.state.items():
-        assert after.state[name] == (items[-getattr(most, name) :] if getattr(most, name) else ())
+def test_an_empty_delta_only_enforces_the_limits(before: StructuredState, most: StateKnobs) -> None:
+    after = merge_delta(before, StateDelta(), most)
+    for name, items in before.sections.items():
+        assert after.sections[name] == (
+            items[-getattr(most, name) :] if getattr(most, name) else ()
+        )
     assert after.memory == before.memory
 
 
@@ -134,9 +147,9 @@ def test_an_update_of_what_is_not_there_is_an_addition() -> None:
 
 
 def test_without_a_memory_block_no_entry_is_taken() -> None:
-    delta = Delta(memory=("Alice likes tea.",))
-    assert merge(Working(), delta, LIMITS).memory == ("Alice likes tea.",)
-    assert merge(Working(), delta, LIMITS, memory=False).memory == ()
+    delta = StateDelta(memory=("Alice likes tea.",))
+    assert merge_delta(StructuredState(), delta, LIMITS).memory == ("Alice likes tea.",)
+    assert merge_delta(StructuredState(), delta, LIMITS, memory=False).memory == ()
 
 
 def test_it_reads_as_lists_under_titles() -> None:
@@ -145,24 +158,24 @@ def test_it_reads_as_lists_under_titles() -> None:
         memory=("Alice likes tea.",),
         memory_summary="Alice lives in Porto.",
     )
-    assert rendered(working) == (
+    assert render_state(working) == (
         "State of the work:\nKey decisions:\n- Stay at the Lis\n\n"
         "Memory, summarized:\nAlice lives in Porto.\n\nMemory, newest last:\n- Alice likes tea."
     )
-    assert rendered(Working()) == ""
+    assert render_state(StructuredState()) == ""
 
 
 def test_a_summarizer_is_shown_numbers_and_no_section_that_the_policy_does_not_keep() -> None:
-    shown = numbered(with_decisions("A", "B"), replace(LIMITS, risks=0))
+    shown = number_sections(with_decisions("A", "B"), replace(LIMITS, risks=0))
     assert shown.startswith("decisions:\n1. A\n2. B\nconstraints: none\n")
     assert "risks" not in shown
 
 
 @given(states(), st.integers(0, 500))
-def test_it_fits_into_what_room_there_is(working: Working, most: int) -> None:
-    assert len(fitted(working, most)) <= most
+def test_it_fits_into_what_room_there_is(working: StructuredState, most: int) -> None:
+    assert len(fit_state(working, most)) <= most
 
 
 def test_long_items_are_shortened_before_any_is_lost() -> None:
-    text = fitted(with_decisions(*(f"{number} " + "word " * 90 for number in range(8))), 2_000)
+    text = fit_state(with_decisions(*(f"{number} " + "word " * 90 for number in range(8))), 2_000)
     assert [line[2] for line in text.splitlines() if line.startswith("- ")] == list("01234567")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from compaction.core.tool_pairs import pairs, repair
-from compaction.core.transcript import Call, Entry
+from compaction.core.tool_pairs import find_pairs, repair
+from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from tests.support.stage_scenes import answer, result, talk, user
 
 NO_RESULT = "[Tool result unavailable - conversation was compacted]"
@@ -31,7 +31,7 @@ def test_a_result_without_its_call_gets_one() -> None:
         "assistant",
         "[Tool call for grep - conversation was compacted]",
     )
-    assert asking.calls == (Call(id="a", name="grep", arguments="{}"),)
+    assert asking.calls == (TranscriptCall(id="a", name="grep", arguments="{}"),)
     assert (repaired.calls_fixed, repaired.results_fixed) == (0, 1)
 
 
@@ -57,11 +57,11 @@ def test_a_second_result_of_one_call_has_no_call() -> None:
     ],
 )
 def test_after_a_repair_all_is_paired_and_a_second_one_finds_nothing(
-    entries: tuple[Entry, ...],
+    entries: tuple[TranscriptEntry, ...],
 ) -> None:
     repaired = repair(entries).entries
     calls = sum(len(entry.calls) for entry in repaired)
     results = sum(entry.role == "tool" for entry in repaired)
-    assert len(pairs(repaired)) == calls == results
+    assert len(find_pairs(repaired)) == calls == results
     again = repair(repaired)
     assert (again.entries, again.calls_fixed, again.results_fixed) == (repaired, 0, 0)

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from compaction.worker.processes import descendants
+from compaction.worker.processes import list_descendants
 from tests.support.journey import Served, serve, until
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -115,7 +115,7 @@ def spoken(events: list[dict[str, Any]]) -> str:
 def web_of(served: Served) -> int:
     (pid,) = [
         process.pid
-        for process in descendants(served.pid)
+        for process in list_descendants(served.pid)
         if process.parent == served.pid
         and b"uvicorn" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
     ]

@@ -3,10 +3,10 @@
 import pytest
 
 from compaction.core.budget import Budget, plan
-from compaction.core.estimate import measure, tokens_of
+from compaction.core.estimate import estimate_characters, measure
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
-from compaction.core.transcript import Call, Entry, Transcript
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 BASEAGENT = PRESETS["baseagent"]
 
@@ -27,8 +27,8 @@ def test_the_context_window_is_200000_with_32000_reserved_and_168000_usable() ->
 
 def test_it_triggers_at_85_percent_of_the_usable_context() -> None:
     assert budget().threshold == 142_800
-    assert not budget().over(142_800)
-    assert budget().over(142_801)
+    assert not budget().is_over(142_800)
+    assert budget().is_over(142_801)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_it_triggers_at_85_percent_of_the_usable_context() -> None:
 )
 def test_the_log_s_figures(tokens: int, share: float, over: bool) -> None:
     assert round(100 * tokens / budget().input, 1) == share
-    assert budget().over(tokens) is over
+    assert budget().is_over(tokens) is over
 
 
 def test_pruning_to_93000_was_sufficient() -> None:
@@ -46,12 +46,12 @@ def test_pruning_to_93000_was_sufficient() -> None:
 
 @pytest.mark.parametrize(("characters", "tokens"), [(0, 0), (3, 0), (4, 1), (7, 1), (4_000, 1_000)])
 def test_a_token_is_four_characters_rounded_down(characters: int, tokens: int) -> None:
-    assert tokens_of(characters, BASEAGENT) == tokens
+    assert estimate_characters(characters, BASEAGENT) == tokens
 
 
 def test_a_message_is_its_content_its_images_its_calls_and_four_tokens() -> None:
-    call = Call(id="c", name="read", arguments='{"file_path": "x.py"}' + " " * 15)
-    said = Entry(seq=1, role="assistant", content="x" * 400, images=2, calls=(call,))
+    call = TranscriptCall(id="c", name="read", arguments='{"file_path": "x.py"}' + " " * 15)
+    said = TranscriptEntry(seq=1, role="assistant", content="x" * 400, images=2, calls=(call,))
     assert measure(Transcript(entries=(said,)), BASEAGENT).tokens == 100 + 2 * 1_000 + 40 // 4 + 4
 
 
@@ -69,5 +69,5 @@ def test_settings() -> None:
 def test_tuning_profiles(profile: str, threshold: float, protects: int, triggers: int) -> None:
     policy = PRESETS[profile]
     assert (policy.trigger.threshold, policy.prune.protect_tokens) == (threshold, protects)
-    assert budget(policy).first_over == triggers
+    assert budget(policy).trigger_tokens == triggers
     assert policy.stages == BASEAGENT.stages

@@ -7,7 +7,7 @@ import pytest
 from compaction.core.estimate import measure
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
-from compaction.core.transcript import Entry, Transcript
+from compaction.core.transcript import Transcript, TranscriptEntry
 from tests.support.stage_scenes import Summarizer, answer, compact, result, user
 
 BASEAGENT = PRESETS["baseagent"]
@@ -15,14 +15,14 @@ WINDOW = 200_000
 PLACEHOLDER = "[Old tool result content cleared]"
 
 
-def round_of(seq: int, tokens: int, *, asked: int = 4) -> tuple[Entry, Entry]:
+def round_of(seq: int, tokens: int, *, asked: int = 4) -> tuple[TranscriptEntry, TranscriptEntry]:
     """An answer that calls a tool, and its result with so many tokens."""
     return answer(seq, "", calls="a", tokens=asked), result(
         seq + 1, "a", "x" * 4 * tokens, tokens=tokens
     )
 
 
-def newest_turns(first: int) -> tuple[Entry, ...]:
+def newest_turns(first: int) -> tuple[TranscriptEntry, ...]:
     """Two short turns, which the scan skips."""
     return (
         user(first, tokens=1),
@@ -135,7 +135,7 @@ def test_the_tuning_profiles_act_earlier_and_protect_less_or_the_reverse(
     assert len(outcome.edits) == 20 - protected
     kept = [
         replace(entry)
-        for entry in outcome.kept
+        for entry in outcome.entries
         if entry.role == "tool" and entry.content != PLACEHOLDER
     ]
     assert len(kept) == protected

@@ -3,9 +3,9 @@
 import pytest
 
 from compaction.core.budget import Budget, plan
-from compaction.core.estimate import LastUsage, Measure, measure
+from compaction.core.estimate import LastUsage, Measurement, measure
 from compaction.core.presets import PRESETS
-from compaction.core.transcript import Entry, Transcript
+from compaction.core.transcript import Transcript, TranscriptEntry
 
 LOTA = PRESETS["lota"]
 
@@ -27,8 +27,8 @@ def test_default_settings_give_a_threshold_of_140000() -> None:
         0.7,
     )
     assert budget(200_000).threshold == 140_000
-    assert budget(200_000).over(140_000)
-    assert not budget(200_000).over(139_999)
+    assert budget(200_000).is_over(140_000)
+    assert not budget(200_000).is_over(139_999)
 
 
 @pytest.mark.parametrize(
@@ -49,18 +49,18 @@ def test_the_threshold_is_the_smaller_of_70_percent_and_what_reserve_and_margin_
 
 def test_it_estimates_three_characters_to_a_token_of_summary_and_live_messages() -> None:
     entries = (
-        Entry(seq=1, role="user", content="x" * 300),
-        Entry(seq=2, role="assistant", content="x" * 600),
+        TranscriptEntry(seq=1, role="user", content="x" * 300),
+        TranscriptEntry(seq=2, role="assistant", content="x" * 600),
     )
     live = Transcript(
         entries=entries, summary="s" * 90, system="never counted " * 99, tools="nor these " * 99
     )
-    assert measure(live, LOTA) == Measure(tokens=100 + 200 + 30)
+    assert measure(live, LOTA) == Measurement(tokens=100 + 200 + 30)
 
 
 def test_no_provider_count_enters_the_estimate() -> None:
-    said = Transcript(entries=(Entry(seq=1, role="user", content="x" * 300),))
-    assert measure(said, LOTA, LastUsage(tokens=90_000, input=89_000, after_seq=1)) == Measure(
+    said = Transcript(entries=(TranscriptEntry(seq=1, role="user", content="x" * 300),))
+    assert measure(said, LOTA, LastUsage(tokens=90_000, input=89_000, after_seq=1)) == Measurement(
         tokens=100
     )
 

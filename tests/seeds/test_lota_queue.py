@@ -11,7 +11,7 @@ from django.db import connection
 from chatcore.models import Session
 from compaction.models import CompactionRun, WorkingState
 from compaction.runs import engine
-from compaction.sizing.usage import usage
+from compaction.sizing.usage import load_usage
 from tests.support.compaction_scenes import (
     chat_calls,
     content_of,
@@ -88,13 +88,13 @@ def test_a_new_turn_waits_for_the_job_and_then_begins_with_the_summary(
     scripted.script(first_call)
 
     def work() -> None:
-        engine.execute_run(run.pk, in_turn=True)
+        engine.execute_run(run.pk, obey_worker_limit=True)
         connection.close()
 
     worker = threading.Thread(target=work)
     worker.start()
     assert started.wait(20)
-    assert usage(stream.pk)["compacting"] is True
+    assert load_usage(stream.pk)["compacting"] is True
     assert say(stream, "And the flight?").status == "completed"
     worker.join()
     request = chat_calls(scripted)[-1]
@@ -112,7 +112,7 @@ def test_a_new_turn_waits_for_the_job_and_then_begins_with_the_summary(
     ]
     assert content_of(stream)[: len(before)] == before
     assert within_budget(stream)
-    assert usage(stream.pk)["compacting"] is False
+    assert load_usage(stream.pk)["compacting"] is False
 
 
 def test_the_summary_stands_apart_from_the_system_prompt(
@@ -146,7 +146,7 @@ def test_decisions_and_tasks_are_kept_as_state_beside_the_summary(stream: Sessio
     state = WorkingState.objects.get().state
     assert state["decisions"][0] == "They fly from Porto."
     assert run.state_after["state"] == state
-    engine.rewind(run)
+    engine.rewind_run(run)
     assert WorkingState.objects.get().state == {}
 
 
@@ -183,4 +183,4 @@ def test_a_job_that_fails_leaves_the_workstream_usable_and_is_tried_again_later(
     assert ended is not None
     assert (ended.status, ended.provider_calls) == ("fell_back", 2)
     assert say(stream, "And the flight?").status == "completed"
-    assert usage(stream.pk)["automatic"] == "waiting"
+    assert load_usage(stream.pk)["automatic"] == "waiting"

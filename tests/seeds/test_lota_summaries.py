@@ -263,7 +263,7 @@ def test_at_fifteen_entries_the_oldest_ten_are_folded_and_both_are_injected(
     fill(in_both, messages=8)
     scripted.script(Reply(text=SECTIONS), Reply(text="Alice has said ten things."))
     compact(in_both)
-    kept = summary_state.read(in_both.pk)
+    kept = summary_state.load_structured_state(in_both.pk)
     assert kept.memory == tuple(f"Entry {number}" for number in range(11, 16))
     say(in_both)
     told = system_text(chat_calls(scripted)[-1])
@@ -282,7 +282,7 @@ def test_the_limits_are_enforced_after_each_merge(
     fill(workstream, messages=8)
     scripted.script(Reply(text=f"{SECTIONS}\n```json\n{json.dumps(many)}\n```"))
     run = compact(workstream)
-    state = summary_state.read(workstream.pk).state
+    state = summary_state.load_structured_state(workstream.pk).sections
     assert {name: len(items) for name, items in state.items()} == dataclasses.asdict(LOTA.state)
     assert state["decisions"][-1] == "decisions 19"
     assert run.summary_after == SECTIONS

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compaction.core.budget import available, plan, reserve
+from compaction.core.budget import compute_available_input, compute_reserve, plan
 from compaction.core.budget_check import (
     Breakdown,
     check_context_budget,
@@ -119,8 +119,8 @@ def test_an_unknown_model_has_its_providers_default_window(provider: str, window
     [(200_000, 64_000), (128_000, 44_800), (8_192, 2_868), (1_048_576, 64_000)],
 )
 def test_output_reserve_is_35_percent_but_64000_at_most(window: int, reserved: int) -> None:
-    assert reserve(NEUROLINK.budget, window) == reserved
-    assert available(NEUROLINK.budget, window, reserved) == window - reserved
+    assert compute_reserve(NEUROLINK.budget, window) == reserved
+    assert compute_available_input(NEUROLINK.budget, window, reserved) == window - reserved
 
 
 def test_an_explicit_max_tokens_is_the_reserve() -> None:
@@ -132,18 +132,18 @@ def test_an_explicit_max_tokens_is_the_reserve() -> None:
 def test_compaction_triggers_at_80_percent_of_the_available_input() -> None:
     budget = plan(NEUROLINK, 200_000)
     assert budget is not None
-    assert (budget.input, budget.first_over) == (136_000, 108_800)
-    assert budget.over(108_800)
-    assert not budget.over(108_799)
+    assert (budget.input, budget.trigger_tokens) == (136_000, 108_800)
+    assert budget.is_over(108_800)
+    assert not budget.is_over(108_799)
 
 
 def test_after_a_failure_the_target_is_70_percent_of_the_available_input() -> None:
     budget = plan(NEUROLINK, 200_000)
     assert budget is not None
-    assert budget.recovering().target == 95_200
+    assert budget.reduce_for_recovery().target == 95_200
     small = plan(NEUROLINK, 8_192)
     assert small is not None
-    assert small.recovering().target == 3_726  # floor(5,324 × 0.7)
+    assert small.reduce_for_recovery().target == 3_726  # floor(5,324 × 0.7)
 
 
 def request(**parts: Any) -> dict[str, Any]:

@@ -89,9 +89,9 @@ def test_old_tool_results_go_first_and_may_be_enough(
     loop: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_tool(monkeypatch, "look_up", 20_000)
-    living_under(
-        loop, "neurolink", scripted, loop.model.provider.protocol, context_window_size=140_000
-    )  # type: ignore[union-attr]
+    assert loop.model is not None
+    protocol = loop.model.provider.protocol
+    living_under(loop, "neurolink", scripted, protocol, context_window_size=140_000)
     for first in (1, 7):
         scripted.script(
             *(calls("look_up", range(start, start + 3)) for start in (first, first + 3))
@@ -137,10 +137,10 @@ def test_a_truncation_is_undone_like_a_summary(loop: Session, scripted: Scripted
     scripted.default = summarize_or_chat(summary=Reply(status=500))
     fill(loop, messages=20)
     say(loop)
-    engine.rewind(CompactionRun.objects.get())
-    now = session_context.of(loop.pk)
+    engine.rewind_run(CompactionRun.objects.get())
+    now = session_context.load_session_context(loop.pk)
     assert now is not None
-    assert (now.subject.boundary_seq, now.subject.summary) == (None, None)
+    assert (now.facts.boundary_seq, now.facts.summary) == (None, None)
 
 
 def test_an_overflow_compacts_to_seventy_percent_and_is_sent_once_more(

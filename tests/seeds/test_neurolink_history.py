@@ -77,7 +77,7 @@ def test_undoing_a_summary_shows_exactly_the_messages_that_it_condensed(
     assert run.stages_used == ["summarize"]
     assert len(condensed) == run.messages_compacted > 0
     assert SUMMARY in request_of(full).preface
-    engine.rewind(run)
+    engine.rewind_run(run)
     assert effective(full) == before
     assert request_of(full).preface == ""
     assert content_of(full) == stored
@@ -93,7 +93,7 @@ def test_undoing_a_truncation_shows_exactly_the_messages_that_it_hid(
     assert not hidden & {1, 2}, "the first pair stays"
     assert len(hidden) % 2 == 0
     assert request_of(full).preface == MARKER
-    engine.rewind(run)
+    engine.rewind_run(run)
     assert effective(full) == before
     assert request_of(full).preface == ""
     assert content_of(full) == stored
@@ -110,7 +110,7 @@ def test_one_hiding_is_undone_without_the_one_before_it(
     assert set(effective(full)) < set(both)
     assert SUMMARY in request_of(full).preface
     assert MARKER in request_of(full).preface
-    engine.rewind(run)
+    engine.rewind_run(run)
     assert effective(full) == both
     assert both[: len(once)] == once
     assert MARKER not in request_of(full).preface
@@ -125,5 +125,5 @@ def test_nothing_is_destroyed_however_often_the_history_is_cut(
         assert content_of(full) == stored
         assert full.messages.count() == len(stored)
         fill(full, messages=10)
-    revisions.reset(full.pk)
+    revisions.reset_context(full.pk)
     assert effective(full) == list(range(1, full.messages.count() + 1))

@@ -6,7 +6,7 @@ from compaction.core.budget import plan
 from compaction.core.estimate import measure
 from compaction.core.presets import PRESETS
 from compaction.core.tool_pairs import NO_CALL, NO_RESULT
-from compaction.core.transcript import Entry, Transcript
+from compaction.core.transcript import Transcript, TranscriptEntry
 from tests.support.stage_scenes import (
     Summarizer,
     after,
@@ -23,12 +23,12 @@ WINDOW = 200_000
 THRESHOLD = 108_800
 
 
-def sized(entries: tuple[Entry, ...], tokens: int) -> tuple[Entry, ...]:
+def sized(entries: tuple[TranscriptEntry, ...], tokens: int) -> tuple[TranscriptEntry, ...]:
     """The entries with so many tokens each."""
     return tuple(replace(entry, tokens=tokens) for entry in entries)
 
 
-def rounds(count: int, tokens: int, first: int) -> tuple[Entry, ...]:
+def rounds(count: int, tokens: int, first: int) -> tuple[TranscriptEntry, ...]:
     """Rounds of one call, whose results have so many tokens."""
     made = [
         (
@@ -47,7 +47,7 @@ def test_the_pipeline_runs_at_the_threshold_and_not_below() -> None:
     missing = THRESHOLD - measured.tokens
     assert compact(
         Transcript(entries=entries, overhead_tokens=missing), NEUROLINK, window=WINDOW
-    ).applied
+    ).is_applied
     assert (
         compact(
             Transcript(entries=entries, overhead_tokens=missing - 1), NEUROLINK, window=WINDOW
@@ -146,7 +146,7 @@ def test_stage_3_keeps_the_first_pair_and_merges_the_summary_before() -> None:
         summarizer,
         window=WINDOW,
     )
-    assert outcome.kept_verbatim == (1, 2)
+    assert outcome.exempt_seqs == (1, 2)
     assert [task.previous for task in summarizer.tasks] == ["Before."]
 
 
@@ -158,7 +158,7 @@ def test_a_summary_that_fails_falls_through_to_stage_4() -> None:
     outcome = compact(
         sized(talk(100), 1_200), NEUROLINK, Summarizer(fails="LLM error"), window=WINDOW
     )
-    assert (outcome.status, outcome.stages_used, outcome.summary_failed) == (
+    assert (outcome.status, outcome.stages_used, outcome.summary_error) == (
         "applied",
         ("slide_window",),
         "LLM error",
@@ -172,7 +172,7 @@ def test_stage_4_keeps_the_first_pair_and_removes_half_of_the_rest_an_even_numbe
     outcome = compact(
         sized(talk(101), 1_200), NEUROLINK, Summarizer(fails="LLM error"), window=WINDOW
     )
-    assert outcome.kept_verbatim == (1, 2)
+    assert outcome.exempt_seqs == (1, 2)
     assert outcome.messages_compacted == 48
     assert (
         outcome.marker
@@ -196,7 +196,7 @@ def test_after_an_overflow_it_comes_down_to_70_percent_of_the_input() -> None:
     entries = sized(talk(100), 1_000)
     assert compact(entries, NEUROLINK, window=WINDOW).status == "skipped"
     outcome = compact(entries, NEUROLINK, window=WINDOW, recovering=True)
-    assert outcome.applied
+    assert outcome.is_applied
     assert outcome.tokens_after <= 0.7 * 136_000
 
 

@@ -11,7 +11,7 @@ from chatcore.sessions.truncation import TOOL_RESULT_MAX_CHARS
 from compaction.core.presets import ONECLAW
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.sizing.usage import usage
+from compaction.sizing.usage import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import (
     BIG,
@@ -138,17 +138,17 @@ def test_criterion_an_indicator_can_be_shown_during_the_summary_call_only(
     seen: list[bool] = []
 
     def looking(_: dict[str, Any]) -> Reply:
-        seen.append(usage(session.pk)["compacting"])
+        seen.append(load_usage(session.pk)["compacting"])
         connection.close()
         return Reply(text=SUMMARY)
 
     fill(session)
     scripted.script(Reply(text="Noted.", usage=BIG), looking)
     say(session)
-    assert usage(session.pk)["compacting"] is False
+    assert load_usage(session.pk)["compacting"] is False
     work()
     assert seen == [True]
-    assert usage(session.pk)["compacting"] is False
+    assert load_usage(session.pk)["compacting"] is False
     assert event_names(session, "compaction") == ["compaction.started", "compaction.applied"]
 
 
@@ -206,7 +206,7 @@ def test_criterion_optional_by_hand_with_a_token_display(
 ) -> None:
     fill(session)
     assert engine.compact_now(session.pk, trigger="manual").status == "applied"
-    told = usage(session.pk)
+    told = load_usage(session.pk)
     assert told["context_window"] == 8192
     assert 0 < told["usage_ratio"] < 0.5
 
@@ -238,7 +238,7 @@ def test_rule_2_the_threshold_follows_the_current_model(
     Session.objects.filter(pk=session.pk).update(model=larger)
     say(session)
     assert not CompactionRun.objects.exists()
-    assert usage(session.pk)["threshold_tokens"] == 108_800
+    assert load_usage(session.pk)["threshold_tokens"] == 108_800
 
 
 def test_rule_3_an_unknown_window_does_nothing(
@@ -297,13 +297,13 @@ def test_counting_1_what_the_provider_reported_is_used(
 ) -> None:
     scripted.script(Reply(text="Noted.", usage=(4321, 79)))
     say(session)
-    told = usage(session.pk)
+    told = load_usage(session.pk)
     assert (told["estimated_input_tokens"], told["source"]) == (4400, "provider")
 
 
 def test_counting_2_without_counts_four_characters_are_a_token(session: Session) -> None:
     session.messages.create(seq=1, role="user", content="x" * 4003)
-    told = usage(session.pk)
+    told = load_usage(session.pk)
     assert told["breakdown"]["current_prompt"] == 1000
     assert told["source"] == "estimated"
 
@@ -313,7 +313,7 @@ def test_counting_3_only_what_would_be_sent_counts(
 ) -> None:
     """Rows that a summary covers do not count again; else every later response would compact again."""
     compacted(session, scripted)
-    told = usage(session.pk)
+    told = load_usage(session.pk)
     assert told["estimated_input_tokens"] < 3000
     say(session, "Thanks.")
     assert CompactionRun.objects.count() == 1

@@ -212,15 +212,17 @@ def test_the_user_can_go_on_chatting_while_a_summary_is_written(
     assert run.status == "applied"
     assert [turn.status for turn in turns_meanwhile] == ["completed"]
     session.refresh_from_db()
-    assert "I am still typing." in [message.content for message in builder.live_messages(session)]
+    assert "I am still typing." in [
+        message.content for message in builder.build_request_messages(session)
+    ]
 
 
 def test_the_summary_can_be_cleared(session: Session, scripted: ScriptedModel) -> None:
     compacted(session, scripted)
-    revisions.reset(session.pk)
+    revisions.reset_context(session.pk)
     session.refresh_from_db()
     assert session.compacted_summary is None
-    assert len(builder.live_messages(session)) == 16
+    assert len(builder.build_request_messages(session)) == 16
 
 
 def test_compacting_a_hundred_messages_takes_seconds_at_most(

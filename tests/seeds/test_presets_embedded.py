@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from chatcore.local_model.server import free_port
+from chatcore.local_model.server import find_free_port
 from compaction.core.presets import PRESETS
 from tests.faults.test_journey import newest_run, said
 from tests.support.journey import ROOT, STORY, Served, serve, until
@@ -30,7 +30,7 @@ MOST_RUNS = 3  # asked for by hand, where the model wrote no summary that could 
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    return free_port()
+    return find_free_port()
 
 
 @pytest.fixture(scope="module")

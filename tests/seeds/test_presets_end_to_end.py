@@ -98,14 +98,14 @@ class Talk:
 
     def say(self, content: str, *replies: Reply, status: str = "completed", **options: Any) -> Turn:
         return self._ended(
-            lambda: service.start(self.session, content=content, **options), replies, status
+            lambda: service.start_turn(self.session, content=content, **options), replies, status
         )
 
     def again(self) -> Turn:
         """Another answer to the last question."""
-        asked = self.session.messages.current().filter(role="assistant").latest("seq")
+        asked = self.session.messages.exclude_superseded().filter(role="assistant").latest("seq")
         return self._ended(
-            lambda: service.regenerate(asked),
+            lambda: service.regenerate_answer(asked),
             (Reply(text="Another answer. " + ENGLISH),),
             "completed",
         )
@@ -113,7 +113,7 @@ class Talk:
     def _ended(self, begin: Callable[[], Turn], replies: tuple[Reply, ...], status: str) -> Turn:
         self.provider.next[:] = replies
         self.session.refresh_from_db()
-        turn = service.wait(begin().pk, timeout=60)
+        turn = service.wait_for_turn(begin().pk, timeout=60)
         assert (turn.status, self.provider.wrong) == (status, []), turn.error
         self.check()
         work()
@@ -122,7 +122,7 @@ class Talk:
 
     def check(self) -> None:
         self.session.refresh_from_db()
-        assert list(verification.violations(self.session)) == []
+        assert list(verification.find_violations(self.session)) == []
         now = {
             row[0]: row[1:]
             for row in Message.objects.filter(session=self.session).values_list("pk", *FIELDS)
@@ -134,7 +134,7 @@ class Talk:
     def shows_again(self, version: int | None) -> bool:
         """Whether all that a version showed is sent as it was, but for what was superseded since."""
         then, now = self.shown[version or 0], builder.build_request(self.session)
-        current = {None, *self.session.messages.current().values_list("seq", flat=True)}
+        current = {None, *self.session.messages.exclude_superseded().values_list("seq", flat=True)}
         messages = [message for message in then.messages if message.seq in current]
         return (then.system, then.preface, messages) == (
             now.system,
@@ -143,7 +143,7 @@ class Talk:
         )
 
     def question(self, place: int) -> Message:
-        return self.session.messages.current().filter(role="user").order_by("seq")[place]
+        return self.session.messages.exclude_superseded().filter(role="user").order_by("seq")[place]
 
     def speak(self, protocol: str, scripted: ScriptedModel) -> None:
         """The same model behind the other protocol from now on."""
@@ -204,7 +204,7 @@ def test_everything_that_is_said_ends_well(
 ) -> None:
     session = talk.session
     talk.say("My name is Alice, and the budget is 2,000 euros.", Reply(text="Noted, Alice."))
-    pins.pin(session.messages.get(seq=1))
+    pins.pin_message(session.messages.get(seq=1))
     talk.say(CHINESE, Reply(text=CHINESE))
     talk.say("What does this code do?\n" + CODE, Reply(text="It adds up.\n" + CODE))
     talk.say("Look both up.", calls("look_up", [1, 2], text="I look."), Reply(text=ENGLISH))
@@ -237,6 +237,6 @@ def test_everything_that_is_said_ends_well(
     )
     assert undone
     for run in list(undone):
-        engine.rewind(run)
+        engine.rewind_run(run)
         talk.check()
         assert talk.shows_again(run.version_before)

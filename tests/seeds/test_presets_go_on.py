@@ -64,7 +64,7 @@ def compact(session: Session) -> CompactionRun:
 
 def sound(session: Session) -> None:
     session.refresh_from_db()
-    assert list(verification.violations(session)) == []
+    assert list(verification.find_violations(session)) == []
 
 
 def sent(session: Session) -> str:
@@ -90,7 +90,7 @@ def test_a_second_summary_takes_in_the_first_and_each_is_undone(
     assert "Alice plans a trip, point 0" in told  # the first one is merged …
     assert "Beatrice plans" in sent(talk)
     assert "Alice plans" not in sent(talk)  # … and not sent twice
-    engine.rewind(second)
+    engine.rewind_run(second)
     sound(talk)
     request = builder.build_request(talk)
     again = [
@@ -99,7 +99,7 @@ def test_a_second_summary_takes_in_the_first_and_each_is_undone(
         *(m.content for m in request.messages if m.seq is None or m.seq in seqs),
     ]
     assert "\n".join(again) == one
-    engine.rewind(first)
+    engine.rewind_run(first)
     sound(talk)
     assert "plans a trip" not in sent(talk)
     assert [message.seq for message in builder.build_request(talk).messages] == list(range(1, 33))
@@ -147,9 +147,10 @@ def test_a_switch_to_a_window_of_8k_is_answered(talk: Session, scripted: Scripte
     fill(talk, messages=80)
     assert say(talk).status == "completed"
     assert not CompactionRun.objects.filter(status="applied").exists()
+    assert talk.model is not None
     small = AiModel.objects.create(
         provider=talk.model.provider, name="small-model", context_window_size=8_192
-    )  # type: ignore[union-attr]
+    )
     Session.objects.filter(pk=talk.pk).update(model=small)
     turn = say(talk, "And on this one?")
     assert turn.status == "completed", turn.error
@@ -165,9 +166,10 @@ def test_a_switch_to_a_window_of_8k_is_answered(talk: Session, scripted: Scripte
 def test_a_summary_model_with_a_smaller_window_is_given_no_more_than_it_holds(
     talk: Session, scripted: ScriptedModel
 ) -> None:
+    assert talk.model is not None
     writer = AiModel.objects.create(
         provider=talk.model.provider, name="writer", context_window_size=4_096
-    )  # type: ignore[union-attr]
+    )
     sized(talk, summary_model=writer, context_window_size=32_768)
     fill(talk, messages=60)
     assert engine.compact_now(talk.pk, trigger="manual").status == "applied"

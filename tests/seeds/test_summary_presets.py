@@ -6,7 +6,7 @@ from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.summaries.templates import TEMPLATES
+from compaction.summaries.templates import SUMMARY_TEMPLATES
 from tests.support.compaction_scenes import (
     chat_calls,
     content_of,
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def headed(policy: str) -> str:
     """A summary as the preset's template wants it; one that asks for a delta gets it, too."""
     preset = PRESETS[policy]
-    headings = TEMPLATES[preset.summary.template].headings or ("Facts",)
+    headings = SUMMARY_TEMPLATES[preset.summary.template].headings or ("Facts",)
     summary = "\n".join(
         f"{heading}:\n- Alice plans a trip, point {place}."
         for place, heading in enumerate(headings)
@@ -63,7 +63,9 @@ def test_it_ends_within_its_budget_and_nothing_said_is_lost(
         assert within_budget(talk)
     assert not CompactionRun.objects.exclude(status__in=["applied", "skipped"]).exists()
     assert CompactionRun.objects.filter(status="applied").count() >= 2
-    heading = (TEMPLATES[PRESETS[policy].summary.template].headings or ("Keep every name",))[0]
+    heading = (
+        SUMMARY_TEMPLATES[PRESETS[policy].summary.template].headings or ("Keep every name",)
+    )[0]
     assert all(heading in spoken(request)[-1] for request in summary_calls(scripted))
     say(talk, "Thanks.")
     sent = said(chat_calls(scripted)[-1])

@@ -5,8 +5,8 @@ import pytest
 from compaction.core.budget import Budget, plan
 from compaction.core.estimate import LastUsage, measure
 from compaction.core.presets import PRESETS
-from compaction.core.transcript import Entry, Transcript
-from models_registry.catalog import look_up
+from compaction.core.transcript import Transcript, TranscriptEntry
+from models_registry.catalog import look_up_model
 
 WOLFFISH = PRESETS["wolffish"]
 
@@ -48,7 +48,7 @@ def test_the_input_budget_is_the_window_minus_the_models_output_reserve(
     ],
 )
 def test_the_registry_gives_these_budgets(name: str, input_budget: int) -> None:
-    known = look_up(name)
+    known = look_up_model(name)
     assert known is not None
     assert (
         budget(known.values["context_window_size"], known.values["output_reserve"]).input
@@ -59,14 +59,14 @@ def test_the_registry_gives_these_budgets(name: str, input_budget: int) -> None:
 def test_the_debug_line_threshold_of_the_967k_budget() -> None:
     made = budget(1_000_000, 32_768)
     assert made.threshold == 725_424  # threshold=725424 (75%)
-    assert not made.over(725_424)
-    assert made.over(725_425)
+    assert not made.is_over(725_424)
+    assert made.is_over(725_425)
 
 
 def test_it_triggers_above_75_percent_and_compacts_down_to_50() -> None:
     assert (WOLFFISH.trigger.threshold, WOLFFISH.target.ratio) == (0.75, 0.50)
     made = budget(200_000)
-    assert (made.first_over, made.target) == (150_001, 100_000)
+    assert (made.trigger_tokens, made.target) == (150_001, 100_000)
 
 
 def test_an_unknown_window_is_taken_for_8000_tokens() -> None:
@@ -78,7 +78,7 @@ def test_a_reserve_never_takes_more_than_half_of_a_window() -> None:
 
 
 def said(characters: int) -> Transcript:
-    return Transcript(entries=(Entry(seq=1, role="tool", content="x" * characters),))
+    return Transcript(entries=(TranscriptEntry(seq=1, role="tool", content="x" * characters),))
 
 
 def test_layer_1_counts_one_and_a_half_characters_to_a_token() -> None:

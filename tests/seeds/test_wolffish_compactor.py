@@ -5,8 +5,8 @@ import pytest
 from compaction.core.budget import plan
 from compaction.core.estimate import LastUsage, measure
 from compaction.core.presets import PRESETS
-from compaction.core.stages.excerpt import cut
-from compaction.core.transcript import Call, Entry, Transcript
+from compaction.core.stages.excerpt import cut_middle
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from tests.support.stage_scenes import Summarizer, after, answer, compact, result, talk, user
 
 WOLFFISH = PRESETS["wolffish"]
@@ -15,17 +15,19 @@ MAIL_WINDOW = 320_000  # a pass over eight emails comes down to its half by exce
 DEEPSEEK = {"window": 1_000_000, "reserve": 32_768}
 
 
-def batch(first: int, emails: int, characters: int = 49_400) -> tuple[Entry, ...]:
+def batch(first: int, emails: int, characters: int = 49_400) -> tuple[TranscriptEntry, ...]:
     """One answer that reads so many emails, and the emails."""
     calls = tuple(
-        Call(id=f"mail_{first}_{n}", name="gmail_read", arguments=f'{{"id": "{first}-{n}"}}')
+        TranscriptCall(
+            id=f"mail_{first}_{n}", name="gmail_read", arguments=f'{{"id": "{first}-{n}"}}'
+        )
         for n in range(emails)
     )
     bodies = (f"From: {n}. ".ljust(characters, "x") for n in range(emails))
     results = (
         result(first + 1 + n, calls[n].id, body, tool="gmail_read") for n, body in enumerate(bodies)
     )
-    return (Entry(seq=first, role="assistant", calls=calls), *results)
+    return (TranscriptEntry(seq=first, role="assistant", calls=calls), *results)
 
 
 def seqs(outcome: object) -> list[int]:
@@ -62,7 +64,7 @@ def test_the_constants_are_the_seeds() -> None:
 def test_45_000_characters_keep_6_000_and_3_000_under_the_seeds_label() -> None:
     text = "h" * 6_000 + "m" * 36_000 + "t" * 3_000
     label = "[TRUNCATED — 45,000 chars original, 36,000 chars omitted, showing first 6,000 + last 3,000 chars]"
-    assert cut(text, WOLFFISH.excerpt) == "h" * 6_000 + f"\n\n{label}\n\n" + "t" * 3_000
+    assert cut_middle(text, WOLFFISH.excerpt) == "h" * 6_000 + f"\n\n{label}\n\n" + "t" * 3_000
 
 
 @pytest.mark.parametrize(
@@ -70,19 +72,26 @@ def test_45_000_characters_keep_6_000_and_3_000_under_the_seeds_label() -> None:
     [(1_000, 150, 80), (10_000, 1_500, 800), (39_999, 5_999, 3_000), (100_000, 6_000, 3_000)],
 )
 def test_head_is_15_percent_and_tail_8_percent_with_caps(size: int, head: int, tail: int) -> None:
-    assert f"showing first {head:,} + last {tail:,} chars" in cut("x" * size, WOLFFISH.excerpt)
+    assert f"showing first {head:,} + last {tail:,} chars" in cut_middle(
+        "x" * size, WOLFFISH.excerpt
+    )
 
 
 def test_calls_of_an_answer_are_preserved() -> None:
     entries = (
         user(1),
-        Entry(seq=2, role="assistant", content="x" * 300_000, calls=(Call(id="a", name="t"),)),
+        TranscriptEntry(
+            seq=2,
+            role="assistant",
+            content="x" * 300_000,
+            calls=(TranscriptCall(id="a", name="t"),),
+        ),
         result(3, "a"),
         *talk(8, 600, first=4),
     )
     outcome = compact(entries, WOLFFISH, window=WINDOW)
     assert seqs(outcome) == [2]
-    assert outcome.kept[1].calls == entries[1].calls
+    assert outcome.entries[1].calls == entries[1].calls
 
 
 # Target selection
@@ -90,10 +99,10 @@ def test_calls_of_an_answer_are_preserved() -> None:
 
 def test_the_largest_tool_results_go_first_until_the_savings_cover_the_excess_over_half() -> None:
     sizes = [20_000, 130_000, 60_000, 10_000, 10_000, 1_000, 1_000, 1_000]
-    calls = tuple(Call(id=str(n), name="t") for n in range(8))
+    calls = tuple(TranscriptCall(id=str(n), name="t") for n in range(8))
     entries = (
         user(1),
-        Entry(seq=2, role="assistant", calls=calls),
+        TranscriptEntry(seq=2, role="assistant", calls=calls),
         *(result(3 + n, str(n), "x" * size) for n, size in enumerate(sizes)),
     )
     outcome = compact(entries, WOLFFISH, window=WINDOW, only_stages=("excerpt",))
@@ -111,7 +120,7 @@ def test_answers_are_cut_only_when_tool_results_were_not_enough_and_questions_la
         window=WINDOW,
         only_stages=("excerpt",),
     )
-    roles = {entry.seq: entry.role for entry in outcome.kept}
+    roles = {entry.seq: entry.role for entry in outcome.entries}
     cut_roles = [roles[seq] for seq in seqs(outcome)]
     assert cut_roles.count("tool") == 1
     assert cut_roles.count("assistant") == 4
@@ -165,7 +174,7 @@ def test_layer_2_takes_the_higher_of_the_estimate_and_the_last_actual_count() ->
     transcript = Transcript(entries=(user(1), *batch(2, 4, characters=30_000), answer(7)))
     budget = plan(WOLFFISH, WINDOW)
     assert budget is not None
-    assert not budget.over(measure(transcript, WOLFFISH).tokens)
+    assert not budget.is_over(measure(transcript, WOLFFISH).tokens)
     actual = measure(transcript, WOLFFISH, LastUsage(tokens=160_100, input=160_000, after_seq=7))
     assert actual.tokens == 160_000
     assert compact(transcript, WOLFFISH, window=WINDOW, measured=actual).stages_used == (
@@ -202,7 +211,7 @@ def test_step_4_one_call_sums_up_the_originals_and_step_5_leaves_the_excerpts_in
         entry.content for entry in entries
     ]
     assert (outcome.summary, outcome.boundary_seq) == ("TASK: brief.", None)
-    assert [entry.seq for entry in outcome.kept] == [entry.seq for entry in entries]
+    assert [entry.seq for entry in outcome.entries] == [entry.seq for entry in entries]
 
 
 def test_when_the_summary_fails_the_excerpts_stay() -> None:
@@ -212,7 +221,7 @@ def test_when_the_summary_fails_the_excerpts_stay() -> None:
         Summarizer(fails="All 5 attempts failed."),
         window=MAIL_WINDOW,
     )
-    assert (outcome.status, outcome.summary, outcome.summary_failed) == (
+    assert (outcome.status, outcome.summary, outcome.summary_error) == (
         "applied",
         None,
         "All 5 attempts failed.",
@@ -240,8 +249,8 @@ def test_41_emails_are_read_in_three_batches_within_the_budget() -> None:
         outcome = compact(
             transcript, WOLFFISH, window=budget.input, measured=measure(transcript, WOLFFISH)
         )
-        passes += outcome.applied
-        transcript = after(transcript, outcome) if outcome.applied else transcript
+        passes += outcome.is_applied
+        transcript = after(transcript, outcome) if outcome.is_applied else transcript
         assert measure(transcript, WOLFFISH).tokens <= budget.threshold
     assert sizes[0] == pytest.approx(541_000, rel=0.01)
     assert max(sizes) > budget.threshold
@@ -255,6 +264,6 @@ def test_the_card_tells_targets_with_tool_sizes_and_method() -> None:
     outcome = compact((user(1), *batch(2, 8)), WOLFFISH, window=MAIL_WINDOW)
     target = outcome.targets[0]
     assert (target.tool, target.method, target.chars_before) == ("gmail_read", "excerpted", 49_400)
-    assert target.chars_after == len(cut("x" * 49_400, WOLFFISH.excerpt))
+    assert target.chars_after == len(cut_middle("x" * 49_400, WOLFFISH.excerpt))
     assert outcome.messages_compacted == len(outcome.targets)
     assert outcome.tokens_before - outcome.tokens_after > 0

@@ -41,7 +41,7 @@ def fill(session: Session, *, messages: int = 14, tokens: int = 500) -> None:
 def say(session: Session, content: str = "And what about the flight?") -> Turn:
     """One whole turn over the wire."""
     session.refresh_from_db()
-    return service.wait(service.start(session, content=content).pk, timeout=30)
+    return service.wait_for_turn(service.start_turn(session, content=content).pk, timeout=30)
 
 
 def event_names(session: Session, prefix: str = "") -> list[str]:

@@ -6,10 +6,10 @@ from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import (
     ChatMessage,
     Connection,
-    Finished,
-    Part,
     ReasoningDelta,
     Request,
+    StreamEnd,
+    StreamPart,
     TextDelta,
 )
 from chatcore.providers.errors import ProviderError
@@ -33,7 +33,7 @@ def saying(*messages: ChatMessage, **other: Any) -> Request:
     )
 
 
-async def listen(connection: Connection, request: Request | None = None) -> list[Part]:
+async def listen(connection: Connection, request: Request | None = None) -> list[StreamPart]:
     return [part async for part in provider_registry.stream(connection, request or saying())]
 
 
@@ -46,14 +46,14 @@ async def failure_of(connection: Connection, request: Request | None = None) -> 
     raise AssertionError(f"It was answered: {parts}")
 
 
-def text_of(parts: list[Part]) -> str:
+def text_of(parts: list[StreamPart]) -> str:
     return "".join(part.text for part in parts if isinstance(part, TextDelta))
 
 
-def reasoning_of(parts: list[Part]) -> str:
+def reasoning_of(parts: list[StreamPart]) -> str:
     return "".join(part.text for part in parts if isinstance(part, ReasoningDelta))
 
 
-def end_of(parts: list[Part]) -> Finished:
-    assert isinstance(parts[-1], Finished)
+def end_of(parts: list[StreamPart]) -> StreamEnd:
+    assert isinstance(parts[-1], StreamEnd)
     return parts[-1]

@@ -53,7 +53,7 @@ def a_tool(monkeypatch: Any, name: str, characters: int) -> None:
         "additionalProperties": False,
     }
     monkeypatch.setitem(
-        tool_registry.BUILT_IN,
+        tool_registry.BUILT_IN_TOOLS,
         name,
         BuiltInTool(name=name, description="Reads one.", parameters=parameters, run=run),
     )
@@ -100,10 +100,10 @@ def runs() -> list[tuple[str, str]]:
 
 def within_budget(session: Session) -> bool:
     """Whether the next request is measured below the threshold."""
-    now = session_context.of(session.pk)
+    now = session_context.load_session_context(session.pk)
     assert now is not None
     assert now.budget is not None
-    return not now.budget.over(session_context.quick_measure(now).tokens)
+    return not now.budget.is_over(session_context.measure_next_request(now).tokens)
 
 
 def _text(content: Any) -> str:

@@ -3,14 +3,14 @@
 from typing import Any
 
 from compaction.core.budget import plan
-from compaction.core.estimate import Measure, measure
-from compaction.core.invariants import violations
+from compaction.core.estimate import Measurement, measure
+from compaction.core.invariants import find_violations
 from compaction.core.outcome import Outcome
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW, PRESETS
 from compaction.core.stages.base import SummaryFailed, SummaryTask
-from compaction.core.transcript import Call, Entry, Transcript
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 WINDOW = 10_000
 
@@ -34,38 +34,42 @@ def policy(*stages: str, base: str = "oneclaw", **overrides: Any) -> Policy:
     return Policy.parse(overrides | ({"stages": list(stages)} if stages else {}), PRESETS[base])
 
 
-def user(seq: int, content: str = "A question.", **fields: Any) -> Entry:
-    return Entry(seq=seq, role="user", content=content, **fields)
+def user(seq: int, content: str = "A question.", **fields: Any) -> TranscriptEntry:
+    return TranscriptEntry(seq=seq, role="user", content=content, **fields)
 
 
-def answer(seq: int, content: str = "An answer.", *, calls: str = "", **fields: Any) -> Entry:
+def answer(
+    seq: int, content: str = "An answer.", *, calls: str = "", **fields: Any
+) -> TranscriptEntry:
     """An assistant's message; `calls` holds one call id a letter."""
-    return Entry(
+    return TranscriptEntry(
         seq=seq,
         role="assistant",
         content=content,
-        calls=tuple(Call(id=each, name="tool") for each in calls),
+        calls=tuple(TranscriptCall(id=each, name="tool") for each in calls),
         **fields,
     )
 
 
 def result(
     seq: int, call_id: str, content: str = "A result.", *, tool: str = "tool", **fields: Any
-) -> Entry:
-    return Entry(seq=seq, role="tool", content=content, call_id=call_id, tool_name=tool, **fields)
+) -> TranscriptEntry:
+    return TranscriptEntry(
+        seq=seq, role="tool", content=content, call_id=call_id, tool_name=tool, **fields
+    )
 
 
 def reading(
     seq: int, arguments: str, content: str, *, tool: str = "read_file", **fields: Any
-) -> tuple[Entry, Entry]:
+) -> tuple[TranscriptEntry, TranscriptEntry]:
     """An answer that calls one tool, and its result."""
-    call = Call(id=f"read_{seq}", name=tool, arguments=arguments)
-    return Entry(seq=seq, role="assistant", calls=(call,)), result(
+    call = TranscriptCall(id=f"read_{seq}", name=tool, arguments=arguments)
+    return TranscriptEntry(seq=seq, role="assistant", calls=(call,)), result(
         seq + 1, call.id, content, tool=tool, **fields
     )
 
 
-def talk(messages: int, characters: int = 800, first: int = 1) -> tuple[Entry, ...]:
+def talk(messages: int, characters: int = 800, first: int = 1) -> tuple[TranscriptEntry, ...]:
     """Users and answers by turns, 200 tokens each under oneclaw."""
     return tuple(
         (user if seq % 2 else answer)(seq, f"{seq} ".ljust(characters, "x"))
@@ -74,12 +78,12 @@ def talk(messages: int, characters: int = 800, first: int = 1) -> tuple[Entry, .
 
 
 def compact(
-    entries: tuple[Entry, ...] | Transcript,
+    entries: tuple[TranscriptEntry, ...] | Transcript,
     with_policy: Policy = ONECLAW,
     summarizer: Summarizer | None = None,
     *,
     window: int = WINDOW,
-    measured: Measure | None = None,
+    measured: Measurement | None = None,
     recovering: bool = False,
     **options: Any,
 ) -> Outcome:
@@ -87,7 +91,7 @@ def compact(
     transcript = entries if isinstance(entries, Transcript) else Transcript(entries=entries)
     budget = plan(with_policy, window)
     if recovering and budget:
-        budget = budget.recovering()
+        budget = budget.reduce_for_recovery()
     outcome = run(
         transcript,
         with_policy,
@@ -96,16 +100,16 @@ def compact(
         summarizer or Summarizer(),
         **options,
     )
-    assert violations(transcript, outcome) == []
+    assert find_violations(transcript, outcome) == []
     return outcome
 
 
 def after(before: Transcript, outcome: Outcome) -> Transcript:
     """The context that an applied outcome makes, as the host loads it again."""
-    if not outcome.applied:
+    if not outcome.is_applied:
         return before
     return Transcript(
-        entries=outcome.kept,
+        entries=outcome.entries,
         summary=outcome.summary,
         overhead_tokens=before.overhead_tokens,
         boundary_seq=outcome.boundary_seq,

@@ -44,4 +44,4 @@ def compact(
 
 
 def items(session: Session, section: str) -> tuple[str, ...]:
-    return state.read(session.pk).state[section]
+    return state.load_structured_state(session.pk).sections[section]

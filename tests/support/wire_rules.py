@@ -11,8 +11,8 @@ from chatcore.providers.base import Request
 def violations(request: Request) -> list[str]:
     """Sentences on what either protocol would refuse."""
     return [
-        *of_openai(openai_wire.messages(request)),
-        *of_anthropic(anthropic_wire.messages(request)),
+        *of_openai(openai_wire.build_messages(request)),
+        *of_anthropic(anthropic_wire.build_messages(request)),
     ]
 
 

@@ -18,7 +18,7 @@ from django.core.management import call_command
 from django.db import connections
 from django.db.utils import load_backend
 
-from compaction.worker.processes import DEAD, Process, descendants
+from compaction.worker.processes import STATE_ZOMBIE, Process, list_descendants
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = os.environ.get("CHATCORE_TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
@@ -119,7 +119,11 @@ class Worker:
 
     def members(self) -> list[Process]:
         """All living processes below the command."""
-        members = [process for process in descendants(self.process.pid) if process.state != DEAD]
+        members = [
+            process
+            for process in list_descendants(self.process.pid)
+            if process.state != STATE_ZOMBIE
+        ]
         self.ever |= {process.pid for process in members}
         return members
 
@@ -185,6 +189,9 @@ def is_our_python(pid: int) -> bool:
     """Whether the process lives and is a worker of this project, not another that was given its number."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        return state != DEAD and b"manage.py\0worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return (
+            state != STATE_ZOMBIE
+            and b"manage.py\0worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        )
     except OSError:
         return False

@@ -223,7 +223,7 @@ def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Sessi
     page.wait_for_timeout(300)
     expect(opener).to_be_in_viewport(ratio=0.95)
     with page.expect_response("**/compactions?*"):
-        event_log.append(session.pk, ("session.updated", {"fields": ["params"]}))
+        event_log.append_events(session.pk, ("session.updated", {"fields": ["params"]}))
     expect(page.locator(".card-summary")).to_be_visible()
 
 
@@ -232,7 +232,7 @@ def test_a_trimmed_history_is_told_twice_quietly(page: Page, session: Session) -
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".answer")).to_be_visible()
     notice = "Conversation history has been automatically trimmed"
-    event_log.append(session.pk, ("context.trimmed", {"notice": notice}))
+    event_log.append_events(session.pk, ("context.trimmed", {"notice": notice}))
     expect(page.locator("#snackbar[data-shown]")).to_have_text(notice)
     expect(page.locator(".notice")).to_have_text(notice)
 

@@ -207,8 +207,8 @@ def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).to_contain_text("/ 8.19k")
     expect(page.locator(".shortened")).to_have_count(0)
-    edit = revisions.Edit(message_seq=2, kind="pruned", replacement="<i>line</i> … [cut]")
-    revisions.install(
+    edit = revisions.MessageEdit(message_seq=2, kind="pruned", replacement="<i>line</i> … [cut]")
+    revisions.install_revision(
         session.pk,
         base_version=0,
         summary=None,
@@ -216,7 +216,7 @@ def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session
         edits=[edit],
         source="compaction",
     )
-    event_log.append(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
+    event_log.append_events(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
     form = page.locator("[data-seq='2'] .shortened")
     expect(form).to_contain_text(
         re.compile(r"The model sees a shortened form\s+3,612 → 19 characters")

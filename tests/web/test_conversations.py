@@ -260,7 +260,7 @@ def refreshed(page: Page, session: Session, title: str) -> None:
     """The chat is given another title elsewhere, and the page has asked for its list again."""
     Session.objects.filter(pk=session.pk).update(title=title)
     with page.expect_response("**/chats/*"):
-        event_log.append(session.pk, ("session.updated", {"fields": ["title"]}))
+        event_log.append_events(session.pk, ("session.updated", {"fields": ["title"]}))
 
 
 def test_chats_stand_under_the_days_they_were_last_spoken_in(page: Page, user: User) -> None:

@@ -369,7 +369,9 @@ def test_failures_and_notices_stay_words(
         watched.locator(".composer textarea").press("Enter")
         expect(watched.locator(".turn-error")).to_have_count(number + 1)
         expect(watched.locator(".turn-error").last).to_contain_text(text)
-    event_log.append(session.pk, ("context.trimmed", {"notice": "<img src=x onerror=ran=1>"}))
+    event_log.append_events(
+        session.pk, ("context.trimmed", {"notice": "<img src=x onerror=ran=1>"})
+    )
     expect(watched.locator(".notice").last).to_have_text("<img src=x onerror=ran=1>")
     sound(watched)
     works(watched, scripted)

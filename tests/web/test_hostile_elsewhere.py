@@ -70,7 +70,9 @@ def kept(session: Session) -> None:
         Attachment.objects.create(
             session=chat, message=first, name=text[:255], media_type="text/html", size=1, data=PAGE
         )
-        revisions.install(chat.pk, base_version=0, summary=text, boundary_seq=1, source="edit")
+        revisions.install_revision(
+            chat.pk, base_version=0, summary=text, boundary_seq=1, source="edit"
+        )
         CompactionRun.objects.create(
             session=chat, trigger="manual", status="applied", policy=text[:64], boundary_after=1, model=text[:200], stages_used=[text],
             summary_before=text, summary_after=text[::-1], instructions=text, reason=text, error=text, policy_snapshot={text: text},
@@ -159,7 +161,7 @@ def test_a_file_is_never_a_page_whatever_it_is_called_and_holds(
 ) -> None:
     fill(session, "Look", "I do")
     message = session.messages.get(seq=1)
-    sent = [intake.store(session, name=name, data=PAGE) for name in FILES]
+    sent = [intake.store_file(session, name=name, data=PAGE) for name in FILES]
     Attachment.objects.filter(session=session).update(message=message)
     for file in sent:
         answer = watched.request.get(f"/api/v1/attachments/{file.pk}")

@@ -165,7 +165,7 @@ def test_what_is_said_while_one_reads_long_ago_waits_at_the_end(
     read_back(page, 250)
     before = held(page), top_of(page, 250)
     scripted.script(Reply(text="Said **meanwhile**."))
-    service.wait(service.start(session, content="From elsewhere").pk, 20)
+    service.wait_for_turn(service.start_turn(session, content="From elsewhere").pk, 20)
     newest = page.get_by_role("button", name="New messages")
     expect(newest).to_be_visible()
     assert (held(page), top_of(page, 250)) == before
@@ -287,10 +287,10 @@ def test_a_version_chosen_long_ago_is_followed_by_what_followed_it(
     chat(session, 400)
     page.goto(f"/c/{session.pk}/?at=100")
     expect(page.locator("[data-seq='100']")).to_be_in_viewport()
-    edited = service.start(
+    edited = service.start_turn(
         session, content="Another way", replaces=Message.objects.get(session=session, seq=101)
     )
-    service.wait(edited.pk, 20)
+    service.wait_for_turn(edited.pk, 20)
     expect(page.locator("[data-seq='101']")).to_have_count(0)
     expect(page.locator("[data-seq='401'] .words")).to_have_text("Another way")
     expect(page.locator("[data-seq='402']")).to_be_attached()

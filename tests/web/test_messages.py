@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from chatcore.models import Attachment, Message, Session
 from chatcore.turns import service, versions
-from chatcore.turns.client_tools import Result
+from chatcore.turns.client_tools import ClientToolResult
 from tests.support.browsing import Held, browser, fill, page, send
 from tests.support.scripted import ScriptedModel, call
 from tests.support.scripted_wire import Reply
@@ -135,7 +135,7 @@ def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_o
     expect(page.locator(".answer .prose").last).to_contain_text("New words")
     said.go_on.set()
     expect(page.locator(".answer .prose").last).to_have_text("New words at last.")
-    versions.reword(session.messages.get(content="Old answer"), "Other words")
+    versions.edit_answer(session.messages.get(content="Old answer"), "Other words")
     expect(page.locator(".answer .prose")).to_have_text(["Other words"])
     expect(page.locator(".message")).to_have_count(2)
 
@@ -203,13 +203,13 @@ def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(
     scripted.script(Reply(tool_calls=[call("weather", {"city": "Rome"})]), Reply(text="Sunny."))
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).not_to_have_text("–")
-    service.start(session, content="Weather?", tools=[{"name": "weather"}])
+    service.start_turn(session, content="Weather?", tools=[{"name": "weather"}])
     awaited = page.get_by_text("Waiting for the program that runs weather.")
     expect(awaited).to_be_visible()
     page.reload()
     expect(awaited).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
-    service.submit_tool_results(session, [Result(tool_call_id="call_1", content="22 °C")])
+    service.submit_tool_results(session, [ClientToolResult(tool_call_id="call_1", content="22 °C")])
     expect(page.locator(".answer .prose").last).to_have_text("Sunny.")
     expect(awaited).to_be_hidden()
     result = session.messages.get(role="tool")

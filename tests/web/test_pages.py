@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from knox.models import AuthToken
 
-from chatcore.local_model.weights import KNOWN
+from chatcore.local_model.weights import WEIGHTS_BY_SIZE
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.web import sign_in
 from models_registry.models import AiModel
@@ -74,7 +74,7 @@ def test_a_password_signs_in_and_a_wrong_one_is_told_kindly(client: Client, user
 
 
 def test_a_printed_link_signs_in_once(client: Client, user: User) -> None:
-    token = sign_in.issue(user)
+    token = sign_in.issue_token(user)
     assert client.get(f"/login/once/{token}/")["Location"] == "/"
     assert client.get("/settings/").status_code == 200
     again = Client().get(f"/login/once/{token}/")
@@ -334,10 +334,10 @@ def test_only_staff_chooses_the_default_model(
 ) -> None:
     second = AiModel.objects.create(provider=model.provider, name="second")
     signed_in.post("/settings/default-model/", {"model": "scripted/second"})
-    assert AiModel.objects.default() == model
+    assert AiModel.objects.find_default() == model
     User.objects.filter(pk=user.pk).update(is_staff=True)
     signed_in.post("/settings/default-model/", {"model": "scripted/second"})
-    assert AiModel.objects.default() == second
+    assert AiModel.objects.find_default() == second
     assert signed_in.post("/settings/default-model/", {"model": "no number"}).status_code == 404
 
 
@@ -406,8 +406,8 @@ def test_the_embedded_model_shows_how_far_it_is(
         "PATH": "",
         "FOLDERS": [tmp_path],
     }
-    weights = KNOWN["0.5b"]
-    partial = tmp_path / f"{weights.file}.partial"
+    weights = WEIGHTS_BY_SIZE["0.5b"]
+    partial = tmp_path / f"{weights.file_name}.partial"
     partial.touch()
     os.truncate(partial, weights.size // 4)
     assert "<span>24 %</span>" in text(signed_in, "/new/model/") or "<span>25 %</span>" in text(
@@ -415,7 +415,7 @@ def test_the_embedded_model_shows_how_far_it_is(
     )
     os.utime(partial, (1, 1))  # it stopped long ago
     assert "No language model yet" in text(signed_in, "/new/model/")
-    partial.rename(tmp_path / weights.file)
+    partial.rename(tmp_path / weights.file_name)
     assert "is starting" in text(signed_in, "/new/model/")
 
 

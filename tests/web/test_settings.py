@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from knox.models import AuthToken
 from playwright.sync_api import Page, expect
 
-from chatcore.local_model.weights import KNOWN
+from chatcore.local_model.weights import WEIGHTS_BY_SIZE
 from chatcore.models import Session
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import browser, page, send
@@ -122,14 +122,14 @@ def test_without_a_key_the_embedded_model_is_waited_for_and_then_answers(
     page.goto("/new/")
     expect(page.get_by_role("heading", name="No language model yet")).to_be_visible()
     page.get_by_label("Your message").fill("Are you there?")
-    partial = tmp_path / f"{KNOWN['0.5b'].file}.partial"
+    partial = tmp_path / f"{WEIGHTS_BY_SIZE['0.5b'].file_name}.partial"
     partial.touch()
-    os.truncate(partial, KNOWN["0.5b"].size // 4)
+    os.truncate(partial, WEIGHTS_BY_SIZE["0.5b"].size // 4)
     expect(
         page.get_by_role("heading", name="The embedded language model is on its way")
     ).to_be_visible()
     expect(page.locator(".onboarding-progress")).to_contain_text("%")
-    partial.rename(tmp_path / KNOWN["0.5b"].file)
+    partial.rename(tmp_path / WEIGHTS_BY_SIZE["0.5b"].file_name)
     expect(
         page.get_by_role("heading", name="The embedded language model is starting")
     ).to_be_visible()

@@ -16,22 +16,24 @@ PLACE = re.compile(r"%+\(\w+\)[sd]")
 
 
 def test_every_sentence_has_its_german() -> None:
-    known = translations.read(translations.path_of("de"))
-    missing = sorted(key[0] for key in translations.said(ROOT) if not all(known.get(key, ("",))))
+    known = translations.read_catalog(translations.get_catalog_path("de"))
+    missing = sorted(
+        key[0] for key in translations.find_keys(ROOT) if not all(known.get(key, ("",)))
+    )
     assert missing == [], "run `chatcore translations` and fill in locale/de/LC_MESSAGES/django.po"
-    assert set(known) == translations.said(ROOT), "run `chatcore translations`"
+    assert set(known) == translations.find_keys(ROOT), "run `chatcore translations`"
 
 
 def test_a_translation_keeps_the_places_for_values() -> None:
-    for key, texts in translations.read(translations.path_of("de")).items():
+    for key, texts in translations.read_catalog(translations.get_catalog_path("de")).items():
         for text in texts:
             assert sorted(PLACE.findall(text)) == sorted(PLACE.findall(key[-1])), key
 
 
 def test_the_compiled_file_is_fresh_and_gettext_reads_it() -> None:
-    path = translations.path_of("de")
-    assert path.with_suffix(".mo").read_bytes() == translations.compiled(
-        translations.read(path), "de"
+    path = translations.get_catalog_path("de")
+    assert path.with_suffix(".mo").read_bytes() == translations.compile_catalog(
+        translations.read_catalog(path), "de"
     ), "run `chatcore translations`"
     german = gettext.GNUTranslations(BytesIO(path.with_suffix(".mo").read_bytes()))
     assert german.gettext("Settings") == "Einstellungen"
@@ -43,8 +45,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         ('A "quoted"\nline\\',): ("Zwei\tTeile",),
         ("one", "many"): ("eins", "viele"),
     }
-    translations.write(tmp_path / "django.po", catalog, "de")
-    assert translations.read(tmp_path / "django.po") == catalog
+    translations.write_catalog(tmp_path / "django.po", catalog, "de")
+    assert translations.read_catalog(tmp_path / "django.po") == catalog
 
 
 @pytest.mark.django_db

@@ -8,228 +8,267 @@ from uuid import UUID
 from django.db import transaction
 
 from chatcore.api import turn_responses
-from chatcore.api.sessions import change
+from chatcore.api.sessions import update_session
 from chatcore.context import builder
 from chatcore.events import log as event_log
 from chatcore.faces.chat_completions import matching
-from chatcore.faces.chat_completions.errors import Refused
-from chatcore.faces.chat_completions.messages import Said, results_at_the_end
-from chatcore.faces.chat_completions.request import Asked
+from chatcore.faces.chat_completions.errors import OpenAIProblem
+from chatcore.faces.chat_completions.messages import ClientMessage, get_trailing_results
+from chatcore.faces.chat_completions.request import CompletionRequest
 from chatcore.files import intake
 from chatcore.models import Attachment, Message, Session, Turn
-from chatcore.providers.base import Finished, Part, ReasoningDelta, TextDelta, Usage
-from chatcore.rest.problems import Invalid, TooLarge
-from chatcore.threads import in_thread
+from chatcore.providers.base import ReasoningDelta, StreamEnd, StreamPart, TextDelta, Usage
+from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
+from chatcore.threads import run_in_thread
 from chatcore.transfer import reader, sessions
 from chatcore.turns import client_tools, leases, lifecycle, service
 
-_CALLS_LEFT = "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'; missing: "
+_MISSING_RESULTS_DETAIL = "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'; missing: "
 
 
-def session_of(user: Any, asked: Asked) -> Session:
+def get_or_create_session(user: Any, completion_request: CompletionRequest) -> Session:
     """The user's session of that id, else the one that clients call so; made on first use, with no tools but the client's."""
     try:
-        own = Session.objects.owned_by(user).filter(pk=UUID(asked.session)).first()
+        session = (
+            Session.objects.owned_by(user).filter(pk=UUID(completion_request.session_name)).first()
+        )
     except ValueError:
-        own = None
-    made = {"model": asked.model, "tools": []}
+        session = None
+    defaults = {"model": completion_request.model, "tools": []}
     return (
-        own
-        or Session.objects.get_or_create(owner=user, external_id=asked.session, defaults=made)[0]
+        session
+        or Session.objects.get_or_create(
+            owner=user, external_id=completion_request.session_name, defaults=defaults
+        )[0]
     )
 
 
-def begin(session: Session, asked: Asked) -> tuple[Turn, int]:
+def start_or_resume_turn(
+    session: Session, completion_request: CompletionRequest
+) -> tuple[Turn, int]:
     """Say what is new to the session. Returns the turn that answers, and the `seq` of an event before all that it says.
 
     Raises 409 history_diverged, and what the turns refuse.
     """
-    with _refusals():
-        lifecycle.recover(session.pk)
-        going_on = _going_on(session, asked) if asked.said[-1].role == "tool" else None
-        if going_on:
-            return going_on
+    with _translate_errors():
+        lifecycle.recover_dead_turns(session.pk)
+        resumed_turn = (
+            _resume_turn(session, completion_request)
+            if completion_request.messages[-1].role == "tool"
+            else None
+        )
+        if resumed_turn:
+            return resumed_turn
         if session.turns.filter(status=Turn.Status.WAITING).exists():
-            service.cancel(session.pk)  # its client has gone on without the results
+            service.cancel_turn(session.pk)  # its client has gone on without the results
         with transaction.atomic():
-            now = leases.locked(session.pk)
-            leases.refuse_open_turn(now)
-            turn = _answering(now, asked, matching.place(now, asked.said))
+            locked_session = leases.lock_session(session.pk)
+            leases.refuse_open_turn(locked_session)
+            turn = _start_turn(
+                locked_session,
+                completion_request,
+                matching.match_history(locked_session, completion_request.messages),
+            )
         return turn, turn.first_event_seq - 1
 
 
-async def parts(turn: Turn, after: int) -> AsyncGenerator[Part | None]:
+async def stream_parts(turn: Turn, after_seq: int) -> AsyncGenerator[StreamPart | None]:
     """What the turn says after an event, as it is said; None is a heartbeat. Raises the problem with which it fails.
 
     Texts around calls of built-in tools are paragraphs of one answer.
     """
-    if turn.status not in Turn.OPEN:
-        text, reasoning, finished = await in_thread(answer, turn)
+    if turn.status not in Turn.OPEN_STATUSES:
+        text, reasoning, final_part = await run_in_thread(load_answer, turn)
         for part in (ReasoningDelta(reasoning), TextDelta(text)):
             if part.text:
                 yield part
-        yield finished
+        yield final_part
         return
-    spoken = gap = False
-    answers_: set[int] = set()
-    async for event in event_log.tail(turn.session_id, after):
+    has_text = needs_gap = False
+    message_ids: set[int] = set()
+    async for event in event_log.follow_events(turn.session_id, after_seq):
         if event is None:
             yield None
         elif event.name == "message.created" and event.data["turn"] == str(turn.pk):
-            answers_.add(event.data["message"])
-            gap = spoken
-        elif event.name == "message.delta" and event.data["message"] in answers_:
-            yield TextDelta(("\n\n" if gap else "") + event.data["text"])
-            spoken, gap = True, False
-        elif event.name == "reasoning.delta" and event.data["message"] in answers_:
+            message_ids.add(event.data["message"])
+            needs_gap = has_text
+        elif event.name == "message.delta" and event.data["message"] in message_ids:
+            yield TextDelta(("\n\n" if needs_gap else "") + event.data["text"])
+            has_text, needs_gap = True, False
+        elif event.name == "reasoning.delta" and event.data["message"] in message_ids:
             yield ReasoningDelta(event.data["text"])
-        elif event.name in _ENDS and event.data.get("turn") == str(turn.pk):
-            yield (await in_thread(_answer_of, turn.pk))[2]
+        elif event.name in _END_EVENTS and event.data.get("turn") == str(turn.pk):
+            yield (await run_in_thread(_load_answer_of_turn, turn.pk))[2]
             return
-    raise Refused(404, "session_deleted", "The session was deleted.")
+    raise OpenAIProblem(404, "session_deleted", "The session was deleted.")
 
 
-def answer(turn: Turn) -> tuple[str, str, Finished]:
+def load_answer(turn: Turn) -> tuple[str, str, StreamEnd]:
     """Text, reasoning and end of what a turn that has ended, or waits, came to. Raises the problem with which it failed."""
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
-        turn_responses.answer(turn)
-    rows = list(turn.messages.filter(branch=None).order_by("seq").values(*matching.COLUMNS))
-    said = [each for each in matching.seen(rows) if each.role == Message.Role.ASSISTANT]
-    if not said or (said[-1].calls and turn.status != Turn.Status.WAITING):
-        return "", "", Finished(reason="stop")
-    message = Message.objects.get(pk=said[-1].pk)
+        turn_responses.build_turn_response(turn)
+    rows = list(turn.messages.filter(branch=None).order_by("seq").values(*matching.MESSAGE_COLUMNS))
+    assistant_messages = [
+        entry
+        for entry in matching.build_stored_messages(rows)
+        if entry.role == Message.Role.ASSISTANT
+    ]
+    if not assistant_messages or (
+        assistant_messages[-1].calls and turn.status != Turn.Status.WAITING
+    ):
+        return "", "", StreamEnd(reason="stop")
+    message = Message.objects.get(pk=assistant_messages[-1].pk)
     usage = None
     if message.token_count_input is not None:
-        counted = message.token_count_input, message.token_count_output or 0
+        token_counts = message.token_count_input, message.token_count_output or 0
         usage = Usage(
-            input=counted[0], output=counted[1], cache_read=message.token_count_cache_read
+            input=token_counts[0], output=token_counts[1], cache_read=message.token_count_cache_read
         )
-    most = turn.session.params.get("max_tokens")
-    full = bool(usage and most and usage.output >= most)
+    max_tokens = turn.session.params.get("max_tokens")
+    is_full = bool(usage and max_tokens and usage.output >= max_tokens)
     reason: Literal["tool_calls", "length", "stop"] = (
-        "tool_calls" if said[-1].calls else "length" if full else "stop"
+        "tool_calls" if assistant_messages[-1].calls else "length" if is_full else "stop"
     )
     return (
-        said[-1].content,
+        assistant_messages[-1].content,
         message.reasoning,
-        Finished(reason=reason, tool_calls=said[-1].calls, usage=usage),
+        StreamEnd(reason=reason, tool_calls=assistant_messages[-1].calls, usage=usage),
     )
 
 
-def headers(turn: Turn, counted: int | None = None) -> dict[str, str]:
+def build_context_headers(turn: Turn, token_count: int | None = None) -> dict[str, str]:
     """What the client may know of the session's context: tokens as the provider `counted` them, or about."""
     session = Session.objects.get(pk=turn.session_id)
-    guard = builder.guard()
-    tokens = counted if counted is not None else guard.size(session) if guard else 0
-    compacted = session.compact_boundary_seq is not None or bool(
+    guard = builder.load_guard()
+    tokens = (
+        token_count if token_count is not None else guard.estimate_tokens(session) if guard else 0
+    )
+    is_compacted = session.compact_boundary_seq is not None or bool(
         Turn.objects.get(pk=turn.pk).notices
     )
     return {
         "X-Context-Tokens": str(tokens),
-        "X-Context-Compacted": "true" if compacted else "false",
+        "X-Context-Compacted": "true" if is_compacted else "false",
     }
 
 
-_ENDS = event_log.ENDS_A_TURN | {"turn.waiting"}
+_END_EVENTS = event_log.TURN_END_EVENTS | {"turn.waiting"}
 
 
-def _answer_of(turn_id: UUID) -> tuple[str, str, Finished]:
-    return answer(Turn.objects.select_related("session").get(pk=turn_id))
+def _load_answer_of_turn(turn_id: UUID) -> tuple[str, str, StreamEnd]:
+    return load_answer(Turn.objects.select_related("session").get(pk=turn_id))
 
 
-def _going_on(session: Session, asked: Asked) -> tuple[Turn, int] | None:
+def _resume_turn(
+    session: Session, completion_request: CompletionRequest
+) -> tuple[Turn, int] | None:
     """The turn that goes on with these results, or went on with them before; None where none waits for them."""
-    place = matching.place(session, asked.said)
-    if any(each.role != "tool" for each in place.new):
+    history_match = matching.match_history(session, completion_request.messages)
+    if any(message.role != "tool" for message in history_match.new_messages):
         return None
-    results = results_at_the_end(asked.said)
-    waiting = session.turns.filter(status=Turn.Status.WAITING).first()
-    left = (
-        {call.id for call in client_tools.pending(waiting)} - {each.call_id for each in results}
-        if waiting
+    results = get_trailing_results(completion_request.messages)
+    waiting_turn = session.turns.filter(status=Turn.Status.WAITING).first()
+    missing_ids = (
+        {call.id for call in client_tools.find_pending_calls(waiting_turn)}
+        - {message.call_id for message in results}
+        if waiting_turn
         else set()
     )
-    if left:
-        raise Invalid("messages", _CALLS_LEFT + ", ".join(sorted(left)))
-    _settle(session, asked)
+    if missing_ids:
+        raise InvalidFieldError(
+            "messages", _MISSING_RESULTS_DETAIL + ", ".join(sorted(missing_ids))
+        )
+    _apply_request_settings(session, completion_request)
     try:
-        given = [
-            client_tools.Result(tool_call_id=each.call_id, content=each.content) for each in results
+        client_results = [
+            client_tools.ClientToolResult(tool_call_id=message.call_id, content=message.content)
+            for message in results
         ]
-        turn, after = service.submit_tool_results(session, given)
-    except service.NothingWaits:
+        turn, after_seq = service.submit_tool_results(session, client_results)
+    except service.NoWaitingTurn:
         return None
-    return (turn, after) if turn.status in (*Turn.OPEN, Turn.Status.COMPLETED) else None
+    return (
+        (turn, after_seq) if turn.status in (*Turn.OPEN_STATUSES, Turn.Status.COMPLETED) else None
+    )
 
 
-def _answering(session: Session, asked: Asked, place: matching.Place) -> Turn:
+def _start_turn(
+    session: Session, completion_request: CompletionRequest, history_match: matching.HistoryMatch
+) -> Turn:
     """The turn that answers, the session's row being locked."""
-    _settle(session, asked)
-    last = asked.said[-1]
-    if last.role == "assistant":
-        raise Invalid(
+    _apply_request_settings(session, completion_request)
+    last_message = completion_request.messages[-1]
+    if last_message.role == "assistant":
+        raise InvalidFieldError(
             "messages", "The last message is the assistant's: there is nothing to answer."
         )
-    if last.role == "user" and place.again:
-        return service.regenerate(session.messages.get(pk=place.again), tools=asked.tools)
-    if last.role == "user":
-        _import(session, place.new[:-1])
-        return service.start(
-            session,
-            content=last.content,
-            attachments=_stored_images(session, last),
-            tools=asked.tools,
+    if last_message.role == "user" and history_match.regenerate_pk:
+        return service.regenerate_answer(
+            session.messages.get(pk=history_match.regenerate_pk), tools=completion_request.tools
         )
-    _import(session, place.new)
-    newest = (
-        session.messages.current().order_by("seq").last()
-        if place.again is None
-        else session.messages.get(pk=place.again)
+    if last_message.role == "user":
+        _import_messages(session, history_match.new_messages[:-1])
+        return service.start_turn(
+            session,
+            content=last_message.content,
+            attachments=_store_images(session, last_message),
+            tools=completion_request.tools,
+        )
+    _import_messages(session, history_match.new_messages)
+    newest_message = (
+        session.messages.exclude_superseded().order_by("seq").last()
+        if history_match.regenerate_pk is None
+        else session.messages.get(pk=history_match.regenerate_pk)
     )
-    assert newest
-    return service.go_on(newest, tools=asked.tools)
+    assert newest_message
+    return service.continue_from_tool_result(newest_message, tools=completion_request.tools)
 
 
-def _settle(session: Session, asked: Asked) -> None:
+def _apply_request_settings(session: Session, completion_request: CompletionRequest) -> None:
     """Model, parameters and system text of the request are the session's from now on."""
-    wanted = {"model": asked.model, "params": asked.params}
-    if asked.system is not None:
-        wanted["system_prompt"] = asked.system
-    changed = {name: value for name, value in wanted.items() if getattr(session, name) != value}
-    if changed:
-        change(session, changed)
+    settings = {"model": completion_request.model, "params": completion_request.params}
+    if completion_request.system is not None:
+        settings["system_prompt"] = completion_request.system
+    changes = {name: value for name, value in settings.items() if getattr(session, name) != value}
+    if changes:
+        update_session(session, changes)
 
 
-def _import(session: Session, said: Sequence[Said]) -> None:
+def _import_messages(session: Session, messages: Sequence[ClientMessage]) -> None:
     """Store messages of a history that was not told here."""
-    if not said:
+    if not messages:
         return
-    for each, row in zip(
-        said, sessions.import_messages(session, [each.as_imported() for each in said]), strict=True
+    for message, row in zip(
+        messages,
+        sessions.import_messages(session, [message.to_import_record() for message in messages]),
+        strict=True,
     ):
-        Attachment.objects.filter(pk__in=_stored_images(session, each)).update(message=row)
+        Attachment.objects.filter(pk__in=_store_images(session, message)).update(message=row)
     session.refresh_from_db(fields=["last_seq"])
 
 
-def _stored_images(session: Session, said: Said) -> list[UUID]:
-    if len(said.images) > intake.MAX_FILES:
-        raise TooLarge(f"A message has at most {intake.MAX_FILES} images.")
+def _store_images(session: Session, message: ClientMessage) -> list[UUID]:
+    if len(message.images) > intake.MAX_FILES:
+        raise TooLargeProblem(f"A message has at most {intake.MAX_FILES} images.")
     try:
-        named = (
-            (f"image-{number}", image.data) for number, image in enumerate(said.images, start=1)
+        named_images = (
+            (f"image-{number}", image.data) for number, image in enumerate(message.images, start=1)
         )
-        return [intake.store(session, name=name, data=data, waits=False).pk for name, data in named]
-    except intake.NotTaken as wrong:
-        raise Invalid("messages", str(wrong)) from None
+        return [
+            intake.store_file(session, name=name, data=data, is_pending=False).pk
+            for name, data in named_images
+        ]
+    except intake.FileRejected as error:
+        raise InvalidFieldError("messages", str(error)) from None
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Inside, whatever turns and imports refuse is a problem by its name."""
     try:
-        with turn_responses.refusals():
+        with turn_responses.translate_turn_errors():
             yield
-    except reader.TooLong as long:
-        raise TooLarge(str(long)) from None
-    except reader.NotImportable as wrong:
-        raise Invalid("messages", str(wrong)) from None
+    except reader.MessageTooLong as error:
+        raise TooLargeProblem(str(error)) from None
+    except reader.InvalidImport as error:
+        raise InvalidFieldError("messages", str(error)) from None

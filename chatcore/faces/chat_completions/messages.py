@@ -8,17 +8,22 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from chatcore.files import images
-from chatcore.files.rendering import NOT_SEEN
+from chatcore.files.rendering import IMAGE_UNSUPPORTED_NOTE
 from chatcore.providers.base import ChatMessage, Image, ToolCall
 from chatcore.rest import limits
-from chatcore.rest.problems import Invalid, TooLarge
+from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 
-_DATA = "data:"
-_PARTS = {"text": "text", "refusal": "refusal", "input_text": "text", "output_text": "text"}
+_DATA_PREFIX = "data:"
+_TEXT_PART_KEYS = {
+    "text": "text",
+    "refusal": "refusal",
+    "input_text": "text",
+    "output_text": "text",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class ClientMessage:
     """One message as the client sent it."""
 
     role: Literal["user", "assistant", "tool"]
@@ -28,148 +33,160 @@ class Said:
     images: tuple[Image, ...] = ()
 
     @property
-    def says_something(self) -> bool:
+    def has_content(self) -> bool:
         """More than nothing at all: empty answers are what clients keep of those that failed."""
         return bool(self.content or self.calls or self.images or self.role == "tool")
 
-    def as_sent(self, *, sees: bool) -> ChatMessage:
+    def to_chat_message(self, *, supports_images: bool) -> ChatMessage:
         """As a provider is asked with it; a model that does not see is told that there was an image."""
-        unseen = (
+        placeholders = (
             []
-            if sees
+            if supports_images
             else [
-                NOT_SEEN.format(name=f"image-{number}")
+                IMAGE_UNSUPPORTED_NOTE.format(name=f"image-{number}")
                 for number, _ in enumerate(self.images, start=1)
             ]
         )
         return ChatMessage(
             role=self.role,
-            content="\n\n".join(part for part in (self.content, *unseen) if part),
+            content="\n\n".join(part for part in (self.content, *placeholders) if part),
             tool_calls=self.calls,
             tool_call_id=self.call_id,
-            images=self.images if sees else (),
+            images=self.images if supports_images else (),
         )
 
-    def as_imported(self) -> dict[str, Any]:
+    def to_import_record(self) -> dict[str, Any]:
         """As `history.import_messages` reads it."""
-        own: dict[str, Any] = {"role": self.role, "content": self.content}
+        record: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.calls:
-            own["tool_calls"] = [
+            record["tool_calls"] = [
                 {"id": call.id, "name": call.name, "arguments": call.arguments}
                 for call in self.calls
             ]
-        return own | ({"tool_call_id": self.call_id} if self.role == "tool" else {})
+        return record | ({"tool_call_id": self.call_id} if self.role == "tool" else {})
 
 
-def read(messages: Any) -> tuple[str | None, list[Said]]:
+def parse_messages(messages: Any) -> tuple[str | None, list[ClientMessage]]:
     """The system text (None: there is none) and what was said, without what says nothing. Raises 400 that names the place, and 413."""
     if not isinstance(messages, list) or not messages:
-        raise Invalid("messages", "A list with at least one message.")
+        raise InvalidFieldError("messages", "A list with at least one message.")
     if len(messages) > limits.IMPORT_MESSAGES:
-        raise TooLarge(f"A request has at most {limits.IMPORT_MESSAGES:,} messages.")
-    system: list[str] = []
-    said: list[Said] = []
+        raise TooLargeProblem(f"A request has at most {limits.IMPORT_MESSAGES:,} messages.")
+    system_texts: list[str] = []
+    client_messages: list[ClientMessage] = []
     for index, item in enumerate(messages):
         path = f"messages[{index}]"
-        message = _object(item, path)
+        message = _require_object(item, path)
         if message.get("role") in ("system", "developer"):
-            system.append(_limited(_content(message.get("content"), path)[0], path))
+            system_texts.append(
+                _check_length(_parse_content(message.get("content"), path)[0], path)
+            )
         else:
-            said.append(_said(message, path))
-    if not any(each.says_something for each in said):
-        raise Invalid("messages", "Nobody says anything in them.")
-    return "\n\n".join(system) if system else None, [each for each in said if each.says_something]
+            client_messages.append(_parse_message(message, path))
+    if not any(entry.has_content for entry in client_messages):
+        raise InvalidFieldError("messages", "Nobody says anything in them.")
+    return "\n\n".join(system_texts) if system_texts else None, [
+        entry for entry in client_messages if entry.has_content
+    ]
 
 
-def _said(message: Mapping[str, Any], path: str) -> Said:
+def _parse_message(message: Mapping[str, Any], path: str) -> ClientMessage:
     role = message.get("role")
     if role not in ("user", "assistant", "tool"):
-        raise Invalid(f"{path}.role", "One of system, developer, user, assistant, tool.")
-    text, shown = _content(message.get("content"), path)
+        raise InvalidFieldError(f"{path}.role", "One of system, developer, user, assistant, tool.")
+    text, image_parts = _parse_content(message.get("content"), path)
     if role != "tool":
-        _limited(text, path)
+        _check_length(text, path)
     if role == "assistant":
-        text = text or _text(message.get("refusal"), f"{path}.refusal")
-        return Said(
+        text = text or _parse_text(message.get("refusal"), f"{path}.refusal")
+        return ClientMessage(
             role=role,
             content=text,
-            calls=tuple(_calls(message.get("tool_calls"), f"{path}.tool_calls")),
+            calls=tuple(_parse_calls(message.get("tool_calls"), f"{path}.tool_calls")),
         )
     if role == "tool":
-        return Said(
+        return ClientMessage(
             role=role,
             content=text,
-            call_id=_text(message.get("tool_call_id"), f"{path}.tool_call_id", needed=True),
+            call_id=_parse_text(
+                message.get("tool_call_id"), f"{path}.tool_call_id", is_required=True
+            ),
         )
-    return Said(role=role, content=text, images=tuple(shown))
+    return ClientMessage(role=role, content=text, images=tuple(image_parts))
 
 
-def _content(content: Any, path: str) -> tuple[str, list[Image]]:
+def _parse_content(content: Any, path: str) -> tuple[str, list[Image]]:
     """The text of a message's content, and its images."""
     path = f"{path}.content"
     if content is None or isinstance(content, str):
         return content or "", []
     if not isinstance(content, list):
-        raise Invalid(path, "A text, or a list of parts.")
-    texts, shown = [], []
+        raise InvalidFieldError(path, "A text, or a list of parts.")
+    texts, image_parts = [], []
     for index, item in enumerate(content):
-        place = f"{path}[{index}]"
-        part = _object(item, place)
+        part_path = f"{path}[{index}]"
+        part = _require_object(item, part_path)
         kind = str(part.get("type"))
         if kind == "image_url":
-            shown.append(_image(part.get("image_url"), f"{place}.image_url"))
-        elif kind in _PARTS:
-            texts.append(_text(part.get(_PARTS[kind]), f"{place}.{_PARTS[kind]}"))
+            image_parts.append(_parse_image(part.get("image_url"), f"{part_path}.image_url"))
+        elif kind in _TEXT_PART_KEYS:
+            texts.append(
+                _parse_text(part.get(_TEXT_PART_KEYS[kind]), f"{part_path}.{_TEXT_PART_KEYS[kind]}")
+            )
         else:
-            raise Invalid(f"{place}.type", f"Parts of type {kind!r} cannot be taken here.")
-    return "\n\n".join(text for text in texts if text), shown
+            raise InvalidFieldError(
+                f"{part_path}.type", f"Parts of type {kind!r} cannot be taken here."
+            )
+    return "\n\n".join(text for text in texts if text), image_parts
 
 
-def _limited(text: str, path: str) -> str:
+def _check_length(text: str, path: str) -> str:
     if len(text) * 4 > limits.MESSAGE_BYTES and len(text.encode()) > limits.MESSAGE_BYTES:
-        raise TooLarge(f"{path} is longer than {limits.MESSAGE_BYTES // limits.KB} KB of text.")
+        raise TooLargeProblem(
+            f"{path} is longer than {limits.MESSAGE_BYTES // limits.KB} KB of text."
+        )
     return text
 
 
-def _image(given: Any, path: str) -> Image:
-    url = given.get("url") if isinstance(given, Mapping) else given
-    if not isinstance(url, str) or not url.startswith(_DATA):
-        raise Invalid(
+def _parse_image(value: Any, path: str) -> Image:
+    url = value.get("url") if isinstance(value, Mapping) else value
+    if not isinstance(url, str) or not url.startswith(_DATA_PREFIX):
+        raise InvalidFieldError(
             f"{path}.url",
             "An image is sent here as a data: address, in base64; others are not fetched.",
         )
-    head, comma, data = url.partition(",")
-    if not comma or not head.endswith(";base64"):
-        raise Invalid(f"{path}.url", "A data: address in base64 is expected.")
+    head, separator, data = url.partition(",")
+    if not separator or not head.endswith(";base64"):
+        raise InvalidFieldError(f"{path}.url", "A data: address in base64 is expected.")
     try:
-        raw = base64.b64decode(data, validate=True)
-        picture = images.read(raw)
+        image_bytes = base64.b64decode(data, validate=True)
+        picture = images.identify_image(image_bytes)
     except (binascii.Error, ValueError):
-        raise Invalid(f"{path}.url", "This is not base64.") from None
-    except images.BrokenImage as broken:
-        raise Invalid(f"{path}.url", str(broken)) from None
+        raise InvalidFieldError(f"{path}.url", "This is not base64.") from None
+    except images.BrokenImage as error:
+        raise InvalidFieldError(f"{path}.url", str(error)) from None
     if picture is None:
-        raise Invalid(f"{path}.url", "An image is PNG, JPEG, GIF or WebP.")
-    return Image(media_type=picture.media_type, data=raw)
+        raise InvalidFieldError(f"{path}.url", "An image is PNG, JPEG, GIF or WebP.")
+    return Image(media_type=picture.media_type, data=image_bytes)
 
 
-def _calls(given: Any, path: str) -> Iterator[ToolCall]:
-    if given is None:
+def _parse_calls(value: Any, path: str) -> Iterator[ToolCall]:
+    if value is None:
         return
-    if not isinstance(given, list):
-        raise Invalid(path, "A list of calls.")
-    for index, item in enumerate(given):
-        place = f"{path}[{index}]"
-        call = _object(item, place)
-        function = _object(call.get("function"), f"{place}.function")
+    if not isinstance(value, list):
+        raise InvalidFieldError(path, "A list of calls.")
+    for index, item in enumerate(value):
+        call_path = f"{path}[{index}]"
+        call = _require_object(item, call_path)
+        function = _require_object(call.get("function"), f"{call_path}.function")
         yield ToolCall(
-            id=_text(call.get("id"), f"{place}.id", needed=True),
-            name=_text(function.get("name"), f"{place}.function.name", needed=True),
-            arguments=_text(function.get("arguments"), f"{place}.function.arguments"),
+            id=_parse_text(call.get("id"), f"{call_path}.id", is_required=True),
+            name=_parse_text(function.get("name"), f"{call_path}.function.name", is_required=True),
+            arguments=_parse_text(function.get("arguments"), f"{call_path}.function.arguments"),
         )
 
 
-def same_arguments(arguments: str) -> str:
+def normalize_arguments(arguments: str) -> str:
     """Arguments in a form in which those that are equal as JSON are equal."""
     try:
         return json.dumps(json.loads(arguments or "{}"), sort_keys=True)
@@ -177,23 +194,24 @@ def same_arguments(arguments: str) -> str:
         return arguments
 
 
-def results_at_the_end(said: Sequence[Said]) -> list[Said]:
+def get_trailing_results(messages: Sequence[ClientMessage]) -> list[ClientMessage]:
     """The tool results that the last message closes."""
     count = next(
-        (index for index, each in enumerate(reversed(said)) if each.role != "tool"), len(said)
+        (index for index, message in enumerate(reversed(messages)) if message.role != "tool"),
+        len(messages),
     )
-    return list(said[len(said) - count :])
+    return list(messages[len(messages) - count :])
 
 
-def _text(value: Any, path: str, *, needed: bool = False) -> str:
-    if value is None and not needed:
+def _parse_text(value: Any, path: str, *, is_required: bool = False) -> str:
+    if value is None and not is_required:
         return ""
-    if not isinstance(value, str) or (needed and not value):
-        raise Invalid(path, "A text.")
+    if not isinstance(value, str) or (is_required and not value):
+        raise InvalidFieldError(path, "A text.")
     return value
 
 
-def _object(value: Any, path: str) -> Mapping[str, Any]:
+def _require_object(value: Any, path: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise Invalid(path, "An object.")
+        raise InvalidFieldError(path, "An object.")
     return value

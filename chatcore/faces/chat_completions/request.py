@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatcore.api.params import Params
-from chatcore.faces.chat_completions.errors import Refused
-from chatcore.faces.chat_completions.messages import Said, read
+from chatcore.api.params import ParamsField
+from chatcore.faces.chat_completions.errors import OpenAIProblem
+from chatcore.faces.chat_completions.messages import ClientMessage, parse_messages
 from chatcore.models import Session
-from chatcore.rest.problems import Invalid
+from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import client_tools
 from models_registry.models import AiModel, Provider
 
-HEADER = "X-Session-Id"
-LONGEST_NAME = 255  # characters of a session's name
-_PASSED = (
+SESSION_HEADER = "X-Session-Id"
+MAX_SESSION_NAME_CHARS = 255  # characters of a session's name
+_PROVIDER_PARAMS = (
     *(
         "temperature",
         "top_p",
@@ -36,8 +36,8 @@ _PASSED = (
         "max_tokens",
     ),
 )
-_OF_TOOLS = ("tool_choice", "parallel_tool_calls")
-_CHOICES = {
+_TOOL_PARAMS = ("tool_choice", "parallel_tool_calls")
+_ANTHROPIC_TOOL_CHOICES = {
     "auto": "auto",
     "required": "any",
     "none": "none",
@@ -45,52 +45,52 @@ _CHOICES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CompletionRequest:
     """One request. `model` is the registry's, `name` what the client called it; `params` are in the words of the model's protocol."""
 
     model: AiModel
-    name: str
+    model_name: str
     system: str | None
-    said: list[Said]
+    messages: list[ClientMessage]
     tools: list[dict[str, Any]] = field(default_factory=list)
     params: dict[str, Any] = field(default_factory=dict)
     stream: bool = False
     include_usage: bool = False
-    session: str = ""
+    session_name: str = ""
 
 
-def understood(body: Any, headers: Mapping[str, str]) -> Asked:
+def parse_completion_request(body: Any, headers: Mapping[str, str]) -> CompletionRequest:
     """The request. Raises 400 that names the field, 404 for an unknown model, 413."""
     if not isinstance(body, Mapping):
-        raise Invalid("body", "A JSON object.")
-    model = model_named(body.get("model"))
-    system, said = read(body.get("messages"))
-    tools = _tools(body.get("tools"), model)
-    stream, options = body.get("stream") or False, body.get("stream_options") or {}
+        raise InvalidFieldError("body", "A JSON object.")
+    model = get_usable_model(body.get("model"))
+    system, messages = parse_messages(body.get("messages"))
+    tools = _parse_tools(body.get("tools"), model)
+    stream, stream_options = body.get("stream") or False, body.get("stream_options") or {}
     if not isinstance(stream, bool):
-        raise Invalid("stream", "Either true or false.")
-    if not isinstance(options, Mapping):
-        raise Invalid("stream_options", "An object.")
-    return Asked(
+        raise InvalidFieldError("stream", "Either true or false.")
+    if not isinstance(stream_options, Mapping):
+        raise InvalidFieldError("stream_options", "An object.")
+    return CompletionRequest(
         model=model,
-        name=str(body["model"]),
+        model_name=str(body["model"]),
         system=system,
-        said=said,
+        messages=messages,
         tools=tools,
-        params=_params(body, model, with_tools=bool(tools)),
+        params=_parse_params(body, model, has_tools=bool(tools)),
         stream=stream,
-        include_usage=bool(options.get("include_usage")),
-        session=_session(body, headers),
+        include_usage=bool(stream_options.get("include_usage")),
+        session_name=_parse_session_name(body, headers),
     )
 
 
-def model_named(name: Any) -> AiModel:
+def get_usable_model(name: Any) -> AiModel:
     """The usable model of this name, or `provider/name`. Raises 404 as OpenAI does."""
     if not isinstance(name, str) or not name:
-        raise Invalid("model", "The name of a model.")
-    model = AiModel.objects.named(name)
+        raise InvalidFieldError("model", "The name of a model.")
+    model = AiModel.objects.find_by_name(name)
     if model is None:
-        raise Refused(
+        raise OpenAIProblem(
             404,
             "model_not_found",
             f"The model `{name[:100]}` does not exist or you do not have access to it.",
@@ -98,84 +98,92 @@ def model_named(name: Any) -> AiModel:
     return model
 
 
-def _session(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+def _parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
     """What the client calls its session; empty: it wants no memory."""
     metadata = body.get("metadata")
-    place, name = HEADER, headers.get(HEADER)
+    source, name = SESSION_HEADER, headers.get(SESSION_HEADER)
     if not name and isinstance(metadata, Mapping):
-        place, name = "metadata.session_id", metadata.get("session_id")
+        source, name = "metadata.session_id", metadata.get("session_id")
     if not name:
         return ""
-    if not isinstance(name, str) or len(name) > LONGEST_NAME or not name.isprintable():
-        raise Invalid(place, f"A text of at most {LONGEST_NAME} characters.")
+    if not isinstance(name, str) or len(name) > MAX_SESSION_NAME_CHARS or not name.isprintable():
+        raise InvalidFieldError(source, f"A text of at most {MAX_SESSION_NAME_CHARS} characters.")
     return name
 
 
-def _tools(given: Any, model: AiModel) -> list[dict[str, Any]]:
-    if not given:
+def _parse_tools(value: Any, model: AiModel) -> list[dict[str, Any]]:
+    if not value:
         return []
-    if not isinstance(given, list):
-        raise Invalid("tools", "A list of tools.")
-    own = [_tool(item, f"tools[{index}]") for index, item in enumerate(given)]
+    if not isinstance(value, list):
+        raise InvalidFieldError("tools", "A list of tools.")
+    definitions = [_parse_tool(item, f"tools[{index}]") for index, item in enumerate(value)]
     try:
-        return client_tools.check(Session(model=model, tools=[]), own)
-    except client_tools.ToolsRefused as wrong:
-        raise Invalid(wrong.field, wrong.detail) from None
+        return client_tools.validate_tools(Session(model=model, tools=[]), definitions)
+    except client_tools.InvalidClientTools as error:
+        raise InvalidFieldError(error.field, error.detail) from None
 
 
-def _tool(item: Any, path: str) -> dict[str, Any]:
+def _parse_tool(item: Any, path: str) -> dict[str, Any]:
     function = (
         item.get("function")
         if isinstance(item, Mapping) and item.get("type", "function") == "function"
         else None
     )
     if not isinstance(function, Mapping):
-        raise Invalid(path, "A tool of type function.")
+        raise InvalidFieldError(path, "A tool of type function.")
     for name, kind in (("name", str), ("description", str), ("parameters", Mapping)):
         if not isinstance(function.get(name), kind) and (
             name == "name" or function.get(name) is not None
         ):
-            raise Invalid(f"{path}.function.{name}", "An object." if kind is Mapping else "A text.")
+            raise InvalidFieldError(
+                f"{path}.function.{name}", "An object." if kind is Mapping else "A text."
+            )
     return {name: function.get(name) for name in ("name", "description", "parameters")}
 
 
-def _params(body: Mapping[str, Any], model: AiModel, *, with_tools: bool) -> dict[str, Any]:
+def _parse_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) -> dict[str, Any]:
     """What is said to the provider beside the messages, checked as a session's params are."""
-    named = dict(body) | {"max_tokens": body.get("max_completion_tokens") or body.get("max_tokens")}
-    taken = {
-        name: named[name]
-        for name in (*_PASSED, *(_OF_TOOLS if with_tools else ()))
-        if named.get(name) is not None
+    body_values = dict(body) | {
+        "max_tokens": body.get("max_completion_tokens") or body.get("max_tokens")
     }
-    params = Params().to_internal_value(taken)
+    values = {
+        name: body_values[name]
+        for name in (*_PROVIDER_PARAMS, *(_TOOL_PARAMS if has_tools else ()))
+        if body_values.get(name) is not None
+    }
+    params = ParamsField().to_internal_value(values)
     params.pop("n", None)
     return (
-        _for_anthropic(params) if model.provider.protocol == Provider.Protocol.ANTHROPIC else params
+        _to_anthropic_params(params)
+        if model.provider.protocol == Provider.Protocol.ANTHROPIC
+        else params
     )
 
 
-def _for_anthropic(params: Mapping[str, Any]) -> dict[str, Any]:
+def _to_anthropic_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """The same in the other protocol's words; what it has no word for, it would refuse."""
-    theirs = {
+    anthropic_params = {
         name: params[name]
         for name in ("temperature", "top_p", "top_k", "max_tokens")
         if name in params
     }
-    if "temperature" in theirs:
-        theirs["temperature"] = min(1, theirs["temperature"])
+    if "temperature" in anthropic_params:
+        anthropic_params["temperature"] = min(1, anthropic_params["temperature"])
     if stop := params.get("stop"):
-        theirs["stop_sequences"] = [stop] if isinstance(stop, str) else stop
-    chosen = params.get("tool_choice", "auto")
+        anthropic_params["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+    tool_choice = params.get("tool_choice", "auto")
     choice: dict[str, Any] = (
-        {"type": _CHOICES.get(chosen, "auto")} if isinstance(chosen, str) else _this_tool(chosen)
+        {"type": _ANTHROPIC_TOOL_CHOICES.get(tool_choice, "auto")}
+        if isinstance(tool_choice, str)
+        else _parse_tool_choice(tool_choice)
     )
     if params.get("parallel_tool_calls") is False and choice["type"] != "none":
         choice["disable_parallel_tool_use"] = True
-    return theirs | ({"tool_choice": choice} if choice != {"type": "auto"} else {})
+    return anthropic_params | ({"tool_choice": choice} if choice != {"type": "auto"} else {})
 
 
-def _this_tool(choice: Any) -> dict[str, Any]:
+def _parse_tool_choice(choice: Any) -> dict[str, Any]:
     function = choice.get("function") if isinstance(choice, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise Invalid("tool_choice", "auto, none, required, or a function by its name.")
+        raise InvalidFieldError("tool_choice", "auto, none, required, or a function by its name.")
     return {"type": "tool", "name": function["name"]}

@@ -7,24 +7,24 @@ from contextlib import aclosing
 from django.db import DatabaseError
 
 from chatcore.context import builder, tool_pairs
-from chatcore.context.builder import Fit
-from chatcore.faces.chat_completions.request import Asked
+from chatcore.context.builder import FittedRequest
+from chatcore.faces.chat_completions.request import CompletionRequest
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import Finished, Part, Request, Tool
-from chatcore.providers.connections import connection_to
+from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool
+from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ContextOverflow, ProviderUnavailable
 from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.threads import in_thread
+from chatcore.threads import run_in_thread
 
 logger = logging.getLogger(__name__)
 
 
-class Exchange:
+class StatelessExchange:
     """One request and its answer; `fit` is what is sent. Raises ContextOverflow where the newest message alone is too large."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.model = asked.model
-        self.fit = _fitted(self, request_of(asked), None)
+    def __init__(self, completion_request: CompletionRequest) -> None:
+        self.model = completion_request.model
+        self.fit = _fit_request(self, build_provider_request(completion_request), None)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -40,69 +40,74 @@ class Exchange:
             "X-Context-Compacted": "true" if self.fit.context_version is None else "false",
         }
 
-    async def parts(self) -> AsyncGenerator[Part]:
+    async def stream_parts(self) -> AsyncGenerator[StreamPart]:
         """The answer. A request that the provider finds too long is sent once more, smaller. Raises the family of provider errors."""
-        said = False
+        has_started = False
         try:
-            async with aclosing(self._sent()) as parts:
+            async with aclosing(self._stream_provider()) as parts:
                 async for part in parts:
-                    said = True
+                    has_started = True
                     yield part
             return
         except ContextOverflow as error:
-            if said:
+            if has_started:
                 raise ProviderUnavailable(error.detail) from error
-            self.fit = await in_thread(_fitted, self, self.fit.request, error)
-        async with aclosing(self._sent()) as parts:
+            self.fit = await run_in_thread(_fit_request, self, self.fit.request, error)
+        async with aclosing(self._stream_provider()) as parts:
             async for part in parts:
                 yield part
 
-    async def _sent(self) -> AsyncGenerator[Part]:
-        connection = await in_thread(connection_to, self.model.provider)
+    async def _stream_provider(self) -> AsyncGenerator[StreamPart]:
+        connection = await run_in_thread(build_connection, self.model.provider)
         async with aclosing(provider_registry.stream(connection, self.fit.request)) as parts:
             async for part in parts:
-                if isinstance(part, Finished) and part.usage:
-                    await in_thread(_learn, self, part.usage.input)
+                if isinstance(part, StreamEnd) and part.usage:
+                    await run_in_thread(_learn_token_count, self, part.usage.input)
                 yield part
 
 
-def request_of(asked: Asked) -> Request:
+def build_provider_request(completion_request: CompletionRequest) -> Request:
     """What would be sent if it fits. Calls without results and results without calls, as clients leave them that cut their own history,
     are mended as in a session."""
-    params = dict(asked.params)
+    params = dict(completion_request.params)
     max_tokens = params.pop("max_tokens", None)
     return Request(
-        model=asked.model.name,
-        system=asked.system or "",
-        messages=tool_pairs.paired(
-            [each.as_sent(sees=asked.model.supports_images) for each in asked.said]
+        model=completion_request.model.name,
+        system=completion_request.system or "",
+        messages=tool_pairs.pair_tool_calls(
+            [
+                message.to_chat_message(supports_images=completion_request.model.supports_images)
+                for message in completion_request.messages
+            ]
         ),
-        tools=[Tool(**tool) for tool in asked.tools],
+        tools=[Tool(**tool) for tool in completion_request.tools],
         max_tokens=max_tokens,
         params=params,
     )
 
 
-def _fitted(exchange: Exchange, request: Request, refused: ContextOverflow | None) -> Fit:
-    guard = builder.guard()
+def _fit_request(
+    exchange: StatelessExchange, request: Request, overflow: ContextOverflow | None
+) -> FittedRequest:
+    guard = builder.load_guard()
     if guard is not None:
-        earlier = exchange.fit if refused else None
-        fit = guard.fit(exchange.model, request, refused=refused)
-        cut = earlier is not None and earlier.context_version is None
-        return Fit(
+        previous_fit = exchange.fit if overflow else None
+        fit = guard.fit_request(exchange.model, request, overflow=overflow)
+        is_trimmed = previous_fit is not None and previous_fit.context_version is None
+        return FittedRequest(
             request=fit.request,
-            context_version=None if cut else fit.context_version,
+            context_version=None if is_trimmed else fit.context_version,
             tokens=fit.tokens,
         )
-    if refused is not None:
-        raise refused
-    return Fit(request=request, context_version=0)
+    if overflow is not None:
+        raise overflow
+    return FittedRequest(request=request, context_version=0)
 
 
-def _learn(exchange: Exchange, tokens: int) -> None:
-    guard = builder.guard()
+def _learn_token_count(exchange: StatelessExchange, tokens: int) -> None:
+    guard = builder.load_guard()
     try:
         if guard is not None:
-            guard.learn(exchange.model, exchange.fit.request, tokens)
+            guard.learn_token_count(exchange.model, exchange.fit.request, tokens)
     except DatabaseError:
         logger.warning("what %s counted was not learned", exchange.model, exc_info=True)

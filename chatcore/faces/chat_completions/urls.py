@@ -5,8 +5,8 @@ from django.urls import path, re_path
 from chatcore.faces.chat_completions import views
 
 urlpatterns = [
-    re_path(r"^chat/completions/?$", views.ChatCompletions.as_view()),
-    re_path(r"^models/?$", views.Models.as_view()),
-    path("models/<path:name>", views.OneModel.as_view()),
-    re_path("", views.Nowhere.as_view()),
+    re_path(r"^chat/completions/?$", views.ChatCompletionsView.as_view()),
+    re_path(r"^models/?$", views.ModelListView.as_view()),
+    path("models/<path:name>", views.ModelDetailView.as_view()),
+    re_path("", views.UnknownUrlView.as_view()),
 ]

@@ -14,13 +14,13 @@ from django.core.management.base import BaseCommand
 from django.utils.module_loading import import_string
 from rich.console import Console
 
-from chatcore.cli.terminal import SIGN_IN, USAGE, Terminal
+from chatcore.cli.terminal import EXIT_SIGN_IN, EXIT_USAGE, Terminal
 from chatcore.models import Session
-from chatcore.turns.runner import generator
+from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 
 
-class Leave(Exception):
+class ChatUnavailable(Exception):
     """Nothing to talk with: a sentence and an exit code."""
 
 
@@ -46,86 +46,92 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Open the session, talk, and leave with the exit code."""
         try:
-            terminal = Terminal(_session(options), Console(), as_json=options["json"])
-        except Leave as why:
-            sentence, code = why.args
+            terminal = Terminal(_open_session(options), Console(), as_json=options["json"])
+        except ChatUnavailable as error:
+            sentence, code = error.args
             self.stderr.write(sentence)
             sys.exit(code)
         text = options["text"] or ("" if sys.stdin.isatty() else sys.stdin.read().strip())
-        with _quietly():
-            code = terminal.say(text) if text else terminal.loop()
-            generator.drain()
+        with _reduce_logging():
+            code = terminal.send_message(text) if text else terminal.run_loop()
+            turn_runner.drain()
         sys.exit(code)
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def _reduce_logging() -> Iterator[None]:
     """What goes well is told by the answer, not by the log, unless that is asked for more."""
-    log = logging.getLogger()
-    level = log.level
-    log.setLevel(logging.WARNING if level == logging.INFO else level)
+    root_logger = logging.getLogger()
+    level = root_logger.level
+    root_logger.setLevel(logging.WARNING if level == logging.INFO else level)
     try:
         yield
     finally:
-        log.setLevel(level)
+        root_logger.setLevel(level)
 
 
-def _session(options: dict[str, Any]) -> Session:
+def _open_session(options: dict[str, Any]) -> Session:
     session = (
-        _existing(options)
+        _find_session(options)
         if options["session"]
-        else Session(owner=_user(options["user"]), model=AiModel.objects.default())
+        else Session(owner=_find_user(options["user"]), model=AiModel.objects.find_default())
     )
     if options["model"]:
-        session.model = AiModel.objects.named(options["model"])
+        session.model = AiModel.objects.find_by_name(options["model"])
         if session.model is None:
-            raise Leave(f"There is no usable model called {options['model']}.", USAGE)
+            raise ChatUnavailable(
+                f"There is no usable model called {options['model']}.", EXIT_USAGE
+            )
     if options["system"] is not None:
         session.system_prompt = options["system"]
     if options["policy"]:
-        session.policy = _policy(options["policy"])
+        session.policy = _check_policy(options["policy"])
     if options["compact_threshold"] is not None:
-        session.compact_threshold = _threshold(options["compact_threshold"], session)
+        session.compact_threshold = _check_threshold(options["compact_threshold"], session)
     if options["disable_compaction"]:
         session.auto_compact = False
     session.save()
     return session
 
 
-def _policy(name: str) -> str:
-    offered = settings.CHATCORE["POLICIES"]
-    if offered and name not in (known := import_string(offered)()):
-        raise Leave(f"There is no policy called {name}; there are {', '.join(known)}.", USAGE)
+def _check_policy(name: str) -> str:
+    policies_path = settings.CHATCORE["POLICIES"]
+    if policies_path and name not in (policy_names := import_string(policies_path)()):
+        raise ChatUnavailable(
+            f"There is no policy called {name}; there are {', '.join(policy_names)}.", EXIT_USAGE
+        )
     return name
 
 
-def _threshold(ratio: float, session: Session) -> float:
-    check = settings.CHATCORE["VALIDATE_OVERRIDE"]
+def _check_threshold(ratio: float, session: Session) -> float:
+    validator_path = settings.CHATCORE["VALIDATE_OVERRIDE"]
     try:
-        if check:
-            import_string(check)(
+        if validator_path:
+            import_string(validator_path)(
                 ratio, session.policy, session.model.policy if session.model else ""
             )
-    except ValidationError as wrong:
-        raise Leave(f"--compact-threshold: {' '.join(wrong.messages)}", USAGE) from None
+    except ValidationError as error:
+        raise ChatUnavailable(
+            f"--compact-threshold: {' '.join(error.messages)}", EXIT_USAGE
+        ) from None
     return ratio
 
 
-def _existing(options: dict[str, Any]) -> Session:
+def _find_session(options: dict[str, Any]) -> Session:
     try:
-        return Session.objects.owned_by(_user(options["user"])).get(pk=options["session"])
+        return Session.objects.owned_by(_find_user(options["user"])).get(pk=options["session"])
     except (Session.DoesNotExist, ValidationError):
-        raise Leave(f"You have no session {options['session']}.", USAGE) from None
+        raise ChatUnavailable(f"You have no session {options['session']}.", EXIT_USAGE) from None
 
 
-def _user(name: str | None) -> Any:
+def _find_user(name: str | None) -> Any:
     users = get_user_model().objects.filter(is_active=True)
-    found = list(users.filter(username=name) if name else users.filter(is_superuser=True))
-    if len(found) != 1:
-        raise Leave(
+    matches = list(users.filter(username=name) if name else users.filter(is_superuser=True))
+    if len(matches) != 1:
+        raise ChatUnavailable(
             "Say who you are with --user NAME."
-            if found
+            if matches
             else "There is no such user; `chatcore serve` makes the first.",
-            SIGN_IN,
+            EXIT_SIGN_IN,
         )
-    return found[0]
+    return matches[0]

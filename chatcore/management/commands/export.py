@@ -19,7 +19,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, session: UUID, **options: Any) -> None:
         """One JSON object."""
         try:
-            found = Session.objects.select_related("model__provider").get(pk=session)
+            session_row = Session.objects.select_related("model__provider").get(pk=session)
         except Session.DoesNotExist:
             raise CommandError(f"There is no session {session}.") from None
-        self.stdout.write(json.dumps(sessions.export_session(found), ensure_ascii=False, indent=1))
+        self.stdout.write(
+            json.dumps(sessions.export_session(session_row), ensure_ascii=False, indent=1)
+        )

@@ -23,20 +23,20 @@ class Command(BaseCommand):
     def handle(self, *args: Any, file: str, user: str | None, **options: Any) -> None:
         """Print the new session's id."""
         try:
-            exported = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text())
-            session = sessions.import_session(_owner(user), exported)
+            export_data = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text())
+            session = sessions.import_session(_find_owner(user), export_data)
         except (OSError, ValueError) as error:
             raise CommandError(f"{file} cannot be read: {error}") from None
-        except reader.NotImportable as error:
+        except reader.InvalidImport as error:
             raise CommandError(f"{file}: {error}") from None
         self.stdout.write(str(session.pk))
 
 
-def _owner(name: str | None) -> Any:
+def _find_owner(name: str | None) -> Any:
     users = get_user_model()._default_manager.all()
-    found = list(users.filter(**{get_user_model().USERNAME_FIELD: name}) if name else users[:2])
-    if len(found) != 1:
+    matches = list(users.filter(**{get_user_model().USERNAME_FIELD: name}) if name else users[:2])
+    if len(matches) != 1:
         raise CommandError(
             f"There is no user called {name}." if name else "Name the owner with --user."
         )
-    return found[0]
+    return matches[0]

@@ -17,10 +17,10 @@ from redis.exceptions import RedisError
 
 from chatcore.local_model import register
 from chatcore.serving import processes
-from chatcore.serving.supervisor import supervise
+from chatcore.serving.supervisor import supervise_children
 from chatcore.web import sign_in
 
-MOST = 65_535  # ports
+MAX_PORT = 65_535  # ports
 
 
 class Command(BaseCommand):
@@ -43,57 +43,60 @@ class Command(BaseCommand):
     def handle(
         self, *, host: str, port: int, no_local_model: bool, workers: int, **options: Any
     ) -> None:
-        if not 1 <= port <= MOST:
-            raise CommandError(f"--port is {port}; it must be from 1 to {MOST}.", returncode=2)
-        _refuse_a_taken_port(host, port)
+        if not 1 <= port <= MAX_PORT:
+            raise CommandError(f"--port is {port}; it must be from 1 to {MAX_PORT}.", returncode=2)
+        _check_port_is_free(host, port)
         if workers < 1:
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
         try:
-            self._prepare()
-            welcome = self._welcome(host, port)
+            self._prepare_database()
+            welcome = self._build_welcome(host, port)
         except RedisError as error:
             raise CommandError(
                 f"The server that CHATCORE_REDIS_URL names cannot be used: {error}"
             ) from None
-        team = [processes.web(host, port, on_answer=self._once(welcome)), processes.worker(workers)]
-        if not no_local_model and self._model_is_installed():
-            team.append(processes.local_model())
-        _let_go_of_the_database()
-        asyncio.run(supervise(team, say=self._say))
+        child_processes = [
+            processes.build_web_server(host, port, on_answer=self._build_one_time_printer(welcome)),
+            processes.build_worker(workers),
+        ]
+        if not no_local_model and self._is_local_model_installed():
+            child_processes.append(processes.build_local_model())
+        _close_database_connections()
+        asyncio.run(supervise_children(child_processes, print_line=self._print_line))
 
-    def _prepare(self) -> None:
+    def _prepare_database(self) -> None:
         call_command("migrate", verbosity=0, interactive=False)
         self.check(databases=["default"])  # the policy that the settings name may be a stored one
         call_command("createcachetable", verbosity=0)
         call_command("sync_models", verbosity=0, stdout=io.StringIO())
-        register.withdraw()
+        register.withdraw_model()
 
-    def _welcome(self, host: str, port: int) -> str:
-        address = f"http://{processes.reachable(host)}:{port}"
-        user = sign_in.administrator()
+    def _build_welcome(self, host: str, port: int) -> str:
+        address = f"http://{processes.format_link_host(host)}:{port}"
+        user = sign_in.ensure_administrator()
         if user is None:
             return f"Chatcore is up at {address}/ — no active superuser; `chatcore createsuperuser` makes one."
-        return f"Chatcore is up. Sign in, once and within 15 minutes: {address}/login/once/{sign_in.issue(user)}/"
+        return f"Chatcore is up. Sign in, once and within 15 minutes: {address}/login/once/{sign_in.issue_token(user)}/"
 
-    def _once(self, line: str) -> Callable[[], None]:
+    def _build_one_time_printer(self, line: str) -> Callable[[], None]:
         """Print `line` the first time only: the web server answers again after each restart, the link works once."""
         lines = [line]
-        return lambda: self._say(lines.pop()) if lines else None
+        return lambda: self._print_line(lines.pop()) if lines else None
 
-    def _model_is_installed(self) -> bool:
-        installed = importlib.util.find_spec("xllamacpp") is not None
-        if not installed:
-            self._say(
+    def _is_local_model_installed(self) -> bool:
+        is_installed = importlib.util.find_spec("xllamacpp") is not None
+        if not is_installed:
+            self._print_line(
                 "The embedded language model is not installed (pip install 'chatcore[local-model]'); going on without it."
             )
-        return installed
+        return is_installed
 
-    def _say(self, line: str) -> None:
+    def _print_line(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
 
 
-def _let_go_of_the_database() -> None:
+def _close_database_connections() -> None:
     """The supervisor needs it no more; its children have connections of their own."""
     for connection in connections.all():
         connection.close()
@@ -101,7 +104,7 @@ def _let_go_of_the_database() -> None:
             connection.close_pool()  # type: ignore[attr-defined]
 
 
-def _refuse_a_taken_port(host: str, port: int) -> None:
+def _check_port_is_free(host: str, port: int) -> None:
     try:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -24,5 +24,5 @@ class Command(BaseCommand):
 
     def handle(self, *, languages: list[str], **options: Any) -> None:
         for language in languages:
-            for key in translations.collect(language, settings.BASE_DIR):
+            for key in translations.update_catalog(language, settings.BASE_DIR):
                 self.stdout.write(f"{language}: {key[0]}")

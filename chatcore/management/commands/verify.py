@@ -8,7 +8,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from chatcore.models import Session
-from chatcore.sessions.verification import violations
+from chatcore.sessions.verification import find_violations
 
 
 class Command(BaseCommand):
@@ -19,16 +19,22 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print one line a violation."""
-        named = set(options["sessions"])
-        sessions = Session.objects.filter(pk__in=named) if named else Session.objects.all()
-        if missing := named.difference(sessions.values_list("pk", flat=True)) if named else set():
-            raise CommandError(f"There is no session {', '.join(map(str, missing))}.")
-        checked, found = 0, 0
+        session_ids = set(options["sessions"])
+        sessions = (
+            Session.objects.filter(pk__in=session_ids) if session_ids else Session.objects.all()
+        )
+        if (
+            missing_ids := session_ids.difference(sessions.values_list("pk", flat=True))
+            if session_ids
+            else set()
+        ):
+            raise CommandError(f"There is no session {', '.join(map(str, missing_ids))}.")
+        session_count, violation_count = 0, 0
         for session in sessions.iterator():
-            checked += 1
-            for sentence in violations(session):
-                found += 1
+            session_count += 1
+            for sentence in find_violations(session):
+                violation_count += 1
                 self.stdout.write(f"{session.pk}: {sentence}")
-        self.stdout.write(f"{checked} sessions checked, {found} violations")
-        if found:
+        self.stdout.write(f"{session_count} sessions checked, {violation_count} violations")
+        if violation_count:
             sys.exit(1)

@@ -7,23 +7,25 @@ from uuid import UUID
 from chatcore import signals
 from chatcore.events import log as event_log
 from chatcore.turns import lifecycle
-from compaction.backends.chatcore.contexts import Contexts
-from compaction.backends.chatcore.requests import Requests
-from compaction.backends.chatcore.subjects import Subjects
-from compaction.backends.chatcore.writing import Writing
+from compaction.backends.chatcore.contexts import ContextStore
+from compaction.backends.chatcore.requests import RequestAdapter
+from compaction.backends.chatcore.subjects import SessionReader
+from compaction.backends.chatcore.writing import SummaryModelCaller
 
 
-class ChatcoreBackend(Subjects, Contexts, Requests, Writing):
+class ChatcoreBackend(SessionReader, ContextStore, RequestAdapter, SummaryModelCaller):
     """Sessions, messages and providers of chatcore, in compaction's words."""
 
-    def on_response(self, receiver: Callable[..., None], uid: str) -> None:
+    def subscribe_to_responses(self, receiver: Callable[..., None], uid: str) -> None:
         """Listen to the only signal."""
         signals.response_completed.connect(receiver, dispatch_uid=uid)
 
-    def announce(self, session_id: UUID, *events_: tuple[str, dict[str, Any]]) -> None:
+    def announce_events(
+        self, session_id: UUID, *session_events: tuple[str, dict[str, Any]]
+    ) -> None:
         """Into the session's event log."""
-        event_log.append(session_id, *events_)
+        event_log.append_events(session_id, *session_events)
 
-    def recover(self) -> int:
+    def recover_turns(self) -> int:
         """Turns whose process died."""
-        return lifecycle.recover()
+        return lifecycle.recover_dead_turns()

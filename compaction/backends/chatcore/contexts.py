@@ -11,51 +11,65 @@ from chatcore.providers.base import Request, Tool
 from chatcore.sessions import verification
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import client_tools
-from compaction.backends.base import Stale, Subject
-from compaction.backends.chatcore.translation import entry_of, stored_tokens, told_of
+from compaction.backends.base import SessionFacts, StaleTranscript
+from compaction.backends.chatcore.translation import (
+    estimate_stored_tokens,
+    serialize_tools,
+    to_entry,
+)
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript
 
 
-class Contexts:
+class ContextStore:
     """What the model sees, read and changed as `chatcore.context` has it."""
 
-    def load(
-        self, subject: Subject, *, fit: Callable[[Request], Request] | None = None
+    def load_transcript(
+        self, facts: SessionFacts, *, fit_request: Callable[[Request], Request] | None = None
     ) -> Transcript:
         """What `context.build_request` would send of what is stored; what it says in place of what is missing is no message."""
-        session = Session.objects.select_related("model__provider").get(pk=subject.session_id)
-        offered, now = _offered(session), live_messages.in_force(session)
-        shown = live_messages.whole(live_messages.read(session, now), now.boundary_seq)
-        if fit is not None and now.files:
-            built = Request(
-                model=subject.model,
+        session = Session.objects.select_related("model__provider").get(pk=facts.session_id)
+        tool_definitions, active_revision = (
+            _list_tools(session),
+            live_messages.load_active_revision(session),
+        )
+        context_messages = live_messages.select_sent_messages(
+            live_messages.load_live_messages(session, active_revision), active_revision.boundary_seq
+        )
+        if fit_request is not None and active_revision.has_files:
+            request = Request(
+                model=facts.model,
                 system=session.system_prompt,
-                messages=[e.message for e in shown],
-                tools=offered,
+                messages=[item.message for item in context_messages],
+                tools=tool_definitions,
             )
-            shown = [
-                replace(e, message=message)
-                for e, message in zip(shown, fit(built).messages, strict=True)
+            context_messages = [
+                replace(item, message=message)
+                for item, message in zip(
+                    context_messages, fit_request(request).messages, strict=True
+                )
             ]
         return Transcript(
             entries=tuple(
-                entry_of(e.message, e.seq, pinned=e.pinned, original=e.original) for e in shown
+                to_entry(item.message, item.seq, pinned=item.pinned, original=item.original_text)
+                for item in context_messages
             ),
-            summary=now.summary,
-            overhead_tokens=stored_tokens(
-                summary_block.beside(now.summary, now.background, now.placement)
+            summary=active_revision.summary,
+            overhead_tokens=estimate_stored_tokens(
+                summary_block.count_wrapping_chars(
+                    active_revision.summary, active_revision.background, active_revision.placement
+                )
             ),
             system=session.system_prompt,
-            tools=told_of(offered),
+            tools=serialize_tools(tool_definitions),
             family=session.model.provider.family if session.model else "",
-            version=now.version,
-            boundary_seq=now.boundary_seq,
-            summarized_up_to=now.placement.get("summarized_up_to"),
-            marker=now.placement.get("marker", ""),
+            version=active_revision.version,
+            boundary_seq=active_revision.boundary_seq,
+            summarized_up_to=active_revision.placement.get("summarized_up_to"),
+            marker=active_revision.placement.get("marker", ""),
         )
 
-    def install(
+    def install_outcome(
         self,
         session_id: UUID,
         transcript: Transcript,
@@ -67,60 +81,64 @@ class Contexts:
     ) -> int:
         """Compare-and-swap on the transcript's version, and on its messages."""
         edits = [
-            revisions.Edit(message_seq=edit.seq, kind=edit.kind, replacement=edit.replacement)
+            revisions.MessageEdit(
+                message_seq=edit.seq, kind=edit.kind, replacement=edit.replacement
+            )
             for edit in outcome.edits
         ]
-        words = {
+        placement_fields = {
             "marker": outcome.marker,
             **(placement or {}),
             "summarized_up_to": outcome.summarized_up_to,
         }
         try:
-            revision = revisions.install(
+            revision = revisions.install_revision(
                 session_id,
                 base_version=transcript.version,
                 summary=outcome.summary,
                 boundary_seq=outcome.boundary_seq,
                 edits=edits,
-                read=[entry.seq for entry in transcript.entries],
-                kept_seqs=outcome.kept_verbatim,
+                source_seqs=[entry.seq for entry in transcript.entries],
+                kept_seqs=outcome.exempt_seqs,
                 background=background,
-                placement={name: value for name, value in words.items() if value},
+                placement={name: value for name, value in placement_fields.items() if value},
                 source=ContextRevision.Source.COMPACTION,
                 run=run,
             )
         except revisions.StaleContext as error:
-            raise Stale(str(error)) from None
+            raise StaleTranscript(str(error)) from None
         return revision.version
 
-    def rewind(self, session_id: UUID, *, to_version: int) -> int:
+    def rewind_context(self, session_id: UUID, *, to_version: int) -> int:
         """As context does it."""
-        return revisions.rewind(session_id, to_version=to_version).version
+        return revisions.rewind_context(session_id, to_version=to_version).version
 
-    def reset(self, session_id: UUID) -> int:
+    def reset_context(self, session_id: UUID) -> int:
         """As context does it."""
-        return revisions.reset(session_id).version
+        return revisions.reset_context(session_id).version
 
-    def remind(self, session_id: UUID, background: str) -> None:
+    def set_background(self, session_id: UUID, background: str) -> None:
         """All else of the newest revision stays."""
-        sent = (
+        current_background = (
             ContextRevision.objects.filter(session=session_id)
             .order_by("-version")
             .values_list("background", flat=True)
             .first()
         )
-        if background != (sent or ""):
-            revisions.reword(session_id, background=background)
+        if background != (current_background or ""):
+            revisions.reword_summary(session_id, background=background)
 
-    def verify(self, session_id: UUID) -> list[str]:
+    def find_violations(self, session_id: UUID) -> list[str]:
         """As `chatcore verify` does."""
-        return list(verification.violations(Session.objects.get(pk=session_id)))
+        return list(verification.find_violations(Session.objects.get(pk=session_id)))
 
 
-def _offered(session: Session) -> Sequence[Tool]:
+def _list_tools(session: Session) -> Sequence[Tool]:
     """What the model is told of in the open turn, the client's tools too; without one, before the next request."""
-    turn = session.turns.filter(status__in=Turn.OPEN).first()
-    able = session.model is not None and session.model.supports_tools
+    turn = session.turns.filter(status__in=Turn.OPEN_STATUSES).first()
+    supports_tools = session.model is not None and session.model.supports_tools
     return (
-        client_tools.offered(session, turn) if turn and able else tool_registry.offered_to(session)
+        client_tools.list_offered_tools(session, turn)
+        if turn and supports_tools
+        else tool_registry.list_session_tools(session)
     )

@@ -9,84 +9,101 @@ from chatcore.models import Session
 from chatcore.providers.base import Request
 from chatcore.providers.errors import ContextBudgetExceeded
 from chatcore.tools import registry as tool_registry
-from compaction.backends.base import Draft
-from compaction.backends.chatcore.translation import entry_of, told_of
+from compaction.backends.base import ParsedRequest
+from compaction.backends.chatcore.translation import serialize_tools, to_entry
 from compaction.core.estimate import LastUsage
 from compaction.core.transcript import Transcript
 
 
-class Requests:
+class RequestAdapter:
     """A built request, and what the guard answers about it."""
 
-    def rebuild(self, session: Session, request: Request | None = None) -> Request:
+    def rebuild_request(self, session: Session, request: Request | None = None) -> Request:
         """Refreshes `session.context_version`, as `context.build_request` says."""
         return builder.build_request(
-            session, tools=tool_registry.offered_to(session) if request is None else request.tools
+            session,
+            tools=tool_registry.list_session_tools(session) if request is None else request.tools,
         )
 
-    def read(self, request: Request, usage: LastUsage | None, *, family: str = "") -> Draft:
+    def parse_request(
+        self, request: Request, last_usage: LastUsage | None, *, family: str = ""
+    ) -> ParsedRequest:
         """What stands for older messages is the transcript's summary, in whatever role it is sent."""
-        spoken = [
-            (place, message)
-            for place, message in enumerate(request.messages, start=1)
+        conversation_messages = [
+            (position, message)
+            for position, message in enumerate(request.messages, start=1)
             if not message.aside
         ]
         system = (
-            request.system.replace(request.standing, "", 1) if request.standing else request.system
+            request.system.replace(request.system_summary, "", 1)
+            if request.system_summary
+            else request.system
         )
-        apart = [
+        aside_texts = [
             text
             for text in (
-                request.standing,
+                request.system_summary,
                 request.preface,
                 *(message.content for message in request.messages if message.aside),
             )
             if text
         ]
         transcript = Transcript(
-            entries=tuple(entry_of(message, place) for place, message in spoken),
-            summary="\n\n".join(apart) or None,
+            entries=tuple(
+                to_entry(message, position) for position, message in conversation_messages
+            ),
+            summary="\n\n".join(aside_texts) or None,
             system=system,
-            tools=told_of(request.tools),
+            tools=serialize_tools(request.tools),
             family=family,
         )
-        if usage is not None:
-            known = [place for place, message in spoken if (message.seq or 0) > usage.after_seq]
-            usage = replace(usage, after_seq=min(known, default=len(request.messages) + 1) - 1)
-        return Draft(transcript=transcript, usage=usage)
+        if last_usage is not None:
+            newer_positions = [
+                position
+                for position, message in conversation_messages
+                if (message.seq or 0) > last_usage.after_seq
+            ]
+            last_usage = replace(
+                last_usage, after_seq=min(newer_positions, default=len(request.messages) + 1) - 1
+            )
+        return ParsedRequest(transcript=transcript, last_usage=last_usage)
 
-    def keep(self, request: Request, places: Collection[int]) -> Request:
+    def keep_messages(self, request: Request, positions: Collection[int]) -> Request:
         """Only the messages change; what stands for older ones stays."""
-        kept = (
+        messages = (
             message
-            for place, message in enumerate(request.messages, start=1)
-            if message.aside or place in places
+            for position, message in enumerate(request.messages, start=1)
+            if message.aside or position in positions
         )
-        return replace(request, messages=tuple(kept))
+        return replace(request, messages=tuple(messages))
 
-    def with_system(self, request: Request, text: str) -> Request:
+    def append_system_text(self, request: Request, text: str) -> Request:
         """Not the preface: that may be cached for longer."""
         return replace(request, system="\n\n".join(part for part in (request.system, text) if part))
 
-    def files_of(self, request: Request) -> list[tuple[int, str]]:
+    def list_text_files(self, request: Request) -> list[tuple[int, str]]:
         """Files are a part of their messages."""
         return [(file.size, file.text) for message in request.messages for file in message.files]
 
-    def with_files(self, request: Request, texts: Sequence[str]) -> Request:
+    def replace_file_texts(self, request: Request, texts: Sequence[str]) -> Request:
         """As chatcore fences them."""
-        return rendering.reworded(request, texts)
+        return rendering.replace_file_texts(request, texts)
 
-    def fit(
+    def build_fit_answer(
         self,
         request: Request,
         *,
         version: int | None,
         notices: tuple[str, ...] = (),
         tokens: int | None = None,
-    ) -> builder.Fit:
+    ) -> builder.FittedRequest:
         """`version` None: the request holds less than the context."""
-        return builder.Fit(request=request, context_version=version, notices=notices, tokens=tokens)
+        return builder.FittedRequest(
+            request=request, context_version=version, notices=notices, tokens=tokens
+        )
 
-    def overflow(self, detail: str, *, tokens: int, window: int) -> ContextBudgetExceeded:
+    def build_overflow_error(
+        self, detail: str, *, tokens: int, window: int
+    ) -> ContextBudgetExceeded:
         """A refusal like a provider's, but ours."""
         return ContextBudgetExceeded(detail, tokens=tokens, window=window)

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from compaction.core.knobs import (
-    Group,
-    flag,
+    KnobGroup,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_names,
+    check_nonblank,
+    check_optional,
+    check_positive,
+    check_seconds,
+    check_text,
     knob,
-    maybe,
-    names,
-    one_of,
-    positive,
-    seconds,
-    text,
-    whole,
-    words,
 )
 
 TEMPLATES = ("facts", "nine_sections", "workstream", "task_state", "handoff")
@@ -22,7 +22,7 @@ PLACES = ("system_prefix", "first_system", "first_user", "last_user")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Summary(Group):
+class SummaryKnobs(KnobGroup):
     """What the summarizer is asked for, how it is given the conversation, and how many more calls a failed one gets.
 
     `model`: `same`, or the name of another (`provider/name`); a model's own `summary_model` in the registry comes before that. `backoff`:
@@ -34,51 +34,51 @@ class Summary(Group):
     """
 
     prefix: ClassVar[str] = "summary"
-    model: str = knob(words)
+    model: str = knob(check_nonblank)
     template: Literal["facts", "nine_sections", "workstream", "task_state", "handoff"] = knob(
-        one_of(*TEMPLATES)
+        check_choice(*TEMPLATES)
     )
-    max_tokens: int = knob(whole(1))
-    min_words: int = knob(whole(1))
-    max_words: int = knob(whole(1))
-    retries: int = knob(whole(0))
-    backoff: tuple[float, ...] = knob(seconds)
-    timeout: float = knob(positive)
-    source: Literal["shown", "originals"] = knob(one_of("shown", "originals"))
-    merging: Literal["sequential", "parts"] = knob(one_of("sequential", "parts"))
-    chunk_chars: int | None = knob(maybe(whole(200)))
-    rollup_tokens: int | None = knob(maybe(whole(1)))
-    tools: Literal["all", "listed"] = knob(one_of("all", "listed"))
-    tool_names: tuple[str, ...] = knob(names)
-    tool_prefixes: tuple[str, ...] = knob(names)
-    state_delta: bool = knob(flag)
+    max_tokens: int = knob(check_integer(1))
+    min_words: int = knob(check_integer(1))
+    max_words: int = knob(check_integer(1))
+    retries: int = knob(check_integer(0))
+    backoff: tuple[float, ...] = knob(check_seconds)
+    timeout: float = knob(check_positive)
+    source: Literal["shown", "originals"] = knob(check_choice("shown", "originals"))
+    merging: Literal["sequential", "parts"] = knob(check_choice("sequential", "parts"))
+    chunk_chars: int | None = knob(check_optional(check_integer(200)))
+    rollup_tokens: int | None = knob(check_optional(check_integer(1)))
+    tools: Literal["all", "listed"] = knob(check_choice("all", "listed"))
+    tool_names: tuple[str, ...] = knob(check_names)
+    tool_prefixes: tuple[str, ...] = knob(check_names)
+    state_delta: bool = knob(check_flag)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class State(Group):
+class StateKnobs(KnobGroup):
     """The most items that each section of the structured state keeps, the newest ones; used where `summary.state_delta` asks for it."""
 
     prefix: ClassVar[str] = "state"
-    decisions: int = knob(whole(0))
-    constraints: int = knob(whole(0))
-    tasks: int = knob(whole(0))
-    questions: int = knob(whole(0))
-    risks: int = knob(whole(0))
-    artifacts: int = knob(whole(0))
-    contributions: int = knob(whole(0))
+    decisions: int = knob(check_integer(0))
+    constraints: int = knob(check_integer(0))
+    tasks: int = knob(check_integer(0))
+    questions: int = knob(check_integer(0))
+    risks: int = knob(check_integer(0))
+    artifacts: int = knob(check_integer(0))
+    contributions: int = knob(check_integer(0))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Memory(Group):
+class MemoryKnobs(KnobGroup):
     """The memory block: when it has `entries` entries, the oldest `fold` are folded into its summary; 0 entries: there is none."""
 
     prefix: ClassVar[str] = "memory"
-    entries: int = knob(whole(0))
-    fold: int = knob(whole(0))
+    entries: int = knob(check_integer(0))
+    fold: int = knob(check_integer(0))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Inject(Group):
+class InjectKnobs(KnobGroup):
     """Where the summary stands in a request, what stands before it, and what after it, outside of its envelope.
 
     `nudge` follows a summary; `failure_nudge` is sent instead of one when summarizing failed but other stages made room.
@@ -86,8 +86,8 @@ class Inject(Group):
 
     prefix: ClassVar[str] = "inject"
     place: Literal["system_prefix", "first_system", "first_user", "last_user"] = knob(
-        one_of(*PLACES)
+        check_choice(*PLACES)
     )
-    heading: str = knob(text)
-    nudge: str = knob(text)
-    failure_nudge: str = knob(text)
+    heading: str = knob(check_text)
+    nudge: str = knob(check_text)
+    failure_nudge: str = knob(check_text)

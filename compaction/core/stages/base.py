@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from compaction.core.budget import Budget
-from compaction.core.estimate import Measure, estimated, weigh
+from compaction.core.estimate import Measurement, count_entry_tokens, estimate_transcript
 from compaction.core.policy import Policy
-from compaction.core.protection import Limits, Protection
-from compaction.core.transcript import Edit, Entry, Transcript
+from compaction.core.protection import PassLimits, Protection
+from compaction.core.transcript import Transcript, TranscriptEdit, TranscriptEntry
 
 
 class SummaryFailed(Exception):
@@ -24,7 +24,7 @@ class SummaryTask:
     """What to summarize: the summary so far, merged with these messages into one of at most `max_tokens` tokens."""
 
     previous: str | None
-    entries: tuple[Entry, ...]
+    entries: tuple[TranscriptEntry, ...]
     instructions: str
     max_tokens: int
 
@@ -33,7 +33,7 @@ Summarize = Callable[[SummaryTask], str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
+class PassContext:
     """What stays the same during one pass. `cramped`: the context is over its threshold, so room must be made.
 
     `estimate`: what the policy's own rule makes of the context that `measure` measured.
@@ -41,85 +41,99 @@ class Work:
 
     policy: Policy
     budget: Budget
-    measure: Measure
+    measurement: Measurement
     estimate: int
     protection: Protection
     summarize: Summarize
     instructions: str = ""
     up_to_seq: int | None = None
-    cramped: bool = False
+    is_over_threshold: bool = False
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> PassLimits:
         """How much this pass may keep."""
-        scale = self.measure.scale
-        return Limits(
+        token_ratio = self.measurement.token_ratio
+        return PassLimits(
             policy=self.policy,
             budget=self.budget,
-            scale=scale,
-            cramped=self.cramped,
+            token_ratio=token_ratio,
+            is_over_threshold=self.is_over_threshold,
             up_to_seq=self.up_to_seq,
         )
 
-    def size(self, estimate: int) -> int:
+    def to_real_tokens(self, estimate: int) -> int:
         """Real tokens of a context by its estimate, in the proportion of what was measured, so that before and after compare."""
-        return self.measure.tokens * estimate // max(1, self.estimate)
+        return self.measurement.tokens * estimate // max(1, self.estimate)
 
-    def smaller(self, transcript: Transcript) -> bool:
+    def is_smaller(self, transcript: Transcript) -> bool:
         """Whether a context is smaller than when the pass began."""
-        return self.size(estimated(transcript, self.policy)) < self.measure.tokens
+        return (
+            self.to_real_tokens(estimate_transcript(transcript, self.policy))
+            < self.measurement.tokens
+        )
 
     def fits(self, transcript: Transcript) -> bool:
         """Whether a context is down to the target."""
-        return self.size(estimated(transcript, self.policy)) <= self.budget.target
+        return (
+            self.to_real_tokens(estimate_transcript(transcript, self.policy)) <= self.budget.target
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Draft:
+class ContextDraft:
     """The context as the stages so far leave it: `compacted` went into the summary, `left_out` into nothing."""
 
     transcript: Transcript
-    edits: tuple[Edit, ...] = ()
-    compacted: tuple[int, ...] = ()
-    left_out: tuple[int, ...] = ()
+    edits: tuple[TranscriptEdit, ...] = ()
+    compacted_seqs: tuple[int, ...] = ()
+    left_out_seqs: tuple[int, ...] = ()
 
     @property
-    def removed(self) -> int:
+    def removal_count(self) -> int:
         """How many messages are gone."""
-        return len(self.compacted) + len(self.left_out)
+        return len(self.compacted_seqs) + len(self.left_out_seqs)
 
 
 class Stage(Protocol):
     """One way to make room. Raises SummaryFailed; returns the draft it was given when it has nothing to do."""
 
-    def __call__(self, draft: Draft, work: Work) -> Draft: ...
+    def __call__(self, draft: ContextDraft, pass_context: PassContext) -> ContextDraft: ...
 
 
-def show(draft: Draft, work: Work, kind: str, texts: Mapping[int, str]) -> Draft:
+def apply_edits(
+    draft: ContextDraft, pass_context: PassContext, kind: str, texts: Mapping[int, str]
+) -> ContextDraft:
     """The draft with messages (by seq) shown as other texts, without their images; each only where that makes it smaller."""
-    before = draft.transcript
-    made = tuple(
-        _shown(entry, texts[entry.seq]) if entry.seq in texts else entry for entry in before.entries
+    transcript = draft.transcript
+    edited_entries = tuple(
+        _replace_text(entry, texts[entry.seq]) if entry.seq in texts else entry
+        for entry in transcript.entries
     )
-    counted = weigh(replace(before, entries=made), work.policy).entries
+    sized_entries = count_entry_tokens(
+        replace(transcript, entries=edited_entries), pass_context.policy
+    ).entries
     entries = tuple(
         new if new.tokens < old.tokens else old
-        for old, new in zip(before.entries, counted, strict=True)
+        for old, new in zip(transcript.entries, sized_entries, strict=True)
     )
-    changed = {new.seq for old, new in zip(before.entries, entries, strict=True) if new is not old}
-    if not changed:
+    edit_seqs = {
+        new.seq for old, new in zip(transcript.entries, entries, strict=True) if new is not old
+    }
+    if not edit_seqs:
         return draft
-    edits = [edit for edit in draft.edits if edit.seq not in changed]
-    edits += [Edit(seq=seq, kind=kind, replacement=texts[seq]) for seq in sorted(changed)]
-    return replace(draft, transcript=replace(before, entries=entries), edits=tuple(edits))
+    edits = [edit for edit in draft.edits if edit.seq not in edit_seqs]
+    edits += [
+        TranscriptEdit(seq=seq, kind=kind, replacement=texts[seq]) for seq in sorted(edit_seqs)
+    ]
+    return replace(draft, transcript=replace(transcript, entries=entries), edits=tuple(edits))
 
 
-def saved(before: Draft, after: Draft) -> dict[int, int]:
+def count_savings(before: ContextDraft, after: ContextDraft) -> dict[int, int]:
     """Estimated tokens that each message takes less, by seq."""
-    both = zip(before.transcript.entries, after.transcript.entries, strict=True)
-    return {old.seq: old.tokens - new.tokens for old, new in both if new is not old}
+    entry_pairs = zip(before.transcript.entries, after.transcript.entries, strict=True)
+    return {old.seq: old.tokens - new.tokens for old, new in entry_pairs if new is not old}
 
 
-def _shown(entry: Entry, text: str) -> Entry:
+def _replace_text(entry: TranscriptEntry, text: str) -> TranscriptEntry:
     original = entry.content if entry.original is None else entry.original
     return replace(entry, content=text, original=original, images=0, tokens=0)

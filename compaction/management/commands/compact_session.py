@@ -27,7 +27,7 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--stages",
-            type=_names,
+            type=_parse_names,
             default=(),
             metavar="A,B",
             help="Only these of the policy's stages.",
@@ -41,7 +41,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, session: UUID, dry_run: bool, **options: Any) -> None:
         """Run, and print what came of it."""
-        wishes: queue.Wishes = {
+        run_options: queue.RunOptions = {
             "policy": options["policy"],
             "instructions": options["instructions"],
             "stages": options["stages"],
@@ -49,56 +49,58 @@ class Command(BaseCommand):
         }
         try:
             run = (
-                engine.preview(session, **wishes)
+                engine.preview_run(session, **run_options)
                 if dry_run
-                else engine.compact_now(session, trigger="manual", **wishes)
+                else engine.compact_now(session, trigger="manual", **run_options)
             )
         except session_context.NoSuchSession:
             raise CommandError(f"There is no session {session}.") from None
-        except (policies.UnknownPolicy, PolicyError, queue.RunIsOpen) as error:
+        except (policies.UnknownPolicy, PolicyError, queue.RunConflict) as error:
             raise CommandError(str(error)) from None
-        self.stdout.write("\n".join(_told(run, dry_run=dry_run)))
+        self.stdout.write("\n".join(_format_report(run, dry_run=dry_run)))
         if run.status in (CompactionRun.Status.FAILED, CompactionRun.Status.FELL_BACK):
             raise CommandError(f"The run failed: {run.reason}")
 
 
-def _names(text: str) -> list[str]:
+def _parse_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-EDITS = {
+EDIT_STAGES = {
     "strip_images": ("images_stripped", "{} message{} without images"),
     "prune_tool_outputs": ("pruned", "{} tool result{} cleared"),
     "dedupe_file_reads": ("deduplicated", "{} read{} of a file referred to a later one"),
     "excerpt": ("excerpted", "{} message{} cut in the middle"),
 }
-ENDS = {"summarize": "into a summary", "slide_window": "left out"}
+REMOVAL_STAGES = {"summarize": "into a summary", "slide_window": "left out"}
 
 
-def _stages(run: CompactionRun) -> Iterator[tuple[str, str]]:
+def _describe_stages(run: CompactionRun) -> Iterator[tuple[str, str]]:
     """Each stage that changed something, and what it did; of the messages that went, a run notes only how many there were in all."""
-    changed = Counter(edit["kind"] for edit in run.edits)
-    gone = run.messages_compacted - changed.total()
+    edit_counts = Counter(edit["kind"] for edit in run.edits)
+    removal_count = run.messages_compacted - edit_counts.total()
     for stage in run.stages_used:
-        if stage in EDITS:
-            kind, words = EDITS[stage]
-            yield stage, words.format(changed[kind], pluralize(changed[kind]))
-    if ends := [stage for stage in run.stages_used if stage in ENDS]:
-        where = " or ".join(ENDS[stage] for stage in ends)
+        if stage in EDIT_STAGES:
+            kind, phrase = EDIT_STAGES[stage]
+            yield stage, phrase.format(edit_counts[kind], pluralize(edit_counts[kind]))
+    if removal_stages := [stage for stage in run.stages_used if stage in REMOVAL_STAGES]:
+        destination = " or ".join(REMOVAL_STAGES[stage] for stage in removal_stages)
         yield (
-            ", ".join(ends),
-            f"{gone} message{pluralize(gone)} {where}" if gone else "a summary beside the messages",
+            ", ".join(removal_stages),
+            f"{removal_count} message{pluralize(removal_count)} {destination}"
+            if removal_count
+            else "a summary beside the messages",
         )
 
 
-def _told(run: CompactionRun, *, dry_run: bool) -> list[str]:
+def _format_report(run: CompactionRun, *, dry_run: bool) -> list[str]:
     lines = [
         f"policy     {run.policy}",
         f"status     {run.status}{' (dry run: nothing was changed)' if dry_run else ''}",
     ]
     if run.reason:
         lines.append(f"reason     {run.reason}")
-    lines += [f"stage      {stage}: {done}" for stage, done in _stages(run)]
+    lines += [f"stage      {stage}: {effect}" for stage, effect in _describe_stages(run)]
     if run.tokens_before is not None:
         lines.append(
             f"tokens     {run.tokens_before:,} → {run.tokens_after:,}{' (estimated)' if dry_run else ''}"

@@ -16,7 +16,7 @@ from compaction.core.budget import Budget, plan
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 
-WINDOW = 200_000
+DEFAULT_WINDOW = 200_000
 
 
 class Command(BaseCommand):
@@ -25,8 +25,8 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--window",
-            type=_tokens,
-            default=WINDOW,
+            type=_parse_tokens,
+            default=DEFAULT_WINDOW,
             help="Context window in tokens; 200,000 unless given.",
         )
         parser.add_argument(
@@ -35,66 +35,71 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, window: int, as_json: bool, **options: Any) -> None:
         """Print the table, or the same as JSON."""
-        found = [_figures(name, policy, plan(policy, window)) for name, policy in _known().items()]
+        policy_rows = [
+            _build_policy_row(name, policy, plan(policy, window))
+            for name, policy in _load_policies().items()
+        ]
         if as_json:
-            self.stdout.write(json.dumps({"window": window, "policies": found}, indent=2))
+            self.stdout.write(json.dumps({"window": window, "policies": policy_rows}, indent=2))
         elif self.stdout.isatty():
-            Console(width=shutil.get_terminal_size().columns).print(_table(window, found))
+            Console(width=shutil.get_terminal_size().columns).print(
+                _build_table(window, policy_rows)
+            )
         else:
-            self.stdout.write("\n".join(_lines(found)))
+            self.stdout.write("\n".join(_format_lines(policy_rows)))
 
 
-def _known() -> dict[str, Policy]:
+def _load_policies() -> dict[str, Policy]:
     """The presets alone where there is no database yet."""
     try:
-        return policies.available()
+        return policies.list_policies()
     except DatabaseError:
         return PRESETS
 
 
-def _tokens(text: str) -> int:
+def _parse_tokens(text: str) -> int:
     digits = text.replace(",", "").replace("_", "")
     if not digits.isdecimal() or int(digits) < 1:
         raise ArgumentTypeError(f"{text!r} is no number of tokens above zero")
     return int(digits)
 
 
-def _figures(name: str, policy: Policy, budget: Budget | None) -> dict[str, Any]:
+def _build_policy_row(name: str, policy: Policy, budget: Budget | None) -> dict[str, Any]:
     assert budget is not None  # a window is given
     return {
         "policy": name,
         "input_tokens": budget.input,
         "threshold_tokens": budget.threshold,
-        "triggers_at": budget.first_over,
+        "triggers_at": budget.trigger_tokens,
         "target_tokens": budget.target,
-        "protected": _protected(policy, budget),
+        "protected": _describe_protected_tail(policy, budget),
         "stages": list(policy.stages),
         "phases": list(policy.trigger.phases),
     }
 
 
-def _protected(policy: Policy, budget: Budget) -> str:
+def _describe_protected_tail(policy: Policy, budget: Budget) -> str:
     """The tail that stays, in words."""
     knobs = policy.protect
-    tails = {
-        "token_ratio": f"newest {budget.protected:,} tokens",
+    descriptions = {
+        "token_ratio": f"newest {budget.protected_tokens:,} tokens",
         "count": f"last {knobs.count}",
         "count_ratio": f"newest {knobs.ratio:.0%} of messages, at least {knobs.minimum}",
         "per_role": f"last {knobs.count} of each role",
         "user_turns": f"last {knobs.count} user turns",
     }
-    return tails[knobs.kind] + (f", first {knobs.first}" if knobs.first else "")
+    return descriptions[knobs.kind] + (f", first {knobs.first}" if knobs.first else "")
 
 
-HEADS = ("policy", "budget", "threshold", "acts at", "protected tail", "stages")
+HEADINGS = ("policy", "budget", "threshold", "acts at", "protected tail", "stages")
 
 
-def _cells(figures: dict[str, Any], between: str = " → ") -> tuple[str, ...]:
+def _format_cells(figures: dict[str, Any], separator: str = " → ") -> tuple[str, ...]:
     numbers = (f"{figures[name]:,}" for name in ("input_tokens", "threshold_tokens", "triggers_at"))
-    return (figures["policy"], *numbers, figures["protected"], between.join(figures["stages"]))
+    return (figures["policy"], *numbers, figures["protected"], separator.join(figures["stages"]))
 
 
-def _table(window: int, found: list[dict[str, Any]]) -> Table:
+def _build_table(window: int, policy_rows: list[dict[str, Any]]) -> Table:
     """Narrow enough for 80 columns: a stage a line."""
     table = Table(
         title=f"Compaction policies in a window of {window:,} tokens",
@@ -102,16 +107,18 @@ def _table(window: int, found: list[dict[str, Any]]) -> Table:
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
-    for place, head in enumerate(HEADS):
-        table.add_column(head, justify="right" if 0 < place < 4 else "left", no_wrap=place != 4)
-    for figures in found:
-        table.add_row(*_cells(figures, between="\n"), end_section=True)
+    for column, heading in enumerate(HEADINGS):
+        table.add_column(
+            heading, justify="right" if 0 < column < 4 else "left", no_wrap=column != 4
+        )
+    for figures in policy_rows:
+        table.add_row(*_format_cells(figures, separator="\n"), end_section=True)
     return table
 
 
-def _lines(found: list[dict[str, Any]]) -> list[str]:
-    rows = [HEADS, *(_cells(figures) for figures in found)]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS))]
+def _format_lines(policy_rows: list[dict[str, Any]]) -> list[str]:
+    rows = [HEADINGS, *(_format_cells(figures) for figures in policy_rows)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows

@@ -12,4 +12,4 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print how many."""
-        self.stdout.write(f"{engine.sweep()} runs sent to the queue again")
+        self.stdout.write(f"{engine.resend_lost_runs()} runs sent to the queue again")

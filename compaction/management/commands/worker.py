@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from compaction.worker.processes import die_with_parent
-from compaction.worker.supervisor import Keeper
+from compaction.worker.supervisor import WorkerSupervisor
 from compaction.worker.watchdog import PATIENCE
 
 
@@ -40,15 +40,15 @@ class Command(BaseCommand):
         logging.getLogger("django-q").setLevel(
             logging.WARNING
         )  # a line for every canary hides what matters
-        without_pools()
+        disable_connection_pools()
         die_with_parent()
-        keeper = Keeper(workers=workers, patience=patience)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, keeper.ask_to_stop)
-        sys.exit(keeper.run())
+        worker_supervisor = WorkerSupervisor(workers=workers, patience=patience)
+        for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(signal_number, worker_supervisor.request_stop)
+        sys.exit(worker_supervisor.run())
 
 
-def without_pools() -> None:
+def disable_connection_pools() -> None:
     """Connections are kept, not pooled: a pool does not survive the fork of a worker."""
     for connection in connections.all():
         connection.close()

@@ -14,7 +14,7 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        changed = catalog.sync()
+        change_count = catalog.sync()
         self.stdout.write(
-            f"{changed} rows written; {AiModel.objects.usable().count()} of {AiModel.objects.count()} models usable."
+            f"{change_count} rows written; {AiModel.objects.filter_usable().count()} of {AiModel.objects.count()} models usable."
         )
