@@ -1,0 +1,194 @@
+"""The interface to whatever keeps a conversation inside its context window; CHATCORE["COMPACTOR"] names the class."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from chatcore.models import Session
+from chatcore.providers.base import Request
+from chatcore.providers.errors import ContextOverflow
+from chatcore.sessions.truncation import cut_tool_result
+from models_registry.models import AiModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedRequest:
+    """The request to send, made to fit the context window of its model.
+
+    `context_version` is the version of the context that the request holds, or None if messages
+    were left out to make it fit. `tokens` is the estimated size in tokens; it is set only for
+    requests that belong to no session.
+    """
+
+    request: Request
+    context_version: int | None
+    notices: tuple[str, ...] = ()
+    tokens: int | None = None
+
+
+class TruncatedOutput(Protocol):
+    """The part of a tool's output that is stored in its message."""
+
+    @property
+    def content(self) -> str:
+        """The text of the message."""
+        ...
+
+    @property
+    def original_chars(self) -> int | None:
+        """Length of the whole output in characters; None if nothing was cut."""
+        ...
+
+    @property
+    def full_text(self) -> str | None:
+        """The whole output, if it is to be stored as a file of the message; else None."""
+        ...
+
+
+class Compactor(Protocol):
+    """Decides how a conversation stays inside the context window of its model.
+
+    Methods whose names begin with `on_` are called inside the transaction that makes the change, and
+    the session's row is locked. All others are called outside any transaction, because they may wait
+    for a language model. An instance lives for one call, so it keeps no state of its own.
+    """
+
+    def before_request(self, session: Session, request: Request) -> FittedRequest:
+        """Return the request in a form that fits. Raises ContextOverflow if none can fit."""
+        ...
+
+    def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:
+        """Make room after the provider refused `request` as too long.
+
+        Returns True if the request, built again, will be smaller, so that it is worth sending.
+        """
+        ...
+
+    def on_messages_deleted(self, session: Session, seqs: Collection[int]) -> None:
+        """Forget everything that was written from these messages; they are being deleted."""
+        ...
+
+    def on_messages_superseded(self, session: Session, seqs: Collection[int]) -> None:
+        """Revert what was derived from these messages, apart from summaries.
+
+        The messages are either no longer part of the current conversation, or part of it again.
+        """
+        ...
+
+    def on_session_forked(self, source: Session, fork: Session, last_seq: int) -> None:
+        """Copy what is stored with the summary of `source` to its fork.
+
+        The fork has copies of the messages of `source` up to and including number `last_seq`.
+        """
+        ...
+
+    def estimate_tokens(self, session: Session) -> int:
+        """Return the estimated tokens of the session's next request; 0 if they are not known."""
+        ...
+
+    def fit_request(
+        self, model: AiModel, request: Request, *, overflow: ContextOverflow | None = None
+    ) -> FittedRequest:
+        """Return a request that belongs to no session in a form that fits its model.
+
+        `overflow` is the provider's refusal of an earlier form; the result must then be smaller.
+        Raises ContextOverflow if no form can fit.
+        """
+        ...
+
+    def learn_token_count(self, model: AiModel, request: Request, tokens: int) -> None:
+        """Learn how many tokens the provider counted in a request that belongs to no session."""
+        ...
+
+    def list_policies(self) -> Sequence[str]:
+        """Return the names of the compaction policies to offer, in the order of a menu."""
+        ...
+
+    def accepts_policy(self, name: str) -> bool:
+        """Return True if a session may name this compaction policy."""
+        ...
+
+    def validate_threshold_override(self, threshold: float, *policy_names: str) -> None:
+        """Check a session's own threshold, a share of the context window from 0 to 1.
+
+        The policy is the first of `policy_names` that is not empty. Raises Django's ValidationError,
+        which names the field, if the policy cannot work with this threshold.
+        """
+        ...
+
+    def truncate_tool_output(self, session: Session, tool_name: str, text: str) -> TruncatedOutput:
+        """Return the part of a tool's output that is stored in its message. Never raises.
+
+        This one may be called inside a transaction, so it must not wait for anything.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainTruncation:
+    """The beginning of a tool's output, up to the default limit in characters."""
+
+    content: str
+    original_chars: int | None
+    full_text: None = None
+
+
+class NullCompactor:
+    """The compactor of a project that has none: it changes no request and accepts every setting."""
+
+    def before_request(self, session: Session, request: Request) -> FittedRequest:
+        return FittedRequest(request=request, context_version=session.context_version)
+
+    def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:
+        return False
+
+    def on_messages_deleted(self, session: Session, seqs: Collection[int]) -> None:
+        pass
+
+    def on_messages_superseded(self, session: Session, seqs: Collection[int]) -> None:
+        pass
+
+    def on_session_forked(self, source: Session, fork: Session, last_seq: int) -> None:
+        pass
+
+    def estimate_tokens(self, session: Session) -> int:
+        return 0
+
+    def fit_request(
+        self, model: AiModel, request: Request, *, overflow: ContextOverflow | None = None
+    ) -> FittedRequest:
+        if overflow is not None:
+            raise overflow
+        return FittedRequest(request=request, context_version=0)
+
+    def learn_token_count(self, model: AiModel, request: Request, tokens: int) -> None:
+        pass
+
+    def list_policies(self) -> Sequence[str]:
+        return ()
+
+    def accepts_policy(self, name: str) -> bool:
+        return True
+
+    def validate_threshold_override(self, threshold: float, *policy_names: str) -> None:
+        pass
+
+    def truncate_tool_output(self, session: Session, tool_name: str, text: str) -> TruncatedOutput:
+        content, original_chars = cut_tool_result(text)
+        return PlainTruncation(content=content, original_chars=original_chars)
+
+
+def get_compactor() -> Compactor:
+    """Return the compactor that the settings name, or the null compactor.
+
+    The class is looked up at each call, so that tests and running projects can change the setting;
+    importing a module that is already loaded costs a few microseconds.
+    """
+    path = settings.CHATCORE.get("COMPACTOR")
+    if not path:
+        return NullCompactor()
+    compactor: Compactor = import_string(path)()
+    return compactor
