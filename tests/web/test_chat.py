@@ -178,7 +178,9 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(
     expect(card).to_contain_text("The model sees a summary of what is above")
     engine_thread.join()
     expect(page.get_by_text("Optimizing conversation context…")).to_be_hidden()
-    expect(card).to_contain_text(re.compile(r"\d+ messages.*→.*tokens.*scripted/test-model"))
+    expect(card).to_contain_text(
+        re.compile(r"\d+ messages.*→.*tokens.*scripted/test-model", re.DOTALL)
+    )
     boundary = CompactionRun.objects.get().boundary_after
     expect(page.locator(".card + .message")).to_have_attribute("data-seq", str(boundary))
     expect(page.locator("[data-compacted]")).to_have_count((boundary or 0) - 1)

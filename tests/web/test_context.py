@@ -88,7 +88,7 @@ def test_a_card_tells_what_was_done_and_how_the_summary_changed(
     compacted(session, scripted, SUMMARY.replace("short answer", "long answer"))
     card = opened(page, session)
     expect(card.locator(".card-facts")).to_have_text(
-        re.compile(r"\d+ messages.*k → .* tokens.*scripted/test-model.*summarize")
+        re.compile(r"\d+ messages.*k → .* tokens.*scripted/test-model.*summarize", re.DOTALL)
     )
     expect(card.locator(".card-summary")).to_contain_text("wanted a long answer")
     card.get_by_role("tab", name="Changes").click()
@@ -219,7 +219,7 @@ def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session
     event_log.append_events(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
     form = page.locator("[data-seq='2'] .shortened")
     expect(form).to_contain_text(
-        re.compile(r"The model sees a shortened form\s+3,612 → 19 characters")
+        re.compile(r"The model sees a shortened form\s+3,612 →\s+19\s+characters")
     )
     expect(form.locator("pre")).to_be_hidden()
     form.locator("summary").click()

@@ -43,7 +43,7 @@ def test_the_model_is_picked_with_its_window_and_its_prices_in_sight(
     page.reload()
     expect(page.locator(".picker-name")).to_have_text("other")
     page.get_by_label("Your message").fill("/model test")
-    expect(page.locator("#slash")).to_have_text("scripted/test-model8.19k")
+    expect(page.locator("#slash")).to_have_text("scripted/test-model 8.19k")
     page.get_by_label("Your message").press("Enter")
     expect(page.locator(".picker-name")).to_have_text("test-model")
     assert scripted.requests[-1].json["model"] == "other"
