@@ -25,7 +25,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     """Sign in by the link that `serve` printed; it works one time."""
     user = sign_in.redeem_token(token)
     if user is None:
-        return render(request, "chatcore/link_used.html", status=410)
+        return render(request, "chatcore/sign_in_link_used.html", status=410)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
     return redirect("home")
 
@@ -71,7 +71,7 @@ def set_language(request: HttpRequest) -> HttpResponse:
 def create_token(request: HttpRequest) -> HttpResponse:
     """A new API token, shown in this answer and never again."""
     token, secret = AuthToken.objects.create(user=request.user)
-    return render(request, "chatcore/_token_made.html", {"token": token, "secret": secret})
+    return render(request, "chatcore/_new_api_token.html", {"token": token, "secret": secret})
 
 
 @login_required
@@ -90,4 +90,4 @@ def set_default_model(request: HttpRequest) -> HttpResponse:
     if model is None:
         raise Http404
     model.make_default()
-    return render(request, "chatcore/_saved.html")
+    return render(request, "chatcore/_saved_notice.html")

@@ -95,7 +95,7 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
         "session": session,
         "running": running_turn,
         "follow": follow_seq,
-        "stretch": message_pages.load_requested_page(session, {"at": request.GET.get("at", "")}),
+        "message_page": message_pages.load_requested_page(session, {"at": request.GET.get("at", "")}),
         "chats": load_chat_list(request.user),
         "models": AiModel.objects.filter_usable().order_by("provider__name", "name"),
         "chosen": session.model,
@@ -110,7 +110,7 @@ def show_messages(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Another stretch of the chat, or the same one as it is now: versions, edits and deletions of other tabs."""
     session = get_own_chat(request, pk)
     page = message_pages.load_requested_page(session, request.GET.dict())
-    return render(request, "chatcore/_messages.html", {"session": session, "stretch": page})
+    return render(request, "chatcore/_messages.html", {"session": session, "message_page": page})
 
 
 @login_required
@@ -153,4 +153,4 @@ def show_chat_list(request: HttpRequest) -> HttpResponse:
         after=request.GET.get("after", ""),
         archived="archived" in request.GET,
     )
-    return render(request, "chatcore/_chats.html", {"chats": page})
+    return render(request, "chatcore/_chat_list.html", {"chats": page})

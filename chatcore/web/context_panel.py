@@ -29,4 +29,4 @@ def show_shortened_messages(request: HttpRequest, pk: UUID) -> HttpResponse:
         for message in messages
         if message.original_text is not None
     ]
-    return render(request, "chatcore/_shortened.html", {"forms": forms})
+    return render(request, "chatcore/_shortened_messages.html", {"forms": forms})

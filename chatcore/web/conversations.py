@@ -22,7 +22,11 @@ class RenameChatView(View):
 
     def get(self, request: HttpRequest, pk: UUID) -> HttpResponse:
         """The field; or the row again, when it was left."""
-        template = "chatcore/_chat_row.html" if "cancel" in request.GET else "chatcore/_rename.html"
+        template = (
+            "chatcore/_chat_row.html"
+            if "cancel" in request.GET
+            else "chatcore/_chat_rename_form.html"
+        )
         return render(request, template, {"chat": get_own_chat(request, pk)})
 
     def post(self, request: HttpRequest, pk: UUID) -> HttpResponse:

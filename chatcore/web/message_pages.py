@@ -11,7 +11,7 @@ from chatcore.models import Message, MessageQuerySet, Session
 from chatcore.web.timeline import TimelineEntry, build_entries
 
 PAGE_SIZE = 60  # messages
-MAX_PAGE_SIZE = 200  # messages that a page holds, as stretch.js does
+MAX_PAGE_SIZE = 200  # messages that a page holds, as message_pager.js does
 
 
 @dataclass(frozen=True, kw_only=True)

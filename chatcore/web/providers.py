@@ -56,9 +56,13 @@ def check_provider(request: HttpRequest, pk: int) -> HttpResponse:
     model = provider.models.filter(is_active=True).order_by("-is_default", "id").first()
     if model is None:
         return render(
-            request, "chatcore/_tried.html", {"problem": _("It has no active language model.")}
+            request,
+            "chatcore/_provider_test_result.html",
+            {"problem": _("It has no active language model.")},
         )
-    return render(request, "chatcore/_tried.html", {"model": model} | _time_test_call(model))
+    return render(
+        request, "chatcore/_provider_test_result.html", {"model": model} | _time_test_call(model)
+    )
 
 
 def _time_test_call(model: AiModel) -> dict[str, object]:

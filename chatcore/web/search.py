@@ -42,7 +42,7 @@ def show_search_results(request: HttpRequest) -> HttpResponse:
         context["titles"] = _find_chats_by_title(request.user, search_text)
     if search_text:
         context["messages"] = _find_messages(chat.pk if chat else request.user, search_text)
-    return render(request, "chatcore/_found.html", context)
+    return render(request, "chatcore/_search_results.html", context)
 
 
 def _find_chat(request: HttpRequest) -> Session | None:
