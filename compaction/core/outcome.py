@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from compaction.core.state import StructuredState
 from compaction.core.transcript import TranscriptEdit, TranscriptEntry
 
 Method = Literal["images_stripped", "pruned", "deduplicated", "excerpted", "summarized", "left_out"]
@@ -48,6 +49,7 @@ class Outcome:
     messages_compacted: int = 0
     tokens_before: int = 0
     tokens_after: int = 0
+    proposed_state: StructuredState | None = None
 
     @property
     def is_applied(self) -> bool:

@@ -144,6 +144,7 @@ def _build_outcome(
         tokens_after=pass_context.to_real_tokens(
             estimate_transcript(transcript, pass_context.policy)
         ),
+        proposed_state=draft.proposed_state,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.estimate import estimate_summary
-from compaction.core.stages.base import SummaryFailed, SummaryTask
+from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.stages.summarize import find_objection
 from compaction.core.state import SECTIONS, merge_delta, number_sections
 from compaction.models import CompactionRun
@@ -45,13 +45,13 @@ class Summarizer:
         self.structured_state = summary_state.load_structured_state(run.session_id)
         run.state_after = {}
 
-    def __call__(self, task: SummaryTask) -> str:
+    def __call__(self, task: SummaryTask) -> SummaryOutcome:
         """The new summary, the one before merged in. Raises SummaryFailed, and Lost when another worker took over."""
         lines = summary_source_module.render_lines(
             task.entries, self.policy.summary, with_numbers=self.template.numbers_messages
         )
         if not lines:
-            return task.previous or NO_CONTENT_SUMMARY
+            return SummaryOutcome(text=task.previous or NO_CONTENT_SUMMARY)
         lifecycle.announce_start(
             self.run, message_count=len(task.entries), force=self.run.is_forced
         )
@@ -63,7 +63,7 @@ class Summarizer:
             self.structured_state, self.policy.memory, self._blend_memory
         )
         summary_state.propose_structured_state(self.run, self.structured_state)
-        return summary
+        return SummaryOutcome(text=summary, proposed_state=self.structured_state)
 
     def _build_job(self, task: SummaryTask) -> SummaryJob:
         knobs = self.policy.summary
@@ -204,7 +204,8 @@ def _count_characters(lines: Iterable[str]) -> int:
     return sum(len(line) + 2 for line in lines)
 
 
-def simulate_summary(task: SummaryTask) -> str:
+def simulate_summary(task: SummaryTask) -> SummaryOutcome:
     """For a dry run: a text of the length a summary would have, at most half of what it replaces."""
     source_tokens = sum(entry.tokens for entry in task.entries)
-    return "x" * (STORED_CHARS_PER_TOKEN * max(1, min(task.max_tokens, source_tokens // 2)))
+    text_tokens = max(1, min(task.max_tokens, source_tokens // 2))
+    return SummaryOutcome(text="x" * (STORED_CHARS_PER_TOKEN * text_tokens))

@@ -12,6 +12,7 @@ from compaction.core.features import estimate_by_features
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
+from compaction.core.stages.base import SummaryOutcome
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit
 from tests.benchmarks.timing import Row, median_ms
@@ -58,7 +59,13 @@ def _store(text: str) -> None:
 def _compacted(policy: Policy, transcript: Transcript) -> None:
     """Counted and compacted in a window that takes half of it by the policy's own count, so that every stage has work."""
     measured = measure(transcript, policy)
-    run(transcript, policy, plan(policy, measured.tokens // 2), measured, lambda task: "Brief.")
+    run(
+        transcript,
+        policy,
+        plan(policy, measured.tokens // 2),
+        measured,
+        lambda task: SummaryOutcome(text="Brief."),
+    )
 
 
 def _transcript() -> Transcript:

@@ -70,7 +70,7 @@ def seqs(transcript: Transcript) -> list[int]:
 
 
 def test_what_a_pass_leaves_is_what_the_next_one_finds(talked: Session) -> None:
-    assert install(talked, kept_verbatim=(1, 2), marker="[left out]", summarized_up_to=8) == 1
+    assert install(talked, exempt_seqs=(1, 2), marker="[left out]", summarized_up_to=8) == 1
     found = load(talked)
     assert seqs(found) == [1, 2, 7, 8, 9, 10]
     assert (found.summary, found.boundary_seq, found.marker, found.summarized_up_to) == (
@@ -113,7 +113,7 @@ def test_an_edited_message_comes_with_what_it_was_and_weighs_what_it_is(talked: 
 def test_only_what_is_sent_weighs_and_counts(talked: Session) -> None:
     talked.messages.filter(seq=3).update(pinned=True)
     talked.messages.filter(seq=10).update(branch=UUID(int=1), branch_after=9)
-    install(talked, kept_verbatim=(1,))
+    install(talked, exempt_seqs=(1,))
     now = subject(talked)
     assert [entry.pinned for entry in load(talked).entries] == [False, True, False, False, False]
     assert seqs(load(talked)) == [1, 3, 7, 8, 9]
@@ -176,7 +176,7 @@ def test_files_and_images_are_measured_where_they_are_sent(talked: Session) -> N
         TranscriptEdit(seq=1, kind="excerpted", replacement="short"),
         TranscriptEdit(seq=8, kind="excerpted", replacement="short"),
     )
-    install(talked, kept_verbatim=(1, 5), edits=edits)
+    install(talked, exempt_seqs=(1, 5), edits=edits)
     now = subject(talked)
     assert (now.attached_tokens, now.attached_images) == (each * 3, 3)  # of the messages 2, 5 and 9
     assert sum(entry.images for entry in load(talked).entries) == 3

@@ -43,10 +43,12 @@ import sys
 sys.path.insert(0, sys.argv[1])
 sys.modules.update(dict.fromkeys(["django", "chatcore", "models_registry"]))
 from compaction.core import pipeline, trimming, presets, budget, estimate, invariants
+from compaction.core.stages.base import SummaryOutcome
 from compaction.core.transcript import TranscriptEntry, Transcript
 policy = presets.PRESETS["oneclaw"]
 talk = Transcript(entries=tuple(TranscriptEntry(seq=n, role="user", content="x" * 800) for n in range(1, 41)))
-outcome = pipeline.run(talk, policy, budget.plan(policy, 8192), estimate.measure(talk, policy), lambda task: "Brief.")
+measurement = estimate.measure(talk, policy)
+outcome = pipeline.run(talk, policy, budget.plan(policy, 8192), measurement, lambda task: SummaryOutcome(text="Brief."))
 assert outcome.is_applied and not invariants.find_violations(talk, outcome), outcome
 assert not [name for name in sys.modules if name in ("logging", "socket", "asyncio", "sqlite3")], "something impure was imported"
 print(outcome.boundary_seq)

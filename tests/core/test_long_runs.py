@@ -12,7 +12,7 @@ from compaction.core.invariants import find_violations
 from compaction.core.outcome import Outcome
 from compaction.core.pipeline import run
 from compaction.core.presets import PRESETS
-from compaction.core.stages.base import SummaryTask
+from compaction.core.stages.base import SummaryOutcome, SummaryTask
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 WINDOW, RESERVE, ROUNDS = 50_000, 8_000, 300
@@ -77,7 +77,9 @@ def test_room_is_made_again_and_again(
         measured = measure(transcript, policy)
         if not budget.is_over(measured.tokens):
             continue
-        outcome = run(transcript, policy, budget, measured, lambda task: "s" * 2_000)
+        outcome = run(
+            transcript, policy, budget, measured, lambda task: SummaryOutcome(text="s" * 2_000)
+        )
         assert outcome.is_applied, outcome.reason
         assert find_violations(transcript, outcome) == []
         assert not budget.is_over(outcome.tokens_after)
@@ -105,9 +107,9 @@ def test_no_message_leaves_without_being_told_of(preset: str) -> None:
     budget = plan(policy, WINDOW, output_reserve=RESERVE)
     assert budget is not None
 
-    def summarize(task: SummaryTask) -> str:
+    def summarize(task: SummaryTask) -> SummaryOutcome:
         told.update(entry.seq for entry in task.entries)
-        return "Brief."
+        return SummaryOutcome(text="Brief.")
 
     transcript, rounds = (
         Transcript(entries=(TranscriptEntry(seq=1, role="user", content="Do it all."),)),

@@ -19,6 +19,7 @@ from compaction.core.stages.base import (
     PassContext,
     Summarize,
     SummaryFailed,
+    SummaryOutcome,
     SummaryTask,
 )
 from compaction.core.stages.registry import STAGES
@@ -35,9 +36,9 @@ class Summarizer:
         self.text = text
         self.tasks: list[SummaryTask] = []
 
-    def __call__(self, task: SummaryTask) -> str:
+    def __call__(self, task: SummaryTask) -> SummaryOutcome:
         self.tasks.append(task)
-        return self.text
+        return SummaryOutcome(text=self.text)
 
 
 def talk(messages: int, characters: int = 800, first: int = 1) -> tuple[TranscriptEntry, ...]:
@@ -220,7 +221,7 @@ def test_a_blank_or_oversized_summary_fails_and_changes_nothing(text: str) -> No
 
 
 def test_a_summarizer_that_gives_up_leaves_the_old_summary() -> None:
-    def gives_up(task: SummaryTask) -> str:
+    def gives_up(task: SummaryTask) -> SummaryOutcome:
         raise SummaryFailed("The model answered with an error twice.")
 
     outcome = compact(Transcript(entries=talk(40), summary="Old."), gives_up)

@@ -15,7 +15,7 @@ from compaction.core.invariants import find_violations
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW, PRESETS
-from compaction.core.stages.base import SummaryFailed, SummaryTask
+from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.stages.registry import STAGES
 from compaction.core.tool_pairs import find_pairs, find_pending_call, repair, split_entries
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
@@ -101,9 +101,9 @@ def test_every_outcome_holds_its_invariants(
 ) -> None:
     asked: list[SummaryTask] = []
 
-    def summarize(task: SummaryTask) -> str:
+    def summarize(task: SummaryTask) -> SummaryOutcome:
         asked.append(task)
-        return "Brief."
+        return SummaryOutcome(text="Brief.")
 
     original = copy.deepcopy(transcript)
     measured, budget = measure(transcript, ONECLAW, usage), plan(ONECLAW, window)
@@ -139,7 +139,7 @@ def test_over_the_threshold_with_more_than_one_piece_there_is_something_to_do(
     )
     budget, measured = plan(ONECLAW, window), measure(free, ONECLAW)
     assert budget is not None
-    outcome = run(free, ONECLAW, budget, measured, lambda task: "B")
+    outcome = run(free, ONECLAW, budget, measured, lambda task: SummaryOutcome(text="B"))
     if budget.is_over(measured.tokens) and len(split_entries(free.entries)) > 1:
         assert outcome.status != "skipped"
     if not budget.is_over(measured.tokens):
@@ -153,12 +153,24 @@ def test_compacting_what_was_compacted_never_moves_back(
 ) -> None:
     budget = plan(ONECLAW, window)
     first = run(
-        transcript, ONECLAW, budget, measure(transcript, ONECLAW), lambda task: "Brief.", force=True
+        transcript,
+        ONECLAW,
+        budget,
+        measure(transcript, ONECLAW),
+        lambda task: SummaryOutcome(text="Brief."),
+        force=True,
     )
     after = Transcript(
         entries=first.entries, summary=first.summary, overhead_tokens=transcript.overhead_tokens
     )
-    second = run(after, ONECLAW, budget, measure(after, ONECLAW), lambda task: "B.", force=True)
+    second = run(
+        after,
+        ONECLAW,
+        budget,
+        measure(after, ONECLAW),
+        lambda task: SummaryOutcome(text="B."),
+        force=True,
+    )
     assert (
         not (first.boundary_seq and second.boundary_seq) or second.boundary_seq > first.boundary_seq
     )
@@ -225,10 +237,10 @@ def test_every_preset_holds_the_invariants_and_twice_is_once(
     fails, up_to = data.draw(st.booleans()), data.draw(st.none() | st.none() | st.integers(0, 100))
     usage = data.draw(USAGES)
 
-    def summarize(task: SummaryTask) -> str:
+    def summarize(task: SummaryTask) -> SummaryOutcome:
         if fails:
             raise SummaryFailed("The model is away.")
-        return "Brief."
+        return SummaryOutcome(text="Brief.")
 
     transcript = Transcript(
         entries=made,
@@ -261,7 +273,7 @@ def once_more(transcript: Transcript, policy: Policy, window: int, boundary: int
     """A second automatic pass does nothing once the first one made room, and never goes back."""
     budget, measured = plan(policy, window), measure(transcript, policy)
     assert budget is not None
-    again = run(transcript, policy, budget, measured, lambda task: "Brief.")
+    again = run(transcript, policy, budget, measured, lambda task: SummaryOutcome(text="Brief."))
     assert find_violations(transcript, again) == []
     assert (again.boundary_seq or boundary) >= boundary
     if not budget.is_over(measured.tokens):
@@ -280,7 +292,7 @@ def test_a_pass_comes_down_under_the_threshold_or_says_why(
     )
     budget, measured = plan(policy, window), measure(free, policy)
     assert budget is not None
-    outcome = run(free, policy, budget, measured, lambda task: "Brief.")
+    outcome = run(free, policy, budget, measured, lambda task: SummaryOutcome(text="Brief."))
     if not budget.is_over(measured.tokens):
         assert outcome.status == "skipped"
         return
@@ -340,7 +352,13 @@ def test_ten_thousand_messages_take_well_under_a_second() -> None:
     )
     transcript, budget = Transcript(entries=made), plan(ONECLAW, 200_000)
     started = time.thread_time()
-    outcome = run(transcript, ONECLAW, budget, measure(transcript, ONECLAW), lambda task: "Brief.")
+    outcome = run(
+        transcript,
+        ONECLAW,
+        budget,
+        measure(transcript, ONECLAW),
+        lambda task: SummaryOutcome(text="Brief."),
+    )
     trimmed = drop_oldest_to_fit(
         count_entry_tokens(transcript, ONECLAW).entries, limit_tokens=170_000
     )

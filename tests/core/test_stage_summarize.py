@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from compaction.core.estimate import Measurement
+from compaction.core.state import StructuredState
 from compaction.core.transcript import Transcript, TranscriptEntry
 from tests.support.stage_scenes import (
     WINDOW,
@@ -275,3 +276,15 @@ def test_a_summary_that_takes_more_than_it_frees_fails_and_what_was_cut_stays_cu
     )
     assert (outcome.stages_used, outcome.summary) == (("strip_images",), None)
     assert outcome.summary_error == "With the summary the context is not smaller than it was."
+
+
+def test_the_state_that_the_summarizer_proposes_travels_in_the_outcome_with_its_summary() -> None:
+    proposed = StructuredState(memory=("They read a book.",))
+    applied = compact(talk(50), summarizer=Summarizer(proposed_state=proposed))
+    assert applied.proposed_state is proposed
+
+
+def test_a_summary_that_is_not_used_proposes_no_state() -> None:
+    proposed = StructuredState(memory=("They read a book.",))
+    empty = compact(long_read(), ORIGINALS, Summarizer("  ", proposed_state=proposed))
+    assert (empty.stages_used, empty.proposed_state) == (("excerpt",), None)

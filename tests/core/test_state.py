@@ -58,8 +58,8 @@ def with_decisions(*items: str) -> StructuredState:
 def decided(working: StructuredState, **change: tuple[object, ...]) -> tuple[str, ...]:
     return merge_delta(
         working,
-        StateDelta(sections={"decisions": SectionChange(**change)}),
-        LIMITS,  # type: ignore[arg-type]
+        StateDelta(sections={"decisions": SectionChange(**change)}),  # type: ignore[arg-type]
+        LIMITS,
     ).sections["decisions"]
 
 

@@ -9,7 +9,8 @@ from compaction.core.outcome import Outcome
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW, PRESETS
-from compaction.core.stages.base import SummaryFailed, SummaryTask
+from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
+from compaction.core.state import StructuredState
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 WINDOW = 10_000
@@ -18,15 +19,22 @@ WINDOW = 10_000
 class Summarizer:
     """Answers at once with a fixed text, or fails with a reason, and remembers what it was asked."""
 
-    def __init__(self, text: str = "They spoke.", *, fails: str = "") -> None:
+    def __init__(
+        self,
+        text: str = "They spoke.",
+        *,
+        fails: str = "",
+        proposed_state: StructuredState | None = None,
+    ) -> None:
         self.text, self.fails = text, fails
+        self.proposed_state = proposed_state
         self.tasks: list[SummaryTask] = []
 
-    def __call__(self, task: SummaryTask) -> str:
+    def __call__(self, task: SummaryTask) -> SummaryOutcome:
         self.tasks.append(task)
         if self.fails:
             raise SummaryFailed(self.fails)
-        return self.text
+        return SummaryOutcome(text=self.text, proposed_state=self.proposed_state)
 
 
 def policy(*stages: str, base: str = "oneclaw", **overrides: Any) -> Policy:

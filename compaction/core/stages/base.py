@@ -1,6 +1,6 @@
 """What a stage is: it takes a draft of the context and gives back a smaller one, or the same."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -8,6 +8,7 @@ from compaction.core.budget import Budget
 from compaction.core.estimate import Measurement, count_entry_tokens, estimate_transcript
 from compaction.core.policy import Policy
 from compaction.core.protection import PassLimits, Protection
+from compaction.core.state import StructuredState
 from compaction.core.transcript import Transcript, TranscriptEdit, TranscriptEntry
 
 
@@ -29,7 +30,27 @@ class SummaryTask:
     max_tokens: int
 
 
-Summarize = Callable[[SummaryTask], str]
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SummaryOutcome:
+    """The text of a summary, and the structured state that its writer proposes to store with it."""
+
+    text: str
+    proposed_state: StructuredState | None = None
+
+
+class Summarize(Protocol):
+    """The one call out of the core: write the summary that a task describes.
+
+    The core does no I/O, but the caller's implementation of this may: it usually calls a language
+    model, and may record the attempt. It is called at most once a pass, and tries again by itself.
+    It must not change the context that the pass works on, and must not install anything: what it
+    wants stored travels in the SummaryOutcome, and counts only if the whole pass is applied.
+
+    Raises SummaryFailed when no usable summary came back; the stages that follow still run. Any
+    other exception ends the pass and reaches the caller of `pipeline.run` unchanged.
+    """
+
+    def __call__(self, task: SummaryTask, /) -> SummaryOutcome: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,6 +108,7 @@ class ContextDraft:
     edits: tuple[TranscriptEdit, ...] = ()
     compacted_seqs: tuple[int, ...] = ()
     left_out_seqs: tuple[int, ...] = ()
+    proposed_state: StructuredState | None = None
 
     @property
     def removal_count(self) -> int:

@@ -6,7 +6,13 @@ from dataclasses import replace
 from compaction.core.estimate import count_entry_tokens, estimate_summary, estimate_transcript
 from compaction.core.policy import Policy
 from compaction.core.protection import SplitPoint, find_splits
-from compaction.core.stages.base import ContextDraft, PassContext, SummaryFailed, SummaryTask
+from compaction.core.stages.base import (
+    ContextDraft,
+    PassContext,
+    SummaryFailed,
+    SummaryOutcome,
+    SummaryTask,
+)
 from compaction.core.transcript import TranscriptEntry
 
 
@@ -68,9 +74,13 @@ def _is_worthwhile(draft: ContextDraft, pass_context: PassContext) -> bool:
 
 def _add_summary(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
     entries = draft.transcript.entries
-    text = _request_summary(draft, pass_context, entries)
+    summary = _request_summary(draft, pass_context, entries)
     return replace(
-        draft, transcript=replace(draft.transcript, summary=text, summarized_up_to=entries[-1].seq)
+        draft,
+        transcript=replace(
+            draft.transcript, summary=summary.text, summarized_up_to=entries[-1].seq
+        ),
+        proposed_state=summary.proposed_state,
     )
 
 
@@ -79,7 +89,7 @@ def _replace_with_summary(
 ) -> ContextDraft:
     transcript = draft.transcript
     covers_all = needs_original_summary(draft, pass_context.policy)
-    text = _request_summary(
+    summary = _request_summary(
         draft,
         pass_context,
         (entry for entry in transcript.entries if covers_all or entry.seq < split.boundary),
@@ -92,34 +102,41 @@ def _replace_with_summary(
             for entry in transcript.entries
             if entry.seq >= split.boundary or entry.seq in split.exempt_seqs
         ),
-        summary=text,
+        summary=summary.text,
         boundary_seq=split.boundary,
         summarized_up_to=end_seq if end_seq >= split.boundary else None,
     )
     return replace(
-        draft, transcript=next_transcript, compacted_seqs=(*draft.compacted_seqs, *old_seqs)
+        draft,
+        transcript=next_transcript,
+        compacted_seqs=(*draft.compacted_seqs, *old_seqs),
+        proposed_state=summary.proposed_state,
     )
 
 
 def _request_summary(
     draft: ContextDraft, pass_context: PassContext, entries: Iterable[TranscriptEntry]
-) -> str:
-    """A summary of messages and of the one before; that one, where it tells of them all. Raises SummaryFailed."""
+) -> SummaryOutcome:
+    """Return a summary of the messages and of the earlier summary. Raises SummaryFailed.
+
+    Where the earlier summary covers all of them already, it is returned and no model is called.
+    """
     previous, last_summarized_seq = draft.transcript.summary, draft.transcript.last_summarized_seq
     new_entries = tuple(entry for entry in entries if entry.seq > last_summarized_seq)
     if previous and not new_entries:
-        return previous
+        return SummaryOutcome(text=previous)
     task = SummaryTask(
         previous=previous,
         entries=_select_sources(draft, pass_context, new_entries),
         instructions=pass_context.instructions,
         max_tokens=pass_context.budget.summary_tokens,
     )
-    text = pass_context.summarize(task).strip()
-    complaint = find_objection(text, task, pass_context.policy)
-    if complaint:
-        raise SummaryFailed(complaint)
-    return text
+    summary = pass_context.summarize(task)
+    summary = replace(summary, text=summary.text.strip())
+    objection = find_objection(summary.text, task, pass_context.policy)
+    if objection:
+        raise SummaryFailed(objection)
+    return summary
 
 
 def _select_sources(
