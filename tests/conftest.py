@@ -1,4 +1,4 @@
-"""What every test may ask for: a scripted provider, a user, a language model reached over loopback, a session."""
+"""Fixtures for every test: a scripted provider, a user, a language model, a session."""
 
 import os
 import threading
@@ -7,49 +7,44 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
-import uvicorn
 from django.contrib.auth.models import User
 from hypothesis import HealthCheck, settings
 from knox.models import AuthToken
-from playwright.sync_api import expect
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
+from chatcore.providers.registry import warm_up
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_scenes import fill, summarize_or_chat
+from tests.support.database import empty_database, use_fast_flush
 from tests.support.scripted import ScriptedModel
 
-# How long a page may take on a busy machine, in milliseconds: what is right is there at once, only what is wrong waits for this.
-EXPECT_TIMEOUT = 15_000
-NAVIGATION_TIMEOUT = 30_000
-expect.set_options(timeout=EXPECT_TIMEOUT)
-
-# The same examples every time, however slow the machine is; CHATCORE_HYPOTHESIS=random looks for new ones.
-settings.register_profile(
-    "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "random", deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow]
-)
+# The same examples every time, however slow the machine is; CHATCORE_HYPOTHESIS=random looks for
+# new ones.
+CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, **CALM)  # type: ignore[arg-type]
+settings.register_profile("random", derandomize=False, **CALM)  # type: ignore[arg-type]
 settings.load_profile(os.environ.get("CHATCORE_HYPOTHESIS", "same"))
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waits for the language model begins first: it takes longest, and another worker does all the rest meanwhile."""
-    items.sort(key=lambda item: item.get_closest_marker("model") is None)
+use_fast_flush()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A test that passed only when it ran again is nothing to be quiet about."""
-    for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.write_sep(
-            "!", f"FAILED AND RAN AGAIN: {report.nodeid}", red=True, bold=True
-        )
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: object) -> None:
+    """Begin without the rows that migrations seed, as every test after the first commit does."""
+    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        empty_database()
+
+
+@pytest.fixture(scope="session")
+def warm_sdks() -> None:
+    """Import the providers' SDKs before a test waits for its first answer: it takes seconds."""
+    warm_up()
 
 
 @pytest.fixture
-def scripted() -> Iterator[ScriptedModel]:
+def scripted(warm_sdks: None) -> Iterator[ScriptedModel]:
     """A running scripted provider; queue its replies with `scripted.script(...)`."""
     with ScriptedModel() as server:
         yield server
@@ -62,7 +57,7 @@ def user(db: None) -> User:
 
 @pytest.fixture
 def model(db: None, scripted: ScriptedModel) -> AiModel:
-    """scripted/test-model, window 8,192, over the OpenAI protocol."""
+    """scripted/test-model, window 8,192 tokens, over the OpenAI protocol."""
     provider = Provider.objects.create(
         name="scripted",
         protocol=Provider.Protocol.OPENAI,
@@ -92,7 +87,7 @@ def full(session: Session, scripted: ScriptedModel) -> Session:
 
 
 @pytest.fixture(autouse=True)
-def quiet_generator(_django_db_marker: None) -> Iterator[None]:
+def stop_turns_after_test(_django_db_marker: None) -> Iterator[None]:
     """No turn outlives its test."""
     yield
     turn_runner.stop()
@@ -100,18 +95,18 @@ def quiet_generator(_django_db_marker: None) -> Iterator[None]:
 
 @pytest.fixture
 def as_user() -> Callable[[User], APIClient]:
-    """A REST client that carries a new token of a user's."""
+    """Build a REST client that carries a new token of a user."""
 
-    def client(user: User) -> APIClient:
+    def build_client(user: User) -> APIClient:
         _, token = AuthToken.objects.create(user)
         return APIClient(headers={"Authorization": f"Bearer {token}"})
 
-    return client
+    return build_client
 
 
 @pytest.fixture
 def api(user: User, as_user: Callable[[User], APIClient]) -> APIClient:
-    """The REST face as alice sees it."""
+    """The REST API as alice sees it."""
     return as_user(user)
 
 
@@ -123,8 +118,11 @@ class Live:
 
 
 @pytest.fixture
-def live(transactional_db: None) -> Iterator[Live]:
+def live(transactional_db: None, warm_sdks: None) -> Iterator[Live]:
     """The ASGI application behind a real uvicorn on loopback, over this test's database."""
+    # Imported here: most tests need no server, and these imports take a second of each process.
+    import uvicorn
+
     from chatcore.asgi import application
 
     config = uvicorn.Config(

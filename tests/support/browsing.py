@@ -11,12 +11,16 @@ from django.test import Client
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from chatcore.models import Message, Session, Turn
-from tests.conftest import NAVIGATION_TIMEOUT, Live
+from tests.conftest import Live
 
 CHROMIUM = os.environ.get("CHATCORE_BROWSER") or shutil.which(
     "chromium"
 )  # None: the one that playwright installed
 ARGUMENTS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+# How long a page may take on a busy machine, in milliseconds. What is right is there at once; only
+# what is wrong waits for this.
+EXPECT_TIMEOUT = 15_000
+NAVIGATION_TIMEOUT = 30_000
 PHONE = {"width": 360, "height": 740}
 
 

@@ -14,9 +14,7 @@ from playwright.sync_api import Page, expect
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.support.browsing import PHONE, browser, fill, page
-
-__all__ = ["browser", "page"]
+from tests.support.browsing import PHONE, fill
 
 WIDE = {"width": 1280, "height": 860}
 VENDOR = Path(__file__).resolve().parents[1] / "vendor"
@@ -98,7 +96,7 @@ def screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
         "context panel": opened(
             chat,
             meter,
-            lambda: page.get_by_role("button", name="Look at all of it").click(),
+            lambda: page.get_by_role("button", name="Show the whole context").click(),
             lambda: expect(page.locator("#context-panel .sent-messages li").first).to_be_visible(),
         ),
         "commands": opened(chat, lambda: page.get_by_label("Your message").press_sequentially("/")),

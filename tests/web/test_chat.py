@@ -13,11 +13,9 @@ from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.browsing import Held, browser, fill, page, send
+from tests.support.browsing import Held, fill, send
 from tests.support.scripted import ScriptedModel, call
 from tests.support.scripted_wire import Reply
-
-__all__ = ["browser", "page"]
 
 SUMMARY = """## Goal
 
@@ -175,7 +173,7 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(
     expect(page.get_by_label("Your message")).to_be_enabled()
     seen.set()
     card = page.locator(".card")
-    expect(card).to_contain_text("The model sees a summary of what is above")
+    expect(card).to_contain_text("The model sees a summary of the messages above")
     engine_thread.join()
     expect(page.get_by_text("Optimizing conversation context…")).to_be_hidden()
     expect(card).to_contain_text(

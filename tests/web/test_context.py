@@ -12,12 +12,10 @@ from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.browsing import Held, browser, fill, page
+from tests.support.browsing import Held, fill
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.web.test_chat import SUMMARY, in_background
-
-__all__ = ["browser", "page"]  # fixtures
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -115,8 +113,8 @@ def test_a_summary_is_edited_and_written_anew_with_a_focus(
     session.refresh_from_db()
     assert session.compacted_summary == "## Goal\n\nIn my own words."
     card.get_by_role("button", name="Redo with a focus").click()
-    card.get_by_label("What the summary should dwell on").fill("the numbers")
-    card.get_by_role("button", name="Write it anew").click()
+    card.get_by_label("What the summary should focus on").fill("the numbers")
+    card.get_by_role("button", name="Rewrite").click()
     expect(page.locator("#snackbar")).to_contain_text("written anew")
     expect(card).to_have_count(0)
     again = CompactionRun.objects.get(status="queued")
@@ -136,7 +134,7 @@ def test_the_panel_shows_the_next_request_word_for_word(
     run = compacted(session, scripted)
     page.goto(f"/c/{session.pk}/")
     page.locator(".meter-button").click()
-    page.get_by_role("button", name="Look at all of it").click()
+    page.get_by_role("button", name="Show the whole context").click()
     panel = page.get_by_role("dialog", name="What the model sees now")
     expect(panel.locator(".panel-facts")).to_have_text(
         re.compile(r"test-model · \d+ messages · about [\d.]+k? tokens · version 1")

@@ -14,10 +14,8 @@ from chatcore.events import log as event_log
 from chatcore.models import Session
 from chatcore.transfer import sessions
 from models_registry.models import AiModel
-from tests.support.browsing import browser, fill, page, send, until
+from tests.support.browsing import fill, send, until
 from tests.support.scripted import ScriptedModel
-
-__all__ = ["browser", "page"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -41,7 +39,7 @@ def test_a_pinned_chat_stands_first_and_an_archived_one_is_put_away(page: Page, 
     page.get_by_role("button", name="Archived").click()
     expect(page.locator(".chat-row > a")).to_have_text(["Taxes"])
     act(page, "Taxes", "Unarchive")
-    expect(page.get_by_text("Chats that you archive will be here.")).to_be_visible()
+    expect(page.get_by_text("Archived chats will appear here.")).to_be_visible()
     page.get_by_role("button", name="Back to the chats").click()
     expect(page.locator(".chat-row > a")).to_have_text(["Bread", "Taxes", "Lisbon"])
 
@@ -172,7 +170,7 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
     dialog = page.get_by_role("dialog", name="Settings of this chat")
     dialog.get_by_label("System prompt").fill("Be brief.")
     dialog.get_by_label("Temperature").fill("9")
-    dialog.get_by_label("Begin at, in % of the window").fill("much")
+    dialog.get_by_label("Start at, in % of the context window").fill("much")
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.locator(".field", has=page.get_by_label("Temperature"))).to_contain_text(
         "A number from 0 to 2."
@@ -181,9 +179,9 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
         "valid number"
     )
     dialog.get_by_label("Temperature").fill("0,5")
-    dialog.get_by_label("Begin at, in % of the window").fill("60")
+    dialog.get_by_label("Start at, in % of the context window").fill("60")
     dialog.get_by_label("Policy").select_option("neurolink")
-    dialog.get_by_label("Optimize by itself").uncheck()
+    dialog.get_by_label("Optimize automatically").uncheck()
     dialog.get_by_role("button", name="Save").click()
     expect(dialog).to_be_hidden()
     session.refresh_from_db()
@@ -194,7 +192,7 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
     )
     assert (session.auto_compact, session.compact_threshold) == (False, 0.6)
     page.get_by_role("button", name="Settings of this chat").click()
-    expect(dialog.get_by_label("Begin at, in % of the window")).to_have_value("60")
+    expect(dialog.get_by_label("Start at, in % of the context window")).to_have_value("60")
     expect(dialog.get_by_label("Temperature")).to_have_value("0.5")
 
 

@@ -14,15 +14,13 @@ from playwright.sync_api import Browser, Page, Route, expect
 from chatcore.events import log as event_log
 from chatcore.models import Message, Session, SessionEvent
 from chatcore.turns import service
-from tests.conftest import NAVIGATION_TIMEOUT, Live
+from tests.conftest import Live
 from tests.faults.test_killed_in_the_middle import REGISTER, WITHIN, web_of
-from tests.support.browsing import ARGUMENTS, CHROMIUM, Held, browser, fill, page, send, until
+from tests.support.browsing import ARGUMENTS, CHROMIUM, NAVIGATION_TIMEOUT, Held, fill, send, until
 from tests.support.cut_line import CutLine
 from tests.support.journey import serve
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
-
-__all__ = ["browser", "page"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -168,7 +166,7 @@ def test_a_lost_sign_in_leads_back_to_the_words(
     page.context.clear_cookies(name="sessionid")
     send(page, "Already sent")
     line = page.locator(".connection")
-    expect(line).to_contain_text("You are signed out. What you wrote is kept.")
+    expect(line).to_contain_text("You are signed out. Your text is kept.")
     page.get_by_label("Your message").fill("Half a thou")
     line.get_by_role("link", name="Sign in").click()
     page.get_by_label("Name").fill("alice")
@@ -303,12 +301,12 @@ def test_a_server_that_is_killed_in_the_middle_and_comes_back_is_gone_on_with(
             "data-status", "interrupted", timeout=WITHIN * 1000
         )
         expect(page.locator(".connection")).to_be_hidden()
-        expect(page.get_by_text("Stopped here; what was said is kept.")).to_be_visible()
+        expect(page.get_by_text("Stopped here. The text so far is kept.")).to_be_visible()
         assert (page.locator(".answer .prose").text_content() or "").startswith(
             "word0 word1 word2 "
         )
         expect(page.locator(".queued-note")).to_have_text(
-            "Held back, because the last answer failed."
+            "On hold, because the last answer failed."
         )
         page.get_by_role("button", name="Send now").click()
         expect(page.locator(".answer .prose").last).to_have_text("Here I am again.")

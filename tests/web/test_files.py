@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from chatcore.models import Attachment, Session
 from models_registry.models import AiModel
-from tests.support.browsing import browser, page, send
+from tests.support.browsing import send
 from tests.support.scripted import ScriptedModel
 
 PIXEL = base64.b64decode(
@@ -25,7 +25,6 @@ PASTE = """async (bytes) => {
     await navigator.clipboard.write([new ClipboardItem({ "image/png": image })]);
 }"""
 
-__all__ = ["browser", "page"]  # fixtures
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

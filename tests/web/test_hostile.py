@@ -18,12 +18,10 @@ from chatcore.sessions.truncation import clean_text
 from compaction.models import CompactionRun
 from models_registry.models import AiModel, Provider
 from tests.conftest import Live
-from tests.support.browsing import browser, fill, page
+from tests.support.browsing import fill
 from tests.support.hostile import HOSTILE, TRIED, TRIED_FAMILIES
 from tests.support.scripted import ScriptedModel, call
 from tests.support.scripted_wire import Reply
-
-__all__ = ["browser", "page"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
 
@@ -292,7 +290,7 @@ def test_cards_diffs_and_the_panel_stay_words(
         )
         sound(watched)
     watched.locator(".meter-button").click()
-    watched.get_by_text("Look at all of it").click()
+    watched.get_by_text("Show the whole context").click()
     expect(watched.locator("#context-panel .sent-messages .sent").first).to_be_visible()
     assert every[0] in texts(watched.locator("[data-sent=system] pre"))[0]
     sound(watched)

@@ -17,7 +17,7 @@ from chatcore.models import Attachment, Message, Session, Turn, Webhook
 from chatcore.sessions.truncation import clean_text
 from compaction.models import CompactionPolicy, CompactionRun, WorkingState
 from models_registry.models import AiModel, Provider
-from tests.support.browsing import browser, fill, page
+from tests.support.browsing import fill
 from tests.support.hostile import ADDRESSES, REQUESTS, TRIED, TRIED_FAMILIES
 from tests.support.hostile_words import FILES
 from tests.web.test_hostile import (
@@ -31,7 +31,7 @@ from tests.web.test_hostile import (
     wide,
 )
 
-__all__ = ["browser", "page", "watched", "wide"]
+__all__ = ["watched", "wide"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
 PAGE = b"<!doctype html><svg xmlns='http://www.w3.org/2000/svg' onload='ran=1'><script>ran=1</script></svg>"

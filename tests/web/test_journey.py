@@ -78,7 +78,7 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
 
     # The card stands at the boundary and holds the stored summary.
     card = page.locator(".card")
-    expect(card).to_contain_text("The model sees a summary of what is above")
+    expect(card).to_contain_text("The model sees a summary of the messages above")
     expect(card.locator("+ .message")).to_have_attribute(
         "data-seq", str(stored(page)["compact_boundary_seq"])
     )

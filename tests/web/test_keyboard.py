@@ -6,11 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
-from tests.support.browsing import Held, browser, fill, page, send
+from tests.support.browsing import Held, fill, send
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
-
-__all__ = ["browser", "page"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -24,7 +22,7 @@ def test_escape_stops_and_what_was_said_is_kept(
     expect(page.locator(".answer .prose")).to_contain_text("a time")
     page.keyboard.press("Escape")
     expect(page.locator(".answer")).to_have_attribute("data-status", "interrupted")
-    expect(page.get_by_text("Stopped here; what was said is kept.")).to_be_visible()
+    expect(page.get_by_text("Stopped here. The text so far is kept.")).to_be_visible()
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 

@@ -10,11 +10,9 @@ from chatcore.models import Message, Session
 from chatcore.turns import service
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.support.browsing import browser, fill, page, send, until
+from tests.support.browsing import fill, send, until
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
-
-__all__ = ["browser", "page"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -252,7 +250,7 @@ def test_a_link_to_a_message_long_ago_leads_there(page: Page, session: Session) 
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".card")).to_have_count(0)
     page.locator(".meter-button").click()
-    page.get_by_role("button", name="Look at all of it").click()
+    page.get_by_role("button", name="Show the whole context").click()
     page.get_by_role("button", name="#9", exact=True).click()
     expect(page.locator("[data-seq='9']")).to_be_focused()
     expect(page.locator("[data-seq='9']")).to_be_in_viewport()

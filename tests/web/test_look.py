@@ -4,11 +4,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
-from tests.support.browsing import PHONE, browser, fill, page, send
+from tests.support.browsing import PHONE, fill, send
 from tests.support.scripted import ScriptedModel, call
 from tests.support.scripted_wire import Reply
-
-__all__ = ["browser", "page"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -39,7 +37,7 @@ def test_light_and_dark_follow_the_system_until_one_is_chosen(page: Page, sessio
     expect(page.locator("body")).to_have_css("background-color", "rgb(253, 253, 252)")
     page.goto("/settings/")
     expect(page.get_by_label("Light", exact=True)).to_be_checked()
-    page.get_by_text("As the system").click()
+    page.get_by_text("Same as the system").click()
     expect(page.locator("body")).to_have_css("background-color", "rgb(25, 25, 24)")
 
 
@@ -88,7 +86,7 @@ def test_a_phone_does_all_that_a_desk_does(
     expect(page.get_by_label("Your message")).to_have_value("> It is 42.\n\n")
     page.locator(".meter-button").click()
     expect(page.locator("#context")).to_be_in_viewport(ratio=1)
-    page.get_by_role("button", name="Look at all of it").click()
+    page.get_by_role("button", name="Show the whole context").click()
     expect(page.get_by_role("dialog", name="What the model sees now")).to_be_in_viewport(ratio=1)
     fits(page)
     page.keyboard.press("Escape")

@@ -6,11 +6,9 @@ import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
 from chatcore.models import Session
-from tests.support.browsing import PHONE, Held, browser, fill, page, send, until
+from tests.support.browsing import PHONE, Held, fill, send, until
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
-
-__all__ = ["browser", "page"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -126,14 +124,14 @@ http://auto.link/x_y
 ~~del~~""".splitlines()
 # Draw a text at every length that is given, and another view's in one go. Nothing waits here: what would be drawn later is drawn at once.
 GROW = """async (texts) => {
-    const { viewOf } = await import("/static/chatcore/js/markdown.js");
+    const { getMarkdownView } = await import("/static/chatcore/js/markdown.js");
     const { setTimeout, requestAnimationFrame } = window;
     const drawn = ([text, lengths]) => {
         const [live, whole] = [document.createElement("div"), document.createElement("div")];
         document.body.append(live, whole);
-        for (const length of lengths) viewOf(live).grow(text.slice(0, length));
-        viewOf(live).finish(text);
-        viewOf(whole).finish(text);
+        for (const length of lengths) getMarkdownView(live).showPartial(text.slice(0, length));
+        getMarkdownView(live).showFinal(text);
+        getMarkdownView(whole).showFinal(text);
         const same = live.innerHTML === whole.innerHTML ? null : [text, live.innerHTML, whole.innerHTML];
         live.remove();
         whole.remove();

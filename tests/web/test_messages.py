@@ -9,11 +9,9 @@ from playwright.sync_api import Locator, Page, expect
 from chatcore.models import Attachment, Message, Session
 from chatcore.turns import service, versions
 from chatcore.turns.client_tools import ClientToolResult
-from tests.support.browsing import Held, browser, fill, page, send
+from tests.support.browsing import Held, fill, send
 from tests.support.scripted import ScriptedModel, call
 from tests.support.scripted_wire import Reply
-
-__all__ = ["browser", "page"]  # fixtures
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -181,7 +179,7 @@ def test_a_stop_by_hand_holds_what_waits_until_it_is_sent_by_hand(
         send(page, words)
     expect(page.get_by_role("button", name="Send now")).to_be_hidden()
     page.get_by_role("button", name="Stop").click()
-    expect(page.locator(".queued-note")).to_have_text("Held back, because the answer was stopped.")
+    expect(page.locator(".queued-note")).to_have_text("On hold, because the answer was stopped.")
     send(page, "Do you mind?")
     expect(page.locator(".answer .prose").last).to_have_text("Of course.")
     expect(page.locator(".queued-words")).to_have_text(["Make it blue", "And long"])

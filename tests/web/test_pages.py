@@ -201,7 +201,9 @@ def test_the_palette_shows_what_is_yours_and_marks_the_words(
     found = text(signed_in, "/search/?q=SECRET")
     assert "A &lt;b&gt;<mark>secret</mark>&lt;/b&gt; of mine" in found
     assert str(others.pk) not in found
-    assert "Nothing holds all these words." in text(signed_in, "/search/?q=nothing+like+it")
+    assert "No chat and no message has all these words." in text(
+        signed_in, "/search/?q=nothing+like+it"
+    )
     assert f"/c/{session.pk}/" in text(signed_in, "/search/")
     assert signed_in.get(f"/search/?q=secret&chat={others.pk}").status_code == 404
 
@@ -350,7 +352,7 @@ def operator(signed_in: Client, user: User) -> Client:
 def test_only_who_may_change_providers_sees_them_and_stores_a_key(
     signed_in: Client, user: User, model: AiModel
 ) -> None:
-    assert "Where the language models are" not in text(signed_in, "/settings/")
+    assert "The services that run the language models" not in text(signed_in, "/settings/")
     for act in ("key", "test"):
         assert (
             signed_in.post(
@@ -359,7 +361,7 @@ def test_only_who_may_change_providers_sees_them_and_stores_a_key(
             == 403
         )
     User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
-    assert "Where the language models are" in text(signed_in, "/settings/")
+    assert "The services that run the language models" in text(signed_in, "/settings/")
     row = signed_in.post(
         f"/settings/providers/{model.provider_id}/key/", {"key": " sk-secret "}
     ).content.decode()

@@ -13,11 +13,9 @@ from playwright.sync_api import Page, expect
 from chatcore.local_model.weights import WEIGHTS_BY_SIZE
 from chatcore.models import Session
 from models_registry.models import AiModel, Provider
-from tests.support.browsing import browser, page, send
+from tests.support.browsing import send
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
-
-__all__ = ["browser", "page"]  # fixtures
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -102,7 +100,7 @@ def test_a_key_is_stored_and_tried_by_who_may(
     provider.get_by_text("Enter a key").click()
     provider.get_by_label("Key of scripted").fill("sk-very-secret")
     provider.get_by_role("button", name="Save").click()
-    expect(provider).to_contain_text("Stored, encrypted. It is never shown again.")
+    expect(provider).to_contain_text("The key is stored encrypted. It is never shown again.")
     expect(provider).to_contain_text("key stored")
     provider.get_by_role("button", name="Test").click()
     expect(provider).to_contain_text("test-model answered in")
@@ -126,7 +124,7 @@ def test_without_a_key_the_embedded_model_is_waited_for_and_then_answers(
     partial.touch()
     os.truncate(partial, WEIGHTS_BY_SIZE["0.5b"].size // 4)
     expect(
-        page.get_by_role("heading", name="The embedded language model is on its way")
+        page.get_by_role("heading", name="The embedded language model is being downloaded")
     ).to_be_visible()
     expect(page.locator(".onboarding-progress")).to_contain_text("%")
     partial.rename(tmp_path / WEIGHTS_BY_SIZE["0.5b"].file_name)

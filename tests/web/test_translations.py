@@ -2,12 +2,15 @@
 
 import gettext
 import re
+from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+from babel.messages.catalog import Catalog
 from django.contrib.auth.models import User
 from django.test import Client
+from pytest_django.fixtures import SettingsWrapper
 
 from chatcore.web import translations
 
@@ -15,38 +18,72 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACE = re.compile(r"%+\(\w+\)[sd]")
 
 
+def translations_by_text(catalog: Catalog) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The translations of each text; a text with a plural has two of both."""
+    return {
+        as_tuple(message.id): as_tuple(message.string)
+        for message in translations.list_messages(catalog)
+    }
+
+
+def as_tuple(text: str | Iterable[str]) -> tuple[str, ...]:
+    return (text,) if isinstance(text, str) else tuple(text)
+
+
+def read_german() -> Catalog:
+    return translations.read_catalog(translations.get_catalog_path("de"))
+
+
 def test_every_sentence_has_its_german() -> None:
-    known = translations.read_catalog(translations.get_catalog_path("de"))
-    missing = sorted(
-        key[0] for key in translations.find_keys(ROOT) if not all(known.get(key, ("",)))
-    )
+    catalog = read_german()
+    texts = set(translations_by_text(translations.collect_texts(ROOT)))
+    known = translations_by_text(catalog)
+    missing = sorted(text[0] for text in texts if not all(known.get(text, ("",))))
     assert missing == [], "run `chatcore translations` and fill in locale/de/LC_MESSAGES/django.po"
-    assert set(known) == translations.find_keys(ROOT), "run `chatcore translations`"
+    assert set(known) == texts, "run `chatcore translations`"
+    assert list(translations.find_untranslated_texts(catalog)) == []
 
 
 def test_a_translation_keeps_the_places_for_values() -> None:
-    for key, texts in translations.read_catalog(translations.get_catalog_path("de")).items():
-        for text in texts:
-            assert sorted(PLACE.findall(text)) == sorted(PLACE.findall(key[-1])), key
+    for text, german_texts in translations_by_text(read_german()).items():
+        for german in german_texts:
+            assert sorted(PLACE.findall(german)) == sorted(PLACE.findall(text[-1])), text
 
 
 def test_the_compiled_file_is_fresh_and_gettext_reads_it() -> None:
-    path = translations.get_catalog_path("de")
-    assert path.with_suffix(".mo").read_bytes() == translations.compile_catalog(
-        translations.read_catalog(path), "de"
-    ), "run `chatcore translations`"
-    german = gettext.GNUTranslations(BytesIO(path.with_suffix(".mo").read_bytes()))
+    compiled = translations.get_catalog_path("de").with_suffix(".mo").read_bytes()
+    assert compiled == translations.compile_catalog(read_german()), "run `chatcore translations`"
+    german = gettext.GNUTranslations(BytesIO(compiled))
     assert german.gettext("Settings") == "Einstellungen"
     assert german.ngettext("%(count)s model", "%(count)s models", 2) == "%(count)s Modelle"
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    catalog: translations.Catalog = {
+    texts = {
         ('A "quoted"\nline\\',): ("Zwei\tTeile",),
         ("one", "many"): ("eins", "viele"),
     }
-    translations.write_catalog(tmp_path / "django.po", catalog, "de")
-    assert translations.read_catalog(tmp_path / "django.po") == catalog
+    catalog = Catalog(locale="de")
+    catalog.add('A "quoted"\nline\\', "Zwei\tTeile")
+    catalog.add(("one", "many"), ("eins", "viele"))
+    translations.write_catalog(tmp_path / "django.po", catalog)
+    assert translations_by_text(translations.read_catalog(tmp_path / "django.po")) == texts
+
+
+def test_new_texts_wait_for_a_translation_and_old_ones_go(
+    tmp_path: Path, settings: SettingsWrapper
+) -> None:
+    settings.LOCALE_PATHS = [tmp_path / "locale"]
+    template = tmp_path / "templates" / "page.html"
+    template.parent.mkdir()
+    template.write_text('{% load i18n %}\n  {% trans "Good morning" %}\n')
+    assert translations.update_catalog("de", tmp_path) == ["Good morning"]
+    template.write_text(
+        "<p>\n    {% blocktrans count n=n %}{{ n }} day{% plural %}{{ n }} days{% endblocktrans %}"
+    )
+    assert translations.update_catalog("de", tmp_path) == ["%(n)s day"]
+    catalog = translations.read_catalog(translations.get_catalog_path("de"))
+    assert set(translations_by_text(catalog)) == {("%(n)s day", "%(n)s days")}
 
 
 @pytest.mark.django_db

@@ -1,0 +1,44 @@
+"""Empty the test database quickly after a test that commits."""
+
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test import TransactionTestCase
+
+# Django writes these tables once, when it migrates, and no test changes them.
+KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
+
+
+def use_fast_flush() -> None:
+    """Replace Django's flush after each test that commits, for the life of this process."""
+
+    def empty_databases(test_case: TransactionTestCase) -> None:
+        for alias in test_case._databases_names(include_mirrors=False):
+            empty_database(alias)
+
+    TransactionTestCase._fixture_teardown = empty_databases  # type: ignore[method-assign]
+
+
+def empty_database(alias: str = "default") -> None:
+    """Delete every row that a test committed, and keep what the migrations of Django itself wrote.
+
+    Django's own `flush` deletes from every table and then creates all permissions again, which
+    costs more than most tests. Few tables have rows after a test, and only these are touched.
+    """
+    connection = connections[alias]
+    # Foreign keys are deferred to the commit on both databases, so the order does not matter.
+    with transaction.atomic(using=alias), connection.cursor() as cursor:
+        for table in _list_filled_tables(connection):
+            cursor.execute(f"DELETE FROM {connection.ops.quote_name(table)}")
+
+
+def _list_filled_tables(connection: BaseDatabaseWrapper) -> list[str]:
+    tables = connection.introspection.django_table_names(only_existing=False, include_views=False)
+    quote = connection.ops.quote_name
+    parts = [
+        f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {quote(table)})"
+        for table in tables
+        if table not in KEPT_TABLES
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(parts))
+        return [row[0] for row in cursor.fetchall()]
