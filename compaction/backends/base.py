@@ -1,25 +1,34 @@
-"""What a host must offer to be compacted, in words that are no host's own. A new host is one room beside this file."""
+"""Define what a host of conversations must offer to be compacted; a new host is one package beside this file."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from compaction.core.estimate import LastUsage
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript
 
-STORED_CHARS_PER_TOKEN = 4  # what the host's stored estimates count by
+if TYPE_CHECKING:  # users are models: at run time they cannot be imported before the apps are ready
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+STORED_CHARS_PER_TOKEN = 4  # the ratio behind the token estimates that the host stores
+NO_SESSION = UUID(int=0)
 
 
 class StaleTranscript(Exception):
-    """The context changed since the transcript was loaded; nothing was installed."""
+    """The context changed after the transcript was loaded, so nothing was installed."""
 
 
 class CallFailed(Exception):
-    """A call of a language model that did not end with an answer, and what about it the model did not take.
+    """A call of a language model ended without an answer.
 
-    `too_long`: the request; then the numbers are the provider's, in tokens. `temperature`: that it was set at all.
+    `too_long` means that the provider refused the request for its length; `tokens` and `window` are then
+    the provider's numbers, in tokens, where it gave them. `temperature` means that the model accepts no
+    temperature.
     """
 
     def __init__(
@@ -40,54 +49,44 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionFacts:
-    """What is known of a session without reading its messages. Names are empty where nothing is set; windows are tokens, None unknown."""
+    """What is known about a session, or about a model without a session, before any message is loaded.
 
-    session_id: UUID
-    policy: str
-    model_policy: str
+    Names are empty strings where nothing is set. Sizes are tokens, unless their name says characters.
+    """
+
+    session_id: UUID = NO_SESSION
+
+    # Its settings.
+    policy: str = ""
+    compact_threshold: float | None = None  # the session's own, as a share of its input budget
+    is_automatic: bool = True
+    max_tokens: int | None = None  # the longest answer that the session requests
+
+    # Its language model; a size of None is unknown.
     model: str
-    window: int | None
     family: str
-    output_reserve: int | None  # of the model's window, in tokens; None unknown
-    max_tokens: int | None  # that the session asks of an answer
-    compact_threshold: float | None  # of the session's own
-    summary_model: str
-    is_automatic: bool
-    version: int
-    is_rewound: bool  # the user went back to an earlier context, and nothing was installed since
-    summary: str | None
-    boundary_seq: int | None
-    kept_seqs: tuple[
-        int, ...
-    ]  # older than the boundary, and sent all the same; pinned ones are not among them
-    reference_chars: int  # of what is said with the summary, or in its place
-    system_chars: int
-    tool_chars: int
-    attached_tokens: int  # of texts attached to live messages, at STORED_CHARS_PER_TOKEN
-    attached_images: int
-    message_count: int
-    last_seq: int
+    window: int | None
+    output_reserve: int | None
+    model_policy: str = ""
+    summary_model: str = ""
 
+    # Its context. The user may have gone back to an earlier one, and nothing was installed since then.
+    version: int = 0
+    is_rewound: bool = False
+    summary: str | None = None
+    boundary_seq: int | None = None
+    kept_seqs: tuple[int, ...] = ()  # unpinned messages before the boundary that are still sent
 
-def build_sessionless_facts(**facts: Any) -> SessionFacts:
-    """A model alone, of which these facts are known."""
-    defaults: dict[str, Any] = dict.fromkeys(("compact_threshold", "summary", "boundary_seq"))
-    defaults |= dict.fromkeys(("policy", "summary_model"), "") | {
-        "kept_seqs": (),
-        "is_automatic": True,
-        "is_rewound": False,
-    }
-    count_names = (
-        "version",
-        "reference_chars",
-        "system_chars",
-        "tool_chars",
-        "attached_tokens",
-        "attached_images",
-        "message_count",
-        "last_seq",
-    )
-    return SessionFacts(session_id=UUID(int=0), **defaults | dict.fromkeys(count_names, 0) | facts)
+    # Sizes of everything that is sent apart from messages.
+    system_chars: int = 0
+    tool_chars: int = 0
+    reference_chars: int = 0  # the text around the summary, and the background beside it
+    attached_tokens: int = 0  # text files of live messages, estimated by STORED_CHARS_PER_TOKEN
+    attached_images: int = 0
+
+    # Its messages, compacted ones included.
+    message_count: int = 0
+    last_seq: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,16 +96,17 @@ class Prompt:
     system: str
     text: str
     max_tokens: int
-    temperature: float | None  # None: the model's own
-    model: str = ""  # the writer's name; empty: the session's own
+    temperature: float | None  # None: the model's default
+    model: str = ""  # the name of the model to call; empty: the session's own
     timeout: float = 240.0  # seconds, for the whole call
 
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryModel:
-    """The language model that writes a session's summaries. `model` is empty where there is none; tokens, None unknown.
+    """The language model that writes a session's summaries; `model` is empty where there is none.
 
-    `echoes`: it is told headings alone, since it gives back what they are for.
+    `echoes_headings` marks a small model that copies explanations of headings into its answer, so that
+    its prompt must hold bare headings. Sizes are tokens; None is unknown.
     """
 
     model: str
@@ -117,62 +117,117 @@ class SummaryModel:
 
 @dataclass(frozen=True, kw_only=True)
 class CallResult:
-    """What came back from a call, and what it took. Tokens are the provider's count, or an estimate where it gave none."""
+    """A language model's answer and its cost.
+
+    Token counts are the provider's, or estimates where it gave none. Prices are for a million tokens.
+    """
 
     text: str
     finish: Literal["stop", "length", "tool_calls", "refusal"]
     model: str
     input_tokens: int
     output_tokens: int
-    input_price: Any = None  # Decimal per million tokens
-    output_price: Any = None
+    input_price: Decimal | None = None
+    output_price: Decimal | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedRequest:
-    """A built request as the core reads it: its messages numbered by their place, from 1, and the last usage in those numbers."""
+    """A built request in the core's form.
+
+    Its messages are numbered by their position in the request, from 1; so is the last usage.
+    """
 
     transcript: Transcript
     last_usage: LastUsage | None
 
 
-class Backend(Protocol):
-    """The host. It translates and decides nothing."""
+class HostSession(Protocol):
+    """The host's session, as far as compaction looks into it."""
 
-    def subscribe_to_responses(self, receiver: Callable[..., None], uid: str) -> None:
-        """Call `receiver(session_id=…)` after every response, once it is committed."""
-        ...
+    @property
+    def pk(self) -> UUID: ...
+    @property
+    def context_version(self) -> int: ...
+
+
+class HostRequest(Protocol):
+    """The host's request to a language model; everything else in it is read through the backend."""
+
+    @property
+    def messages(self) -> Sequence[object]: ...
+
+
+class HostRefusal(Protocol):
+    """The host's error for a request that was refused for its length; sizes in tokens, None where not given."""
+
+    @property
+    def tokens(self) -> int | None: ...
+    @property
+    def window(self) -> int | None: ...
+
+
+SessionT_contra = TypeVar("SessionT_contra", contravariant=True)
+ModelT_contra = TypeVar("ModelT_contra", contravariant=True)
+RequestT = TypeVar("RequestT")
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+
+
+class SessionFactsSource(Protocol):
+    """Facts and sums about a session, for the meter and the triggers; no message's text is loaded."""
 
     def load_session_facts(self, session_id: UUID) -> SessionFacts | None:
-        """The session, or None when it is gone."""
+        """Return the session's facts, or None if it is deleted."""
         ...
 
     def load_last_usage(self, facts: SessionFacts) -> LastUsage | None:
-        """What the provider counted in the last call of this model on this very context."""
+        """Return the provider's count of the last call of this model on exactly this context version."""
         ...
 
     def sum_message_tokens(
         self, facts: SessionFacts, *, after_seq: int = 0, before_seq: int | None = None
     ) -> int:
-        """Estimated tokens of the live messages after and before a seq, at STORED_CHARS_PER_TOKEN: one aggregate, no message is loaded."""
+        """Return the stored token estimates of the live messages in a range, both ends excluded."""
         ...
 
     def count_live_messages(self, facts: SessionFacts) -> int:
-        """How many messages are sent as they are."""
+        """Return the number of messages that the next request would send."""
         ...
 
     def load_newest_prompt_tokens(self, facts: SessionFacts) -> int:
-        """Estimated tokens of the newest user message, at STORED_CHARS_PER_TOKEN; 0 for none."""
+        """Return the stored token estimate of the newest user message; 0 if there is none."""
         ...
 
     def load_last_model(self, facts: SessionFacts) -> str:
-        """The model that gave the newest answer; empty before the first."""
+        """Return the name of the model that gave the newest answer; empty before the first answer."""
         ...
 
+    def count_tool_rounds(self, facts: SessionFacts) -> tuple[int, int]:
+        """Return how often the model called tools since the user's last message, and how many calls it made."""
+        ...
+
+    def is_answering(self, facts: SessionFacts) -> bool:
+        """Return True while an answer is generated and nobody has canceled it."""
+        ...
+
+    def list_session_ids(self, owner: "AbstractBaseUser | AnonymousUser") -> QuerySet[Any, UUID]:
+        """Return the ids of a user's sessions, as a subquery for `filter(session_id__in=...)`."""
+        ...
+
+
+class ContextStore(Protocol[RequestT]):
+    """What the model sees of a session: loaded as a transcript, and changed in versions."""
+
     def load_transcript(
-        self, facts: SessionFacts, *, fit_request: Callable[[Any], Any] | None = None
+        self,
+        facts: SessionFacts,
+        *,
+        fit_request: Callable[[RequestT], RequestT] | None = None,
     ) -> Transcript:
-        """What the next request would send, read together with its version. `fit`: what is done to a built request before it is sent."""
+        """Return what the next request would send, read together with its version.
+
+        `fit_request` is applied to a built request before it becomes a transcript, for example to shorten files.
+        """
         ...
 
     def install_outcome(
@@ -183,103 +238,134 @@ class Backend(Protocol):
         *,
         run: str,
         background: str = "",
-        placement: Mapping[str, Any] | None = None,
+        placement: Mapping[str, object] | None = None,
     ) -> int:
-        """Install an outcome over the transcript it was made from; the new version. Raises Stale. Joins the open transaction.
+        """Install an outcome over the transcript it was made from, and return the new version.
 
-        `background`: text for the model's reference, sent with the summary. `placement`: {place, heading, nudge, marker, after_seq}, where
-        all that stands and what is said around it.
+        `background` is text for reference that is sent with the summary. `placement` says where the summary
+        stands and what surrounds it: place, heading, nudge, marker, after_seq. Joins the open transaction.
+        Raises StaleTranscript if the context has changed.
         """
         ...
 
     def rewind_context(self, session_id: UUID, *, to_version: int) -> int:
-        """Go back to an earlier version; the new version."""
+        """Go back to an earlier version of the context, and return the new version's number."""
         ...
 
     def reset_context(self, session_id: UUID) -> int:
-        """Forget the summary and send the whole history again, with the same reference text; the new version."""
+        """Remove the summary, so that the whole history is sent again, and return the new version's number."""
         ...
 
     def set_background(self, session_id: UUID, background: str) -> None:
-        """Send this reference text with the summary from now on: a new version, unless it is what is sent. Joins the open transaction."""
-        ...
+        """Send this reference text with the summary from now on; a new version if the text is new.
 
-    def choose_summary_model(self, session_id: UUID, model_name: str) -> SummaryModel:
-        """Who writes the summaries: the model that the session's own names for it, else the one `wanted` (`same`: none), else the own.
-
-        One that is unknown or not active is passed over, with a warning.
+        Joins the open transaction.
         """
         ...
 
-    def call_summary_model(self, session_id: UUID, prompt: Prompt) -> CallResult:
-        """One call, exactly one request on the wire, of the model that the prompt names. Raises CallFailed. Outside any transaction."""
+    def find_violations(self, session_id: UUID) -> list[str]:
+        """Check the stored invariants of a session; return one sentence for each that does not hold."""
         ...
 
-    def announce_events(self, session_id: UUID, *events: tuple[str, dict[str, Any]]) -> None:
-        """Tell whoever watches the session; joins the open transaction."""
-        ...
 
-    def recover_turns(self) -> int:
-        """Close what the host's dead processes left open; how many."""
-        ...
+class RequestEditor(Protocol[SessionT_contra, ModelT_contra, RequestT, AnswerT_co]):
+    """The host's built requests: read as transcripts, made smaller, and handed back."""
 
-    def list_session_ids(self, owner: Any) -> Any:
-        """The ids of a user's sessions, as something `filter(session_id__in=…)` takes."""
-        ...
-
-    def rebuild_request(self, session: Any, request: Any = None) -> Any:
-        """The next request, built anew from storage; with the tools of `request`, or the session's."""
+    def rebuild_request(
+        self, session: SessionT_contra, request: RequestT | None = None
+    ) -> RequestT:
+        """Build the session's next request again from storage, with the tools of `request` if it is given."""
         ...
 
     def parse_request(
-        self, request: Any, last_usage: LastUsage | None, *, family: str = ""
+        self, request: RequestT, last_usage: LastUsage | None, *, family: str = ""
     ) -> ParsedRequest:
-        """A built request as the core reads it, for a model of that family."""
+        """Return a built request in the core's form, for a model of this family."""
         ...
 
-    def keep_messages(self, request: Any, positions: Collection[int]) -> Any:
-        """The same request with only the messages at these places (from 1)."""
+    def keep_messages(self, request: RequestT, positions: Collection[int]) -> RequestT:
+        """Return the request with only the messages at these positions, counted from 1."""
         ...
 
-    def append_system_text(self, request: Any, text: str) -> Any:
-        """The same request with a paragraph more at the end of its system text."""
+    def append_system_text(self, request: RequestT, text: str) -> RequestT:
+        """Return the request with one more paragraph at the end of its system text."""
         ...
 
-    def count_tool_rounds(self, facts: SessionFacts) -> tuple[int, int]:
-        """How often the model has called tools since the user last spoke, and how many calls these were."""
+    def list_text_files(self, request: RequestT) -> list[tuple[int, str]]:
+        """Return the original size in bytes and the text of each text file in a request, in order."""
         ...
 
-    def find_violations(self, session_id: UUID) -> list[str]:
-        """What does not hold of all that is stored of a session, one sentence each."""
+    def replace_file_texts(self, request: RequestT, texts: Sequence[str]) -> RequestT:
+        """Return the request with other texts for its text files, one for each of them."""
         ...
 
-    def is_answering(self, facts: SessionFacts) -> bool:
-        """Whether an answer is being generated that nobody has canceled."""
-        ...
-
-    def list_text_files(self, request: Any) -> list[tuple[int, str]]:
-        """The text files in a built request, in order: how many bytes each had, and its text."""
-        ...
-
-    def replace_file_texts(self, request: Any, texts: Sequence[str]) -> Any:
-        """The same request with other texts in its files, one for each."""
-        ...
-
-    def build_model_facts(self, model: Any, request: Any) -> SessionFacts:
-        """What is known of a request that belongs to no session: its model's facts, and no more."""
+    def build_model_facts(self, model: ModelT_contra, request: RequestT) -> SessionFacts:
+        """Return the facts of a request that belongs to no session: those of its model, and no others."""
         ...
 
     def build_fit_answer(
         self,
-        request: Any,
+        request: RequestT,
         *,
         version: int | None,
         notices: tuple[str, ...] = (),
         tokens: int | None = None,
-    ) -> Any:
-        """The answer that the host's guard gives. `tokens`: about how many the request has."""
+    ) -> AnswerT_co:
+        """Return the answer that the host expects when it asks for a request that fits.
+
+        `version` is the context version that the request holds; None if messages were left out. `notices` are
+        texts for the user. `tokens` is the estimated size.
+        """
         ...
 
     def build_overflow_error(self, detail: str, *, tokens: int, window: int) -> Exception:
-        """The host's error for a request that can never fit."""
+        """Return the host's error for a request that can never fit."""
         ...
+
+
+class SummaryCaller(Protocol):
+    """The language models that write summaries."""
+
+    def choose_summary_model(self, session_id: UUID, model_name: str) -> SummaryModel:
+        """Return the model that writes a session's summaries.
+
+        It is the one that the session's model names for this, else `model_name` (`same` names none), else the
+        session's model. A model that is unknown or inactive is skipped with a warning in the log.
+        """
+        ...
+
+    def call_summary_model(self, session_id: UUID, prompt: Prompt) -> CallResult:
+        """Send exactly one request to the model that the prompt names. Call it outside any transaction.
+
+        Raises CallFailed.
+        """
+        ...
+
+
+class Backend(
+    SessionFactsSource,
+    ContextStore[RequestT],
+    RequestEditor[SessionT_contra, ModelT_contra, RequestT, AnswerT_co],
+    SummaryCaller,
+    Protocol[SessionT_contra, ModelT_contra, RequestT, AnswerT_co],
+):
+    """The host. It translates between its own words and compaction's, and decides nothing."""
+
+    def subscribe_to_responses(self, receiver: Callable[..., None], uid: str) -> None:
+        """Call `receiver(session_id=...)` after each response, when it is committed."""
+        ...
+
+    def announce_events(self, session_id: UUID, *events: tuple[str, dict[str, Any]]) -> None:
+        """Send events, each a name and a JSON payload, to everyone who watches the session.
+
+        Joins the open transaction.
+        """
+        ...
+
+    def recover_turns(self) -> int:
+        """Close the turns of processes that died, and return their number."""
+        ...
+
+
+# The host as compaction sees it: what it hands over is opaque apart from the few attributes above.
+HostBackend = Backend[HostSession, object, HostRequest, object]

@@ -15,7 +15,7 @@ from chatcore.models import Attachment, ContextEdit, ContextRevision, Message, S
 from chatcore.providers.base import Request
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import client_tools
-from compaction.backends.base import SessionFacts, build_sessionless_facts
+from compaction.backends.base import SessionFacts
 from compaction.backends.chatcore.translation import estimate_stored_tokens, serialize_tools
 from compaction.core.estimate import LastUsage
 from compaction.sizing.prepared import PreparedQuery
@@ -159,7 +159,7 @@ class SessionReader:
             "family": model.provider.family,
             "output_reserve": model.output_reserve,
         }
-        return build_sessionless_facts(
+        return SessionFacts(
             model=str(model),
             model_policy=model.policy,
             max_tokens=request.max_tokens,
