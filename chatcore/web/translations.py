@@ -1,126 +1,127 @@
-"""The pages in other languages: collected from the sources, kept in .po files, compiled to .mo; all without gettext's tools."""
+"""Collect the texts of the web pages for translation, and read and write the catalogs with Babel.
 
-import ast
-import re
-import struct
-from collections.abc import Iterator
+Only developers need this module: the compiled catalogs are part of the repository, and Babel is a
+development dependency. GNU gettext's programs, which `makemessages` runs, are not needed.
+"""
+
+from collections.abc import Collection, Generator, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
+from typing import IO, Any
 
+from babel.messages.catalog import Catalog, Message
+from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir, extract_python
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
 from django.conf import settings
 from django.utils.translation.template import templatize
 
-Key = tuple[str, ...]  # (msgid,) or (msgid, msgid_plural)
-Catalog = dict[Key, tuple[str, ...]]  # to the translation, or one for each plural form
-
-_STRING = r"""u?('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-_CALL = re.compile(rf"\b(?:n?gettext|_)\(\s*{_STRING}(?:\s*,\s*{_STRING})?", re.DOTALL)
-_FUNCTION_NAMES = {"_", "gettext", "gettext_lazy", "ngettext"}
-_LINE = re.compile(r'^(msgid_plural|msgid|msgstr(?:\[\d\])?)? ?(".*")$')
-_HEADER = (
-    "Content-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\nLanguage: {language}\n"
-    "Plural-Forms: nplurals=2; plural=(n != 1);\n"
+KEYWORDS = {**DEFAULT_KEYWORDS, "gettext_lazy": None}
+LINE_WIDTH = 100  # columns
+SOURCES = (
+    ("templates", "**.html", "chatcore.web.translations:extract_template"),
+    ("chatcore", "**.py", "python"),
 )
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
-
-
-def find_keys(root: Path) -> set[Key]:
-    """Everything that templates and modules under `root` mark for translation."""
-    keys: set[Key] = set()
-    for path in sorted((root / "templates").rglob("*.html")):
-        keys.update(_find_template_keys(path.read_text()))
-    for path in sorted((root / "chatcore").rglob("*.py")):
-        keys.update(_find_module_keys(path.read_text()))
-    return keys
 
 
 def get_catalog_path(language: str) -> Path:
-    """The .po file of a language."""
+    """Return the path of a language's .po file; the .mo file is next to it."""
     return Path(settings.LOCALE_PATHS[0]) / language / "LC_MESSAGES" / "django.po"
 
 
-def read_catalog(path: Path) -> Catalog:
-    """A .po file's entries, without its header."""
-    catalog: Catalog = {}
-    for block in path.read_text().split("\n\n"):
-        parts: dict[str, str] = {}
-        name = ""
-        for match in filter(None, map(_LINE.match, block.splitlines())):
-            name = match[1] or name
-            parts[name] = parts.get(name, "") + ast.literal_eval(match[2])
-        if parts.get("msgid"):
-            key = tuple(parts[name] for name in ("msgid", "msgid_plural") if name in parts)
-            catalog[key] = tuple(text for name, text in parts.items() if name.startswith("msgstr"))
+def collect_texts(root: Path) -> Catalog:
+    """Return every text that the templates and modules under `root` mark for translation."""
+    catalog = Catalog(charset="utf-8")
+    for folder, pattern, method in SOURCES:
+        texts = extract_from_dir(root / folder, [(pattern, method)], keywords=KEYWORDS)
+        for _path, _line, message_id, comments, context in texts:
+            catalog.add(message_id, auto_comments=comments, context=context)
     return catalog
 
 
-def write_catalog(path: Path, catalog: Catalog, language: str) -> None:
-    """Store a .po file, sorted, and the .mo file beside it."""
-    blocks = [f'msgid ""\nmsgstr {_quote_text(_HEADER.format(language=language))}']
-    for key, texts in sorted(catalog.items()):
-        lines = [
-            f"msgid {_quote_text(key[0])}",
-            *(f"msgid_plural {_quote_text(plural)}" for plural in key[1:]),
-        ]
-        plural = len(key) > 1
-        lines += [
-            f"msgstr[{number}] {_quote_text(text)}" if plural else f"msgstr {_quote_text(text)}"
-            for number, text in enumerate(texts)
-        ]
-        blocks.append("\n".join(lines))
+def read_catalog(path: Path) -> Catalog:
+    """Read a .po file."""
+    with path.open("rb") as file:
+        return read_po(file)
+
+
+def write_catalog(path: Path, catalog: Catalog) -> None:
+    """Write a .po file in alphabetical order, and the .mo file next to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n\n".join(blocks) + "\n")
-    path.with_suffix(".mo").write_bytes(compile_catalog(catalog, language))
+    with path.open("wb") as file:
+        # Without the places in the sources, the file changes only when a text changes.
+        write_po(
+            file,
+            catalog,
+            width=LINE_WIDTH,
+            no_location=True,
+            sort_output=True,
+            ignore_obsolete=True,
+        )
+    path.with_suffix(".mo").write_bytes(compile_catalog(catalog))
 
 
-def compile_catalog(catalog: Catalog, language: str) -> bytes:
-    """The .mo file as GNU gettext describes it; what is not translated is left out."""
-    entries = {"": _HEADER.format(language=language)} | {
-        "\0".join(key): "\0".join(texts) for key, texts in catalog.items() if all(texts)
-    }
-    pairs = [
-        (key.encode(), text.encode())
-        for key, text in sorted(entries.items(), key=lambda entry: entry[0].encode())
-    ]
-    start = 28 + 16 * len(pairs)
-    tables: list[bytes] = []
-    strings = b""
-    for column in (0, 1):
-        for pair in pairs:
-            tables.append(struct.pack("<II", len(pair[column]), start + len(strings)))
-            strings += pair[column] + b"\0"
-    header = struct.pack("<7I", 0x950412DE, 0, len(pairs), 28, 28 + 8 * len(pairs), 0, 28)
-    return header + b"".join(tables) + strings
+def compile_catalog(catalog: Catalog) -> bytes:
+    """Return the content of the .mo file, without the texts that have no translation."""
+    file = BytesIO()
+    write_mo(file, catalog)
+    return file.getvalue()
 
 
-def update_catalog(language: str, root: Path) -> list[Key]:
-    """Bring a language's files up to the sources; returns what has no translation yet."""
+def update_catalog(language: str, root: Path) -> list[str]:
+    """Bring a language's files up to the sources; return the texts that have no translation yet."""
     path = get_catalog_path(language)
-    old_catalog = read_catalog(path) if path.exists() else {}
-    catalog = {key: old_catalog.get(key, ("",) * len(key)) for key in find_keys(root)}
-    write_catalog(path, catalog, language)
-    return sorted(key for key, texts in catalog.items() if not all(texts))
+    catalog = read_catalog(path) if path.exists() else _create_catalog(language)
+    # A similar text is not a translation: a new text stays empty until somebody translates it.
+    catalog.update(collect_texts(root), no_fuzzy_matching=True, update_creation_date=False)
+    write_catalog(path, catalog)
+    return sorted(find_untranslated_texts(catalog))
 
 
-def _find_template_keys(source: str) -> Iterator[Key]:
-    for match in _CALL.finditer(templatize(source)):
-        yield tuple(ast.literal_eval(text).replace("\r\n", "\n") for text in match.groups() if text)
+def find_untranslated_texts(catalog: Catalog) -> Iterator[str]:
+    """Yield the texts without a translation; of a text with a plural, the singular."""
+    for message in list_messages(catalog):
+        singular, *_plural = _as_tuple(message.id)
+        if not all(_as_tuple(message.string or "")):
+            yield singular
 
 
-def _find_module_keys(source: str) -> Iterator[Key]:
-    for node in ast.walk(ast.parse(source)):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in _FUNCTION_NAMES
-        ):
-            texts = [
-                argument.value
-                for argument in node.args
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-            ]
-            if texts:
-                yield tuple(texts[: 2 if node.func.id == "ngettext" else 1])
+def list_messages(catalog: Catalog) -> list[Message]:
+    """Return the texts of a catalog, without its header."""
+    return [message for message in catalog if message.id]
 
 
-def _quote_text(text: str) -> str:
-    return '"' + "".join(_ESCAPES.get(letter, letter) for letter in text) + '"'
+def extract_template(
+    file: IO[bytes],
+    keywords: Mapping[str, Any],
+    comment_tags: Collection[str],
+    options: Mapping[str, Any],
+) -> Generator[Any, None, None]:
+    """Extract the texts of a Django template; Babel calls this for each file.
+
+    Django rewrites the template as source in which only the calls of gettext remain. Its lines are
+    indented like the template, which Python's tokenizer would refuse, so the indentation goes.
+    """
+    source = templatize(file.read().decode())
+    lines = [line.strip() for line in source.splitlines()]
+    python_file = BytesIO("\n".join(lines).encode())
+    return extract_python(python_file, keywords, comment_tags, dict(options))
+
+
+def _create_catalog(language: str) -> Catalog:
+    return Catalog(
+        locale=language,
+        header_comment="# Chatcore's web pages. `chatcore translations` keeps this file up to date.",
+        project="Chatcore",
+        version="1",
+        msgid_bugs_address="the issues of the repository",
+        last_translator="Chatcore",
+        language_team="Chatcore",
+        charset="utf-8",
+        fuzzy=False,
+    )
+
+
+def _as_tuple(text: Any) -> tuple[str, ...]:
+    """Return the singular and plural of a text, or only the text if it has no plural."""
+    return (text,) if isinstance(text, str) else tuple(text)

@@ -1,28 +1,30 @@
-"""The pages in other languages, kept up to what they say."""
+"""`chatcore translations`: bring the translations of the web pages up to their texts."""
 
 from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
-
-from chatcore.web import translations
+from django.core.management.base import BaseCommand, CommandError
 
 
 class Command(BaseCommand):
-    """Collects, compiles, and names what is missing."""
-
-    help = "Bring locale/ up to the templates and modules, compile it, and list what is not translated yet."
+    help = "Update the files in locale/ from the templates and modules, compile them, and print the texts that have no translation yet."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "languages",
-            nargs="*",
-            default=[code for code, _name in settings.LANGUAGES if code != settings.LANGUAGE_CODE],
-        )
+        other_languages = [
+            code for code, _name in settings.LANGUAGES if code != settings.LANGUAGE_CODE
+        ]
+        parser.add_argument("languages", nargs="*", default=other_languages)
 
     def handle(self, *, languages: list[str], **options: Any) -> None:
+        """Print one line a text, with its language."""
+        try:
+            from chatcore.web import translations
+        except ModuleNotFoundError:
+            raise CommandError(
+                "Babel is not installed; `bin/setup requirements-dev.lock` installs it."
+            ) from None
         for language in languages:
-            for key in translations.update_catalog(language, settings.BASE_DIR):
-                self.stdout.write(f"{language}: {key[0]}")
+            for text in translations.update_catalog(language, settings.BASE_DIR):
+                self.stdout.write(f"{language}: {text}")
