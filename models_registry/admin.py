@@ -1,4 +1,4 @@
-"""Providers and language models, for operators; a key goes in and never comes out."""
+"""The admin pages of providers and language models. No page shows a stored API key."""
 
 from typing import Any
 
@@ -12,7 +12,10 @@ from models_registry.models import AiModel, Provider
 
 
 class ProviderForm(forms.ModelForm):
-    """A provider with a write-only key: typing one replaces it, leaving the field empty keeps it, the box clears it."""
+    """The form of a provider, with a write-only API key.
+
+    A typed key replaces the stored one and an empty field keeps it. The checkbox clears it.
+    """
 
     api_key = forms.CharField(
         label="API key",
@@ -37,14 +40,14 @@ class ProviderForm(forms.ModelForm):
         )
 
     def clean(self) -> dict[str, Any]:
-        """A key cannot be set and cleared at once."""
+        """Refuse to set a key and to clear it at once."""
         form_data = super().clean() or self.cleaned_data
         if form_data.get("api_key") and form_data.get("clear_api_key"):
             self.add_error("clear_api_key", "Either enter a new key or clear the stored one.")
         return form_data
 
     def save(self, commit: bool = True) -> Any:
-        """Encrypt what was typed."""
+        """Encrypt the typed key, or clear the stored one, and save the provider."""
         if self.cleaned_data["clear_api_key"]:
             self.instance.api_key = ""
         elif self.cleaned_data["api_key"]:
@@ -53,7 +56,7 @@ class ProviderForm(forms.ModelForm):
 
 
 class ModelsInline(admin.TabularInline):
-    """A provider's models at a glance."""
+    """The models of a provider, on the provider's page."""
 
     model = AiModel
     fields = (
@@ -83,7 +86,9 @@ class ProviderAdmin(admin.ModelAdmin):
             None,
             {
                 "fields": ("name", "is_active"),
-                "description": "Switch off what is not wanted: the catalog brings deleted rows back.",
+                "description": (
+                    "Switch off what you do not want: the catalog brings deleted rows back."
+                ),
             },
         ),
         (
@@ -102,15 +107,17 @@ class ProviderAdmin(admin.ModelAdmin):
 
     @admin.display(description="Key in use")
     def key(self, provider: Provider) -> str:
-        """Where the key comes from, in words."""
+        """Say where the key comes from."""
         if provider.encrypted_api_key:
             return "stored"
         if provider.has_key():
             return f"from {provider.api_key_env}"
-        return f"none; {provider.api_key_env} is not set" if provider.api_key_env else "none"
+        if provider.api_key_env:
+            return f"none; {provider.api_key_env} is not set"
+        return "none"
 
     def save_model(self, request: HttpRequest, obj: Provider, form: Any, change: bool) -> None:
-        """Save, and switch on a provider that has just got its key."""
+        """Save the provider, and let the catalog activate it if it has a key now."""
         super().save_model(request, obj, form, change)
         catalog.sync()
         if not obj.is_active and Provider.objects.filter(pk=obj.pk, is_active=True).exists():
@@ -155,26 +162,26 @@ class AiModelAdmin(admin.ModelAdmin):
         return super().get_queryset(request).select_related("provider")
 
     def save_model(self, request: HttpRequest, obj: AiModel, form: Any, change: bool) -> None:
-        """Fill the limits that a new row leaves empty, if the catalog knows the model."""
-        catalog_model = None if change else catalog.look_up_model(obj.name)
-        if (
-            catalog_model
-            and obj.context_window_size is None
-            and "context_window_size" in catalog_model.values
-        ):
-            obj.context_window_size = catalog_model.values["context_window_size"]
-            self.message_user(
-                request,
-                f"The catalog knows {catalog_model.name}: {obj.context_window_size:,} tokens.",
-                messages.INFO,
-            )
-        if catalog_model and obj.output_reserve is None:
-            obj.output_reserve = catalog_model.values.get("output_reserve")
+        """Save the model; fill the empty limits of a new one from the catalog."""
+        if not change:
+            self._fill_limits(request, obj)
         super().save_model(request, obj, form, change)
+
+    def _fill_limits(self, request: HttpRequest, model: AiModel) -> None:
+        catalog_model = catalog.look_up_model(model.name)
+        if catalog_model is None:
+            return
+        window = catalog_model.values.get("context_window_size")
+        if model.context_window_size is None and window is not None:
+            model.context_window_size = window
+            message = f"The catalog knows {catalog_model.name}: {window:,} tokens."
+            self.message_user(request, message, messages.INFO)
+        if model.output_reserve is None:
+            model.output_reserve = catalog_model.values.get("output_reserve")
 
     @admin.action(description="Make default for new sessions", permissions=["change"])
     def make_default(self, request: HttpRequest, queryset: QuerySet[AiModel]) -> None:
-        """Make the one selected model the default."""
+        """Make the selected model the default; refuse a selection of several."""
         selection = list(queryset[:2])
         if len(selection) != 1:
             self.message_user(request, "Select exactly one model.", messages.ERROR)

@@ -1,4 +1,4 @@
-"""The registry of language models: a leaf that imports neither the conversation nor compaction."""
+"""The Django app of the registry of language models."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,7 @@
-"""What is known of well-known language models, and how it gets into the registry without ever overwriting an operator."""
+"""The catalog of well-known language models, and its merge into the registry.
+
+The catalog never overwrites what an operator has edited.
+"""
 
 import json
 import os
@@ -15,14 +18,15 @@ from django.db.models import Field
 
 CATALOG_PATH = Path(__file__).with_name("catalog.json")
 
-# What may follow a model's name and still mean that model: an alias, a snapshot's date, a route of a reseller.
-# Not a word or a version: gpt-4.1 is not gpt-4, and gemini-2.5-flash-image has another window than gemini-2.5-flash.
+# After its name, a model's name may carry an alias, the date of a snapshot or the route of a
+# reseller, and still mean the same model. Another word or version means another model: gpt-4.1 is
+# not gpt-4, and gemini-2.5-flash-image has another context window than gemini-2.5-flash.
 _SNAPSHOT_SUFFIX = re.compile(r"[@:].+|-latest|-((preview|exp)-)?(\d{4}(-?\d{2}){0,2}|\d{2}-\d{2})")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogModel:
-    """One model of the catalog. `values` are fields of AiModel, without those that are unknown."""
+    """A model of the catalog. `values` holds the known fields of AiModel, by name."""
 
     provider: str
     name: str
@@ -31,7 +35,11 @@ class CatalogModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Catalog:
-    """The whole file: providers by name, as fields of Provider, and models in the order in which they are offered."""
+    """The content of catalog.json.
+
+    `providers` holds the fields of Provider by the provider's name. `models` are in the order in
+    which they are offered.
+    """
 
     providers: dict[str, dict[str, Any]]
     models: tuple[CatalogModel, ...]
@@ -39,7 +47,7 @@ class Catalog:
 
 @cache
 def load_catalog() -> Catalog:
-    """Read catalog.json, where every value stands beside the key of its source."""
+    """Read catalog.json, in which each value is paired with the name of its source."""
     data = json.loads(CATALOG_PATH.read_text())
     providers = {
         row["name"]: {field: value for field, value in row.items() if field != "name"}
@@ -49,7 +57,11 @@ def load_catalog() -> Catalog:
 
 
 def look_up_model(name: str) -> CatalogModel | None:
-    """The model called `name`, or else the longest name that it is a snapshot, an alias or a route of; None when unknown."""
+    """Return the catalog's model for a name, or None.
+
+    Without a model of exactly this name, the name may be a snapshot, an alias or a route of one. If
+    several models fit, the one with the longest name is returned.
+    """
     candidates = [
         model
         for model in load_catalog().models
@@ -59,17 +71,18 @@ def look_up_model(name: str) -> CatalogModel | None:
 
 
 def sync(apps: Any = installed_apps, using: str = "default") -> int:
-    """Bring the registry up to the catalog; returns how many rows were made or changed. Idempotent.
+    """Bring the registry up to the catalog; return the number of rows created or changed.
 
-    A value that differs from what the catalog last wrote is an operator's and stays. A provider is switched on when it has a key,
-    and off again when the key goes, unless an operator decided. Deleted rows come back; switching them off is what lasts.
-    `apps` is a registry of models, which may be a migration's.
+    A value that differs from what the catalog last wrote is an operator's edit and stays.
+    A provider becomes active when it has a key and inactive when it loses the key, unless an
+    operator set `is_active`. A deleted row is created again; to keep a model away, make it
+    inactive. A second call changes nothing more. `apps` is a registry of models, for example a
+    migration's.
     """
-    provider_model, model_model = (
-        apps.get_model("models_registry", "Provider"),
-        apps.get_model("models_registry", "AiModel"),
-    )
-    providers, models = provider_model.objects.using(using), model_model.objects.using(using)
+    provider_model = apps.get_model("models_registry", "Provider")
+    ai_model = apps.get_model("models_registry", "AiModel")
+    providers = provider_model.objects.using(using)
+    models = ai_model.objects.using(using)
     catalog = load_catalog()
     with transaction.atomic(using=using):
         active_names = _find_providers_with_key(providers, catalog)
@@ -102,45 +115,47 @@ def _is_snapshot(name: str, model_name: str) -> bool:
 
 
 def _find_providers_with_key(providers: Any, catalog: Catalog) -> set[str]:
-    """Names of the providers that have a key: a stored one, or the value of the environment variable that their row names."""
+    """Return the names of the providers that have a stored key or one in the environment."""
     variables = {name: values["api_key_env"] for name, values in catalog.providers.items()}
-    variables |= dict(providers.values_list("name", "api_key_env"))
+    variables.update(providers.values_list("name", "api_key_env"))
     names = set(providers.exclude(encrypted_api_key="").values_list("name", flat=True))
-    return names | {
-        name for name, variable in variables.items() if variable and os.environ.get(variable)
-    }
+    for name, variable in variables.items():
+        if variable and os.environ.get(variable):
+            names.add(name)
+    return names
 
 
 def _merge_rows(
     rows: Any, key_fields: tuple[str, ...], values_by_key: Mapping[tuple[Any, ...], dict[str, Any]]
 ) -> int:
-    """Create what is missing, and update what no operator touched. Returns how many rows that were."""
+    """Create the missing rows and update the unedited ones; return how many rows that were."""
     rows_by_key = {tuple(getattr(row, name) for name in key_fields): row for row in rows.all()}
-    new_rows = [
-        rows.model(**dict(zip(key_fields, identity, strict=True)))
-        for identity in values_by_key
-        if identity not in rows_by_key
-    ]
-    for row in new_rows:
-        _write_values(
-            row, values_by_key[tuple(getattr(row, name) for name in key_fields)], is_new=True
-        )
-    updates = [
-        rows_by_key[identity]
-        for identity in values_by_key
-        if identity in rows_by_key
-        and _write_values(rows_by_key[identity], values_by_key[identity], is_new=False)
-    ]
-    rows.bulk_create(new_rows, ignore_conflicts=True)  # another process may be doing the same
-    if updates:
-        rows.bulk_update(updates, sorted({"catalog_values"}.union(*values_by_key.values())))
-    return len(new_rows) + len(updates)
+    new_rows = []
+    changed_rows = []
+    for key, values in values_by_key.items():
+        row = rows_by_key.get(key)
+        if row is None:
+            row = rows.model(**dict(zip(key_fields, key, strict=True)))
+            _write_values(row, values, is_new=True)
+            new_rows.append(row)
+        elif _write_values(row, values, is_new=False):
+            changed_rows.append(row)
+    # Two processes may start at once on an empty database. Both insert the same rows, so a conflict
+    # means that the other one was faster.
+    rows.bulk_create(new_rows, ignore_conflicts=True)
+    if changed_rows:
+        field_names = {"catalog_values"}.union(*values_by_key.values())
+        rows.bulk_update(changed_rows, sorted(field_names))
+    return len(new_rows) + len(changed_rows)
 
 
 def _write_values(row: Any, values: Mapping[str, Any], *, is_new: bool) -> bool:
-    """Set the values on the row where the catalog still has the say; whether anything changed."""
+    """Write the catalog's values to the fields that no operator edited; return whether any changed.
+
+    `row.catalog_values` remembers what the catalog wrote last, which is how an edit is recognized.
+    """
     if not is_new and not row.catalog_values:
-        return False  # an operator's own row
+        return False  # an operator created this row; the catalog has no say in it
     catalog_values = dict(row.catalog_values)
     for name, value in values.items():
         field = row._meta.get_field(name)

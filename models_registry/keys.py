@@ -1,31 +1,35 @@
-"""Provider API keys at rest: encrypted under keys of their own, never under the Django secret."""
+"""Encrypt the API keys of providers before they are stored.
 
-from collections.abc import Sequence
+The database holds only ciphertext (Fernet: AES in CBC mode with an HMAC). The encryption keys
+come from CHATCORE_KEY_ENCRYPTION_KEYS and are independent of Django's SECRET_KEY: a changed or
+leaked SECRET_KEY neither loses nor reveals an API key. The first encryption key encrypts, and all
+of them decrypt. To rotate them, put a new key before the old ones.
+"""
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
 
 class UnreadableKey(Exception):
-    """A stored API key that none of the configured encryption keys opens."""
+    """A stored API key that no configured encryption key can decrypt."""
 
 
 def encrypt(text: str) -> str:
-    """Encrypt under the first of CHATCORE_KEY_ENCRYPTION_KEYS."""
-    return _build_cipher(settings.CHATCORE["KEY_ENCRYPTION_KEYS"]).encrypt(text.encode()).decode()
+    """Return `text` encrypted with the first configured encryption key."""
+    return _build_cipher().encrypt(text.encode()).decode()
 
 
 def decrypt(token: str) -> str:
-    """Decrypt with any of the configured keys. Raises UnreadableKey, never returns ciphertext."""
+    """Return the text of a token from `encrypt`. Raises UnreadableKey if no key fits."""
     try:
-        return (
-            _build_cipher(settings.CHATCORE["KEY_ENCRYPTION_KEYS"]).decrypt(token.encode()).decode()
-        )
+        return _build_cipher().decrypt(token.encode()).decode()
     except InvalidToken:
+        # Never fall back to the stored text: ciphertext would then be sent as an API key.
         raise UnreadableKey(
-            "A stored API key cannot be decrypted with CHATCORE_KEY_ENCRYPTION_KEYS; enter it again."
+            "A stored API key cannot be decrypted with CHATCORE_KEY_ENCRYPTION_KEYS;"
+            " enter it again."
         ) from None
 
 
-def _build_cipher(keys: Sequence[str]) -> MultiFernet:
-    return MultiFernet([Fernet(key) for key in keys])
+def _build_cipher() -> MultiFernet:
+    return MultiFernet([Fernet(key) for key in settings.CHATCORE["KEY_ENCRYPTION_KEYS"]])

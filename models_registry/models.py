@@ -1,4 +1,4 @@
-"""What each language model can do, and through which provider it is reached."""
+"""The registry's rows: providers, and what each of their language models can do."""
 
 import os
 
@@ -11,7 +11,7 @@ from models_registry import keys
 
 
 class Provider(models.Model):
-    """Where requests go: a protocol, an address and a key."""
+    """An endpoint for requests to language models: a protocol, an address and a key."""
 
     class Protocol(TextChoices):
         OPENAI = "openai", "OpenAI"
@@ -53,7 +53,7 @@ class Provider(models.Model):
 
     @property
     def api_key(self) -> str:
-        """Write-only: assignment encrypts, reading tells only that there is one."""
+        """Eight dots if a key is stored, else an empty string. Assigning a key encrypts it."""
         return "••••••••" if self.encrypted_api_key else ""
 
     @api_key.setter
@@ -61,27 +61,38 @@ class Provider(models.Model):
         self.encrypted_api_key = keys.encrypt(value) if value else ""
 
     def has_key(self) -> bool:
-        """Whether a key is stored, or its environment variable set."""
+        """Return whether a key is stored or its environment variable is set."""
         return bool(
             self.encrypted_api_key or (self.api_key_env and os.environ.get(self.api_key_env))
         )
 
     def reveal_api_key(self) -> str:
-        """The key in clear, for the provider layer only: the stored one, or the named environment variable's."""
+        """Return the stored key in clear text, else the value of the environment variable.
+
+        Only the provider layer may call this. Raises keys.UnreadableKey if the stored key cannot
+        be decrypted.
+        """
         if self.encrypted_api_key:
             return keys.decrypt(self.encrypted_api_key)
         return os.environ.get(self.api_key_env, "") if self.api_key_env else ""
 
 
 class AiModelQuerySet(models.QuerySet["AiModel"]):
-    """Finding a language model by the names people write."""
+    """Queries for the language models that may be used."""
 
     def filter_usable(self) -> "AiModelQuerySet":
-        """Active models of active providers."""
+        """Select the active models of active providers."""
         return self.filter(is_active=True, provider__is_active=True).select_related("provider")
 
+    def list_usable(self) -> "AiModelQuerySet":
+        """Select the usable models in the order of menus: by provider, then by name."""
+        return self.filter_usable().order_by("provider__name", "name")
+
     def find_by_name(self, name: str) -> "AiModel | None":
-        """The usable model called `name`, or `provider/name`; the default one first when two providers share a name."""
+        """Return the usable model with this name, written `name` or `provider/name`, or None.
+
+        If two providers offer the same name, the default model wins, then the older row.
+        """
         provider, separator, model_name = name.partition("/")
         condition = Q(name=name)
         if separator:
@@ -89,12 +100,12 @@ class AiModelQuerySet(models.QuerySet["AiModel"]):
         return self.filter_usable().filter(condition).order_by("-is_default", "id").first()
 
     def find_default(self) -> "AiModel | None":
-        """The model a new session gets."""
+        """Return the model of new sessions, or None if no model can be used."""
         return self.filter_usable().order_by("-is_default", "id").first()
 
 
 class AiModel(models.Model):
-    """A language model. An unknown window is null, never a guess."""
+    """A language model. An unknown context window is null; nothing guesses one."""
 
     provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="models")
     name = models.CharField(max_length=128)
@@ -105,7 +116,9 @@ class AiModel(models.Model):
     output_reserve = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text="Tokens of the window that its answer takes; 0: output is separate; empty when unknown.",
+        help_text=(
+            "Tokens of the window that its answer takes; 0: output is separate; empty when unknown."
+        ),
     )
     input_price = models.DecimalField(
         max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens."
@@ -144,17 +157,15 @@ class AiModel(models.Model):
         return f"{self.provider.name}/{self.name}"
 
     def clean(self) -> None:
-        """A window of zero is not a window."""
+        """Refuse a context window of zero tokens; an unknown one is left empty."""
         if self.context_window_size == 0:
-            raise ValidationError(
-                {
-                    "context_window_size": "A context window has at least one token; leave it empty when unknown."
-                }
-            )
+            message = "A context window has at least one token; leave it empty when unknown."
+            raise ValidationError({"context_window_size": message})
 
     def make_default(self) -> None:
-        """Give new sessions this model, instead of the one they got."""
+        """Make this the model of new sessions."""
         with transaction.atomic():
+            # The old default goes first: a constraint allows one default at any time.
             AiModel.objects.filter(is_default=True).exclude(pk=self.pk).update(is_default=False)
             AiModel.objects.filter(pk=self.pk).update(is_default=True)
         self.is_default = True

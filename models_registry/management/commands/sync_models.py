@@ -1,4 +1,4 @@
-"""Bring the registry of language models up to the catalog."""
+"""`chatcore sync_models`: bring the registry of language models up to the catalog."""
 
 from typing import Any
 
@@ -10,11 +10,13 @@ from models_registry.models import AiModel
 
 class Command(BaseCommand):
     help = (
-        "Catalog to registry: adds and updates models and providers, never over an operator's edit."
+        "Add and update the catalog's models and providers, and never overwrite an operator's edit."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
         change_count = catalog.sync()
+        usable_count = AiModel.objects.filter_usable().count()
+        model_count = AiModel.objects.count()
         self.stdout.write(
-            f"{change_count} rows written; {AiModel.objects.filter_usable().count()} of {AiModel.objects.count()} models usable."
+            f"{change_count} rows written; {usable_count} of {model_count} models usable."
         )
