@@ -95,7 +95,9 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
         "session": session,
         "running": running_turn,
         "follow": follow_seq,
-        "message_page": message_pages.load_requested_page(session, {"at": request.GET.get("at", "")}),
+        "message_page": message_pages.load_requested_page(
+            session, {"at": request.GET.get("at", "")}
+        ),
         "chats": load_chat_list(request.user),
         "models": AiModel.objects.filter_usable().order_by("provider__name", "name"),
         "chosen": session.model,

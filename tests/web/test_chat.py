@@ -104,7 +104,7 @@ def test_a_failed_turn_keeps_the_message_and_says_why(
     )
     page.goto(f"/c/{session.pk}/")
     send(page, "Precious words")
-    expect(page.locator(".turn-error")).to_contain_text("your message is kept")
+    expect(page.locator(".turn-error")).to_contain_text("Your message is kept")
     expect(page.locator(".user .words")).to_have_text("Precious words")
     page.get_by_role("button", name="Write it again").click()
     expect(page.get_by_label("Your message")).to_have_value("Precious words")

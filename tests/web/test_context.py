@@ -115,7 +115,7 @@ def test_a_summary_is_edited_and_written_anew_with_a_focus(
     card.get_by_role("button", name="Redo with a focus").click()
     card.get_by_label("What the summary should focus on").fill("the numbers")
     card.get_by_role("button", name="Rewrite").click()
-    expect(page.locator("#snackbar")).to_contain_text("written anew")
+    expect(page.locator("#snackbar")).to_contain_text("being rewritten")
     expect(card).to_have_count(0)
     again = CompactionRun.objects.get(status="queued")
     assert again.instructions == "the numbers"

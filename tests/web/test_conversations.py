@@ -175,7 +175,7 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
     expect(dialog.locator(".field", has=page.get_by_label("Temperature"))).to_contain_text(
         "A number from 0 to 2."
     )
-    expect(dialog.locator(".field", has=page.get_by_label("Begin at"))).to_contain_text(
+    expect(dialog.locator(".field", has=page.get_by_label("Start at"))).to_contain_text(
         "valid number"
     )
     dialog.get_by_label("Temperature").fill("0,5")

@@ -72,7 +72,7 @@ def test_what_is_sent_without_a_connection_waits_and_goes_in_its_order(
         send(page, words)
         expect(page.get_by_label("Your message")).to_have_value("")
     expect(page.locator(".queued-words")).to_have_text(["First?", "Second?"])
-    expect(page.locator(".connection")).to_contain_text("What you write is kept")
+    expect(page.locator(".connection")).to_contain_text("Your messages are kept")
     page.context.set_offline(False)
     expect(page.locator(".user .words")).to_have_text(["First?", "Second?"])
     expect(page.locator(".answer .prose")).to_have_text(["One.", "Two."])

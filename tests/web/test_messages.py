@@ -225,7 +225,7 @@ def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(
     page.locator(".call summary").click()
     expect(page.locator(".call-result pre")).to_have_text("22 °C")
     with page.expect_download() as download:
-        page.get_by_role("link", name="The whole output").click()
+        page.get_by_role("link", name="Full output").click()
     assert download.value.path().read_text() == "Rome"
 
 
