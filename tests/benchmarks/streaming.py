@@ -40,13 +40,13 @@ ENDED = """() => {
 }"""
 # Each of these texts, drawn as a page that was reloaded draws it.
 DRAWN = """async (texts) => {
-    const { viewOf } = await import("/static/chatcore/js/markdown.js");
+    const { getMarkdownView } = await import("/static/chatcore/js/markdown.js");
     for (const text of texts) {
         const prose = document.querySelector(".answer .prose");
         const fresh = prose.cloneNode();
         delete fresh.dataset.shown;
         prose.replaceWith(fresh);
-        viewOf(fresh).finish(text);
+        getMarkdownView(fresh).showFinal(text);
         await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
     }
 }"""

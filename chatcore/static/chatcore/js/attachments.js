@@ -79,7 +79,7 @@ export class Attachments {
   }
 
   #addEntry(entry) {
-    const [chip] = this.chat.timeline.cloneTemplate("chip-piece");
+    const [chip] = this.chat.timeline.cloneTemplate("chip-template");
     chip.querySelector(".file-name").textContent = entry.name;
     chip.querySelector(".file-size").textContent = formatSize(entry.size);
     if (/^image\/(png|jpeg|gif|webp)$/.test(entry.type)) showThumbnail(chip, entry);

@@ -3,8 +3,7 @@
 import { callApi } from "./api.js";
 import { formatCount, formatDuration } from "./formats.js";
 import { showSnackbar } from "./snackbar.js";
-import { getRoleName } from "./summary_card.js";
-import { getText, textKey } from "./texts.js";
+import { getRoleName, getText, textKey } from "./texts.js";
 import { estimateTokens } from "./token_estimate.js";
 
 const MAX_RUNS = 50;
@@ -79,7 +78,7 @@ export class ContextPanel {
   }
 
   #createMessage(message) {
-    const [item] = this.chat.timeline.cloneTemplate("sent-piece");
+    const [item] = this.chat.timeline.cloneTemplate("sent-template");
     item.dataset.role = message.aside ? "aside" : message.role;
     item.querySelector(".sent-role").textContent = message.aside
       ? getText("roleAside")

@@ -111,7 +111,7 @@ export class MarkdownView {
 
   // Show a text that still grows. Draw at most once a frame, and only the blocks that can still
   // change.
-  grow(text) {
+  showPartial(text) {
     this.#text = text.replace(/\r\n?/g, "\n");
     this.#timer ||= setTimeout(
       () => (this.#frame = requestAnimationFrame((startedAt) => this.#drawFrame(startedAt))),
@@ -129,7 +129,7 @@ export class MarkdownView {
   }
 
   // Show the complete text.
-  finish(text) {
+  showFinal(text) {
     clearTimeout(this.#timer);
     cancelAnimationFrame(this.#frame);
     this.#timer = 0;
@@ -203,7 +203,7 @@ function findSettled(tokens, text) {
 
 const views = new WeakMap();
 
-export function viewOf(root) {
+export function getMarkdownView(root) {
   if (!views.has(root)) views.set(root, new MarkdownView(root));
   return views.get(root);
 }

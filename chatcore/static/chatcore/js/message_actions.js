@@ -2,7 +2,7 @@
 
 import { callApi } from "./api.js";
 import { copyText } from "./clipboard.js";
-import { viewOf } from "./markdown.js";
+import { getMarkdownView } from "./markdown.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
@@ -87,7 +87,7 @@ export class MessageActions {
   }
 
   confirmDelete(article) {
-    const [form] = this.chat.timeline.cloneTemplate("delete-piece");
+    const [form] = this.chat.timeline.cloneTemplate("delete-template");
     form.addEventListener("submit", () =>
       this.#runAction(form, () => callApi("DELETE", `messages/${article.dataset.message}`)),
     );
@@ -97,7 +97,7 @@ export class MessageActions {
 
   edit(article) {
     if (article.querySelector(".editor")) return;
-    const [form] = this.chat.timeline.cloneTemplate("editor-piece");
+    const [form] = this.chat.timeline.cloneTemplate("editor-template");
     const field = form.querySelector("textarea");
     field.value = getSourceText(article);
     field.addEventListener("keydown", (event) => onEditorKeyDown(event, form));
@@ -145,7 +145,7 @@ const ACTS = {
 function getSourceText(article) {
   return article.matches(".user")
     ? article.querySelector(".words").textContent
-    : viewOf(article.querySelector(".prose")).text;
+    : getMarkdownView(article.querySelector(".prose")).text;
 }
 
 function onEditorKeyDown(event, form) {

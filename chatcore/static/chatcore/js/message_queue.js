@@ -133,7 +133,7 @@ export class MessageQueue {
   }
 
   #createItem({ content, files }) {
-    const [item] = this.chat.timeline.cloneTemplate("queued-piece");
+    const [item] = this.chat.timeline.cloneTemplate("queued-template");
     item.querySelector(".queued-words").textContent =
       content || files.map((file) => file.name).join(", ");
     return item;

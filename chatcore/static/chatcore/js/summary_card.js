@@ -2,10 +2,10 @@
 
 import { callApi } from "./api.js";
 import { formatCount, formatDuration } from "./formats.js";
-import { viewOf } from "./markdown.js";
+import { getMarkdownView } from "./markdown.js";
 import { showSnackbar } from "./snackbar.js";
 import { initTabs } from "./tabs.js";
-import { getText, textKey } from "./texts.js";
+import { getRoleName, getText, textKey } from "./texts.js";
 import { renderDiff } from "./word_diff.js";
 
 const EXCERPT_CHARACTERS = 240; // of a message that is kept as it was written
@@ -71,7 +71,7 @@ export class SummaryCard {
   // Fill the tabs when the card is opened for the first time.
   #renderTabs() {
     const draw = {
-      summary: () => viewOf(this.#find(".card-summary")).finish(this.summary),
+      summary: () => getMarkdownView(this.#find(".card-summary")).showFinal(this.summary),
       changes: (panel) => this.#renderChanges(panel),
       targets: (panel) => this.#renderTargets(panel.firstElementChild),
       kept: (panel) => this.#renderPinned(panel.firstElementChild),
@@ -226,12 +226,6 @@ function createTextElement(tag, text) {
   const element = document.createElement(tag);
   element.textContent = text;
   return element;
-}
-
-export function getRoleName(role) {
-  return getText(
-    { user: "roleUser", assistant: "roleAssistant", tool: "roleTool" }[role] ?? "roleAside",
-  );
 }
 
 function getMethodName(method) {

@@ -118,7 +118,7 @@ export class SummaryCards {
 
   #createCard(run, current, version) {
     const old = this.#elements.get(run.id);
-    const [element] = this.timeline.cloneTemplate("card-piece");
+    const [element] = this.timeline.cloneTemplate("card-template");
     new SummaryCard(element, {
       run,
       session: this.#sessionData,

@@ -16,3 +16,9 @@ export function textKey(prefix, value) {
       .join("")
   );
 }
+
+export function getRoleName(role) {
+  return getText(
+    { user: "roleUser", assistant: "roleAssistant", tool: "roleTool" }[role] ?? "roleAside",
+  );
+}

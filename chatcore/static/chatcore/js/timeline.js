@@ -3,7 +3,7 @@
 
 import { fetchElements } from "./api.js";
 import { formatCount } from "./formats.js";
-import { viewOf } from "./markdown.js";
+import { getMarkdownView } from "./markdown.js";
 import { recordMarkup } from "./message_merge.js";
 import { MessagePager } from "./message_pager.js";
 import { StreamedText } from "./streamed_text.js";
@@ -37,7 +37,7 @@ export class Timeline {
     for (const prose of root.querySelectorAll(
       ".answer:not([data-status=streaming]) > .prose:not([data-shown])",
     ))
-      viewOf(prose).finish(prose.textContent);
+      getMarkdownView(prose).showFinal(prose.textContent);
     for (const answer of root.querySelectorAll(".answer[data-status=streaming]"))
       this.#showStreamedText(answer);
   }
@@ -66,7 +66,7 @@ export class Timeline {
   }
 
   #createAnswer({ message, message_seq: seq, turn, replaces }) {
-    const [answer] = this.cloneTemplate("answer-piece");
+    const [answer] = this.cloneTemplate("answer-template");
     Object.assign(answer.dataset, { message, seq, turn });
     if (replaces) answer.dataset.replaces = replaces;
     answer.querySelector("local-time").setAttribute("datetime", new Date().toISOString());
@@ -99,7 +99,7 @@ export class Timeline {
       (kind) => this.#streams.get(`${article.dataset.message}:${kind}`)?.text,
     );
     if (reasoning) this.#showReasoning(article, reasoning);
-    if (text) viewOf(article.querySelector(".prose")).grow(text);
+    if (text) getMarkdownView(article.querySelector(".prose")).showPartial(text);
   }
 
   #showReasoning(article, text) {
@@ -122,7 +122,7 @@ export class Timeline {
     }
     article.dataset.status = status;
     delete article.querySelector(".reasoning").dataset.thinking;
-    viewOf(article.querySelector(".prose")).finish(text);
+    getMarkdownView(article.querySelector(".prose")).showFinal(text);
     if (usage) this.#showFacts(article, usage);
   }
 
@@ -136,7 +136,7 @@ export class Timeline {
   addToolCall({ message, id, name, arguments: callArguments }) {
     const answer = this.findMessage(message);
     if (!answer || this.#findToolCall(id, answer)) return;
-    const [call] = this.cloneTemplate("call-piece");
+    const [call] = this.cloneTemplate("call-template");
     call.dataset.call = id;
     call.querySelector(".call-name").textContent = name;
     call.querySelector(".call-arguments").textContent = formatJson(callArguments);
@@ -163,7 +163,7 @@ export class Timeline {
     const question = turn && questions.filter((user) => user.dataset.turn === turn).at(-1);
     const next = question ? question.nextElementSibling : this.list.lastElementChild;
     if (next?.matches(".notice")) return false;
-    const [line] = this.cloneTemplate("notice-piece");
+    const [line] = this.cloneTemplate("notice-template");
     line.textContent = notice || getText("trimmed");
     if (question) question.after(line);
     else if (this.pager.hasNewest) this.list.append(line);
