@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
-from chatcore.events import sse
+from chatcore.events.long_responses import serve_request
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
 PRUNE_SECONDS = 600.0
@@ -25,9 +25,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
         await _run_lifespan(receive, send)
     else:
-        await sse.serve_request(
-            django_application, *await _buffer_chunked_body(scope, receive), send
-        )
+        await serve_request(django_application, *await _buffer_chunked_body(scope, receive), send)
 
 
 async def _buffer_chunked_body(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any], Any]:

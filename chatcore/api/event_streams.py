@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from chatcore.api.sessions import get_owned_session
-from chatcore.events import log as event_log
-from chatcore.events.sse import hand_over_stream
+from chatcore.events.long_responses import hand_over_stream
+from chatcore.events.sse import stream_frames
 from chatcore.models import Turn
 from chatcore.rest.problems import InvalidFieldError
 
@@ -46,7 +46,7 @@ def stream_events(
 ) -> HttpResponseBase:
     """The session's events after `after`, up to the turn's end if one is given."""
     close_old_connections()  # a stream may be open for hours, and its own reads bring their own connections
-    body = event_log.stream_frames(session_id, after_seq, turn_id=turn.pk if turn else None)
+    body = stream_frames(session_id, after_seq, turn_id=turn.pk if turn else None)
     return hand_over_stream(request._request, body, content_type=MEDIA_TYPE, headers=HEADERS)
 
 

@@ -15,6 +15,7 @@ from chatcore.cli import meter
 from chatcore.context import revisions
 from chatcore.events import log as event_log
 from chatcore.events.log import Event
+from chatcore.events.types import TURN_END_EVENTS, EventType
 from chatcore.models import Session, Turn
 from chatcore.turns import leases, service
 from models_registry.models import AiModel
@@ -106,15 +107,15 @@ class Terminal:
         except KeyboardInterrupt:
             service.cancel_turn(self.session.pk)
             for event in _read_turn_events(service.wait_for_turn(turn.pk, 10)):
-                if event.name == "turn.cancelled" and not self.as_json:
+                if event.name == EventType.TURN_CANCELLED and not self.as_json:
                     self.console.print("\n[dim]stopped; what was said is kept[/]")
 
     def _show_event(self, event: Event) -> None:
-        if event.name == "context.usage":
+        if event.name == EventType.CONTEXT_USAGE:
             self.usage = event.data
         if self.as_json:
             return
-        if event.name == "message.delta":
+        if event.name == EventType.MESSAGE_DELTA:
             self.console.print(
                 event.data["text"].translate(CONTROL_SIGNS),
                 end="",
@@ -122,13 +123,13 @@ class Terminal:
                 highlight=False,
                 soft_wrap=True,
             )
-        elif event.name == "tool_call.started":
+        elif event.name == EventType.TOOL_CALL_STARTED:
             self.console.print(f"[dim]· {escape_text(event.data['name'])} …[/]")
-        elif event.name == "context.trimmed":
+        elif event.name == EventType.CONTEXT_TRIMMED:
             self.console.print(f"\n[yellow]{escape_text(event.data['notice'])}[/]")
-        elif event.name == "compaction.started":
+        elif event.name == EventType.COMPACTION_STARTED:
             self.console.print("\n[dim]Optimizing conversation context…[/]")
-        elif event.name in event_log.TURN_END_EVENTS:
+        elif event.name in TURN_END_EVENTS:
             self.console.print()
 
     def _show_context(self) -> None:
@@ -245,7 +246,7 @@ def escape_text(text: str) -> str:
 def _load_last_usage(session: Session) -> dict[str, Any]:
     """What the last event about it told."""
     usage = (
-        session.events.filter(name="context.usage")
+        session.events.filter(name=EventType.CONTEXT_USAGE)
         .order_by("-seq")
         .values_list("data", flat=True)
         .first()
@@ -261,9 +262,9 @@ def _read_turn_events(turn: Turn) -> Iterator[Event]:
         for event in new_events:
             last_seq = event.seq
             yield event
-            if event.name in event_log.TURN_END_EVENTS and event.data.get("turn") == str(turn.pk):
+            if event.name in TURN_END_EVENTS and event.data.get("turn") == str(turn.pk):
                 end_time = time.monotonic()
-            if event.name == "context.usage" and end_time:
+            if event.name == EventType.CONTEXT_USAGE and end_time:
                 return
         if not new_events:
             time.sleep(0.03)

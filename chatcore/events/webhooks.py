@@ -1,9 +1,10 @@
-"""Telling the owner's addresses of finished turns and compactions, as Standard Webhooks signs it; the delivery's row is the outbox."""
+"""Send the owner's webhooks when a turn or a compaction has ended, as Standard Webhooks describes.
+
+The row of a delivery is the outbox: it is written with the event itself, and sent afterwards.
+"""
 
 import asyncio
 import base64
-import hashlib
-import hmac
 import json
 import logging
 import secrets
@@ -13,11 +14,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Window
+from django.db.models import F, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
+from standardwebhooks import Webhook as WebhookSigner
 
-from chatcore.models import Webhook, WebhookDelivery
+from chatcore.events.types import EventType
+from chatcore.models import SessionEvent, Webhook, WebhookDelivery
 from chatcore.net import outbound
 from chatcore.threads import run_in_thread
 from chatcore.tools.base import ToolError
@@ -26,64 +29,58 @@ from models_registry import keys
 logger = logging.getLogger(__name__)
 
 WEBHOOK_EVENTS = (
-    "turn.completed",
-    "turn.failed",
-    "turn.cancelled",
-    "compaction.applied",
-    "compaction.failed",
+    EventType.TURN_COMPLETED.value,
+    EventType.TURN_FAILED.value,
+    EventType.TURN_CANCELLED.value,
+    EventType.COMPACTION_APPLIED.value,
+    EventType.COMPACTION_FAILED.value,
 )
 SECRET_BYTES = 32
 TIMEOUT_SECONDS = 15.0
 MAX_CONCURRENT_DELIVERIES = 10
 POLL_SECONDS = 2.0
-CLAIM_DURATION = timedelta(seconds=60)  # a sender that dies is followed by another after that
+CLAIM_DURATION = timedelta(seconds=60)  # after that another sender takes over from a dead one
 DELIVERY_RETENTION = timedelta(days=30)
-# Seconds before each further attempt, as the specification proposes; after the last one the delivery has failed.
+# The pauses before each further attempt, as the specification proposes. After the last attempt the
+# delivery has failed.
 RETRY_DELAYS_SECONDS = (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
 HTTP_GONE = 410
-PRIVATE_FIELDS = (
-    "detail",
-    "reason",
-)  # why something failed, in words of a provider's that may repeat the conversation's
+# The reason of a failure is not sent: a provider's words may repeat parts of the conversation.
+PRIVATE_FIELDS = ("detail", "reason")
 
-_delivery_tasks: set[asyncio.Task[None]] = set()  # a loop holds its tasks only weakly
+# An event loop holds its tasks only weakly; without this set a running task could be collected.
+_delivery_tasks: set[asyncio.Task[None]] = set()
 
 
 def generate_secret() -> str:
-    """A signing secret as the specification writes it."""
+    """Return a new signing secret in the form of Standard Webhooks: `whsec_` and base64."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-def queue_deliveries(session_id: UUID, events: Iterable[tuple[int, str, dict[str, Any]]]) -> None:
-    """Put what the session's owner wants to be told into the outbox, in the caller's transaction; (seq, name, data) each."""
-    webhook_events = [event for event in events if event[1] in WEBHOOK_EVENTS]
+def queue_deliveries(session_id: UUID, events: Iterable[SessionEvent]) -> None:
+    """Store a delivery for each of the owner's webhooks that wants one of these events.
+
+    This joins the caller's transaction, so an event that is rolled back is never announced.
+    """
+    webhook_events = [event for event in events if event.name in WEBHOOK_EVENTS]
     if not webhook_events:
         return
-    hooks = list(
-        Webhook.objects.filter(
-            is_active=True, owner__is_active=True, owner__chat_sessions=session_id
-        )
+    active_webhooks = Webhook.objects.filter(
+        is_active=True, owner__is_active=True, owner__chat_sessions=session_id
     )
     WebhookDelivery.objects.bulk_create(
-        WebhookDelivery(
-            webhook=hook, event=name, payload=_build_payload(session_id, seq, name, data)
-        )
-        for hook in hooks
-        for seq, name, data in webhook_events
-        if not hook.events or name in hook.events
+        WebhookDelivery(webhook=webhook, event=event.name, payload=_build_payload(event))
+        for webhook in list(active_webhooks)
+        for event in webhook_events
+        if not webhook.events or event.name in webhook.events
     )
-
-
-def build_signature(secret: str, delivery_id: str, timestamp: int, body: bytes) -> str:
-    """The `webhook-signature` of Standard Webhooks, symmetric: v1 and the HMAC-SHA256 of id, timestamp and body."""
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    content = f"{delivery_id}.{timestamp}.".encode() + body
-    return "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
 
 
 async def start_due_deliveries() -> list[asyncio.Task[None]]:
-    """Begin to send what is due, AT_ONCE at the most. Whoever asks again need not wait until that is done, so a slow address keeps no other
-    waiting; TIMEOUT_SECONDS bound how many are on their way.
+    """Start to send due deliveries, at most MAX_CONCURRENT_DELIVERIES. Returns their tasks.
+
+    The caller need not wait for the tasks before it asks again, so one slow address delays no
+    other. TIMEOUT_SECONDS limits how many are under way.
     """
     tasks = [
         asyncio.create_task(_send_delivery(delivery))
@@ -96,58 +93,68 @@ async def start_due_deliveries() -> list[asyncio.Task[None]]:
 
 
 def delete_old_deliveries() -> int:
-    """Forget old deliveries, also those that wait for an address which was switched off; returns how many."""
+    """Delete deliveries older than DELIVERY_RETENTION, pending ones too. Returns how many."""
     return WebhookDelivery.objects.filter(
         created_at__lt=timezone.now() - DELIVERY_RETENTION
     ).delete()[0]
 
 
-def retry_deliveries(deliveries: Any) -> int:
-    """Send these once more, from the first attempt on; returns how many."""
-    changes = {
-        "status": WebhookDelivery.Status.PENDING,
-        "attempts": 0,
-        "next_attempt_at": timezone.now(),
-        "error": "",
-    }
-    return int(deliveries.update(**changes))
+def retry_deliveries(deliveries: QuerySet[WebhookDelivery]) -> int:
+    """Make these deliveries due now, with all attempts ahead of them. Returns how many."""
+    return deliveries.update(
+        status=WebhookDelivery.Status.PENDING,
+        attempts=0,
+        next_attempt_at=timezone.now(),
+        error="",
+    )
 
 
-def _build_payload(session_id: UUID, seq: int, name: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Ids, numbers and names; no word of the conversation. The type of a failure is told, and the REST API says why."""
-    public_data = {key: value for key, value in data.items() if key not in PRIVATE_FIELDS}
+def _build_payload(event: SessionEvent) -> dict[str, Any]:
+    """Return the body to send: ids, numbers and names, but no text of the conversation."""
+    public_data = {key: value for key, value in event.data.items() if key not in PRIVATE_FIELDS}
     return {
-        "type": name,
+        "type": event.name,
         "timestamp": timezone.now().isoformat(),
-        "data": {"session": str(session_id), "seq": seq, **public_data},
+        "data": {"session": str(event.session_id), "seq": event.seq, **public_data},
     }
 
 
 def _claim_due_deliveries() -> list[WebhookDelivery]:
-    """Some of what is due, now ours. Owners take turns, so that one whose addresses answer slowly does not keep the others waiting."""
+    """Claim some due deliveries for this process, and return them.
+
+    Owners take turns (each owner's first delivery, then each owner's second ...), so that an owner
+    whose addresses answer slowly does not delay the others.
+    """
     now = timezone.now()
     due_deliveries = WebhookDelivery.objects.filter(
-        status=WebhookDelivery.Status.PENDING, next_attempt_at__lte=now
+        status=WebhookDelivery.Status.PENDING,
+        next_attempt_at__lte=now,
+        webhook__is_active=True,
+        webhook__owner__is_active=True,
     )
-    due_deliveries = due_deliveries.filter(webhook__is_active=True, webhook__owner__is_active=True)
     owner_rank = Window(
         RowNumber(), partition_by=F("webhook__owner"), order_by=F("next_attempt_at").asc()
     )
     next_deliveries = (
-        due_deliveries.annotate(place=owner_rank)
+        due_deliveries.annotate(owner_rank=owner_rank)
         .select_related("webhook")
-        .order_by("place", "next_attempt_at")[:MAX_CONCURRENT_DELIVERIES]
+        .order_by("owner_rank", "next_attempt_at")[:MAX_CONCURRENT_DELIVERIES]
     )
     return [delivery for delivery in next_deliveries if _claim_delivery(delivery, now)]
 
 
 def _claim_delivery(delivery: WebhookDelivery, now: datetime) -> bool:
-    """Whether it is to be sent by us. One whose senders died each time, the last time too, has failed."""
+    """Count one more attempt for this process. Returns False when another process was faster."""
+    # The number of attempts is the fence: of several processes that read the same row, only one
+    # UPDATE still finds it. The claim ends by itself, so a sender that dies blocks nothing.
     row = WebhookDelivery.objects.filter(
         pk=delivery.pk, attempts=delivery.attempts, status=WebhookDelivery.Status.PENDING
     )
     if delivery.attempts > len(RETRY_DELAYS_SECONDS):
-        row.update(status=WebhookDelivery.Status.FAILED, error="Nothing came of the last attempt.")
+        # Every attempt was claimed, and the last sender died before it recorded the result.
+        row.update(
+            status=WebhookDelivery.Status.FAILED, error="The last attempt was not completed."
+        )
         return False
     delivery.attempts += 1
     return bool(row.update(attempts=delivery.attempts, next_attempt_at=now + CLAIM_DURATION))
@@ -172,47 +179,59 @@ async def _send_delivery(delivery: WebhookDelivery) -> None:
 
 
 async def _post_delivery(delivery: WebhookDelivery) -> int:
+    """Send one signed request, and return the HTTP status of the answer."""
     import httpx2
 
-    body = json.dumps(delivery.payload, separators=(",", ":"), ensure_ascii=False).encode()
-    timestamp = int(timezone.now().timestamp())
+    body = json.dumps(delivery.payload, separators=(",", ":"), ensure_ascii=False)
     headers = {
         "Content-Type": "application/json",
-        "User-Agent": "Chatcore/0.1 (webhooks)",
-        "webhook-id": str(delivery.pk),
-        "webhook-timestamp": str(timestamp),
-        "webhook-signature": build_signature(
-            keys.decrypt(delivery.webhook.secret), str(delivery.pk), timestamp, body
-        ),
+        "User-Agent": outbound.build_user_agent("webhooks"),
+        **_sign_body(delivery, body),
     }
     async with asyncio.timeout(TIMEOUT_SECONDS):
         url = httpx2.URL(delivery.webhook.url)
         async with outbound.open_response(
-            url, method="POST", headers=headers, content=body, step_seconds=TIMEOUT_SECONDS
+            url,
+            method="POST",
+            headers=headers,
+            content=body.encode(),
+            step_seconds=TIMEOUT_SECONDS,
         ) as response:
             return response.status_code
 
 
-def _record_attempt(delivery: WebhookDelivery, status: int | None, error: str) -> None:
-    """Delivered on any 2xx; anything else, redirects too, is tried again; 410 means that the address wants no more."""
-    now, is_exhausted = timezone.now(), delivery.attempts > len(RETRY_DELAYS_SECONDS)
-    fields: dict[str, Any] = {
-        "response_status": status,
-        "error": error or ("" if _is_success(status) else f"It answered {status}."),
+def _sign_body(delivery: WebhookDelivery, body: str) -> dict[str, str]:
+    """Return the three headers of Standard Webhooks, with a symmetric (v1) signature."""
+    delivery_id = str(delivery.pk)
+    now = timezone.now()
+    signer = WebhookSigner(keys.decrypt(delivery.webhook.secret))
+    return {
+        "webhook-id": delivery_id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": signer.sign(delivery_id, now, body),
     }
-    if _is_success(status):
+
+
+def _record_attempt(delivery: WebhookDelivery, status: int | None, error: str) -> None:
+    """Store the result of an attempt.
+
+    Any 2xx status is a delivery. Everything else, redirects too, is tried again later. 410 (Gone)
+    means that the address wants no more, so its webhook is switched off.
+    """
+    now = timezone.now()
+    is_delivered = status is not None and 200 <= status < 300
+    is_last_attempt = delivery.attempts > len(RETRY_DELAYS_SECONDS)
+    fields: dict[str, Any] = {"response_status": status, "error": error}
+    if not is_delivered and not error:
+        fields["error"] = f"It answered {status}."
+    if is_delivered:
         fields |= {"status": WebhookDelivery.Status.DELIVERED, "delivered_at": now}
-    elif is_exhausted or status == HTTP_GONE:
-        fields |= {"status": WebhookDelivery.Status.FAILED}
+    elif is_last_attempt or status == HTTP_GONE:
+        fields["status"] = WebhookDelivery.Status.FAILED
     else:
-        fields |= {
-            "next_attempt_at": now + timedelta(seconds=RETRY_DELAYS_SECONDS[delivery.attempts - 1])
-        }
+        delay = timedelta(seconds=RETRY_DELAYS_SECONDS[delivery.attempts - 1])
+        fields["next_attempt_at"] = now + delay
     with transaction.atomic():
         WebhookDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts).update(**fields)
         if status == HTTP_GONE:
             Webhook.objects.filter(pk=delivery.webhook_id).update(is_active=False)
-
-
-def _is_success(status: int | None) -> bool:
-    return status is not None and 200 <= status < 300

@@ -1,7 +1,8 @@
-"""Requests to addresses that people or models name: sent only where the address guard lets them, over connections of their own."""
+"""Send HTTP requests to addresses that people or models name, where the address guard allows it."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from chatcore.net import address_guard
@@ -14,6 +15,11 @@ CONNECT_SECONDS = 3.0
 MAX_ADDRESSES = 3
 
 
+def build_user_agent(purpose: str) -> str:
+    """Return the User-Agent header: this program, its version, and what the request is for."""
+    return f"Chatcore/{version('chatcore')} ({purpose})"
+
+
 @asynccontextmanager
 async def open_response(
     url: "httpx2.URL",
@@ -23,17 +29,17 @@ async def open_response(
     content: bytes | None = None,
     step_seconds: float,
 ) -> AsyncIterator["httpx2.Response"]:
-    """One request to a checked address; its response, not read yet and not followed anywhere.
+    """Send one request to a checked address; yield the response with its body still unread.
 
-    `step_seconds` is the longest wait for any of its steps. Raises AddressRefused, ToolError when no address can be reached, and
-    httpx2's own errors.
+    Redirects are not followed. `step_seconds` is the longest wait for any single step. Raises
+    AddressRefused, ToolError when no address can be reached, and httpx2's own errors.
     """
     import httpx2
 
     addresses = await address_guard.resolve_addresses(url)
-    transport = (
-        httpx2.AsyncHTTPTransport()
-    )  # given, so that no proxy of the environment resolves the name once more
+    # With a transport of its own the client ignores proxies of the environment. A proxy would
+    # resolve the name a second time, perhaps to an address that the guard has not checked.
+    transport = httpx2.AsyncHTTPTransport()
     limits = httpx2.Timeout(step_seconds, connect=CONNECT_SECONDS)
     async with httpx2.AsyncClient(transport=transport, timeout=limits, trust_env=False) as client:
         response = await _send_request(
@@ -53,12 +59,13 @@ async def _send_request(
     headers: Mapping[str, str],
     content: bytes | None,
 ) -> "httpx2.Response":
+    """Send the request to the first of these addresses that accepts a connection."""
     import httpx2
 
+    # The connection goes to the checked number, so nothing resolves the name again (DNS
+    # rebinding). Host header and certificate still have to be those of the name.
     request_headers = {**headers, "Host": url.netloc.decode("ascii")}
-    extensions = {
-        "sni_hostname": url.raw_host.decode("ascii")
-    }  # the certificate must be the name's, not the address's
+    extensions = {"sni_hostname": url.raw_host.decode("ascii")}
     for address in addresses:
         request = client.build_request(
             method,

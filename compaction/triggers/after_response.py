@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from compaction.backends import registry as backend_registry
+from compaction.backends.events import CompactionEvent
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
 from compaction.sizing import calibration, session_context
@@ -29,7 +30,9 @@ def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -
         if context is None:
             return
         payload = describe_usage(context)
-        backend_registry.get_backend().announce_events(session_id, ("context.usage", payload))
+        backend_registry.get_backend().announce_events(
+            session_id, (CompactionEvent.CONTEXT_USAGE, payload)
+        )
         action = _choose_action(context, should_compact=payload["should_compact"])
         tokens = payload["estimated_input_tokens"]
         log_fields = {

@@ -17,9 +17,9 @@ from django.contrib.auth.models import User
 from django.db import connections
 from knox.models import AuthToken
 
-from chatcore.events import log as event_log
 from chatcore.models import Session
 from tests.benchmarks.serving import environment, server
+from tests.support.events import append_events
 
 READERS = 1_000
 STREAMS = 50
@@ -187,7 +187,7 @@ def tell(sessions: list[str], each: int) -> float:
     try:
         for number in range(each):
             for session in sessions:
-                event_log.append_events(
+                append_events(
                     UUID(session), ("session.updated", {"fields": [str(number)]})
                 )
             time.sleep(max(0.0, began + (number + 1) / RATE - time.monotonic()))

@@ -21,6 +21,7 @@ from chatcore.context import revisions
 from chatcore.events import log as event_log
 from chatcore.models import Message, Session
 from chatcore.sessions.token_estimate import format_tokens
+from tests.support.events import append_events
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -131,7 +132,7 @@ def test_brackets_in_what_others_say_are_words(
         session.pk, base_version=0, summary="s", boundary_seq=None, source="edit"
     )
     call = {"message": 1, "id": "c1", "name": "[/look]", "arguments": "{}"}
-    event_log.append_events(
+    append_events(
         session.pk, ("tool_call.started", call), ("context.trimmed", {"notice": "Gone: [/1/]"})
     )
     terminal, screen = console_with(session, "/rewind ²", "/quit")
@@ -208,7 +209,7 @@ def test_the_context_is_shown_in_its_parts(
         "level": "ok",
         "breakdown": breakdown,
     }
-    event_log.append_events(session.pk, ("context.usage", usage))
+    append_events(session.pk, ("context.usage", usage))
     terminal, screen = console_with(session, "/context", "/quit")
     terminal.run_loop()
     shown = screen.getvalue()

@@ -12,8 +12,10 @@ from django.db import connection
 from django.utils import timezone
 
 from chatcore.events import log as event_log
+from chatcore.events import sse
 from chatcore.events.log import Event
 from chatcore.models import Message, Session, SessionEvent
+from tests.support.events import append_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,7 +33,7 @@ async def take(tail: AsyncIterator[Event | None], count: int) -> list[int]:
 def test_numbers_have_no_gap_and_no_double_under_concurrent_writers(session: Session) -> None:
     def write() -> None:
         for _ in range(20):
-            event_log.append_events(session.pk, ("context.usage", {}))
+            append_events(session.pk, ("context.usage", {}))
         connection.close()
 
     writers = [threading.Thread(target=write) for _ in range(6)]
@@ -45,7 +47,7 @@ def test_numbers_have_no_gap_and_no_double_under_concurrent_writers(session: Ses
 
 
 async def test_the_tail_gives_the_past_and_then_what_comes(session: Session) -> None:
-    append = sync_to_async(event_log.append_events, thread_sensitive=False)
+    append = sync_to_async(append_events, thread_sensitive=False)
     await append(session.pk, ("turn.started", {}), ("turn.completed", {}))
     reader = asyncio.create_task(take(event_log.follow_events(session.pk, 1), 3))
     await asyncio.sleep(0.05)
@@ -62,9 +64,7 @@ async def test_events_of_another_process_are_seen_too(
     )  # as if the writer could not call this process
     reader = asyncio.create_task(take(event_log.follow_events(session.pk, 0), 1))
     await asyncio.sleep(0.05)
-    await sync_to_async(event_log.append_events, thread_sensitive=False)(
-        session.pk, ("turn.started", {})
-    )
+    await sync_to_async(append_events, thread_sensitive=False)(session.pk, ("turn.started", {}))
     monkeypatch.undo()
     assert await asyncio.wait_for(reader, 20) == [1]
 
@@ -80,11 +80,11 @@ async def test_a_quiet_stream_beats_its_heart_and_ends_with_its_session(
 
 
 def test_the_wire_format_is_one_block_an_event(session: Session) -> None:
-    event_log.append_events(
+    append_events(
         session.pk, ("message.delta", {"message": 7, "offset": 0, "text": "zwei\nZeilen ✓"})
     )
     (event,) = event_log.read_events(session.pk, 0)
-    lines = event.to_sse_frame().decode().split("\n")
+    lines = sse.format_frame(event).decode().split("\n")
     assert lines[:2] == ["id: 1", "event: message.delta"]
     assert json.loads(lines[2].removeprefix("data: ")) == {
         "session": str(session.pk), "seq": 1, "at": event.at.isoformat(), "message": 7, "offset": 0, "text": "zwei\nZeilen ✓",
@@ -96,7 +96,7 @@ def test_old_deltas_are_dropped_once_their_message_holds_the_words(session: Sess
     complete = Message.objects.create(session=session, seq=1, role="assistant", content="said")
     streaming = Message.objects.create(session=session, seq=2, role="assistant", status="streaming")
     for message in (complete, streaming):
-        event_log.append_events(
+        append_events(
             session.pk,
             ("message.delta", {"message": message.pk, "offset": 0, "text": "said"}),
             ("message.completed", {}),

@@ -13,6 +13,7 @@ from chatcore.models import Session
 from chatcore.sessions.truncation import clean_text
 from models_registry.models import AiModel
 from tests.support.browsing import fill
+from tests.support.events import append_events
 from tests.support.hostile import HOSTILE
 from tests.support.scripted import ScriptedModel, call
 from tests.support.scripted_wire import Reply
@@ -44,7 +45,7 @@ def test_no_answer_tool_notice_or_error_steers_the_terminal(
     )
     terminal.send_message("hello")
     terminal.send_message("again")
-    said = event_log.append_events(
+    said = append_events(
         terminal.session.pk,
         ("context.trimmed", {"notice": text}),
         ("tool_call.started", {"name": text, "id": "x"}),

@@ -14,6 +14,7 @@ from chatcore.signals import response_completed
 from chatcore.turns import generation, leases, lifecycle, service
 from chatcore.turns.recorder import append_message
 from chatcore.turns.runner import turn_runner
+from tests.support.events import append_events
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -150,7 +151,7 @@ def test_a_process_that_stops_writes_down_what_was_said(
 def test_a_dead_process_leaves_a_partial_answer_that_is_marked(session: Session) -> None:
     turn = Turn.objects.create(session=session, lease_until=timezone.now() - timedelta(seconds=1))
     message = append_message(session.pk, turn, role="assistant", status="streaming")
-    event_log.append_events(
+    append_events(
         session.pk, ("message.delta", {"message": message.pk, "offset": 0, "text": "Half a sen"})
     )
     assert lifecycle.recover_dead_turns() == 1

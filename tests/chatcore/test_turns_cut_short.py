@@ -103,9 +103,9 @@ def test_words_that_could_not_be_written_leave_no_gap_in_the_numbers(
 ) -> None:
     stored, failures = event_log.append_events, [OperationalError("away")]
 
-    def append(session_id: Any, *told: tuple[str, dict[str, Any]]) -> int:
-        last = stored(session_id, *told)
-        if failures and told[0][0] == "message.delta":
+    def append(session_id: Any, *events: Any) -> int:
+        last = stored(session_id, *events)
+        if failures and events[0][0] == "message.delta":
             raise failures.pop()
         return last
 

@@ -19,11 +19,11 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.events import log as event_log
 from chatcore.events import webhooks
 from chatcore.models import Session, Webhook, WebhookDelivery
 from chatcore.threads import run_in_thread
 from models_registry import keys
+from tests.support.events import append_events
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -120,7 +120,7 @@ def test_a_failure_is_told_by_its_type_and_not_in_words(
         f"/api/v1/sessions/{session.pk}/messages", {"content": "Where is the treasure?"}
     )
     assert "treasure" in answer.json()["detail"]
-    event_log.append_events(
+    append_events(
         session.pk, ("compaction.failed", {"run": "1", "reason": "The treasure is too long."})
     )
     assert deliver() == 2
@@ -138,11 +138,11 @@ def test_an_address_that_does_not_answer_keeps_no_other_waiting(
 ) -> None:
     hooked(api, listener, "slow", events=["turn.completed"])
     hooked(api, listener, "quick", events=["turn.cancelled"])
-    event_log.append_events(session.pk, ("turn.completed", {"turn": "1"}))
+    append_events(session.pk, ("turn.completed", {"turn": "1"}))
 
     async def beside() -> None:
         slow = await webhooks.start_due_deliveries()
-        await run_in_thread(event_log.append_events, session.pk, ("turn.cancelled", {"turn": "2"}))
+        await run_in_thread(append_events, session.pk, ("turn.cancelled", {"turn": "2"}))
         await asyncio.gather(*await webhooks.start_due_deliveries())
         assert [json.loads(body)["type"] for _, body in listener.got] == ["turn.cancelled"]
         listener.go.set()
@@ -161,7 +161,7 @@ def test_a_refused_delivery_is_tried_again_later_and_given_up_at_last(
 ) -> None:
     hook = hooked(api, listener)
     listener.status = 500
-    event_log.append_events(session.pk, ("compaction.failed", {"run": "1", "reason": "No."}))
+    append_events(session.pk, ("compaction.failed", {"run": "1", "reason": "No."}))
     waits = []
     for _ in range(len(webhooks.RETRY_DELAYS_SECONDS)):
         assert deliver() == 1
@@ -186,9 +186,9 @@ def test_an_address_that_is_gone_is_told_no_more(
 ) -> None:
     hook = hooked(api, listener)
     listener.status = 410
-    event_log.append_events(session.pk, ("turn.failed", {"turn": "1"}))
+    append_events(session.pk, ("turn.failed", {"turn": "1"}))
     deliver()
-    event_log.append_events(session.pk, ("turn.failed", {"turn": "2"}))
+    append_events(session.pk, ("turn.failed", {"turn": "2"}))
     assert deliver() == 0
     assert api.get(f"{HOOKS}/{hook['id']}").json()["is_active"] is False
 
@@ -200,7 +200,7 @@ def test_an_address_that_is_gone_is_told_no_more(
 )
 def test_an_address_within_is_never_reached(api: APIClient, session: Session, url: str) -> None:
     assert api.post(HOOKS, {"url": url}).status_code == 201
-    event_log.append_events(session.pk, ("turn.completed", {"turn": "1"}))
+    append_events(session.pk, ("turn.completed", {"turn": "1"}))
     assert deliver() == 1
     row = WebhookDelivery.objects.get()
     assert (row.status, row.response_status) == ("pending", None)
@@ -210,9 +210,7 @@ def test_an_address_within_is_never_reached(api: APIClient, session: Session, ur
 @pytest.mark.django_db(transaction=True)
 def test_two_senders_tell_it_once(api: APIClient, listener: Listener, session: Session) -> None:
     hooked(api, listener)
-    event_log.append_events(
-        session.pk, *[("turn.completed", {"turn": str(number)}) for number in range(5)]
-    )
+    append_events(session.pk, *[("turn.completed", {"turn": str(number)}) for number in range(5)])
     threads = [threading.Thread(target=deliver) for _ in range(3)]
     for thread in threads:
         thread.start()
@@ -227,7 +225,7 @@ def test_what_a_dead_sender_claimed_is_sent_by_another(
     api: APIClient, listener: Listener, session: Session
 ) -> None:
     hooked(api, listener)
-    event_log.append_events(session.pk, ("turn.completed", {"turn": "1"}))
+    append_events(session.pk, ("turn.completed", {"turn": "1"}))
     assert len(webhooks._claim_due_deliveries()) == 1
     assert deliver() == 0
     WebhookDelivery.objects.update(next_attempt_at=timezone.now() - timedelta(seconds=1))
@@ -240,7 +238,7 @@ def test_only_the_events_asked_for_are_told_and_only_to_the_owner(
 ) -> None:
     api.post(HOOKS, {"url": "https://example.com/a", "events": ["compaction.applied"]})
     as_user(User.objects.create_user("bob")).post(HOOKS, {"url": "https://example.com/b"})
-    event_log.append_events(
+    append_events(
         session.pk,
         ("turn.completed", {"turn": "1"}),
         ("compaction.applied", {"run": "1"}),
@@ -296,7 +294,7 @@ def test_an_operator_sees_deliveries_and_sends_them_again(
     api: APIClient, session: Session, client: Client
 ) -> None:
     api.post(HOOKS, {"url": "https://example.com/"})
-    event_log.append_events(session.pk, ("turn.completed", {"turn": "1"}))
+    append_events(session.pk, ("turn.completed", {"turn": "1"}))
     WebhookDelivery.objects.update(status="failed", attempts=10)
     client.force_login(User.objects.create_superuser("root"))
     page = client.get("/admin/chatcore/webhookdelivery/")
@@ -312,16 +310,16 @@ def test_an_operator_sees_deliveries_and_sends_them_again(
 
 def test_a_deactivated_owner_is_told_nothing(api: APIClient, session: Session, user: User) -> None:
     api.post(HOOKS, {"url": "https://example.com/"})
-    event_log.append_events(session.pk, ("turn.completed", {"turn": "1"}))
+    append_events(session.pk, ("turn.completed", {"turn": "1"}))
     User.objects.filter(pk=user.pk).update(is_active=False)
-    event_log.append_events(session.pk, ("turn.completed", {"turn": "2"}))
+    append_events(session.pk, ("turn.completed", {"turn": "2"}))
     assert WebhookDelivery.objects.count() == 1
     assert webhooks._claim_due_deliveries() == []
 
 
 def test_a_delivery_whose_senders_all_died_has_failed(api: APIClient, session: Session) -> None:
     api.post(HOOKS, {"url": "https://example.com/"})
-    event_log.append_events(session.pk, ("turn.completed", {"turn": "1"}))
+    append_events(session.pk, ("turn.completed", {"turn": "1"}))
     tries = 0
     while webhooks._claim_due_deliveries():
         tries += 1
@@ -336,16 +334,14 @@ def test_owners_take_turns(
     bob = User.objects.create_user("bob")
     for client in (api, as_user(bob)):
         client.post(HOOKS, {"url": "https://example.com/"})
-    event_log.append_events(
+    append_events(
         session.pk,
         *[
             ("turn.completed", {"turn": str(number)})
             for number in range(2 * webhooks.MAX_CONCURRENT_DELIVERIES)
         ],
     )
-    event_log.append_events(
-        Session.objects.create(owner=bob).pk, ("turn.completed", {"turn": "bob's"})
-    )
+    append_events(Session.objects.create(owner=bob).pk, ("turn.completed", {"turn": "bob's"}))
     claimed = [delivery.payload["data"]["turn"] for delivery in webhooks._claim_due_deliveries()]
     assert len(claimed) == webhooks.MAX_CONCURRENT_DELIVERIES
     assert "bob's" in claimed
@@ -358,7 +354,7 @@ def test_one_delivery_that_breaks_does_not_break_the_others(
     broken = hooked(api, listener)
     hooked(api, listener)
     Webhook.objects.filter(pk=broken["id"]).update(secret=keys.encrypt("whsec_a"))
-    event_log.append_events(session.pk, ("turn.completed", {"turn": "1"}))
+    append_events(session.pk, ("turn.completed", {"turn": "1"}))
     assert deliver() == 2
     assert len(listener.got) == 1
     assert WebhookDelivery.objects.get(webhook=broken["id"]).error == "It could not be sent: Error."
@@ -368,7 +364,7 @@ def test_what_waits_for_an_address_that_was_switched_off_is_forgotten_in_time(
     api: APIClient, session: Session
 ) -> None:
     api.post(HOOKS, {"url": "https://example.com/"})
-    event_log.append_events(session.pk, ("turn.completed", {"turn": "1"}))
+    append_events(session.pk, ("turn.completed", {"turn": "1"}))
     WebhookDelivery.objects.update(
         created_at=timezone.now() - webhooks.DELIVERY_RETENTION - timedelta(days=1)
     )

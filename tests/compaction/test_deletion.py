@@ -14,12 +14,12 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from chatcore.context import revisions
-from chatcore.events import log as event_log
 from chatcore.models import Session
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine, queue
 from compaction.sizing import session_context
 from tests.support.compaction_scenes import SUMMARY, compacted, fill, summarize_or_chat
+from tests.support.events import append_events
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -130,7 +130,7 @@ def test_a_session_is_deleted_while_events_are_written_to_it(
     def write() -> None:
         try:
             while not stop.is_set():
-                event_log.append_events(session.pk, ("session.updated", {}))
+                append_events(session.pk, ("session.updated", {}))
         except DatabaseError as error:
             refused.append(error)
         finally:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from chatcore.events import log as event_log
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
 from tests.support.browsing import Held, fill, send
+from tests.support.events import append_events
 from tests.support.scripted import ScriptedModel, call
 from tests.support.scripted_wire import Reply
 
@@ -223,7 +223,7 @@ def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Sessi
     page.wait_for_timeout(300)
     expect(opener).to_be_in_viewport(ratio=0.95)
     with page.expect_response("**/compactions?*"):
-        event_log.append_events(session.pk, ("session.updated", {"fields": ["params"]}))
+        append_events(session.pk, ("session.updated", {"fields": ["params"]}))
     expect(page.locator(".card-summary")).to_be_visible()
 
 
@@ -232,7 +232,7 @@ def test_a_trimmed_history_is_told_twice_quietly(page: Page, session: Session) -
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".answer")).to_be_visible()
     notice = "Conversation history has been automatically trimmed"
-    event_log.append_events(session.pk, ("context.trimmed", {"notice": notice}))
+    append_events(session.pk, ("context.trimmed", {"notice": notice}))
     expect(page.locator("#snackbar[data-shown]")).to_have_text(notice)
     expect(page.locator(".notice")).to_have_text(notice)
 

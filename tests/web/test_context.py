@@ -7,12 +7,12 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from chatcore.context import revisions
-from chatcore.events import log as event_log
 from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
 from tests.support.browsing import Held, fill
+from tests.support.events import append_events
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.web.test_chat import SUMMARY, in_background
@@ -214,7 +214,7 @@ def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session
         edits=[edit],
         source="compaction",
     )
-    event_log.append_events(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
+    append_events(session.pk, ("session.updated", {"fields": ["compacted_summary"]}))
     form = page.locator("[data-seq='2'] .shortened")
     expect(form).to_contain_text(
         re.compile(r"The model sees a shortened form\s+3,612 →\s+19\s+characters")

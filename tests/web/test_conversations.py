@@ -10,11 +10,11 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from chatcore.events import log as event_log
 from chatcore.models import Session
 from chatcore.transfer import sessions
 from models_registry.models import AiModel
 from tests.support.browsing import fill, send, until
+from tests.support.events import append_events
 from tests.support.scripted import ScriptedModel
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -258,7 +258,7 @@ def refreshed(page: Page, session: Session, title: str) -> None:
     """The chat is given another title elsewhere, and the page has asked for its list again."""
     Session.objects.filter(pk=session.pk).update(title=title)
     with page.expect_response("**/chats/*"):
-        event_log.append_events(session.pk, ("session.updated", {"fields": ["title"]}))
+        append_events(session.pk, ("session.updated", {"fields": ["title"]}))
 
 
 def test_chats_stand_under_the_days_they_were_last_spoken_in(page: Page, user: User) -> None:

@@ -12,13 +12,13 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Dialog, Locator, Page, expect
 
-from chatcore.events import log as event_log
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.truncation import clean_text
 from compaction.models import CompactionRun
 from models_registry.models import AiModel, Provider
 from tests.conftest import Live
 from tests.support.browsing import fill
+from tests.support.events import append_events
 from tests.support.hostile import HOSTILE, TRIED, TRIED_FAMILIES
 from tests.support.scripted import ScriptedModel, call
 from tests.support.scripted_wire import Reply
@@ -367,9 +367,7 @@ def test_failures_and_notices_stay_words(
         watched.locator(".composer textarea").press("Enter")
         expect(watched.locator(".turn-error")).to_have_count(number + 1)
         expect(watched.locator(".turn-error").last).to_contain_text(text)
-    event_log.append_events(
-        session.pk, ("context.trimmed", {"notice": "<img src=x onerror=ran=1>"})
-    )
+    append_events(session.pk, ("context.trimmed", {"notice": "<img src=x onerror=ran=1>"}))
     expect(watched.locator(".notice").last).to_have_text("<img src=x onerror=ran=1>")
     sound(watched)
     works(watched, scripted)

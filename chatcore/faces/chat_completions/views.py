@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from chatcore.api import event_streams
 from chatcore.events.log import HEARTBEAT_SECONDS
-from chatcore.events.sse import hand_over_stream
+from chatcore.events.long_responses import hand_over_stream
 from chatcore.faces.chat_completions import errors, memory, responses
 from chatcore.faces.chat_completions.request import (
     CompletionRequest,
@@ -28,7 +28,8 @@ from chatcore.faces.chat_completions.responses import (
 from chatcore.faces.chat_completions.stateless import StatelessExchange
 from chatcore.providers.errors import ProviderError
 from chatcore.rest import limits
-from chatcore.rest.auth import BearerTokenAuthentication, ImportBodyParser
+from chatcore.rest.auth import BearerTokenAuthentication
+from chatcore.rest.parsers import ImportBodyParser
 from chatcore.turns import service
 from models_registry.models import AiModel
 

@@ -1,0 +1,225 @@
+"""The names of all events of a session's log, and the fields that each event carries.
+
+Names and fields are public: clients read them from the event stream, so neither may change.
+"""
+
+from enum import StrEnum
+from typing import Literal, NotRequired, TypedDict
+
+
+class EventType(StrEnum):
+    """The name of an event. The page's `event_types.js` is generated from this list."""
+
+    TURN_STARTED = "turn.started"
+    TURN_WAITING = "turn.waiting"
+    TURN_COMPLETED = "turn.completed"
+    TURN_FAILED = "turn.failed"
+    TURN_CANCELLED = "turn.cancelled"
+    MESSAGE_CREATED = "message.created"
+    MESSAGE_DELTA = "message.delta"
+    MESSAGE_COMPLETED = "message.completed"
+    REASONING_DELTA = "reasoning.delta"
+    TOOL_CALL_STARTED = "tool_call.started"
+    TOOL_CALL_COMPLETED = "tool_call.completed"
+    COMPACTION_STARTED = "compaction.started"
+    COMPACTION_APPLIED = "compaction.applied"
+    COMPACTION_SKIPPED = "compaction.skipped"
+    COMPACTION_FAILED = "compaction.failed"
+    CONTEXT_USAGE = "context.usage"
+    CONTEXT_TRIMMED = "context.trimmed"
+    SESSION_UPDATED = "session.updated"
+
+
+TurnEndType = Literal[EventType.TURN_COMPLETED, EventType.TURN_FAILED, EventType.TURN_CANCELLED]
+DeltaType = Literal[EventType.MESSAGE_DELTA, EventType.REASONING_DELTA]
+
+TURN_END_EVENTS: frozenset[EventType] = frozenset(
+    {EventType.TURN_COMPLETED, EventType.TURN_FAILED, EventType.TURN_CANCELLED}
+)
+DELTA_EVENTS: frozenset[EventType] = frozenset({EventType.MESSAGE_DELTA, EventType.REASONING_DELTA})
+
+
+class TurnStartedPayload(TypedDict):
+    """The turn's id, and the primary key of the user's message (null when an answer is redone)."""
+
+    turn: str
+    question: int | None
+
+
+class ToolCallPayload(TypedDict):
+    """A tool call as the model made it; `arguments` is JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class TurnWaitingPayload(TypedDict):
+    """The calls whose results the client must send before the turn can continue."""
+
+    turn: str
+    tool_calls: list[ToolCallPayload]
+
+
+class TurnEndPayload(TypedDict):
+    """The end of a turn: `message` when it completed, `type` and `detail` when it failed."""
+
+    turn: str
+    message: NotRequired[int]
+    type: NotRequired[str]
+    detail: NotRequired[str]
+
+
+class MessageCreatedPayload(TypedDict):
+    """A new message. `replaces` is the primary key of its earlier version, if there is one."""
+
+    message: int
+    role: str
+    message_seq: int
+    turn: str | None
+    replaces: NotRequired[int]
+
+
+class DeltaPayload(TypedDict):
+    """Text added to a message at `offset`, counted in code points."""
+
+    message: int
+    offset: int
+    text: str
+
+
+class UsagePayload(TypedDict):
+    """The provider's token counts for one answer."""
+
+    input: int | None
+    output: int | None
+    cache_read: int | None
+    cache_write: int | None
+
+
+class MessageCompletedPayload(TypedDict):
+    """The final state of a message; `usage` is null when the provider gave no counts."""
+
+    message: int
+    role: str
+    status: str
+    usage: UsagePayload | None
+    turn: str | None
+
+
+class ToolCallStartedPayload(ToolCallPayload):
+    """A tool call that begins to run; `message` is the assistant's message that contains it."""
+
+    message: int
+
+
+class ToolCallCompletedPayload(TypedDict):
+    """A tool call with its result stored; `message` is the message that holds the result."""
+
+    message: int
+    id: str
+    name: str
+    is_error: bool
+
+
+class CompactionStartedPayload(TypedDict):
+    """A compaction run that begins to change the context; `targets` counts changed messages."""
+
+    run: str
+    messages_count: int
+    force: bool
+    targets: int
+
+
+class CompactionAppliedPayload(TypedDict):
+    """A compaction run that changed the context; counts are in tokens unless named otherwise."""
+
+    run: str
+    model: str
+    cost: float | None
+    targets_count: int
+    tokens_saved: int | None
+    messages_compacted: int
+    tokens_before: int | None
+    tokens_after: int | None
+    duration_ms: int | None
+    stages_used: list[str]
+    reason: str
+
+
+class CompactionEndedPayload(TypedDict):
+    """A compaction run that changed nothing, and why."""
+
+    run: str
+    reason: str
+
+
+class ContextUsagePayload(TypedDict):
+    """The fill level of the context in tokens; fields are null while the window is unknown."""
+
+    estimated_input_tokens: int
+    source: str
+    should_compact: bool
+    available_input_tokens: int | None
+    context_window: int | None
+    threshold_tokens: int | None
+    usage_ratio: float | None
+    level: str | None
+    message_count: int
+    live_message_count: int
+    breakdown: dict[str, int]
+    policy: str
+    automatic: str
+    compacting: bool
+
+
+class ContextTrimmedPayload(TypedDict):
+    """The sentence to show to the user because old messages are left out of requests."""
+
+    notice: str
+    run: NotRequired[str]
+
+
+class UpdatedMessagePayload(TypedDict, total=False):
+    """A message that was pinned or unpinned; part of `session.updated`."""
+
+    message: int
+    pinned: bool
+
+
+class SessionUpdatedPayload(UpdatedMessagePayload, total=False):
+    """The session's changed fields, or the new version of its context."""
+
+    fields: list[str]
+    context_version: int
+
+
+# What `append_events` accepts: each event type paired with the payload it carries.
+NewEvent = (
+    tuple[Literal[EventType.TURN_STARTED], TurnStartedPayload]
+    | tuple[Literal[EventType.TURN_WAITING], TurnWaitingPayload]
+    | tuple[TurnEndType, TurnEndPayload]
+    | tuple[Literal[EventType.MESSAGE_CREATED], MessageCreatedPayload]
+    | tuple[DeltaType, DeltaPayload]
+    | tuple[Literal[EventType.MESSAGE_COMPLETED], MessageCompletedPayload]
+    | tuple[Literal[EventType.TOOL_CALL_STARTED], ToolCallStartedPayload]
+    | tuple[Literal[EventType.TOOL_CALL_COMPLETED], ToolCallCompletedPayload]
+    | tuple[Literal[EventType.COMPACTION_STARTED], CompactionStartedPayload]
+    | tuple[Literal[EventType.COMPACTION_APPLIED], CompactionAppliedPayload]
+    | tuple[
+        Literal[EventType.COMPACTION_SKIPPED, EventType.COMPACTION_FAILED], CompactionEndedPayload
+    ]
+    | tuple[Literal[EventType.CONTEXT_USAGE], ContextUsagePayload]
+    | tuple[Literal[EventType.CONTEXT_TRIMMED], ContextTrimmedPayload]
+    | tuple[Literal[EventType.SESSION_UPDATED], SessionUpdatedPayload]
+)
+
+
+def render_event_types_js() -> str:
+    """Return the content of the page's module `event_types.js`, which lists the same names."""
+    members = "".join(f'  {event.name}: "{event.value}",\n' for event in EventType)
+    return (
+        "// List the types of the session's events. The server defines them;"
+        " the page takes them from here.\n\n"
+        f"export const EventType = Object.freeze({{\n{members}}});\n"
+    )

@@ -1,0 +1,24 @@
+"""The list of event types: what the page and compaction repeat of it."""
+
+from pathlib import Path
+
+from django.conf import settings
+
+from chatcore.events.types import EventType, render_event_types_js
+from chatcore.models import SessionEvent
+from compaction.backends.events import CompactionEvent
+
+PAGE_MODULE = Path(settings.BASE_DIR, "chatcore/static/chatcore/js/event_types.js")
+
+
+def test_the_page_lists_the_same_event_types() -> None:
+    assert PAGE_MODULE.read_text() == render_event_types_js()
+
+
+def test_every_event_of_compaction_is_an_event_type() -> None:
+    assert {event.value for event in CompactionEvent} <= {event.value for event in EventType}
+
+
+def test_every_event_name_fits_its_column() -> None:
+    max_length = SessionEvent._meta.get_field("name").max_length
+    assert max(len(event) for event in EventType) <= (max_length or 0)
