@@ -1,3 +1,8 @@
-"""The admin pages of the conversation; Django finds them by importing this package."""
+"""The admin pages of the conversation, one file a subject.
 
-from chatcore.admin import sessions as sessions
+Django's autodiscovery imports this package, and each module registers its pages on import.
+"""
+
+from chatcore.admin import context_revisions, messages, sessions, turns, webhooks
+
+__all__ = ["context_revisions", "messages", "sessions", "turns", "webhooks"]

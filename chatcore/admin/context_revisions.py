@@ -1,0 +1,29 @@
+"""The admin page of context revisions, which are the summaries and boundaries in their order."""
+
+from django.contrib import admin
+from django.utils.safestring import SafeString
+
+from chatcore.admin.read_only import ReadOnlyAdmin, render_excerpt, render_preformatted
+from chatcore.models import ContextRevision
+
+
+@admin.register(ContextRevision)
+class ContextRevisionAdmin(ReadOnlyAdmin):
+    list_display = ("version", "session", "source", "boundary_seq", "excerpt", "created_at")
+    list_filter = ("source", "created_at")
+    list_select_related = ("session",)
+    ordering = ("-id",)
+    fields = (
+        ("session", "version", "source", "restores"),
+        ("boundary_seq", "boundary_timestamp"),
+        "summary_text",
+        ("run", "created_at"),
+    )
+
+    @admin.display(description="Summary")
+    def excerpt(self, revision: ContextRevision) -> SafeString:
+        return render_excerpt(revision.summary or "")
+
+    @admin.display(description="Summary")
+    def summary_text(self, revision: ContextRevision) -> SafeString:
+        return render_preformatted(revision.summary or "")

@@ -1,0 +1,87 @@
+"""The admin page of messages. It shows the original texts and changes none."""
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Model, QuerySet
+from django.db.models.functions import Left
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from chatcore.admin.read_only import (
+    EXCERPT_CHARS,
+    ReadOnlyAdmin,
+    render_excerpt,
+    render_preformatted,
+)
+from chatcore.models import Attachment, Message
+
+
+class AttachmentInline(admin.TabularInline):
+    """The files of a message: names and sizes, without their bytes."""
+
+    model = Attachment
+    fields = readonly_fields = ("name", "media_type", "size")
+    extra = 0
+    can_delete = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Attachment]:
+        return super().get_queryset(request).defer("data", "text")
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+@admin.register(Message)
+class MessageAdmin(ReadOnlyAdmin):
+    list_display = ("seq", "session", "role", "excerpt", "status", "tokens", "created_at")
+    list_filter = ("role", "status", "is_error", "created_at")
+    list_select_related = ("session",)
+    search_fields = ("content",)
+    ordering = ("-id",)
+    inlines = (AttachmentInline,)
+    fields = (
+        ("session", "seq", "role", "status"),
+        "full_text",
+        "reasoning_text",
+        "tool_call_list",
+        ("tool_name", "tool_call_id", "is_error"),
+        (
+            "token_count_input",
+            "token_count_output",
+            "token_count_cache_read",
+            "token_count_cache_write",
+            "token_estimate",
+        ),
+        ("original_chars", "context_version", "pinned"),
+        ("model", "created_at"),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
+        # A list shows only the beginnings of texts, so the database sends no more than these.
+        rows = super().get_queryset(request).annotate(head=Left("content", EXCERPT_CHARS + 1))
+        return rows.defer("content", "reasoning", "tool_calls", "provider_data")
+
+    @admin.display(description="Text")
+    def excerpt(self, message: Any) -> SafeString:
+        return render_excerpt(message.head)
+
+    @admin.display(description="Tokens in / out")
+    def tokens(self, message: Message) -> str:
+        counts = (message.token_count_input, message.token_count_output)
+        return " / ".join("–" if count is None else f"{count:,}" for count in counts)
+
+    @admin.display(description="Text")
+    def full_text(self, message: Message) -> SafeString:
+        return render_preformatted(message.content)
+
+    @admin.display(description="Reasoning")
+    def reasoning_text(self, message: Message) -> SafeString:
+        return render_preformatted(message.reasoning)
+
+    @admin.display(description="Tool calls")
+    def tool_call_list(self, message: Message) -> SafeString:
+        if not message.tool_calls:
+            return render_preformatted("")
+        return render_preformatted(json.dumps(message.tool_calls, indent=2, ensure_ascii=False))

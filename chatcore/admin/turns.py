@@ -1,0 +1,14 @@
+"""The admin page of turns."""
+
+from django.contrib import admin
+
+from chatcore.admin.read_only import ReadOnlyAdmin
+from chatcore.models import Turn
+
+
+@admin.register(Turn)
+class TurnAdmin(ReadOnlyAdmin):
+    list_display = ("id", "session", "status", "started_at", "finished_at", "lease_until")
+    list_filter = ("status", "started_at")
+    list_select_related = ("session",)
+    ordering = ("-started_at",)

@@ -1,0 +1,44 @@
+"""The admin pages of webhooks and of their deliveries."""
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from chatcore.admin.read_only import ReadOnlyAdmin
+from chatcore.events import webhooks
+from chatcore.models import Webhook, WebhookDelivery
+
+
+@admin.register(Webhook)
+class WebhookAdmin(admin.ModelAdmin):
+    list_display = ("url", "owner", "is_active", "created_at")
+    list_filter = ("is_active",)
+    list_select_related = ("owner",)
+    fields = ("url", "owner", "events", "is_active", "created_at")
+    readonly_fields = ("owner", "created_at")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Refuse: only the API creates webhooks, because it shows their secret once."""
+        return False
+
+
+@admin.register(WebhookDelivery)
+class WebhookDeliveryAdmin(ReadOnlyAdmin):
+    list_display = (
+        "event",
+        "webhook",
+        "status",
+        "attempts",
+        "response_status",
+        "error",
+        "created_at",
+        "delivered_at",
+    )
+    list_filter = ("status", "event", "created_at")
+    list_select_related = ("webhook",)
+    actions = ("send_again",)
+
+    @admin.action(description="Send again", permissions=["view"])
+    def send_again(self, request: HttpRequest, deliveries: QuerySet[WebhookDelivery]) -> None:
+        count = webhooks.retry_deliveries(deliveries)
+        self.message_user(request, f"{count} will be sent again.")
