@@ -8,7 +8,7 @@ from uuid import UUID
 
 from chatcore.models import Attachment
 from chatcore.providers.base import ChatMessage, File, Image, Request
-from chatcore.sessions.token_estimate import estimate_tokens
+from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE, estimate_tokens
 
 FENCE = '<attached_file name="{name}">\n{text}\n</attached_file>'
 IMAGE_UNSUPPORTED_NOTE = '[The image "{name}" was attached; this model cannot see images.]'
@@ -96,7 +96,7 @@ def _replace_texts(message: ChatMessage, texts: Sequence[str]) -> ChatMessage:
     for file, text in zip(message.files, texts, strict=True):
         files.append(replace(file, text=text))
         content = content.replace(fence_text(file), fence_text(files[-1]), 1)
-    token_savings = (len(message.content) - len(content)) // 4
+    token_savings = (len(message.content) - len(content)) // CHARS_PER_TOKEN_ESTIMATE
     return replace(
         message,
         content=content,

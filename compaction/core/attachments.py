@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 
+from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups.conduct import FilesKnobs
-from compaction.core.tool_output import CHARS_PER_TOKEN, preview_text
+from compaction.core.tool_output import preview_text
 
 FILE_READ_BUDGET_PERCENT = 0.6
 MIN_TOKENS = 64  # a share below that tells nothing; the file is left out

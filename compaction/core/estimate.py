@@ -8,6 +8,10 @@ from compaction.core.counting import build_counter
 from compaction.core.policy import Policy
 from compaction.core.transcript import Transcript, TranscriptEntry
 
+# The plain estimate, FEAT-011's Token Counting Rules. Chatcore cannot import this and has its own in
+# sessions/token_estimate.py, as the page has in js/token_estimate.js; one test holds them equal.
+CHARS_PER_TOKEN = 4
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LastUsage:

@@ -1,4 +1,4 @@
-"""A policy: all a compaction can be told to do differently, as plain, validated data in groups."""
+"""A policy: everything about compaction that can be configured, as validated data in groups."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from compaction.core.groups import conduct, size, summaries
-from compaction.core.groups import stages as groups_stages
-from compaction.core.knobs import KnobGroup, PolicyError, check_choices
+from compaction.core.groups import stages as stage_groups
+from compaction.core.knobs import KnobGroup, PolicyError
+from compaction.core.rules import require_selection
 
+# The names of `stages/registry.py`, which cannot be imported here: the stages import policies.
 STAGES = (
     "strip_images",
     "prune_tool_outputs",
@@ -21,19 +23,23 @@ STAGES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """All groups together, and the stages in the order they run."""
+    """All groups of knobs, and the stages in the order in which they run.
+
+    Every knob is described in docs/policies.md. Creating a policy with a wrong value raises
+    PolicyError, which names the knob.
+    """
 
     window: size.WindowKnobs
     budget: size.BudgetKnobs
     trigger: size.TriggerKnobs
     estimate: size.EstimateKnobs
-    protect: groups_stages.ProtectKnobs
+    protect: stage_groups.ProtectKnobs
     stages: tuple[str, ...]
-    strip: groups_stages.StripKnobs
-    prune: groups_stages.PruneKnobs
-    dedupe: groups_stages.DedupeKnobs
-    excerpt: groups_stages.ExcerptKnobs
-    slide: groups_stages.SlideKnobs
+    strip: stage_groups.StripKnobs
+    prune: stage_groups.PruneKnobs
+    dedupe: stage_groups.DedupeKnobs
+    excerpt: stage_groups.ExcerptKnobs
+    slide: stage_groups.SlideKnobs
     summary: summaries.SummaryKnobs
     state: summaries.StateKnobs
     memory: summaries.MemoryKnobs
@@ -46,58 +52,58 @@ class Policy:
     flow: conduct.FlowKnobs
 
     def __post_init__(self) -> None:
-        complaint = check_choices(*STAGES)(self.stages) or (
-            None if self.stages else "must name at least one stage"
-        )
-        if complaint:
-            raise PolicyError("stages", complaint)
-        threshold = self.trigger.threshold
-        if self.protect.kind == "token_ratio" and self.protect.ratio >= threshold:
-            raise PolicyError(
-                "protect.ratio",
-                f"must be below trigger.threshold ({threshold}), not {self.protect.ratio}",
-            )
-        if self.target.ratio is not None and self.target.ratio >= threshold:
-            raise PolicyError(
-                "target.ratio",
-                f"must be below trigger.threshold ({threshold}), not {self.target.ratio}",
-            )
+        self._check_stages()
+        self._check_ratios()
         if self.summary.min_words > self.summary.max_words:
+            maximum = self.summary.max_words
             raise PolicyError(
-                "summary.min_words",
-                f"must not be above summary.max_words ({self.summary.max_words})",
+                "summary.min_words", f"must not be above summary.max_words ({maximum})"
             )
         if self.memory.fold > self.memory.entries:
-            raise PolicyError(
-                "memory.fold", f"must not be above memory.entries ({self.memory.entries})"
-            )
+            maximum = self.memory.entries
+            raise PolicyError("memory.fold", f"must not be above memory.entries ({maximum})")
 
     @classmethod
     def parse(cls, overrides: Mapping[str, Any], base: "Policy") -> "Policy":
-        """`base` with overrides, as JSON gives them: `{"trigger": {"threshold": 0.8}}`. Raises PolicyError naming the field."""
+        """Return `base` with overrides as JSON has them: `{"trigger": {"threshold": 0.8}}`.
+
+        Raises PolicyError, which names the knob that is unknown or has a wrong value.
+        """
         changes: dict[str, Any] = {}
         for name, value in _require_known_names(overrides, base, prefix="").items():
             group = getattr(base, name)
-            changes[name] = (
-                _override_group(group, value)
-                if isinstance(group, KnobGroup)
-                else _freeze_value(value)
-            )
+            if isinstance(group, KnobGroup):
+                changes[name] = _override_group(group, value)
+            else:
+                changes[name] = _freeze_value(value)
         return dataclasses.replace(base, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The policy as JSON holds it; `parse` reads it back."""
-        return {
-            name: _unfreeze_value(knob_value)
-            for name, knob_value in dataclasses.asdict(self).items()
-        }
+        """Return the whole policy as JSON has it; `parse` reads it back."""
+        return {name: _unfreeze_value(value) for name, value in dataclasses.asdict(self).items()}
+
+    def _check_stages(self) -> None:
+        complaint = require_selection(STAGES).find_complaint(self.stages)
+        if complaint is None and not self.stages:
+            complaint = "must name at least one stage"
+        if complaint:
+            raise PolicyError("stages", complaint)
+
+    def _check_ratios(self) -> None:
+        """Refuse a tail or a target at or above the threshold: a pass could not get below it."""
+        threshold = self.trigger.threshold
+        expectation = f"must be below trigger.threshold ({threshold})"
+        tail_ratio = self.protect.ratio if self.protect.kind == "token_ratio" else None
+        if tail_ratio is not None and tail_ratio >= threshold:
+            raise PolicyError("protect.ratio", f"{expectation}, not {tail_ratio}")
+        if self.target.ratio is not None and self.target.ratio >= threshold:
+            raise PolicyError("target.ratio", f"{expectation}, not {self.target.ratio}")
 
 
 def _override_group(base: KnobGroup, overrides: Any) -> KnobGroup:
     values = _require_known_names(overrides, base, prefix=f"{base.prefix}.")
-    return dataclasses.replace(
-        base, **{name: _freeze_value(value) for name, value in values.items()}
-    )  # type: ignore[type-var]
+    changes = {name: _freeze_value(value) for name, value in values.items()}
+    return dataclasses.replace(base, **changes)  # type: ignore[type-var]  # a group is a dataclass
 
 
 def _require_known_names(overrides: Any, base: Any, *, prefix: str) -> Mapping[str, Any]:

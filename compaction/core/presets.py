@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups import conduct, size, stages, summaries
 from compaction.core.policy import Policy
 
@@ -16,7 +17,7 @@ ONECLAW = Policy(
     ),
     estimate=size.EstimateKnobs(
         method="characters",
-        chars_per_token=4,
+        chars_per_token=CHARS_PER_TOKEN,
         code_chars_per_token=None,
         rounding="floor_min1",
         per_message=0,

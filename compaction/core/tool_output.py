@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from string import Formatter
 
+from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups.conduct import ToolResultKnobs
 
-CHARS_PER_TOKEN = 4
 MARKER_CHARS = 100  # characters that cutting in the middle leaves for the marker (BaseAgent: half the limit less 50 on each side)
 _NUMBER_CHARS = 40
 _NUMBER = rf"[0-9,._ ]{{1,{_NUMBER_CHARS}}}"

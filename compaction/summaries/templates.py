@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from compaction.core.groups.summaries import TemplateName
+
 STYLE_REMARK = "Write plain factual sentences about the conversation, not a further message of it"
 
 
@@ -126,7 +128,7 @@ ROLLUP_TEMPLATE = SummaryTemplate(
 
 PARTS_INSTRUCTION = "The transcript is told as summaries of its parts, in their order: make one summary of them all. "
 
-SUMMARY_TEMPLATES: dict[str, SummaryTemplate] = {
+SUMMARY_TEMPLATES: dict[TemplateName, SummaryTemplate] = {
     "facts": FACTS,
     "nine_sections": NINE_SECTIONS,
     "workstream": WORKSTREAM,

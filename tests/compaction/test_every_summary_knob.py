@@ -3,15 +3,19 @@
 import dataclasses
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pytest
 from django.db import connection
 
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Message, Session
-from compaction.core.groups.summaries import TEMPLATES as NAMES
-from compaction.core.groups.summaries import MemoryKnobs, StateKnobs, SummaryKnobs
+from compaction.core.groups.summaries import (
+    MemoryKnobs,
+    StateKnobs,
+    SummaryKnobs,
+    TemplateName,
+)
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from compaction.models import CompactionPolicy, CompactionRun, WorkingState
@@ -160,9 +164,9 @@ def test_its_own_window_cuts_the_chunks(
 
 
 @turns("summary.template")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", get_args(TemplateName))
 def test_each_template_asks_for_its_own_headings(
-    full: Session, scripted: ScriptedModel, name: str
+    full: Session, scripted: ScriptedModel, name: TemplateName
 ) -> None:
     compact(full, summary={"template": name})
     instruction = asked(scripted).split("</transcript>")[1]

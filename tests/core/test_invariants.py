@@ -46,7 +46,10 @@ def test_a_good_outcome_breaks_none() -> None:
         ({"entries": ENTRIES[:3]}, "not all kept"),
         ({"entries": (ENTRIES[3], ENTRIES[3], ENTRIES[4])}, "not all kept"),
         ({"entries": (ENTRIES[4], ENTRIES[3])}, "not all kept"),
-        ({"entries": (ENTRIES[3], replace(ENTRIES[4], content="changed"))}, "not the originals: [5]"),
+        (
+            {"entries": (ENTRIES[3], replace(ENTRIES[4], content="changed"))},
+            "not the originals: [5]",
+        ),
         ({"entries": (ENTRIES[3], replace(ENTRIES[4], tokens=6))}, "not the originals: [5]"),
         (
             {"edits": (TranscriptEdit(seq=5, kind="pruned"),), "protected_seqs": frozenset({5})},

@@ -1,96 +1,118 @@
-"""How far a pass goes, what is cut on the way in, what happens when a pass fails, and how a session goes on meanwhile."""
+"""Knobs for the rest: where a pass stops, what is cut on the way in, failures, and open runs."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from compaction.core.knobs import (
-    KnobGroup,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_nonblank,
-    check_optional,
-    check_ratio,
-    check_template,
-    knob,
+from compaction.core.knobs import KnobGroup, knob
+from compaction.core.rules import (
+    FILLED_TEXT,
+    FLAG,
+    RATIO,
+    allow_null,
+    require_choice,
+    require_integer,
+    require_template,
 )
+
+TargetKind = Literal["tail", "fits"]
+SizeUnit = Literal["chars", "bytes", "tokens"]
+KeptEnd = Literal["head", "tail", "middle_out", "quarters"]
+FallbackKind = Literal["drop_oldest", "slide_window", "notice", "error"]
+TurnConduct = Literal["proceed", "wait"]
+
+_NUMBER = require_integer(0)
+_POSITIVE_NUMBER = require_integer(1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetKnobs(KnobGroup):
-    """Where a pass stops: this share of the basis; null: `tail`, what is protected and a summary, or `fits`, the threshold."""
+    """The size at which a pass stops."""
 
     prefix: ClassVar[str] = "target"
-    ratio: float | None = knob(check_optional(check_ratio))
-    otherwise: Literal["tail", "fits"] = knob(check_choice("tail", "fits"))
+    ratio: float | None = knob(
+        allow_null(RATIO), "The share of the basis to come down to. Null: what `otherwise` says."
+    )
+    otherwise: TargetKind = knob(
+        require_choice(TargetKind),
+        "`tail`: down to the protected tail and a summary. `fits`: just within the threshold.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolResultKnobs(KnobGroup):
-    """How much of a tool's output is stored and shown: `limit` in `unit`, and at most `lines` lines where that is set.
-
-    `keep`: which end; `middle_out` keeps both halves, `quarters` a quarter of head and three of tail. `spill`: the whole output is
-    stored beside it, and the model gets a tool that reads it.
-    """
+    """How much of a tool's output is stored and sent."""
 
     prefix: ClassVar[str] = "tool_result"
-    limit: int = knob(check_integer(1))
-    unit: Literal["chars", "bytes", "tokens"] = knob(check_choice("chars", "bytes", "tokens"))
-    lines: int | None = knob(check_optional(check_integer(1)))
-    keep: Literal["head", "tail", "middle_out", "quarters"] = knob(
-        check_choice("head", "tail", "middle_out", "quarters")
+    limit: int = knob(_POSITIVE_NUMBER, "The most that is kept of one output, in `unit`.")
+    unit: SizeUnit = knob(
+        require_choice(SizeUnit), "The unit of `limit`. A token is four characters here."
     )
-    marker: str = knob(check_template("kept", "total", "omitted"))
-    spill: bool = knob(check_flag)
+    lines: int | None = knob(
+        allow_null(_POSITIVE_NUMBER), "The most lines that are kept. Null: any number."
+    )
+    keep: KeptEnd = knob(
+        require_choice(KeptEnd),
+        "Which part is kept: the `head`, the `tail`, half of each (`middle_out`), or a quarter of "
+        "head and three of tail (`quarters`).",
+    )
+    marker: str = knob(
+        require_template("kept", "total", "omitted"), "The text that says what is missing."
+    )
+    spill: bool = knob(FLAG, "Store the whole output too, and give the model a tool that reads it.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilesKnobs(KnobGroup):
-    """How much of attached files is sent: together `budget_ratio` of the room that is left.
-
-    A file below `fast_path_bytes` is not looked at; of one above `preview_bytes` only `preview_chars` characters are sent.
-    """
+    """How much of attached text files is sent."""
 
     prefix: ClassVar[str] = "files"
-    budget_ratio: float = knob(check_ratio)
-    fast_path_bytes: int = knob(check_integer(0))
-    preview_bytes: int = knob(check_integer(0))
-    preview_chars: int = knob(check_integer(1))
+    budget_ratio: float = knob(
+        RATIO, "All files together take at most this share of the room that everything else leaves."
+    )
+    fast_path_bytes: int = knob(_NUMBER, "A smaller file is sent whole while there is room.")
+    preview_bytes: int = knob(_NUMBER, "Of a larger file only a preview is sent.")
+    preview_chars: int = knob(_POSITIVE_NUMBER, "The characters of a preview.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FallbackKnobs(KnobGroup):
-    """After a failure, in the request only: `drop_oldest`; `slide_window`; `notice`, what the other stages did stays and a nudge says so;
-    `error`, a clear one. `notify`: the user is told `notice`.
-    """
+    """What happens after a failed compaction. Only the request changes, nothing that is stored."""
 
     prefix: ClassVar[str] = "fallback"
-    kind: Literal["drop_oldest", "slide_window", "notice", "error"] = knob(
-        check_choice("drop_oldest", "slide_window", "notice", "error")
+    kind: FallbackKind = knob(
+        require_choice(FallbackKind),
+        "`drop_oldest`: leave out the oldest messages until the rest fits. `slide_window`: the "
+        "same in the steps of the stage. `notice`: keep what other stages did, and tell the model. "
+        "`error`: refuse the request with a clear error.",
     )
-    notify: bool = knob(check_flag)
-    notice: str = knob(check_nonblank)
+    notify: bool = knob(FLAG, "Show `notice` to the user.")
+    notice: str = knob(FILLED_TEXT, "The text that the user sees.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverflowKnobs(KnobGroup):
-    """After the provider refused a request for its length: the share of the basis to come down to."""
+    """What happens after the provider refused a request for its length."""
 
     prefix: ClassVar[str] = "overflow"
-    recovery_ratio: float = knob(check_ratio)
+    recovery_ratio: float = knob(RATIO, "The share of the basis to come down to.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FlowKnobs(KnobGroup):
-    """What a new turn does while a run is open (`wait`: until it ends, at most `lease_seconds`), and how runs are worked on.
-
-    `lease_seconds`: how long a worker holds a run without a sign of life; `workers`: how many runs of this policy at once; `attempts`:
-    how often a run may be claimed. `runtime_hint`: tell the model, in a tool loop, how far it is and to do all of it.
-    """
+    """How runs are worked on, and how a session goes on meanwhile."""
 
     prefix: ClassVar[str] = "flow"
-    while_compacting: Literal["proceed", "wait"] = knob(check_choice("proceed", "wait"))
-    lease_seconds: int = knob(check_integer(1))
-    workers: int = knob(check_integer(1))
-    attempts: int = knob(check_integer(1))
-    runtime_hint: bool = knob(check_flag)
+    while_compacting: TurnConduct = knob(
+        require_choice(TurnConduct),
+        "What a new turn does while a run is open. `wait`: until it ends, for `lease_seconds` at "
+        "most.",
+    )
+    lease_seconds: int = knob(
+        _POSITIVE_NUMBER, "Seconds without a sign of life after which another worker may take over."
+    )
+    workers: int = knob(_POSITIVE_NUMBER, "How many runs of this policy are worked on at once.")
+    attempts: int = knob(_POSITIVE_NUMBER, "How often a run may be claimed before it has failed.")
+    runtime_hint: bool = knob(
+        FLAG,
+        "Tell the model, in a loop of tool calls, how much is done and that all must be done.",
+    )

@@ -1,126 +1,138 @@
-"""How large a context may be, how large it is taken to be, and when that is too large."""
+"""Knobs for size: how large a context may be, how it is counted, and when it is too large."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
-from compaction.core.knobs import (
-    KnobGroup,
-    check_choice,
-    check_choices,
-    check_flag,
-    check_integer,
-    check_optional,
-    check_positive,
-    check_ratio,
-    is_number,
-    knob,
+from compaction.core.knobs import KnobGroup, knob
+from compaction.core.rules import (
+    FLAG,
+    POSITIVE,
+    RATIO,
+    Rule,
+    allow_null,
+    require_choice,
+    require_integer,
+    require_selection,
+    require_values_by_name,
 )
 
-PHASES = ("after_response", "before_request", "on_model_change", "on_overflow", "manual")
+Phase = Literal["after_response", "before_request", "on_model_change", "on_overflow", "manual"]
+Basis = Literal["window", "input"]
+CountingMethod = Literal["characters", "features"]
+Rounding = Literal["floor_min1", "floor", "ceil"]
+CalibrationMode = Literal["last_usage", "max", "floor", "none"]
+
+_TOKENS = require_integer(0)
+_WINDOW = require_integer(1)
 
 
-def _check_window(value: Any) -> str | None:
-    complaint = None if value == "disable" else check_integer(1)(value)
-    return complaint and f'must be "disable" or a number of tokens above zero, not {value!r}'
+def _is_window(value: Any) -> bool:
+    return value == "disable" or _WINDOW.accepts(value)
 
 
-def _check_reserve(value: Any) -> str | None:
-    if value == "model" or check_integer(0)(value) is None:
-        return None
-    is_share = (
-        isinstance(value, Mapping)
-        and set(value) == {"ratio", "max"}
-        and check_ratio(value["ratio"]) is None
-        and check_integer(0)(value["max"]) is None
-    )
-    return (
-        None
-        if is_share
-        else f'must be a number of tokens, "model" or {{"ratio": 0–1, "max": tokens}}, not {value!r}'
-    )
-
-
-def _check_multipliers(value: Any) -> str | None:
-    is_valid = isinstance(value, Mapping) and all(
-        isinstance(name, str) and is_number(number) and number > 0 for name, number in value.items()
-    )
-    return None if is_valid else f"must give each family a number above zero, not {value!r}"
-
-
-def _check_windows(value: Any) -> str | None:
-    is_valid = isinstance(value, Mapping) and all(
-        isinstance(name, str) and check_integer(1)(tokens) is None for name, tokens in value.items()
-    )
-    return (
-        None if is_valid else f"must give each family a number of tokens above zero, not {value!r}"
-    )
+def _is_reserve(value: Any) -> bool:
+    if value == "model" or _TOKENS.accepts(value):
+        return True
+    if not isinstance(value, Mapping) or set(value) != {"ratio", "max"}:
+        return False
+    return RATIO.accepts(value["ratio"]) and _TOKENS.accepts(value["max"])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WindowKnobs(KnobGroup):
-    """The model's context window, in tokens; `unknown` is what to take where the model does not say, `by_family` by the model's family."""
+    """The context window to assume for a model whose window is not known, in tokens."""
 
     prefix: ClassVar[str] = "window"
-    unknown: int | Literal["disable"] = knob(_check_window)
-    by_family: Mapping[str, int] = knob(_check_windows)
+    unknown: int | Literal["disable"] = knob(
+        Rule('"disable" or a number of tokens above zero', _is_window),
+        "The window of a model that the registry knows nothing about. `disable`: the sessions of "
+        "such a model are not compacted.",
+    )
+    by_family: Mapping[str, int] = knob(
+        require_values_by_name(_WINDOW),
+        "Windows by model family, for example `anthropic`. They come before `unknown`.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BudgetKnobs(KnobGroup):
-    """What ratios are ratios of: the whole window, or the input (the window without the output reserve).
-
-    `output_reserve`: tokens; a share of the window with a maximum; or `model`, what the registry says of the model. A max_tokens that the
-    session sets wins over a reserve that is not 0. `safety_margin`, in tokens, counts in the clamp; the input is never below `floor_ratio`.
-    """
+    """How much of the window a request may use, and what the ratios of a policy are ratios of."""
 
     prefix: ClassVar[str] = "budget"
-    basis: Literal["window", "input"] = knob(check_choice("window", "input"))
-    output_reserve: int | Mapping[str, float] | Literal["model"] = knob(_check_reserve)
-    safety_margin: int = knob(check_integer(0))
-    floor_ratio: float = knob(check_ratio)
+    basis: Basis = knob(
+        require_choice(Basis),
+        "What ratios refer to: the whole window, or the input, which is the window without the "
+        "output reserve.",
+    )
+    output_reserve: int | Mapping[str, float] | Literal["model"] = knob(
+        Rule('a number of tokens, "model" or {"ratio": 0–1, "max": tokens}', _is_reserve),
+        "Tokens kept free for the answer: a number; a share of the window with a maximum; or "
+        "`model`, what the registry says of the model. A `max_tokens` that the session sets "
+        "replaces it, unless the reserve is 0.",
+    )
+    safety_margin: int = knob(
+        _TOKENS, "Tokens that `trigger.clamp` leaves free in addition to the output reserve."
+    )
+    floor_ratio: float = knob(
+        RATIO, "The input is never smaller than this share of the window, whatever the reserve."
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TriggerKnobs(KnobGroup):
-    """When to act: at which share of the basis (`strict`: above it, equal is not over), and at which moments.
-
-    `clamp`: at the latest where the window is full but for the output reserve and the safety margin.
-    """
+    """When a session is compacted: at what size, and at which moments."""
 
     prefix: ClassVar[str] = "trigger"
-    threshold: float = knob(check_ratio)
-    clamp: bool = knob(check_flag)
-    strict: bool = knob(check_flag)
-    phases: tuple[str, ...] = knob(check_choices(*PHASES))
+    threshold: float = knob(RATIO, "The share of the basis at which a context is too large.")
+    clamp: bool = knob(
+        FLAG,
+        "Lower the threshold where it is above the input without `budget.safety_margin`, so that "
+        "compaction comes before the window is full.",
+    )
+    strict: bool = knob(
+        FLAG, "Act only above the threshold. If false, a context of exactly that size is too large."
+    )
+    phases: tuple[Phase, ...] = knob(
+        require_selection(get_args(Phase)),
+        "The moments at which a compaction may start. `on_overflow` is after the provider refused "
+        "a request for its length; `manual` is when somebody asks for it.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EstimateKnobs(KnobGroup):
-    """How to count what no provider has counted.
-
-    `method`: `characters`, so many to a token (`code_chars_per_token` in code, where it is set), or `features`, the fitted heuristic.
-    `rounding` is of a text; `per_message` (tokens), `per_message_chars` and `per_conversation` (tokens) are what framing costs.
-    Family and safety multiply what texts count. `calibration`, by what the provider counted in the last call on this context:
-    `last_usage` takes its count for all up to its answer, `floor` the larger of that and the estimate, `max` the larger of the estimate
-    and the bare count of that call's input, `none` nothing.
-    """
+    """How tokens are estimated where no provider has counted them."""
 
     prefix: ClassVar[str] = "estimate"
-    method: Literal["characters", "features"] = knob(check_choice("characters", "features"))
-    chars_per_token: float = knob(check_positive)
-    code_chars_per_token: float | None = knob(check_optional(check_positive))
-    rounding: Literal["floor_min1", "floor", "ceil"] = knob(
-        check_choice("floor_min1", "floor", "ceil")
+    method: CountingMethod = knob(
+        require_choice(CountingMethod),
+        "`characters` divides the number of characters; `features` uses a formula fitted to real "
+        "tokenizers.",
     )
-    per_message: int = knob(check_integer(0))
-    per_message_chars: int = knob(check_integer(0))
-    per_conversation: int = knob(check_integer(0))
-    image_tokens: int = knob(check_integer(0))
-    family_multiplier: Mapping[str, float] = knob(_check_multipliers)
-    safety_multiplier: float = knob(check_positive)
-    count_system: bool = knob(check_flag)
-    count_tools: bool = knob(check_flag)
-    calibration: Literal["last_usage", "max", "floor", "none"] = knob(
-        check_choice("last_usage", "max", "floor", "none")
+    chars_per_token: float = knob(POSITIVE, "Characters that make one token.")
+    code_chars_per_token: float | None = knob(
+        allow_null(POSITIVE), "The same for code and JSON. Null: as `chars_per_token`."
+    )
+    rounding: Rounding = knob(
+        require_choice(Rounding),
+        "How the tokens of one text become a whole number. `floor_min1` rounds down, but to 1 at "
+        "least.",
+    )
+    per_message: int = knob(_TOKENS, "Tokens added for each message.")
+    per_message_chars: int = knob(_TOKENS, "Characters added to each message.")
+    per_conversation: int = knob(_TOKENS, "Tokens added once for each request.")
+    image_tokens: int = knob(_TOKENS, "Tokens that an image takes.")
+    family_multiplier: Mapping[str, float] = knob(
+        require_values_by_name(POSITIVE),
+        "Factors by model family, for families whose tokenizers count more than the estimate.",
+    )
+    safety_multiplier: float = knob(POSITIVE, "A factor for every text, to be on the safe side.")
+    count_system: bool = knob(FLAG, "Count the system prompt.")
+    count_tools: bool = knob(FLAG, "Count the definitions of tools.")
+    calibration: CalibrationMode = knob(
+        require_choice(CalibrationMode),
+        "How the provider's count of the last call is used. `last_usage`: it replaces the estimate "
+        "of everything up to its answer. `floor`: the larger of that and the estimate. `max`: the "
+        "larger of the estimate and the input that the provider counted. `none`: not at all.",
     )

@@ -1,93 +1,119 @@
-"""What a summary is, how it is asked for, and where it stands in the next request."""
+"""Knobs for the summary: what it is, how a model is asked for it, and where it is sent."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from compaction.core.knobs import (
-    KnobGroup,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_names,
-    check_nonblank,
-    check_optional,
-    check_positive,
-    check_seconds,
-    check_text,
-    knob,
+from compaction.core.knobs import KnobGroup, knob
+from compaction.core.rules import (
+    FILLED_TEXT,
+    FLAG,
+    NAMES,
+    POSITIVE,
+    SECONDS,
+    TEXT,
+    allow_null,
+    require_choice,
+    require_integer,
 )
 
-TEMPLATES = ("facts", "nine_sections", "workstream", "task_state", "handoff")
-PLACES = ("system_prefix", "first_system", "first_user", "last_user")
+TemplateName = Literal["facts", "nine_sections", "workstream", "task_state", "handoff"]
+SummarySource = Literal["shown", "originals"]
+MergingMode = Literal["sequential", "parts"]
+ToolSelection = Literal["all", "listed"]
+Place = Literal["system_prefix", "first_system", "first_user", "last_user"]
+
+_NUMBER = require_integer(0)
+_POSITIVE_NUMBER = require_integer(1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SummaryKnobs(KnobGroup):
-    """What the summarizer is asked for, how it is given the conversation, and how many more calls a failed one gets.
-
-    `model`: `same`, or the name of another (`provider/name`); a model's own `summary_model` in the registry comes before that. `backoff`:
-    seconds before each retry, the last one again for further ones; `timeout`: seconds for one call. `source`: the messages as they are
-    `shown`, or the `originals` behind their edits. `merging`: chunks one after the other into one summary (`sequential`), or `parts`
-    summarized apart and then merged. `chunk_chars`: at most so many characters of transcript a call; null: by the summarizer's window
-    alone. `rollup_tokens`: a summary above that is itself summarized. `tools`: whether calls and results go in: `all`, or `listed` ones,
-    by name or prefix. `state_delta`: also ask for changes of the structured state.
-    """
+    """The stage `summarize`: what a model is asked for, and how often."""
 
     prefix: ClassVar[str] = "summary"
-    model: str = knob(check_nonblank)
-    template: Literal["facts", "nine_sections", "workstream", "task_state", "handoff"] = knob(
-        check_choice(*TEMPLATES)
+    model: str = knob(
+        FILLED_TEXT,
+        "The model that writes: `same` is the session's own; else the name of another, for example "
+        "`provider/name`. A model's `summary_model` in the registry comes before this.",
     )
-    max_tokens: int = knob(check_integer(1))
-    min_words: int = knob(check_integer(1))
-    max_words: int = knob(check_integer(1))
-    retries: int = knob(check_integer(0))
-    backoff: tuple[float, ...] = knob(check_seconds)
-    timeout: float = knob(check_positive)
-    source: Literal["shown", "originals"] = knob(check_choice("shown", "originals"))
-    merging: Literal["sequential", "parts"] = knob(check_choice("sequential", "parts"))
-    chunk_chars: int | None = knob(check_optional(check_integer(200)))
-    rollup_tokens: int | None = knob(check_optional(check_integer(1)))
-    tools: Literal["all", "listed"] = knob(check_choice("all", "listed"))
-    tool_names: tuple[str, ...] = knob(check_names)
-    tool_prefixes: tuple[str, ...] = knob(check_names)
-    state_delta: bool = knob(check_flag)
+    template: TemplateName = knob(
+        require_choice(TemplateName), "The prompt, and with it the form of the summary."
+    )
+    max_tokens: int = knob(_POSITIVE_NUMBER, "The most tokens that a summary may take.")
+    min_words: int = knob(_POSITIVE_NUMBER, "The fewest words that the prompt asks for.")
+    max_words: int = knob(_POSITIVE_NUMBER, "The most words that the prompt asks for.")
+    retries: int = knob(_NUMBER, "How many more calls follow a failed one.")
+    backoff: tuple[float, ...] = knob(
+        SECONDS, "Seconds to wait before each retry. The last number serves for further ones."
+    )
+    timeout: float = knob(POSITIVE, "Seconds that one call may take.")
+    source: SummarySource = knob(
+        require_choice(SummarySource),
+        "The messages as they are `shown` after the stages before this one, or the `originals`.",
+    )
+    merging: MergingMode = knob(
+        require_choice(MergingMode),
+        "How a conversation that needs several calls is summarized. `sequential`: each call "
+        "extends the summary so far. `parts`: each part alone, then the summaries are merged.",
+    )
+    chunk_chars: int | None = knob(
+        allow_null(require_integer(200)),
+        "The most characters of the conversation in one call. Null: what the window takes.",
+    )
+    rollup_tokens: int | None = knob(
+        allow_null(_POSITIVE_NUMBER),
+        "A summary of more tokens is itself summarized. Null: never.",
+    )
+    tools: ToolSelection = knob(
+        require_choice(ToolSelection),
+        "Which tool calls and results the summarizer reads: `all`, or `listed` ones.",
+    )
+    tool_names: tuple[str, ...] = knob(NAMES, "The tools that are listed by name.")
+    tool_prefixes: tuple[str, ...] = knob(NAMES, "The tools that are listed by their beginning.")
+    state_delta: bool = knob(FLAG, "Also ask for changes of the structured state.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StateKnobs(KnobGroup):
-    """The most items that each section of the structured state keeps, the newest ones; used where `summary.state_delta` asks for it."""
+    """How many items each section of the structured state holds; the oldest make room.
+
+    Used where `summary.state_delta` is on.
+    """
 
     prefix: ClassVar[str] = "state"
-    decisions: int = knob(check_integer(0))
-    constraints: int = knob(check_integer(0))
-    tasks: int = knob(check_integer(0))
-    questions: int = knob(check_integer(0))
-    risks: int = knob(check_integer(0))
-    artifacts: int = knob(check_integer(0))
-    contributions: int = knob(check_integer(0))
+    decisions: int = knob(_NUMBER, "Key decisions.")
+    constraints: int = knob(_NUMBER, "Active constraints.")
+    tasks: int = knob(_NUMBER, "Tasks.")
+    questions: int = knob(_NUMBER, "Open questions.")
+    risks: int = knob(_NUMBER, "Risks.")
+    artifacts: int = knob(_NUMBER, "Artifacts.")
+    contributions: int = knob(_NUMBER, "Contributions.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryKnobs(KnobGroup):
-    """The memory block: when it has `entries` entries, the oldest `fold` are folded into its summary; 0 entries: there is none."""
+    """The memory block: long-lived notes beside the structured state."""
 
     prefix: ClassVar[str] = "memory"
-    entries: int = knob(check_integer(0))
-    fold: int = knob(check_integer(0))
+    entries: int = knob(
+        _NUMBER, "With so many entries the oldest are folded into one text. 0: no memory block."
+    )
+    fold: int = knob(_NUMBER, "How many entries are folded at a time.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InjectKnobs(KnobGroup):
-    """Where the summary stands in a request, what stands before it, and what after it, outside of its envelope.
-
-    `nudge` follows a summary; `failure_nudge` is sent instead of one when summarizing failed but other stages made room.
-    """
+    """Where the summary stands in a request, and the texts around it."""
 
     prefix: ClassVar[str] = "inject"
-    place: Literal["system_prefix", "first_system", "first_user", "last_user"] = knob(
-        check_choice(*PLACES)
+    place: Place = knob(
+        require_choice(Place),
+        "`system_prefix`: in the system prompt. `first_system`: a system message before all "
+        "others. `first_user`, `last_user`: a user message before, or after, all others.",
     )
-    heading: str = knob(check_text)
-    nudge: str = knob(check_text)
-    failure_nudge: str = knob(check_text)
+    heading: str = knob(TEXT, "The text before the summary.")
+    nudge: str = knob(TEXT, "The text after the summary.")
+    failure_nudge: str = knob(
+        TEXT,
+        "The text that is sent instead when the summary failed but other stages made room.",
+    )

@@ -1,8 +1,9 @@
-"""`chatcore policies`: the compaction policies side by side, in tokens of one window."""
+"""`chatcore policies`: the compaction policies side by side, in tokens of one context window."""
 
 import json
 import shutil
 from argparse import ArgumentParser, ArgumentTypeError
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -15,42 +16,67 @@ from compaction import policies
 from compaction.core.budget import Budget, plan
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
+from compaction.core.reference import render_reference
 
 DEFAULT_WINDOW = 200_000
+HEADINGS = ("policy", "budget", "threshold", "acts at", "protected tail", "stages")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyRow:
+    """One policy in one window. The fields are the keys of the JSON output; sizes are in tokens."""
+
+    policy: str
+    input_tokens: int
+    threshold_tokens: int
+    triggers_at: int
+    target_tokens: int
+    protected: str
+    stages: list[str]
+    phases: list[str]
 
 
 class Command(BaseCommand):
-    help = "Show every compaction policy: its budget, where it acts, what it protects and which stages it runs."
+    help = (
+        "Show every compaction policy: its budget, its threshold, its protected tail, its stages."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--window",
             type=_parse_tokens,
             default=DEFAULT_WINDOW,
-            help="Context window in tokens; 200,000 unless given.",
+            help="The context window in tokens. Default: 200,000.",
         )
         parser.add_argument(
-            "--json", action="store_true", dest="as_json", help="One JSON document."
+            "--json", action="store_true", dest="as_json", help="Print one JSON document."
+        )
+        parser.add_argument(
+            "--reference",
+            action="store_true",
+            help="Print the reference of all knobs (docs/policies.md) instead.",
         )
 
-    def handle(self, *args: Any, window: int, as_json: bool, **options: Any) -> None:
-        """Print the table, or the same as JSON."""
-        policy_rows = [
-            _build_policy_row(name, policy, plan(policy, window))
-            for name, policy in _load_policies().items()
-        ]
+    def handle(
+        self, *args: Any, window: int, as_json: bool, reference: bool, **options: Any
+    ) -> None:
+        """Print a table on a terminal, lines of text into a pipe, or what the options ask for."""
+        if reference:
+            self.stdout.write(render_reference(), ending="")
+            return
+        rows = [_build_row(name, policy, window) for name, policy in _load_policies().items()]
         if as_json:
-            self.stdout.write(json.dumps({"window": window, "policies": policy_rows}, indent=2))
+            document = {"window": window, "policies": [asdict(row) for row in rows]}
+            self.stdout.write(json.dumps(document, indent=2))
         elif self.stdout.isatty():
-            Console(width=shutil.get_terminal_size().columns).print(
-                _build_table(window, policy_rows)
-            )
+            console = Console(width=shutil.get_terminal_size().columns)
+            console.print(_build_table(window, rows))
         else:
-            self.stdout.write("\n".join(_format_lines(policy_rows)))
+            self.stdout.write("\n".join(_format_lines(rows)))
 
 
 def _load_policies() -> dict[str, Policy]:
-    """The presets alone where there is no database yet."""
+    """Return all policies, or only the presets where the database has no tables yet."""
     try:
         return policies.list_policies()
     except DatabaseError:
@@ -60,26 +86,26 @@ def _load_policies() -> dict[str, Policy]:
 def _parse_tokens(text: str) -> int:
     digits = text.replace(",", "").replace("_", "")
     if not digits.isdecimal() or int(digits) < 1:
-        raise ArgumentTypeError(f"{text!r} is no number of tokens above zero")
+        raise ArgumentTypeError(f"{text!r} is not a number of tokens above zero")
     return int(digits)
 
 
-def _build_policy_row(name: str, policy: Policy, budget: Budget | None) -> dict[str, Any]:
-    assert budget is not None  # a window is given
-    return {
-        "policy": name,
-        "input_tokens": budget.input,
-        "threshold_tokens": budget.threshold,
-        "triggers_at": budget.trigger_tokens,
-        "target_tokens": budget.target,
-        "protected": _describe_protected_tail(policy, budget),
-        "stages": list(policy.stages),
-        "phases": list(policy.trigger.phases),
-    }
+def _build_row(name: str, policy: Policy, window: int) -> PolicyRow:
+    budget = plan(policy, window)
+    assert budget is not None  # only an unknown window has no budget
+    return PolicyRow(
+        policy=name,
+        input_tokens=budget.input,
+        threshold_tokens=budget.threshold,
+        triggers_at=budget.trigger_tokens,
+        target_tokens=budget.target,
+        protected=_describe_protected_tail(policy, budget),
+        stages=list(policy.stages),
+        phases=list(policy.trigger.phases),
+    )
 
 
 def _describe_protected_tail(policy: Policy, budget: Budget) -> str:
-    """The tail that stays, in words."""
     knobs = policy.protect
     descriptions = {
         "token_ratio": f"newest {budget.protected_tokens:,} tokens",
@@ -88,38 +114,46 @@ def _describe_protected_tail(policy: Policy, budget: Budget) -> str:
         "per_role": f"last {knobs.count} of each role",
         "user_turns": f"last {knobs.count} user turns",
     }
-    return descriptions[knobs.kind] + (f", first {knobs.first}" if knobs.first else "")
+    suffix = f", first {knobs.first}" if knobs.first else ""
+    return descriptions[knobs.kind] + suffix
 
 
-HEADINGS = ("policy", "budget", "threshold", "acts at", "protected tail", "stages")
+def _format_cells(row: PolicyRow, *, separator: str) -> tuple[str, ...]:
+    return (
+        row.policy,
+        f"{row.input_tokens:,}",
+        f"{row.threshold_tokens:,}",
+        f"{row.triggers_at:,}",
+        row.protected,
+        separator.join(row.stages),
+    )
 
 
-def _format_cells(figures: dict[str, Any], separator: str = " → ") -> tuple[str, ...]:
-    numbers = (f"{figures[name]:,}" for name in ("input_tokens", "threshold_tokens", "triggers_at"))
-    return (figures["policy"], *numbers, figures["protected"], separator.join(figures["stages"]))
-
-
-def _build_table(window: int, policy_rows: list[dict[str, Any]]) -> Table:
-    """Narrow enough for 80 columns: a stage a line."""
+def _build_table(window: int, rows: list[PolicyRow]) -> Table:
+    """Build a table that fits in 80 columns: each stage has a line of its own."""
     table = Table(
         title=f"Compaction policies in a window of {window:,} tokens",
         title_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
-    for column, heading in enumerate(HEADINGS):
+    for heading in HEADINGS:
+        is_number = heading in ("budget", "threshold", "acts at")
         table.add_column(
-            heading, justify="right" if 0 < column < 4 else "left", no_wrap=column != 4
+            heading,
+            justify="right" if is_number else "left",
+            no_wrap=heading != "protected tail",
         )
-    for figures in policy_rows:
-        table.add_row(*_format_cells(figures, separator="\n"), end_section=True)
+    for row in rows:
+        table.add_row(*_format_cells(row, separator="\n"), end_section=True)
     return table
 
 
-def _format_lines(policy_rows: list[dict[str, Any]]) -> list[str]:
-    rows = [HEADINGS, *(_format_cells(figures) for figures in policy_rows)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+def _format_lines(rows: list[PolicyRow]) -> list[str]:
+    cells = [HEADINGS, *(_format_cells(row, separator=" → ") for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for line_cells in cells:
+        padded = [cell.ljust(width) for cell, width in zip(line_cells, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    return lines

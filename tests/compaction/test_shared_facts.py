@@ -1,0 +1,45 @@
+"""Facts that are written down twice, because neither app may import the other: they are equal.
+
+Chatcore never imports compaction, and the pure core of compaction imports nothing but itself. So a
+fact that both need has one owner on each side, and this file is what holds the two together.
+"""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+from chatcore.context import summary_block
+from chatcore.sessions import token_estimate, truncation
+from compaction.backends.base import STORED_CHARS_PER_TOKEN
+from compaction.core.estimate import CHARS_PER_TOKEN
+from compaction.core.groups.summaries import Place, TemplateName
+from compaction.core.presets import ONECLAW
+from compaction.summaries.templates import SUMMARY_TEMPLATES
+
+SCRIPT = Path(token_estimate.__file__).parents[1] / "static/chatcore/js/token_estimate.js"
+
+
+def test_a_token_is_as_many_characters_everywhere() -> None:
+    in_the_page = re.search(r"CHARACTERS_PER_TOKEN = (\d+);", SCRIPT.read_text())
+    assert in_the_page
+    assert {
+        CHARS_PER_TOKEN,
+        STORED_CHARS_PER_TOKEN,
+        ONECLAW.estimate.chars_per_token,
+        token_estimate.CHARS_PER_TOKEN_ESTIMATE,
+        int(in_the_page[1]),
+    } == {4}
+
+
+def test_a_tool_result_is_cut_alike_with_and_without_compaction() -> None:
+    assert truncation.TOOL_RESULT_MAX_CHARS == ONECLAW.tool_result.limit == 30_000
+    assert ONECLAW.tool_result.marker == truncation.MARKER
+    assert (ONECLAW.tool_result.unit, ONECLAW.tool_result.keep) == ("chars", "head")
+
+
+def test_chatcore_knows_every_place_that_a_policy_may_give_a_summary() -> None:
+    assert get_args(Place) == summary_block.PLACES
+
+
+def test_every_template_that_a_policy_may_name_exists() -> None:
+    assert tuple(SUMMARY_TEMPLATES) == get_args(TemplateName)
