@@ -1,7 +1,7 @@
 // Show what the model sees: the next request as it would be sent, word for word.
 
 import { callApi } from "./api.js";
-import { formatCount, formatDuration } from "./formats.js";
+import { formatCount, formatCountChange, formatDuration } from "./formats.js";
 import { showSnackbar } from "./snackbar.js";
 import { getRoleName, getText, textKey } from "./texts.js";
 import { estimateTokens } from "./token_estimate.js";
@@ -97,10 +97,7 @@ export class ContextPanel {
     this.#find(".runs").replaceChildren(
       ...runs.map((run) => {
         const item = document.createElement("li");
-        const figures =
-          run.tokens_before === null
-            ? ""
-            : `${formatCount(run.tokens_before)} → ${formatCount(run.tokens_after)}`;
+        const figures = formatCountChange(run.tokens_before, run.tokens_after);
         const when = new Date(run.created_at).toLocaleString(document.documentElement.lang, {
           dateStyle: "medium",
           timeStyle: "short",

@@ -6,6 +6,11 @@ export function formatCount(count) {
   return (number < 100 ? String(Number(number.toPrecision(3))) : number.toFixed(0)) + unit;
 }
 
+// Two numbers before and after a change; empty without the first.
+export function formatCountChange(before, after) {
+  return before === null ? "" : `${formatCount(before)} → ${formatCount(after)}`;
+}
+
 export function formatDuration(milliseconds) {
   const seconds = milliseconds / 1000;
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;

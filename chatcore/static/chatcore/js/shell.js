@@ -55,7 +55,8 @@ function placeMenu(menu) {
   const above = button.top - GAP - height;
   const wantsAbove = menu.dataset.places === "above" || below + height > innerHeight - MARGIN;
   menu.style.top = `${Math.max(MARGIN, wantsAbove ? above : below)}px`;
-  menu.style.left = `${Math.min(Math.max(MARGIN, button.right - width), innerWidth - width - MARGIN)}px`;
+  const left = Math.max(MARGIN, button.right - width);
+  menu.style.left = `${Math.min(left, innerWidth - width - MARGIN)}px`;
   menu.dataset.placed = "";
 }
 

@@ -1,7 +1,7 @@
 // Show one compaction as a card: its numbers, its texts, and the actions on it.
 
 import { callApi } from "./api.js";
-import { formatCount, formatDuration } from "./formats.js";
+import { formatCountChange, formatDuration } from "./formats.js";
 import { getMarkdownView } from "./markdown.js";
 import { showSnackbar } from "./snackbar.js";
 import { initTabs } from "./tabs.js";
@@ -26,12 +26,10 @@ export class SummaryCard {
 
   #showFacts() {
     const { run } = this;
+    const tokens = formatCountChange(run.tokens_before, run.tokens_after);
     const facts = {
       count: run.messages_compacted ? getText("summarized", { count: run.messages_compacted }) : "",
-      tokens:
-        run.tokens_before === null
-          ? ""
-          : `${formatCount(run.tokens_before)} → ${formatCount(run.tokens_after)} ${getText("tokens")}`,
+      tokens: tokens && `${tokens} ${getText("tokens")}`,
       time: run.duration_ms === null ? "" : formatDuration(run.duration_ms),
       model: run.model,
       cost: run.cost

@@ -31,7 +31,8 @@
       (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
   show(stored());
-  document.cookie = `tz=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=31536000; samesite=lax`;
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  document.cookie = `tz=${timeZone}; path=/; max-age=31536000; samesite=lax`;
 
   // The theme may change in another tab, or while this page was left.
   addEventListener("storage", ({ key }) => key === "theme" && show(stored()));
