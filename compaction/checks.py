@@ -5,9 +5,9 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError
-from django.utils.module_loading import import_string
 
 from compaction import policies
+from compaction.backends.registry import import_backend
 from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
@@ -18,7 +18,7 @@ def check_backend(**_: Any) -> list[CheckMessage]:
     """The host must be there."""
     path = settings.COMPACTION.get("BACKEND", "")
     try:
-        import_string(path)
+        import_backend(path)
     except ImportError as error:
         return [Error(f'COMPACTION["BACKEND"] cannot be imported: {error}', id="compaction.E001")]
     return []

@@ -27,11 +27,11 @@ class Compactor:
 
         Raises the host's overflow error if the request can never fit.
         """
-        return guard.ContextGuard().before_request(session, request)
+        return guard.fit_request(session, request)
 
     def after_overflow(self, session: HostSession, request: Request, error: Any) -> bool:
         """Make room after a provider refused a request for its length; return True if it is worth sending again."""
-        return guard.ContextGuard().after_overflow(session, request, error)
+        return guard.make_room_after_refusal(session, request, error)
 
     def on_messages_deleted(self, session: HostSession, seqs: Collection[int]) -> None:
         """Forget everything that was written from these messages, which are being deleted."""
@@ -47,7 +47,7 @@ class Compactor:
 
     def estimate_tokens(self, session: HostSession) -> int:
         """Return the size of the session's next request in tokens, without loading messages; 0 if it is deleted."""
-        return guard.ContextGuard().estimate_tokens(session)
+        return guard.estimate_next_request(session.pk)
 
     def fit_request(self, model: Any, request: Request, *, overflow: Any = None) -> FittedRequest:
         """Return the host's answer with a request that fits a model; the request belongs to no session.
@@ -79,4 +79,4 @@ class Compactor:
         self, session: HostSession, tool_name: str, text: str
     ) -> TruncatedOutput:
         """Return the part of a tool's output that the session's policy stores. Never raises."""
-        return tool_output.truncate_output(session, tool_name, text)
+        return tool_output.truncate_output(session, text)

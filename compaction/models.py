@@ -4,11 +4,9 @@ import uuid
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, models
+from django.db import models
 from django.db.models import Q
 from django.utils import timezone
-
-from compaction.sizing.prepared import PreparedQuery
 
 OPEN_STATUSES = ("queued", "running")
 MAX_FRUITLESS_RUNS = 2
@@ -244,26 +242,6 @@ class ModelRatio(models.Model):
         return self.model
 
 
-def load_session_state(session_id: Any) -> SessionState:
-    """The session's state; a blank one, not stored, where nothing has happened yet."""
-    row = _STATE_QUERY.fetch_first(session_id)
-    return (
-        SessionState.from_db(connection.alias, list(row), list(row.values()))
-        if row
-        else SessionState(session_id=session_id)
-    )
-
-
 def find_open_run(session_id: Any) -> CompactionRun | None:
     """The session's queued or running run, if there is one."""
     return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES).first()
-
-
-_STATE_QUERY = PreparedQuery(
-    lambda own: (
-        SessionState.objects.filter(pk=own)
-        .order_by()
-        .values(*(field.attname for field in SessionState._meta.concrete_fields))
-    ),
-    uuid.UUID,
-)

@@ -8,14 +8,15 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from compaction.core.estimate import LastUsage
+from compaction.backends.events import CompactionEvent
+from compaction.core.estimate import CHARS_PER_TOKEN, LastUsage
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript
 
 if TYPE_CHECKING:  # users are models: at run time they cannot be imported before the apps are ready
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
-STORED_CHARS_PER_TOKEN = 4  # the ratio behind the token estimates that the host stores
+STORED_CHARS_PER_TOKEN = CHARS_PER_TOKEN  # the ratio behind the token estimates of the host
 NO_SESSION = UUID(int=0)
 
 
@@ -355,7 +356,9 @@ class Backend(
         """Call `receiver(session_id=...)` after each response, when it is committed."""
         ...
 
-    def announce_events(self, session_id: UUID, *events: tuple[str, dict[str, Any]]) -> None:
+    def announce_events(
+        self, session_id: UUID, *events: tuple[CompactionEvent, dict[str, Any]]
+    ) -> None:
         """Send events, each a name and a JSON payload, to everyone who watches the session.
 
         Joins the open transaction.

@@ -1,228 +1,171 @@
-"""Before a request, and after an overflow: make it fit. What CHATCORE["CONTEXT_GUARD"] names."""
+"""Make a session's next request fit before it is sent, and make room after a provider refused it."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from uuid import UUID
 
 from compaction.backends import registry as backend_registry
+from compaction.backends.base import HostRefusal, HostRequest, HostSession
 from compaction.core.estimate import estimate_transcript
 from compaction.core.transcript import Transcript, TranscriptEntry
 from compaction.models import OPEN_STATUSES, CompactionRun, SessionState, find_open_run
-from compaction.requests import attachments, fallbacks, stateless
-from compaction.requests.measured_request import MeasuredRequest, measure_request, remeasure_request
+from compaction.requests import attachments, fallbacks
+from compaction.requests.measured_request import (
+    MeasuredRequest,
+    describe_oversized_message,
+    log_request_decision,
+    measure_request,
+    remeasure_request,
+)
 from compaction.requests.runtime_hint import add_runtime_hint
 from compaction.runs import engine
 from compaction.sizing import calibration, session_context
 from compaction.sizing.decision_log import log_decision
 from compaction.sizing.session_context import NoSuchSession, SessionContext
-from compaction.triggers import on_change
 
 Trigger = CompactionRun.Trigger
 
-QUEUE_PATIENCE_SECONDS = (
-    2.0  # seconds that a run may stay queued before whoever waits for it works on it
-)
+# A run may stay queued for this many seconds before a turn that waits for it works on it itself.
+QUEUE_PATIENCE_SECONDS = 2.0
 
 
-class ContextGuard:
-    """Decides what is done about a request that may not fit. Keeps nothing between calls: what it learns is stored."""
+def fit_request(session: HostSession, request: HostRequest) -> object:
+    """Return the host's answer with a request that fits the session's context window.
 
-    def before_request(self, session: Any, request: Any) -> Any:
-        """The host's Fit. A request that is too large is compacted first where the policy's phases say so, then trimmed if it must be.
+    A request that is too large is compacted first, if the policy's phases allow it, and then trimmed if that was not
+    enough. Raises the host's overflow error, before any call of a provider, if the newest message alone is larger than
+    the window, or if the request is and the policy's fallback is an error.
+    """
+    context = session_context.load_session_context(session.pk)
+    if context is None:
+        return _build_complete_answer(session, request)
+    if context.automatic_mode == "off":
+        fitted_request = attachments.fit_attachments(context, request)
+        return _build_complete_answer(session, add_runtime_hint(context, fitted_request))
+    measured_request = measure_request(context, request)
+    if wait_for_open_run(measured_request):
+        measured_request = remeasure_request(session, measured_request)
+    refuse_oversized_message(measured_request)
+    trigger = choose_trigger(measured_request)
+    if trigger and may_run_automatically(measured_request.context):
+        log_request_decision(measured_request, "compact", trigger=trigger)
+        engine.compact_now(session.pk, trigger=trigger)
+        measured_request = remeasure_request(session, measured_request)
+    # The hint is added last, because it is not part of what is measured.
+    request_with_hint = add_runtime_hint(measured_request.context, measured_request.request)
+    return fallbacks.apply_fallback(
+        replace(measured_request, request=request_with_hint), session.context_version
+    )
 
-        Raises the host's overflow error, before any call, when the newest message alone is larger than the window, or when the
-        request is and the policy's fallback is an error.
-        """
-        context = session_context.load_session_context(session.pk)
-        if context is None or context.automatic_mode == "off":
-            return backend_registry.get_backend().build_fit_answer(
-                add_runtime_hint(context, attachments.fit_attachments(context, request))
-                if context
-                else request,
-                version=session.context_version,
-            )
-        measured_request = measure_request(context, request)
-        if wait_for_open_run(measured_request):
-            measured_request = remeasure_request(session, measured_request)
-        refuse_oversized_message(measured_request)
-        trigger = choose_trigger(measured_request)
-        if trigger and may_run_automatically(measured_request.context):
-            log_decision(
-                measured_request.context,
-                trigger=trigger,
-                tokens=measured_request.measurement.tokens,
-                action="compact",
-                **measured_request.log_fields,
-            )
-            engine.compact_now(session.pk, trigger=trigger)
-            measured_request = remeasure_request(session, measured_request)
-        request_with_hint = replace(
-            measured_request,
-            request=add_runtime_hint(measured_request.context, measured_request.request),
-        )
-        return fallbacks.apply_fallback(request_with_hint, session.context_version)
 
-    def on_messages_deleted(self, session: Any, seqs: Collection[int]) -> None:
-        """Messages are being deleted, in the open transaction: nothing that was written of them stays; then measure anew."""
-        on_change.forget_messages(session.pk, seqs)
+def make_room_after_refusal(
+    session: HostSession, request: HostRequest, refusal: HostRefusal
+) -> bool:
+    """Make room after a provider refused `request` for its length; return True if the next request will be smaller.
 
-    def on_messages_superseded(self, session: Any, seqs: Collection[int]) -> None:
-        """Messages are superseded or come back, in the open transaction: what was made of them beside a summary goes too."""
-        on_change.revert_derived_state(session.pk, seqs)
+    The refusal's numbers are stored as true. The tools of `request` are kept, because a client may have added some.
+    """
+    context = session_context.load_session_context(session.pk)
+    if context is None or context.automatic_mode == "off":
+        return False
+    rebuilt_request = backend_registry.get_backend().rebuild_request(session, request)
+    refused_request = measure_request(context, rebuilt_request)
+    refused_entries = fallbacks.select_remaining_entries(refused_request)
+    learn_refusal_sizes(context, refused_entries, tokens=refusal.tokens, window=refusal.window)
+    if _compact_after_refusal(refused_request, refusal):
+        return True
+    measured_request = remeasure_request(session, refused_request)
+    return len(fallbacks.select_remaining_entries(measured_request)) < len(refused_entries)
 
-    def on_session_forked(self, source: Any, fork: Any, last_seq: int) -> None:
-        """A session was made of another's messages up to a seq, in the open transaction: it gets what is kept beside the summary."""
-        on_change.copy_state_to_fork(source.pk, fork.pk, last_seq=last_seq)
 
-    def after_overflow(self, session: Any, request: Any, error: Any) -> bool:
-        """Make room after a provider's refusal, taking its numbers for true; True when the next request will be smaller.
-
-        `request`: what was refused; it tells which tools are offered, those of the client's too.
-        """
-        context = session_context.load_session_context(session.pk)
-        if context is None or context.automatic_mode == "off":
-            return False
-        overflow_request = measure_request(
-            context, backend_registry.get_backend().rebuild_request(session, request)
-        )
-        request_entries = fallbacks.select_remaining_entries(overflow_request)
-        learn_refusal_sizes(context, request_entries, tokens=error.tokens, window=error.window)
-        tokens = error.tokens or overflow_request.measurement.tokens
-        if Trigger.ON_OVERFLOW in context.policy.trigger.phases and may_run_automatically(context):
-            log_decision(
-                context,
-                trigger=Trigger.ON_OVERFLOW,
-                tokens=tokens,
-                action="compact",
-                force=True,
-                **overflow_request.log_fields,
-            )
-            if (
-                engine.compact_now(session.pk, trigger=Trigger.ON_OVERFLOW).status
-                == CompactionRun.Status.APPLIED
-            ):
-                return True
-        else:
-            log_decision(
-                context,
-                trigger=Trigger.ON_OVERFLOW,
-                tokens=tokens,
-                action="held",
-                **overflow_request.log_fields,
-            )
-        measured_request = remeasure_request(session, overflow_request)
-        return len(fallbacks.select_remaining_entries(measured_request)) < len(request_entries)
-
-    def estimate_tokens(self, session: Any) -> int:
-        """Tokens of the session's next request, measured without reading a message; 0 when it is gone."""
-        context = session_context.load_session_context(session.pk)
-        return session_context.measure_next_request(context).tokens if context else 0
-
-    def fit_request(self, model: Any, request: Any, *, overflow: Any = None) -> Any:
-        """As `stateless.fit` says."""
-        return stateless.fit_stateless_request(model, request, refusal=overflow)
-
-    def learn_token_count(self, model: Any, request: Any, tokens: int) -> None:
-        """As `stateless.learn` says."""
-        stateless.learn_token_count(model, request, tokens)
+def estimate_next_request(session_id: UUID) -> int:
+    """Return the size of the session's next request in tokens, without loading messages; 0 if it is deleted."""
+    context = session_context.load_session_context(session_id)
+    if context is None:
+        return 0
+    return session_context.measure_next_request(context).tokens
 
 
 def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
-    """Whether a new turn had to wait for a run, as flow.while_compacting says: until that ended, at most flow.lease_seconds.
+    """Wait for the session's open run if the policy wants new turns to wait; return True if there was one.
 
-    No connection is held meanwhile, and a canceled turn waits no longer. A run that nobody takes is worked on here. Lota, Compaction Queue.
+    The wait ends with the run, when the turn is canceled, or after `flow.lease_seconds`. No database connection is held
+    meanwhile (docs/origins.md#lota).
     """
-    context, flow = measured_request.context, measured_request.context.policy.flow
-    run = (
-        find_open_run(context.facts.session_id)
-        if flow.while_compacting == "wait" and measured_request.opens_turn
-        else None
-    )
+    context = measured_request.context
+    flow = context.policy.flow
+    if flow.while_compacting != "wait" or not measured_request.opens_turn:
+        return False
+    run = find_open_run(context.facts.session_id)
     if run is None:
         return False
-    log_decision(
-        context,
-        trigger=Trigger.BEFORE_REQUEST,
-        tokens=measured_request.measurement.tokens,
-        action="wait",
-        **measured_request.log_fields,
-    )
+    log_request_decision(measured_request, "wait")
     deadline = time.monotonic() + flow.lease_seconds
+
+    def should_wait(run: CompactionRun) -> bool:
+        is_open = run.status in OPEN_STATUSES
+        return is_open and time.monotonic() < deadline and _is_answering(context)
+
     try:
-        while (
-            run.status in OPEN_STATUSES
-            and (seconds_left := deadline - time.monotonic()) > 0
-            and _is_answering(context)
-        ):
+        while should_wait(run):
+            seconds_left = max(0.0, deadline - time.monotonic())
             run = engine.wait_for_run(
                 run,
                 seconds=min(seconds_left, QUEUE_PATIENCE_SECONDS),
                 should_wait=lambda: _is_answering(context),
             )
-            if (
-                run.status in OPEN_STATUSES
-                and deadline - time.monotonic() > 0
-                and _is_answering(context)
-            ):
+            # No worker may have taken the run, for example because none is started. Then the turn that waits for it
+            # does the work. If a worker has claimed it, this call changes nothing and returns None.
+            if should_wait(run):
                 run = engine.execute_run(run.pk, obey_worker_limit=True) or run
     except NoSuchSession:
         return False
     return True
 
 
-def _is_answering(context: SessionContext) -> bool:
-    return backend_registry.get_backend().is_answering(context.facts)
-
-
 def choose_trigger(measured_request: MeasuredRequest) -> str | None:
-    """Why to compact before sending, if at all: over the threshold where the policy's phases say so.
+    """Return the reason to compact before the request is sent, or None if it fits or the policy's phases forbid it.
 
-    A request over the window is an overflow foreseen: a policy that compacts on those compacts on this too.
+    A request over the window would be refused, so a policy that compacts on overflow compacts here as well.
     """
-    phases = measured_request.context.policy.trigger.phases
     if not (measured_request.is_over_threshold or measured_request.is_over_window):
         return None
-    is_new_model = backend_registry.get_backend().load_last_model(
-        measured_request.context.facts
-    ) not in (
-        "",
-        measured_request.context.facts.model,
-    )
-    if is_new_model and Trigger.ON_MODEL_CHANGE in phases:
+    facts = measured_request.context.facts
+    phases = measured_request.context.policy.trigger.phases
+    last_model = backend_registry.get_backend().load_last_model(facts)
+    if last_model not in ("", facts.model) and Trigger.ON_MODEL_CHANGE in phases:
         return Trigger.ON_MODEL_CHANGE
-    if Trigger.BEFORE_REQUEST in phases or (
-        measured_request.is_over_window and Trigger.ON_OVERFLOW in phases
-    ):
+    if Trigger.BEFORE_REQUEST in phases:
+        return Trigger.BEFORE_REQUEST
+    if measured_request.is_over_window and Trigger.ON_OVERFLOW in phases:
         return Trigger.BEFORE_REQUEST
     return None
 
 
 def may_run_automatically(context: SessionContext) -> bool:
-    """Whether an automatic run may start: not while a failure makes it wait, nor once two gained nothing. A rewind holds none back here."""
+    """Return False while a failure delays automatic runs, and after two runs that gained almost nothing.
+
+    Unlike after a response, a rewind does not hold a run back here: the request has to fit.
+    """
     return not context.state.is_stopped and not context.state.is_waiting
 
 
 def refuse_oversized_message(measured_request: MeasuredRequest) -> None:
-    """The one thing an estimate may refuse: a newest message larger than the whole window."""
-    newest_tokens = (
-        measured_request.transcript.entries[-1].tokens if measured_request.transcript.entries else 0
+    """Raise the host's overflow error if the newest message alone is larger than the whole window.
+
+    Nothing else is refused because of an estimate: a provider may count fewer tokens than we do.
+    """
+    newest_tokens = measured_request.newest_tokens
+    if newest_tokens <= measured_request.window:
+        return
+    log_request_decision(measured_request, "refuse")
+    detail = describe_oversized_message(measured_request)
+    raise backend_registry.get_backend().build_overflow_error(
+        f"{detail} Shorten it or choose a model with a larger window.",
+        tokens=newest_tokens,
+        window=measured_request.window,
     )
-    if newest_tokens > measured_request.window:
-        log_decision(
-            measured_request.context,
-            trigger=Trigger.BEFORE_REQUEST,
-            tokens=measured_request.measurement.tokens,
-            action="refuse",
-            **measured_request.log_fields,
-        )
-        detail = (
-            f"The newest message alone has about {newest_tokens:,} tokens; "
-            f"the context window of {measured_request.context.facts.model} is {measured_request.window:,}. Shorten it or choose a model with a larger window."
-        )
-        raise backend_registry.get_backend().build_overflow_error(
-            detail, tokens=newest_tokens, window=measured_request.window
-        )
 
 
 def learn_refusal_sizes(
@@ -232,22 +175,52 @@ def learn_refusal_sizes(
     tokens: int | None,
     window: int | None,
 ) -> None:
-    """Store what a refusal told of the true sizes. Without numbers: what was sent has more tokens than the window."""
-    budget = context.budget
+    """Store the true sizes that a refusal gave, for this session and for its model.
+
+    A refusal without numbers still proves that the request had more tokens than the window.
+    """
+    facts = context.facts
+    sent_transcript = Transcript(entries=tuple(request_entries))
     estimate = session_context.estimate_fixed_tokens(context) + estimate_transcript(
-        Transcript(entries=tuple(request_entries)), context.policy
+        sent_transcript, context.policy
     )
-    known_ratio = context.state.learned_scale if context.has_refusal_sizes else 1.0
-    true_window = min(window or budget.window, budget.window) if budget else 0
-    token_ratio = max(known_ratio, (tokens or true_window + 1) / max(1, estimate))
-    learned_fields = {
-        "learned_for": session_context.build_learned_key(context.facts),
-        "learned_scale": token_ratio,
-        "learned_window": true_window,
-    }
+    true_window = 0
+    if context.budget is not None:
+        true_window = min(window or context.budget.window, context.budget.window)
+    true_tokens = tokens or true_window + 1
     SessionState.objects.update_or_create(
-        session_id=context.facts.session_id, defaults=learned_fields
+        session_id=facts.session_id,
+        defaults={
+            "learned_for": session_context.build_learned_key(facts),
+            "learned_scale": max(context.refusal_token_ratio, true_tokens / max(1, estimate)),
+            "learned_window": true_window,
+        },
     )
-    calibration.learn_refusal_window(
-        context.facts.model, registered_window=context.facts.window, window=window
+    calibration.learn_refusal_window(facts.model, registered_window=facts.window, window=window)
+
+
+def _compact_after_refusal(refused_request: MeasuredRequest, refusal: HostRefusal) -> bool:
+    """Run a compaction if the policy allows one after an overflow; return True if it was applied."""
+    context = refused_request.context
+    may_compact = Trigger.ON_OVERFLOW in context.policy.trigger.phases
+    may_compact = may_compact and may_run_automatically(context)
+    log_decision(
+        context,
+        trigger=Trigger.ON_OVERFLOW,
+        tokens=refusal.tokens or refused_request.measurement.tokens,
+        action="compact" if may_compact else "held",
+        force=may_compact,
+        **refused_request.log_fields,
     )
+    if not may_compact:
+        return False
+    run = engine.compact_now(context.facts.session_id, trigger=Trigger.ON_OVERFLOW)
+    return run.status == CompactionRun.Status.APPLIED
+
+
+def _build_complete_answer(session: HostSession, request: HostRequest) -> object:
+    return backend_registry.get_backend().build_fit_answer(request, version=session.context_version)
+
+
+def _is_answering(context: SessionContext) -> bool:
+    return backend_registry.get_backend().is_answering(context.facts)

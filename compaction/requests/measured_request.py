@@ -1,62 +1,76 @@
-"""A built request, measured against the budget of its session."""
+"""Measure a built request against the budget of its session."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from compaction.backends import registry as backend_registry
+from compaction.backends.base import HostRequest, HostSession
 from compaction.core.estimate import LastUsage, Measurement, count_entry_tokens, estimate_transcript
 from compaction.core.transcript import Transcript
+from compaction.models import CompactionRun
 from compaction.requests import attachments
 from compaction.sizing import session_context
+from compaction.sizing.decision_log import Action, log_decision
 from compaction.sizing.session_context import SessionContext
+
+
+class LogFields(TypedDict):
+    """How a measurement was made, for the log of decisions; sizes in tokens."""
+
+    estimate: int
+    last_known: int | None
+    messages: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRequest:
-    """A session's next request, as built, and how large it is. `usage`: what it was corrected by."""
+    """A built request and its size. `last_usage` is the provider's count that corrected the measurement."""
 
     context: SessionContext
-    request: Any
+    request: HostRequest
     transcript: Transcript
     measurement: Measurement
     last_usage: LastUsage | None
 
     @property
     def window(self) -> int:
-        """In tokens; 0 where it is unknown, and then nothing here applies."""
+        """Return the context window in tokens; 0 if it is unknown, and then nothing is compacted."""
         return self.context.budget.window if self.context.budget else 0
 
     @property
     def is_over_window(self) -> bool:
-        """Whether the provider would refuse it, as far as we know."""
+        """Return True if the provider would probably refuse the request."""
         return self.measurement.tokens > self.window
 
     @property
     def is_over_threshold(self) -> bool:
-        """Whether there is reason to compact."""
+        """Return True if the request is large enough to compact the session."""
         return bool(self.context.budget and self.context.budget.is_over(self.measurement.tokens))
 
     @property
     def is_too_large(self) -> bool:
-        """Over the window; or over the threshold when the last run failed. FEAT-011, Failure Handling Rules."""
+        """Return True over the window, and over the threshold if the last run failed (docs/origins.md#feat-011)."""
         return self.is_over_window or (self.context.state.trimming and self.is_over_threshold)
 
     @property
+    def newest_tokens(self) -> int:
+        """Return the estimated size of the newest message in tokens; 0 if there is none."""
+        return self.transcript.entries[-1].tokens if self.transcript.entries else 0
+
+    @property
     def overhead_tokens(self) -> int:
-        """Real tokens of what stands around the messages."""
-        return int(
-            estimate_transcript(self.transcript, self.context.policy, ())
-            * self.measurement.token_ratio
-        )
+        """Return the size of everything around the messages, in the provider's tokens."""
+        estimate = estimate_transcript(self.transcript, self.context.policy, ())
+        return int(estimate * self.measurement.token_ratio)
 
     @property
     def opens_turn(self) -> bool:
-        """Whether it answers the user, not a tool."""
+        """Return True if the request answers the user, and False if it answers a tool."""
         return not self.transcript.entries or self.transcript.entries[-1].role != "tool"
 
     @property
-    def log_fields(self) -> dict[str, Any]:
-        """For the log: how the measure came about."""
+    def log_fields(self) -> LogFields:
+        """Return how the measurement was made, for the log of decisions."""
         return {
             "estimate": estimate_transcript(self.transcript, self.context.policy),
             "last_known": self.last_usage.tokens if self.last_usage else None,
@@ -64,11 +78,15 @@ class MeasuredRequest:
         }
 
 
-def measure_request(context: SessionContext, request: Any) -> MeasuredRequest:
-    """Measure a built request, its files cut to their share, corrected by what the provider last counted."""
-    backend, request = backend_registry.get_backend(), attachments.fit_attachments(context, request)
+def measure_request(context: SessionContext, request: HostRequest) -> MeasuredRequest:
+    """Shorten the files of a built request to their share, and measure it.
+
+    The estimate is corrected by what the provider last counted.
+    """
+    backend = backend_registry.get_backend()
+    fitted_request = attachments.fit_attachments(context, request)
     parsed_request = backend.parse_request(
-        request, backend.load_last_usage(context.facts), family=context.facts.family
+        fitted_request, backend.load_last_usage(context.facts), family=context.facts.family
     )
     transcript = count_entry_tokens(
         session_context.drop_foreign_counts(parsed_request.transcript, context.policy),
@@ -77,16 +95,39 @@ def measure_request(context: SessionContext, request: Any) -> MeasuredRequest:
     measurement = session_context.measure_transcript(context, transcript, parsed_request.last_usage)
     return MeasuredRequest(
         context=context,
-        request=request,
+        request=fitted_request,
         transcript=transcript,
         measurement=measurement,
         last_usage=parsed_request.last_usage,
     )
 
 
-def remeasure_request(session: Any, previous_request: MeasuredRequest) -> MeasuredRequest:
-    """The same request, built anew from storage after something was done."""
-    return measure_request(
-        session_context.load_session_context(session.pk) or previous_request.context,
-        backend_registry.get_backend().rebuild_request(session, previous_request.request),
+def remeasure_request(session: HostSession, previous_request: MeasuredRequest) -> MeasuredRequest:
+    """Build the request again from storage, after something was done, and measure it."""
+    context = session_context.load_session_context(session.pk) or previous_request.context
+    request = backend_registry.get_backend().rebuild_request(session, previous_request.request)
+    return measure_request(context, request)
+
+
+def describe_oversized_message(measured_request: MeasuredRequest) -> str:
+    """Return a sentence for the user that compares the newest message with the window."""
+    return (
+        f"The newest message alone has about {measured_request.newest_tokens:,} tokens; "
+        f"the context window of {measured_request.context.facts.model} is {measured_request.window:,}."
+    )
+
+
+def log_request_decision(
+    measured_request: MeasuredRequest,
+    action: Action,
+    *,
+    trigger: str = CompactionRun.Trigger.BEFORE_REQUEST,
+) -> None:
+    """Write what is done about a request before it is sent to the log of decisions."""
+    log_decision(
+        measured_request.context,
+        trigger=trigger,
+        tokens=measured_request.measurement.tokens,
+        action=action,
+        **measured_request.log_fields,
     )

@@ -1,27 +1,36 @@
-"""How much of a tool's output is stored, by the session's policy. What CHATCORE["TOOL_OUTPUT"] names."""
+"""Decide how much of a tool's output is stored, by the policy of its session."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from compaction import policies
 from compaction.backends import registry as backend_registry
+from compaction.backends.base import HostSession
 from compaction.core import tool_output
 from compaction.core.presets import ONECLAW
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedOutput:
-    """What is stored in the message; how long it was, if it was cut; and the whole, where the policy keeps it."""
+    """The stored part of a tool's output.
+
+    `original_chars` is the length of the whole output if it was cut, and `full_text` the whole output if the policy
+    keeps it in a file; both are None otherwise.
+    """
 
     content: str
     original_chars: int | None
     full_text: str | None
 
 
-def truncate_output(session: Any, tool_name: str, text: str) -> TruncatedOutput:
-    """Cut an output as the session's policy says (`tool_result`), for all tools alike. One query for the policy; never raises."""
+def truncate_output(session: HostSession, text: str) -> TruncatedOutput:
+    """Cut a tool's output as the `tool_result` group of the session's policy says. Never raises.
+
+    This takes the queries of the session's facts, because they name the policy.
+    """
     facts = backend_registry.get_backend().load_session_facts(session.pk)
-    policy = policies.choose_policy(facts.policy, facts.model_policy)[1] if facts else ONECLAW
+    policy = ONECLAW
+    if facts is not None:
+        _, policy = policies.choose_policy(facts.policy, facts.model_policy)
     result = tool_output.truncate_output(text, policy.tool_result)
-    keeps_whole = policy.tool_result.spill and result.content != text
-    return TruncatedOutput(result.content, result.original_chars, text if keeps_whole else None)
+    keeps_full_text = policy.tool_result.spill and result.content != text
+    return TruncatedOutput(result.content, result.original_chars, text if keeps_full_text else None)

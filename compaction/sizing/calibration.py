@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
 from compaction.models import ModelRatio
+from compaction.sizing import queries
 
 MIN_RATIO, MAX_RATIO = (
     0.5,
@@ -34,21 +35,15 @@ def load_calibration(model: str, registered_window: int | None) -> Calibration:
     """What is known of a model (`provider/name`), in one query. A window told while the registry said another one is void."""
     if not model:
         return NO_CALIBRATION
-    with (
-        connection.cursor() as cursor
-    ):  # every check asks this, and the ORM takes longer to write it than the database to answer
-        cursor.execute(
-            f'SELECT ratio, "window", registered, samples FROM {ModelRatio._meta.db_table} WHERE model = %s',  # noqa: S608
-            [model],
-        )  # noqa: RUF100, S608
-        row = cursor.fetchone()
+    row = queries.load_ratio_row(model)
     if row is None:
         return NO_CALIBRATION
-    ratio, window, window_at_refusal, samples = row
+    # A refusal's window is void once an operator has changed the one in the registry.
+    is_window_current = row["registered"] == registered_window
     return Calibration(
-        ratio=ratio,
-        window=window if window_at_refusal == registered_window else None,
-        samples=samples,
+        ratio=row["ratio"],
+        window=row["window"] if is_window_current else None,
+        samples=row["samples"],
     )
 
 

@@ -20,8 +20,8 @@ from compaction.core.estimate import (
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Transcript
-from compaction.models import SessionState, load_session_state
-from compaction.sizing import calibration
+from compaction.models import SessionState
+from compaction.sizing import calibration, queries
 from compaction.sizing.calibration import Calibration
 
 
@@ -85,7 +85,7 @@ def load_session_context(
         facts=facts,
         policy_name=policy_name,
         policy=session_policy,
-        state=load_session_state(session_id),
+        state=queries.load_session_state(session_id),
         budget=None,
         model_calibration=model_calibration,
     )

@@ -5,9 +5,7 @@ from uuid import UUID
 
 from compaction.backends import registry as backend_registry
 from compaction.core.budget import Budget
-from compaction.models import CompactionRun
-from compaction.sizing import session_context
-from compaction.sizing.prepared import PreparedQuery
+from compaction.sizing import queries, session_context
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 
 WARNING_RATIO = 0.8  # of the threshold
@@ -42,7 +40,7 @@ def describe_usage(context: SessionContext) -> dict[str, Any]:
         "breakdown": _build_breakdown(context, measurement.tokens),
         "policy": context.policy_name,
         "automatic": context.automatic_mode,
-        "compacting": _is_summary_running(context),
+        "compacting": queries.is_summary_running(context.facts.session_id),
     }
 
 
@@ -82,19 +80,3 @@ def _build_breakdown(context: SessionContext, tokens: int) -> dict[str, int]:
         "file_attachments": session_context.estimate_attachments(context),
     }
     return {name: parts.get(name, max(0, tokens - sum(parts.values()))) for name in BREAKDOWN_PARTS}
-
-
-def _is_summary_running(context: SessionContext) -> bool:
-    return _RUNNING_SUMMARY_QUERY.fetch_first(context.facts.session_id) is not None
-
-
-_RUNNING_SUMMARY_QUERY = PreparedQuery(
-    lambda own: (
-        CompactionRun.objects.filter(
-            session_id=own, status=CompactionRun.Status.RUNNING, announced=True
-        )
-        .order_by()
-        .values("pk")
-    ),
-    UUID,
-)

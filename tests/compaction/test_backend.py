@@ -9,6 +9,7 @@ from django.utils import timezone
 from chatcore.context import revisions
 from chatcore.files import intake
 from chatcore.models import Message, Session
+from chatcore.providers.base import Request
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import SessionFacts, StaleTranscript
 from compaction.core.outcome import Outcome
@@ -134,6 +135,7 @@ def test_what_stands_for_older_messages_is_no_message_and_is_never_left_out(
     assert len(read.entries) == 4
     assert "They met." in (read.summary or "")
     kept = backend.keep_messages(request, {read.entries[-1].seq})
+    assert isinstance(kept, Request)
     assert [message.seq for message in kept.messages] == [None, 10]
     assert "They met." in kept.messages[0].content
 

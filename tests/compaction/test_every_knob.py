@@ -212,7 +212,7 @@ def in_a_tool_round(session: Session, scripted: ScriptedModel) -> Any:
 
 def spilled(session: Session, scripted: ScriptedModel) -> Any:
     """Whether the whole of a long output is kept."""
-    return tool_output.truncate_output(session, "list", "x" * 40_000).full_text
+    return tool_output.truncate_output(session, "x" * 40_000).full_text
 
 
 def waited_for(session: Session, scripted: ScriptedModel) -> Any:

@@ -1,31 +1,38 @@
-"""Chatcore as the host of compaction: the one place that knows both. It translates and decides nothing."""
+"""Make chatcore a host of compaction; this package is the only place that knows both."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from chatcore import signals
 from chatcore.events import log as event_log
+from chatcore.events.types import EventType, NewEvent
 from chatcore.turns import lifecycle
-from compaction.backends.chatcore.contexts import ContextStore
-from compaction.backends.chatcore.requests import RequestAdapter
-from compaction.backends.chatcore.subjects import SessionReader
-from compaction.backends.chatcore.writing import SummaryModelCaller
+from compaction.backends.chatcore.context_store import ChatcoreContextStore
+from compaction.backends.chatcore.request_editor import ChatcoreRequestEditor
+from compaction.backends.chatcore.session_facts import ChatcoreSessionFacts
+from compaction.backends.chatcore.summary_calls import ChatcoreSummaryCaller
+from compaction.backends.events import CompactionEvent
 
 
-class ChatcoreBackend(SessionReader, ContextStore, RequestAdapter, SummaryModelCaller):
-    """Sessions, messages and providers of chatcore, in compaction's words."""
+class ChatcoreBackend(
+    ChatcoreSessionFacts, ChatcoreContextStore, ChatcoreRequestEditor, ChatcoreSummaryCaller
+):
+    """Chatcore's sessions, messages and providers in compaction's words. It decides nothing."""
 
     def subscribe_to_responses(self, receiver: Callable[..., None], uid: str) -> None:
-        """Listen to the only signal."""
+        """Connect a receiver to `response_completed`, the only signal of chatcore."""
         signals.response_completed.connect(receiver, dispatch_uid=uid)
 
     def announce_events(
-        self, session_id: UUID, *session_events: tuple[str, dict[str, Any]]
+        self, session_id: UUID, *events: tuple[CompactionEvent, dict[str, Any]]
     ) -> None:
-        """Into the session's event log."""
+        """Append events to the session's log. The session's row is locked for it."""
+        session_events = [
+            cast(NewEvent, (EventType(event_name), payload)) for event_name, payload in events
+        ]
         event_log.append_events(session_id, *session_events)
 
     def recover_turns(self) -> int:
-        """Turns whose process died."""
+        """Close the turns of processes that died, and return their number."""
         return lifecycle.recover_dead_turns()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 from chatcore.context import live_messages, revisions, summary_block
@@ -21,7 +20,7 @@ from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript
 
 
-class ContextStore:
+class ChatcoreContextStore:
     """What the model sees, read and changed as `chatcore.context` has it."""
 
     def load_transcript(
@@ -77,7 +76,7 @@ class ContextStore:
         *,
         run: str,
         background: str = "",
-        placement: Mapping[str, Any] | None = None,
+        placement: Mapping[str, object] | None = None,
     ) -> int:
         """Compare-and-swap on the transcript's version, and on its messages."""
         edits = [

@@ -18,7 +18,7 @@ from models_registry.models import AiModel
 logger = logging.getLogger(__name__)
 
 
-class SummaryModelCaller:
+class ChatcoreSummaryCaller:
     """One call without tools, and which model it goes to."""
 
     def choose_summary_model(self, session_id: UUID, model_name: str) -> SummaryModel:

@@ -4,18 +4,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from chatcore.context import builder
+from chatcore.context.compactor import FittedRequest
 from chatcore.files import rendering
 from chatcore.models import Session
 from chatcore.providers.base import Request
 from chatcore.providers.errors import ContextBudgetExceeded
 from chatcore.tools import registry as tool_registry
-from compaction.backends.base import ParsedRequest
+from compaction.backends.base import ParsedRequest, SessionFacts
 from compaction.backends.chatcore.translation import serialize_tools, to_entry
 from compaction.core.estimate import LastUsage
 from compaction.core.transcript import Transcript
+from models_registry.models import AiModel
 
 
-class RequestAdapter:
+class ChatcoreRequestEditor:
     """A built request, and what the guard answers about it."""
 
     def rebuild_request(self, session: Session, request: Request | None = None) -> Request:
@@ -89,6 +91,17 @@ class RequestAdapter:
         """As chatcore fences them."""
         return rendering.replace_file_texts(request, texts)
 
+    def build_model_facts(self, model: AiModel, request: Request) -> SessionFacts:
+        """Return the facts of a request that belongs to no session; this takes no query."""
+        return SessionFacts(
+            model=str(model),
+            family=model.provider.family,
+            window=model.context_window_size,
+            output_reserve=model.output_reserve,
+            model_policy=model.policy,
+            max_tokens=request.max_tokens,
+        )
+
     def build_fit_answer(
         self,
         request: Request,
@@ -96,9 +109,9 @@ class RequestAdapter:
         version: int | None,
         notices: tuple[str, ...] = (),
         tokens: int | None = None,
-    ) -> builder.FittedRequest:
+    ) -> FittedRequest:
         """`version` None: the request holds less than the context."""
-        return builder.FittedRequest(
+        return FittedRequest(
             request=request, context_version=version, notices=notices, tokens=tokens
         )
 
