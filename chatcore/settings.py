@@ -1,155 +1,35 @@
-"""Every setting, read from the environment in this one place; a bad value stops the start with a sentence that names it."""
+"""Django's settings; chatcore/environment.py reads those that come from environment variables."""
 
-import contextlib
-import os
-import re
-import secrets
-import warnings
 from pathlib import Path
 from typing import Any
 
-import environ
-from cryptography.fernet import Fernet
-from django.core.exceptions import ImproperlyConfigured
-
-env = environ.Env()
-BASE_DIR = Path(__file__).resolve().parent.parent
-
-
-def _load_secret(name: str, make: Any) -> str:
-    """Read a secret from the data folder, made there on first use and readable by its owner only."""
-    path = DATA_DIR / name
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        path.touch(mode=0o600)
-        path.write_text(make())
-        return path.read_text().strip()
-
-
-def _read_variable(reader: Any, name: str, default: Any) -> Any:
-    try:
-        return reader(name, default=default)
-    except (ValueError, TypeError) as error:
-        raise ImproperlyConfigured(f"{name} has a value that cannot be used: {error}") from None
-
-
-def _read_choice(name: str, choices: list[str]) -> str:
-    """One of `choices`, in capitals or not; the first when the variable is not set."""
-    value: str = _read_variable(env.str, name, choices[0])
-    for choice in choices:
-        if value.strip().lower() == choice.lower():
-            return choice
-    raise ImproperlyConfigured(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
-
-
-def _read_number(name: str, default: int, *, minimum: int, maximum: int | None = None) -> int:
-    value: int = _read_variable(env.int, name, default)
-    if value < minimum:
-        raise ImproperlyConfigured(f"{name} is {value}; it must be at least {minimum}.")
-    if maximum is not None and value > maximum:
-        raise ImproperlyConfigured(f"{name} is {value}; it must be at most {maximum}.")
-    return value
-
-
-def _read_switch(name: str) -> bool:
-    """On unless it says otherwise, in one of the usual words; another word is a mistake, not an off."""
-    value: str = _read_variable(env.str, name, "true").strip().lower()
-    if value not in env.BOOLEAN_TRUE_STRINGS and value not in ("false", "off", "no", "n", "0"):
-        raise ImproperlyConfigured(f"{name} is {value!r}; it can be true or false.")
-    return value in env.BOOLEAN_TRUE_STRINGS
-
-
-def _read_threshold(name: str) -> float | int | None:
-    """Up to 1 a share, above it a whole number of tokens; None when the variable is not set or says auto."""
-    text: str = _read_variable(env.str, name, "auto").strip().lower()
-    if text in ("", "auto"):
-        return None
-    if re.fullmatch(r"0?\.\d+|1(\.0+)?", text) and float(text) > 0:
-        return float(text)
-    if re.fullmatch(r"[1-9]\d{0,9}", text):
-        return int(text)
-    raise ImproperlyConfigured(
-        f"{name} is {text!r}; it can be a share up to 1, as 0.8, or a whole number of tokens."
-    )
-
-
-def _read_folder(name: str, default: str) -> Path:
-    """Made where it is missing."""
-    path = Path(_read_variable(env.str, name, default)).resolve()
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ImproperlyConfigured(
-            f"{name} is {str(path)!r}, which is no folder and cannot be made one: {error.strerror}."
-        ) from None
-    return path
-
-
-def _read_database(name: str, default: str) -> dict[str, Any]:
-    database: dict[str, Any] = {}
-    with (
-        warnings.catch_warnings(),
-        contextlib.suppress(ValueError),
-    ):  # what these say may show a password
-        warnings.simplefilter("ignore")
-        database = env.db_url(name, default=default)
-    if not str(database.get("ENGINE", "")).startswith("django.db.backends."):
-        raise ImproperlyConfigured(
-            f"{name} has no address of a database in it; one begins with postgres:// or sqlite:///."
-        )
-    return database
-
-
-def _read_redis(name: str) -> str:
-    url: str = _read_variable(env.str, name, "")
-    if url and not url.startswith(("redis://", "rediss://", "unix://")):
-        raise ImproperlyConfigured(
-            f"{name} has no address of a Redis server in it; one begins with redis://."
-        )
-    return url
-
-
-def _read_keys(name: str) -> list[str]:
-    """Keys that encrypt; one is made and kept where there is none."""
-    keys: list[str] = _read_variable(env.list, name, []) or [
-        _load_secret("key-encryption-key", lambda: Fernet.generate_key().decode())
-    ]
-    for position, key in enumerate(keys, start=1):
-        try:
-            Fernet(key)
-        except ValueError:
-            raise ImproperlyConfigured(
-                f"{name} has a key that is none, the one at place {position}: 32 bytes in URL-safe base64."
-            ) from None
-    return keys
-
-
-def _read_summary_model() -> str:
-    """`provider/model`, or the model's name alone; empty for the conversation's own model."""
-    provider: str = _read_variable(env.str, "CHATCORE_SUMMARIZATION_PROVIDER", "").strip()
-    model: str = _read_variable(env.str, "CHATCORE_SUMMARIZATION_MODEL", "").strip()
-    if provider and not model:
-        raise ImproperlyConfigured(
-            "CHATCORE_SUMMARIZATION_PROVIDER is set without CHATCORE_SUMMARIZATION_MODEL: name the model too."
-        )
-    return f"{provider}/{model}" if provider else model
-
-
-DATA_DIR = _read_folder("CHATCORE_DATA_DIR", "./var")
-
-DEBUG = _read_switch("CHATCORE_DEBUG")
-SECRET_KEY = _read_variable(env.str, "CHATCORE_SECRET_KEY", "")
-if not SECRET_KEY:
-    if not DEBUG:
-        raise ImproperlyConfigured("CHATCORE_SECRET_KEY must be set when CHATCORE_DEBUG=0.")
-    SECRET_KEY = _load_secret("secret-key", lambda: secrets.token_urlsafe(50))
-
-ALLOWED_HOSTS = _read_variable(
-    env.list, "CHATCORE_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"]
+from chatcore.environment import (
+    read_choice,
+    read_database,
+    read_encryption_keys,
+    read_folder,
+    read_list,
+    read_number,
+    read_redis_url,
+    read_secret_key,
+    read_summary_model,
+    read_switch,
+    read_text,
+    read_threshold,
 )
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = read_folder("CHATCORE_DATA_DIR", "./var")
+
+DEBUG = read_switch("CHATCORE_DEBUG")
+SECRET_KEY = read_secret_key("CHATCORE_SECRET_KEY", folder=DATA_DIR, is_debug=DEBUG)
+
+ALLOWED_HOSTS = read_list("CHATCORE_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
+# A leading dot means all subdomains in ALLOWED_HOSTS; here an asterisk does.
 CSRF_TRUSTED_ORIGINS = [
-    f"https://{'*' if host.startswith('.') else ''}{host}" for host in ALLOWED_HOSTS if host != "*"
+    f"https://*{host}" if host.startswith(".") else f"https://{host}"
+    for host in ALLOWED_HOSTS
+    if host != "*"
 ]
 
 INSTALLED_APPS = [
@@ -208,32 +88,41 @@ TEMPLATES = [
     }
 ]
 
+SQLITE_PRAGMAS = (
+    "PRAGMA journal_mode=WAL;"
+    "PRAGMA synchronous=FULL;"
+    "PRAGMA mmap_size=134217728;"
+    "PRAGMA foreign_keys=ON;"
+)
 DATABASES = {
-    "default": _read_database("CHATCORE_DATABASE_URL", f"sqlite:///{DATA_DIR / 'chatcore.sqlite3'}")
+    "default": read_database("CHATCORE_DATABASE_URL", f"sqlite:///{DATA_DIR / 'chatcore.sqlite3'}")
 }
-DATABASE_POOL = _read_switch("CHATCORE_DATABASE_POOL")
+DATABASE_POOL = read_switch("CHATCORE_DATABASE_POOL")
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    # Measured with eight writers: no "database is locked", median 0.5 ms a durable write. Connections are kept by their threads: opening
-    # one for every call costs each first word 15 ms.
+    # Measured with eight writers: no "database is locked", and 0.5 ms for the median durable write.
+    # Threads keep their connections, because opening one for each call costs 15 ms before each
+    # first word of an answer.
     DATABASES["default"]["CONN_MAX_AGE"] = 600
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;PRAGMA mmap_size=134217728;PRAGMA foreign_keys=ON;",
+        "init_command": SQLITE_PRAGMAS,
     }
 elif DATABASE_POOL:
-    # A pool cannot cross a fork: the worker switches it off and keeps its connections instead.
+    # A pool does not survive a fork. `serve` switches it off for the worker, which forks; its
+    # processes keep their connections instead.
     DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 2, "max_size": 20}}
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = 600
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = _read_redis("CHATCORE_REDIS_URL")
-CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
-    if REDIS_URL
-    else {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "chatcore_cache"}
+REDIS_URL = read_redis_url("CHATCORE_REDIS_URL")
+REDIS_CACHE = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+DATABASE_CACHE = {
+    "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+    "LOCATION": "chatcore_cache",
 }
+CACHES = {"default": REDIS_CACHE if REDIS_URL else DATABASE_CACHE}
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "German")]
@@ -246,9 +135,8 @@ STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
-DATA_UPLOAD_MAX_MEMORY_SIZE = (
-    51 * 1024 * 1024
-)  # the import limit; each view has its own, smaller one
+# Bytes. An import may be this large; every other view has a smaller limit of its own.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 51 * 1024 * 1024
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -261,13 +149,14 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_PARSER_CLASSES": ["chatcore.rest.auth.JsonBodyParser"],
+    "DEFAULT_PARSER_CLASSES": ["chatcore.rest.parsers.JsonBodyParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.rest.auth.JsonOnlyNegotiation",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.rest.negotiation.JsonOnlyNegotiation",
     "DEFAULT_PAGINATION_CLASS": "chatcore.rest.pagination.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "chatcore.rest.schema.ProblemAutoSchema",
-    "EXCEPTION_HANDLER": "chatcore.rest.problems.handle_exception",
-    "DEFAULT_METADATA_CLASS": None,  # OPTIONS would describe an address to whoever may not use it
+    "EXCEPTION_HANDLER": "chatcore.api.errors.handle_exception",
+    # Without it, OPTIONS would describe an endpoint to users who may not call it.
+    "DEFAULT_METADATA_CLASS": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "UNAUTHENTICATED_USER": None,
 }
@@ -287,9 +176,11 @@ SPECTACULAR_SETTINGS = {
 Q_CLUSTER = {
     "name": "chatcore",
     "orm": "default",
-    "workers": _read_number("CHATCORE_WORKERS", 2, minimum=1),
+    "workers": read_number("CHATCORE_WORKERS", 2, minimum=1),
     "timeout": 120,
-    "retry": 2000,  # longer than any task may take (compaction.tasks.LONGEST_RUN): else a second worker is woken for the same one
+    # Seconds; more than any task may take (MAX_RUN_SECONDS in compaction/worker/tasks.py), because
+    # after this time the queue gives the task to a second worker.
+    "retry": 2000,
     "queue_limit": 1,
     "bulk": 1,
     "recycle": 500,
@@ -302,52 +193,50 @@ Q_CLUSTER = {
     "label": "Jobs",
 }
 
-CHATCORE = {
-    # Asked before each request and after an overflow; see chatcore/context/builder.py. None: requests go out as they are.
-    "CONTEXT_GUARD": "compaction.requests.guard.ContextGuard",
-    # Gives the compaction policies that a session may name. None: any name.
-    "POLICIES": "compaction.policies.list_policies",
-    # Refuses a session's own threshold that its policies (by name, the first that is set) cannot take. None: any share.
-    "VALIDATE_OVERRIDE": "compaction.policies.validate_threshold_override",
-    # Says how much of a tool's output is stored; see chatcore/tools/output.py. None: its first 30,000 characters.
-    "TOOL_OUTPUT": "compaction.requests.tool_output.truncate_output",
-    "KEY_ENCRYPTION_KEYS": _read_keys("CHATCORE_KEY_ENCRYPTION_KEYS"),
-    "TURNS_PER_MINUTE": _read_number("CHATCORE_TURNS_PER_MINUTE", 60, minimum=1),
-    # So many of a user's unpinned sessions stay out of the archive, those used last; 0: all. None is deleted for it.
-    "MAX_SESSIONS": _read_number("CHATCORE_MEMORY_MAX_SESSIONS", 0, minimum=0),
-    # Hosts that fetch_url may reach although they are not public: "host" for ports 80 and 443, "host:port" for another.
-    "FETCH_ALLOW_HOSTS": _read_variable(env.list, "CHATCORE_FETCH_ALLOW_HOSTS", []),
+CHATCORE: dict[str, Any] = {
+    # Keeps conversations inside the context window; chatcore/context/compactor.py describes it.
+    # None: requests are sent as they are, and tool outputs are cut at 30,000 characters.
+    "COMPACTOR": "compaction.compactor.Compactor",
+    "KEY_ENCRYPTION_KEYS": read_encryption_keys("CHATCORE_KEY_ENCRYPTION_KEYS", folder=DATA_DIR),
+    "TURNS_PER_MINUTE": read_number("CHATCORE_TURNS_PER_MINUTE", 60, minimum=1),
+    # Sessions of a user that stay listed; those used longest ago go to the archive. Pinned sessions
+    # do not count, nothing is deleted, and 0 archives nothing.
+    "MAX_SESSIONS": read_number("CHATCORE_MEMORY_MAX_SESSIONS", 0, minimum=0),
+    # Private hosts that fetch_url may reach nevertheless: "host" means ports 80 and 443,
+    # "host:port" another port.
+    "FETCH_ALLOW_HOSTS": read_list("CHATCORE_FETCH_ALLOW_HOSTS", []),
 }
 
-USER_CACHE_DIR = (
-    Path(_read_variable(env.str, "XDG_CACHE_HOME", "") or os.path.expanduser("~/.cache"))
-    / "chatcore"
-)
-LOCAL_MODEL = {
-    "SIZE": _read_choice("CHATCORE_LOCAL_MODEL", ["1.5b", "0.5b"]),
-    "PATH": _read_variable(env.str, "CHATCORE_LOCAL_MODEL_PATH", ""),
-    "WINDOW": _read_number("CHATCORE_LOCAL_MODEL_WINDOW", 8192, minimum=512),  # tokens
-    "HUB": _read_variable(env.str, "CHATCORE_MODEL_HUB", "https://huggingface.co"),
-    # Weights are looked for in each folder, and fetched into the first.
+USER_CACHE_DIR = Path(read_text("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "chatcore"
+LOCAL_MODEL: dict[str, Any] = {
+    "SIZE": read_choice("CHATCORE_LOCAL_MODEL", ["1.5b", "0.5b"]),
+    "PATH": read_text("CHATCORE_LOCAL_MODEL_PATH"),
+    "WINDOW": read_number("CHATCORE_LOCAL_MODEL_WINDOW", 8192, minimum=512),  # tokens
+    "HUB": read_text("CHATCORE_MODEL_HUB", "https://huggingface.co"),
+    # Each folder is searched for the weights; a download goes to the first one.
     "FOLDERS": [DATA_DIR / "models", USER_CACHE_DIR],
-    # `serve` gives both, so that a restarted model keeps its address; alone, the model makes its own.
-    "PORT": _read_number("CHATCORE_LOCAL_MODEL_PORT", 0, minimum=0, maximum=65_535),
-    "API_KEY": _read_variable(env.str, "CHATCORE_LOCAL_MODEL_API_KEY", ""),
+    # `serve` sets both, so that a restarted model keeps its address. Otherwise the model chooses.
+    "PORT": read_number("CHATCORE_LOCAL_MODEL_PORT", 0, minimum=0, maximum=65_535),
+    "API_KEY": read_text("CHATCORE_LOCAL_MODEL_API_KEY"),
 }
 
-COMPACTION = {
+COMPACTION: dict[str, Any] = {
     "BACKEND": "compaction.backends.chatcore.backend.ChatcoreBackend",
-    # The host's conversation; its primary key is a UUID. Fixed before the first migration, like AUTH_USER_MODEL.
+    # The model of conversations, whose primary key is a UUID. Like AUTH_USER_MODEL, it cannot
+    # change after the first migration.
     "SESSION_MODEL": "chatcore.Session",
-    "POLICY": _read_variable(env.str, "CHATCORE_POLICY", "oneclaw"),
-    # Whether room is made without being asked for; every message is stored either way. NeuroLink's memory and summarization.
-    "AUTOMATIC": all(
-        [_read_switch("CHATCORE_MEMORY_ENABLED"), _read_switch("CHATCORE_SUMMARIZATION_ENABLED")]
+    "POLICY": read_text("CHATCORE_POLICY", "oneclaw"),
+    # Whether compaction starts by itself; messages are stored in any case. The two switches are
+    # NeuroLink's (docs/origins.md#neurolink).
+    "AUTOMATIC": read_switch("CHATCORE_MEMORY_ENABLED")
+    and read_switch("CHATCORE_SUMMARIZATION_ENABLED"),
+    # Replaces the trigger.threshold of the policies, for sessions without a threshold of their own:
+    # a share of the window or a number of tokens.
+    "THRESHOLD": read_threshold("CHATCORE_TOKEN_THRESHOLD"),
+    # Writes the summaries if neither the model's row nor the policy names a model for them.
+    "SUMMARY_MODEL": read_summary_model(
+        "CHATCORE_SUMMARIZATION_PROVIDER", "CHATCORE_SUMMARIZATION_MODEL"
     ),
-    # In place of a policy's own trigger.threshold, where a session has none of its own: a share, or a whole number of tokens.
-    "THRESHOLD": _read_threshold("CHATCORE_TOKEN_THRESHOLD"),
-    # Who writes summaries where neither the model's row nor the policy names another.
-    "SUMMARY_MODEL": _read_summary_model(),
 }
 
 LOGGING: dict[str, Any] = {
@@ -357,7 +246,7 @@ LOGGING: dict[str, Any] = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {
         "handlers": ["stderr"],
-        "level": _read_choice(
+        "level": read_choice(
             "CHATCORE_LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"]
         ),
     },

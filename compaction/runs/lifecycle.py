@@ -1,19 +1,43 @@
-"""How a run ends, and how its start is told: each in one transaction that only the worker holding the run can commit."""
+"""End a run: install and record its outcome, skip it, or record its failure.
+
+The states of a run:
+
+    queued ──claim──► running ──┬──► applied ──rewind──► rewound
+                       ▲    │   ├──► skipped
+                       └────┘   ├──► failed
+                 lease ended,   └──► fell_back
+               claimed again
+
+A run is *queued* when it is inserted. A claim (`leases.py`) makes it *running*; when the lease of a
+dead worker ends, the next claim takes the run over, and it stays running. It ends as *applied* when
+what the model sees was changed, and as *skipped* when there was nothing to do or no longer a reason
+to do it. A run that could not be completed is *failed*; it is *fell_back* when the context is over
+its threshold, so that requests are trimmed from now on. An applied run becomes *rewound* when a
+user goes back to the context before it (`engine.py`). No other change of state exists.
+
+Each end is one transaction that locks in the order of docs/concurrency.md: the session (by
+announcing an event or installing), then the run, then the structured state and the SessionState.
+The write of the run's row is conditional on the claim, so a worker that has lost its run changes
+nothing at all: the whole transaction is rolled back.
+"""
 
 import logging
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
 
 from compaction.backends import registry as backend_registry
+from compaction.backends.events import CompactionEvent
 from compaction.core.outcome import Outcome
 from compaction.core.policy import Policy
 from compaction.core.transcript import Transcript
-from compaction.models import CompactionRun, SessionState, load_session_state
+from compaction.models import CompactionRun, SessionState
 from compaction.runs import leases
+from compaction.sizing.queries import load_session_state
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import state as summary_state
 
@@ -21,16 +45,19 @@ logger = logging.getLogger(__name__)
 
 FIRST_WAIT_SECONDS = 30
 LONGEST_WAIT_SECONDS = 3600
-MIN_GAIN_RATIO = 0.05  # of the threshold; a run that gains less was in vain
+MIN_GAIN_RATIO = 0.05  # of the threshold; a run that gains less counts as fruitless
 
-RunEvent = tuple[str, dict[str, Any]]
+RunEvent = tuple[CompactionEvent, dict[str, Any]]
 
 
 def announce_start(
     run: CompactionRun, *, message_count: int, force: bool, target_count: int | None = None
 ) -> None:
-    """Tell that context is being compacted: once a run, however often it is claimed, when a summary is begun, or else before the end
-    of a run that did its work without one. `targets`: how many messages are changed, where that is not `messages`. Raises Lost.
+    """Announce that the context is being compacted, at most once for each run.
+
+    This happens when a summary is begun, or just before the end of a run that needed none. A run
+    that is claimed again is not announced again. `target_count` is the number of messages that
+    change, where it is not `message_count`. Raises RunLeaseLost.
     """
     if run.announced:
         return
@@ -41,7 +68,7 @@ def announce_start(
         "targets": message_count if target_count is None else target_count,
     }
     with transaction.atomic():
-        _announce_events(run, ("compaction.started", payload))
+        _announce_events(run, (CompactionEvent.COMPACTION_STARTED, payload))
         if not leases.select_claimed_run(run).filter(announced=False).update(announced=True):
             raise leases.RunLeaseLost
     run.announced = True
@@ -50,9 +77,11 @@ def announce_start(
 def apply_run(
     run: CompactionRun, context: SessionContext, transcript: Transcript, outcome: Outcome
 ) -> None:
-    """Install the outcome and record it, all or nothing. Raises Stale and Lost; then nothing has changed.
+    """Install the outcome and record it, all or nothing.
 
-    Where other stages made room although no summary came, the run says why, and the next automatic one waits as after a failure.
+    Where other stages made room although no summary was written, the run records the reason, and
+    the next automatic run waits as after a failure. Raises StaleTranscript and RunLeaseLost; then
+    nothing has changed.
     """
     was_announced = run.announced
     try:
@@ -63,23 +92,11 @@ def apply_run(
                 force=run.is_forced,
                 target_count=len(outcome.targets),
             )
-            version = _install_outcome(run, context, transcript, outcome)
-            _close_run(
-                run,
-                CompactionRun.Status.APPLIED,
-                reason=outcome.summary_error,
-                error=outcome.summary_error,
-                boundary_before=context.facts.boundary_seq,
-                version_before=transcript.version,
-                version_after=version,
-                summary_before=transcript.summary,
-                summary_after=outcome.summary,
-                state_after=run.state_after,
-                **build_run_record(outcome),
-            )
+            _install_and_close(run, context, transcript, outcome)
             _record_success(run, context, outcome)
             _announce_events(run, *_build_applied_events(run, context, outcome))
     except BaseException:
+        # The row was rolled back; the object in memory must agree with it for the next attempt.
         run.announced = was_announced
         raise
     logger.info(
@@ -90,34 +107,57 @@ def apply_run(
     )
 
 
-def _install_outcome(
+def _install_and_close(
     run: CompactionRun, context: SessionContext, transcript: Transcript, outcome: Outcome
-) -> int:
-    """What the model sees from now on, and the structured state that goes with it."""
-    structured_state = (
-        summary_state.parse_structured_state(run.state_after)
-        if run.state_after
-        else summary_state.load_structured_state(run.session_id)
-    )
+) -> None:
+    """Write the context, then the run, then the structured state: the order of the locks."""
+    state_to_render = outcome.proposed_state
+    if state_to_render is None:
+        state_to_render = summary_state.load_structured_state(run.session_id)
     version = backend_registry.get_backend().install_outcome(
         run.session_id,
         transcript,
         outcome,
         run=str(run.pk),
-        background=summary_state.render_background(structured_state, context.budget),
+        background=summary_state.render_background(state_to_render, context.budget),
         placement=build_placement(context.policy, transcript, outcome),
     )
-    summary_state.install_structured_state(run)
-    return version
+    # Read only now: the install holds the session's row, so nobody changes the state any more. A
+    # change over REST since the run began made a new version of the context, and the install
+    # has refused this outcome as stale.
+    previous_state = summary_state.load_structured_state(run.session_id)
+    next_state = outcome.proposed_state
+    if next_state is None:
+        next_state = previous_state
+    _close_run(
+        run,
+        CompactionRun.Status.APPLIED,
+        reason=outcome.summary_error,
+        error=outcome.summary_error,
+        boundary_before=context.facts.boundary_seq,
+        version_before=transcript.version,
+        version_after=version,
+        summary_before=transcript.summary,
+        summary_after=outcome.summary,
+        state_after=summary_state.build_state_record(next_state, previous_state),
+        **build_run_record(outcome),
+    )
+    if next_state != previous_state:
+        summary_state.store_structured_state(run.session_id, next_state)
 
 
 def build_placement(policy: Policy, transcript: Transcript, outcome: Outcome) -> dict[str, Any]:
-    """Where the summary stands and between which words. The nudge goes with a summary; that of a failure says that none was written."""
+    """Return where the summary is shown and which texts surround it, without empty values.
+
+    The nudge accompanies a summary; the failure nudge says that none was written.
+    """
     nudge = policy.inject.nudge if outcome.summary else ""
+    if outcome.summary_error:
+        nudge = policy.inject.failure_nudge
     placement_fields = {
         "place": policy.inject.place,
         "heading": policy.inject.heading,
-        "nudge": policy.inject.failure_nudge if outcome.summary_error else nudge,
+        "nudge": nudge,
         "marker": outcome.marker,
         "after_seq": transcript.entries[-1].seq if transcript.entries else None,
     }
@@ -125,7 +165,7 @@ def build_placement(policy: Policy, transcript: Transcript, outcome: Outcome) ->
 
 
 def build_run_record(outcome: Outcome) -> dict[str, Any]:
-    """What a run notes of an outcome, by its fields."""
+    """Return the fields of a CompactionRun that record an outcome."""
     return {
         "stages_used": list(outcome.stages_used),
         "tokens_before": outcome.tokens_before,
@@ -138,9 +178,11 @@ def build_run_record(outcome: Outcome) -> dict[str, Any]:
 
 
 def skip_run(run: CompactionRun, reason: str, *, tokens: int | None = None) -> None:
-    """Nothing was done, and this is why. Raises Lost."""
+    """End a run that changed nothing, with the reason. Raises RunLeaseLost."""
     with transaction.atomic():
-        _announce_events(run, ("compaction.skipped", {"run": str(run.pk), "reason": reason}))
+        _announce_events(
+            run, (CompactionEvent.COMPACTION_SKIPPED, {"run": str(run.pk), "reason": reason})
+        )
         _close_run(
             run,
             CompactionRun.Status.SKIPPED,
@@ -153,21 +195,22 @@ def skip_run(run: CompactionRun, reason: str, *, tokens: int | None = None) -> N
 def fail_run(
     run: CompactionRun, reason: str, context: SessionContext | None, *, tokens: int | None = None
 ) -> None:
-    """Nothing is stored. Where the context is over its threshold, requests are trimmed from now on, and the user is told. Raises Lost.
+    """End a run that could not be completed. Raises RunLeaseLost.
 
-    FEAT-011, Failure Handling Rules. The next automatic run waits, longer after each failure.
+    The context stays as it was. Where it is over its threshold, requests are trimmed from now on,
+    and the user is notified. The next automatic run waits, twice as long after each failure in a
+    row (docs/origins.md, "FEAT-011, Failure Handling Rules").
     """
     trims_requests = context is not None and _should_trim_requests(context, tokens or 0)
-    events: list[RunEvent] = [("compaction.failed", {"run": str(run.pk), "reason": reason})]
-    if (
-        trims_requests
-        and context
-        and context.policy.fallback.notify
-        and not _was_trimming_announced(run)
-    ):
-        events.append(
-            ("context.trimmed", {"notice": context.policy.fallback.notice, "run": str(run.pk)})
-        )
+    events: list[RunEvent] = [
+        (CompactionEvent.COMPACTION_FAILED, {"run": str(run.pk), "reason": reason})
+    ]
+    if trims_requests and context is not None:
+        fallback = context.policy.fallback
+        if fallback.notify and not _was_trimming_announced(run):
+            events.append(
+                (CompactionEvent.CONTEXT_TRIMMED, {"notice": fallback.notice, "run": str(run.pk)})
+            )
     with transaction.atomic():
         _announce_events(run, *events)
         status = CompactionRun.Status.FELL_BACK if trims_requests else CompactionRun.Status.FAILED
@@ -179,7 +222,6 @@ def fail_run(
 
 
 def _should_trim_requests(context: SessionContext, tokens: int) -> bool:
-    """Whether requests of so many tokens are trimmed from now on."""
     is_over_threshold = context.budget is not None and context.budget.is_over(tokens)
     return (
         is_over_threshold and context.facts.is_automatic and context.policy.fallback.kind != "error"
@@ -187,49 +229,58 @@ def _should_trim_requests(context: SessionContext, tokens: int) -> bool:
 
 
 def _was_trimming_announced(run: CompactionRun) -> bool:
-    """Whether a request that did not wait for this run was trimmed, and the user told of it: what fails now is no news."""
+    """Return True when a request that did not wait for this run was trimmed and announced.
+
+    The user knows of it then, and the failure of the run is no news.
+    """
     session_state = load_session_state(run.session_id)
     return session_state.trimming and not session_state.failures
 
 
 def announce_trimming(context: SessionContext) -> None:
-    """Tell the user, once until the next success, that requests are trimmed without a run having failed; unless the policy is silent."""
-    session_id, fallback = context.facts.session_id, context.policy.fallback
+    """Notify the user that requests are trimmed although no run has failed.
+
+    This happens once until the next success, and not at all where the policy is silent.
+    """
+    session_id = context.facts.session_id
+    fallback = context.policy.fallback
     with transaction.atomic():
         if fallback.notify:
             backend_registry.get_backend().announce_events(
-                session_id, ("context.trimmed", {"notice": fallback.notice})
+                session_id, (CompactionEvent.CONTEXT_TRIMMED, {"notice": fallback.notice})
             )
         SessionState.objects.update_or_create(session_id=session_id, defaults={"trimming": True})
 
 
-def reset_failures(session_id: Any) -> None:
-    """A run asked for by hand: what earlier runs taught no longer holds automatic ones back."""
+def reset_failures(session_id: UUID) -> None:
+    """Forget what earlier runs taught, so that automatic runs are no longer held back.
+
+    Called when a run is requested by hand.
+    """
     SessionState.objects.filter(pk=session_id).update(
         failures=0, not_before=None, fruitless=0, learned_for="", learned_window=None
     )
 
 
 def _close_run(run: CompactionRun, status: str, **fields: Any) -> None:
-    run.status, run.finished_at, run.lease_until = status, timezone.now(), None
+    fields |= {"status": status, "finished_at": timezone.now(), "lease_until": None}
     for name, value in fields.items():
         setattr(run, name, value)
-    if not leases.select_claimed_run(run).update(
-        status=status, finished_at=run.finished_at, lease_until=None, **fields
-    ):
+    if not leases.select_claimed_run(run).update(**fields):
         raise leases.RunLeaseLost
 
 
 def _announce_events(run: CompactionRun, *events: RunEvent) -> None:
-    """Before the run's row is written: session, run, state is the order in which all of us lock."""
+    # Called before the run's row is written, because an event locks the session's row, and the
+    # session comes before the run in the order of locks.
     backend_registry.get_backend().announce_events(run.session_id, *events)
 
 
 def _build_applied_events(
     run: CompactionRun, context: SessionContext, outcome: Outcome
 ) -> list[RunEvent]:
-    """What was done; and where no summary came of it, what the user is told after every fallback."""
-    fields = (
+    """Return the event of an applied run, and the notice of trimming if no summary was written."""
+    field_names = (
         "tokens_saved",
         "messages_compacted",
         "tokens_before",
@@ -238,54 +289,60 @@ def _build_applied_events(
         "stages_used",
         "reason",
     )
+    # Each call of a model adds to these columns in the database, not in `run`.
     model, cost = CompactionRun.objects.values_list("model", "cost").get(pk=run.pk)
     payload = {
         "run": str(run.pk),
         "model": model,
         "cost": None if cost is None else float(cost),
         "targets_count": len(run.targets),
+        **{name: getattr(run, name) for name in field_names},
     }
-    events: list[RunEvent] = [
-        ("compaction.applied", payload | {name: getattr(run, name) for name in fields})
-    ]
+    events: list[RunEvent] = [(CompactionEvent.COMPACTION_APPLIED, payload)]
     fallback = context.policy.fallback
     if outcome.summary_error and fallback.notify:
-        events.append(("context.trimmed", {"notice": fallback.notice, "run": str(run.pk)}))
+        events.append(
+            (CompactionEvent.CONTEXT_TRIMMED, {"notice": fallback.notice, "run": str(run.pk)})
+        )
     return events
 
 
 def _record_success(run: CompactionRun, context: SessionContext, outcome: Outcome) -> None:
-    budget = context.budget
-    is_fruitless = outcome.tokens_before - outcome.tokens_after < MIN_GAIN_RATIO * (
-        budget.threshold if budget else 0
-    )
+    threshold = context.budget.threshold if context.budget else 0
+    gained_tokens = outcome.tokens_before - outcome.tokens_after
+    is_fruitless = gained_tokens < MIN_GAIN_RATIO * threshold
+    is_manual = run.trigger == CompactionRun.Trigger.MANUAL
     session_state = load_session_state(run.session_id)
-    session_state.fruitless = (
-        session_state.fruitless + 1
-        if is_fruitless and run.trigger != CompactionRun.Trigger.MANUAL
-        else 0
-    )
-    session_state.trimming = bool(outcome.summary_error) and _should_trim_requests(
-        context, outcome.tokens_after
-    )
-    if outcome.summary_error:
-        _extend_wait(session_state)
+    has_no_summary = bool(outcome.summary_error)
+    fields: dict[str, Any] = {
+        "fruitless": session_state.fruitless + 1 if is_fruitless and not is_manual else 0,
+        "trimming": has_no_summary and _should_trim_requests(context, outcome.tokens_after),
+    }
+    if has_no_summary:
+        fields |= _extend_wait(session_state)
     else:
-        session_state.failures, session_state.not_before = 0, None
-    session_state.save()
+        fields |= {"failures": 0, "not_before": None}
+    _store_session_state(run, fields)
 
 
 def _record_failure(run: CompactionRun, *, trims_requests: bool) -> None:
     session_state = load_session_state(run.session_id)
-    session_state.trimming = session_state.trimming or trims_requests
-    _extend_wait(session_state)
-    session_state.save()
+    fields = {"trimming": session_state.trimming or trims_requests, **_extend_wait(session_state)}
+    _store_session_state(run, fields)
 
 
-def _extend_wait(session_state: SessionState) -> None:
-    """Until the next automatic run; twice as long after each failure in a row."""
+def _store_session_state(run: CompactionRun, fields: dict[str, Any]) -> None:
+    # Only these columns: a refusal may store its numbers (learned_*) in the same row at the same
+    # moment, without the session's lock, and saving the whole row would bring back old ones.
+    SessionState.objects.update_or_create(session_id=run.session_id, defaults=fields)
+
+
+def _extend_wait(session_state: SessionState) -> dict[str, Any]:
+    """Return the fields that make the next automatic run wait, twice as long after each failure."""
     wait_seconds = min(
         LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** min(session_state.failures, 10)
     )
-    session_state.failures += 1
-    session_state.not_before = timezone.now() + timedelta(seconds=wait_seconds)
+    return {
+        "failures": session_state.failures + 1,
+        "not_before": timezone.now() + timedelta(seconds=wait_seconds),
+    }
