@@ -1,10 +1,14 @@
-"""Compaction runs, from the asking to the end. The run's row is the truth; the queue only wakes a worker."""
+"""Request, execute, preview and rewind compaction runs.
+
+The run's row is the truth; the queue only wakes a worker. A run is requested (`queue.py`), claimed
+(`leases.py`), executed (`execution.py`), and installed and ended (`lifecycle.py`).
+"""
 
 import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Unpack
+from typing import NoReturn, Unpack
 from uuid import UUID
 
 from django.db import DatabaseError, close_old_connections, transaction
@@ -13,6 +17,7 @@ from django.utils import timezone
 
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import StaleTranscript
+from compaction.backends.events import CompactionEvent
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.runs import execution, leases, lifecycle
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
@@ -22,6 +27,7 @@ from compaction.summaries.summarizer import simulate_summary
 
 logger = logging.getLogger(__name__)
 
+Status = CompactionRun.Status
 Trigger = CompactionRun.Trigger
 WAIT_SECONDS = 60.0  # for a run that another worker holds
 POLL_SECONDS = 0.2
@@ -33,10 +39,11 @@ class NotRewindable(Exception):
 
 
 def request_run(session_id: UUID, *, trigger: str, **options: Unpack[RunOptions]) -> CompactionRun:
-    """Ask for a run and tell the queue of it on commit. The session's open run, if it can stand for it: two triggers make one run.
+    """Request a run, and notify the queue of it after the commit.
 
-    `wishes`: policy, overrides, instructions, up_to_seq, stages. Raises RunIsOpen where the open run was asked for otherwise,
-    UnknownPolicy and PolicyError for a policy that cannot be used, NoSuchSession.
+    Where the session has an open run that can stand for the new one, that run is returned: two
+    triggers make one run. For the options see RunOptions. Raises RunConflict where the open run has
+    other options, UnknownPolicy and PolicyError for a policy that cannot be used, NoSuchSession.
     """
     run, is_new = find_or_create_run(session_id, trigger=trigger, options=options)
     if is_new:
@@ -45,28 +52,29 @@ def request_run(session_id: UUID, *, trigger: str, **options: Unpack[RunOptions]
 
 
 def compact_now(session_id: UUID, *, trigger: str, **options: Unpack[RunOptions]) -> CompactionRun:
-    """Ask for a run and execute it here; where another worker holds the session's run, wait for it, 60 seconds at most.
+    """Request a run, execute it in this thread, and return it as it then is.
 
-    An open run that was asked for otherwise comes first, then this one. The run as it then is. Raises what `request_run` raises,
-    RunIsOpen only after those 60 seconds; a failing summary is no exception but a status.
+    Where another worker holds the session's run, wait for that for 60 seconds at most. An open run
+    with other options is executed first, then the new one. A summary that fails raises nothing: the
+    status says so. Raises what `request_run` raises, but RunConflict only after those 60 seconds.
     """
     while True:
         try:
             run, _ = find_or_create_run(session_id, trigger=trigger, options=options)
         except RunConflict as conflict:
-            if (
-                not execute_run(conflict.run.pk)
-                and wait_for_run(conflict.run, seconds=WAIT_SECONDS).status in OPEN_STATUSES
-            ):
+            if execute_run(conflict.run.pk):
+                continue
+            if wait_for_run(conflict.run, seconds=WAIT_SECONDS).status in OPEN_STATUSES:
                 raise
         else:
             return execute_run(run.pk) or wait_for_run(run, seconds=WAIT_SECONDS)
 
 
-def execute_run(run_id: Any, *, obey_worker_limit: bool = False) -> CompactionRun | None:
-    """Claim a run and bring it to its end. None when it is not to be had, or was lost to another worker.
+def execute_run(run_id: UUID | str, *, obey_worker_limit: bool = False) -> CompactionRun | None:
+    """Claim a run and bring it to its end. Return None when it cannot be claimed or was lost.
 
-    `in_turn`: only while fewer runs of its policy are worked on than flow.workers allows; it stays queued otherwise.
+    With `obey_worker_limit` the run stays queued while as many runs of its policy are worked on as
+    flow.workers allows.
     """
     run = leases.claim_run(run_id, obey_worker_limit=obey_worker_limit)
     if run is None:
@@ -81,34 +89,38 @@ def execute_run(run_id: Any, *, obey_worker_limit: bool = False) -> CompactionRu
             logger.info("compaction run %s was deleted with its session", run.pk)
         return None
     finally:
-        _wake_next(run)
+        _wake_next_run(run)
     return CompactionRun.objects.filter(pk=run.pk).first()
 
 
 def wait_for_run(
     run: CompactionRun, *, seconds: float, should_wait: Callable[[], bool] = lambda: True
 ) -> CompactionRun:
-    """Wait until another worker has ended a run, so many seconds at most and as long as it is `wanted`; the run as it then is.
+    """Wait until another worker has ended a run, and return the run as it then is.
 
-    No connection is held meanwhile. Raises NoSuchSession when run and session are gone.
+    The wait ends after `seconds`, or as soon as `should_wait` returns False. No connection is held
+    meanwhile. Raises NoSuchSession when the run was deleted with its session.
     """
     deadline = time.monotonic() + seconds
     while True:
         latest_run = CompactionRun.objects.filter(pk=run.pk).first()
         if latest_run is None:
             raise NoSuchSession(str(run.session_id))
-        if (
-            latest_run.status not in OPEN_STATUSES
-            or time.monotonic() >= deadline
-            or not should_wait()
-        ):
+        if latest_run.status not in OPEN_STATUSES:
             return latest_run
-        close_old_connections()  # a pooled one is others' meanwhile
+        if time.monotonic() >= deadline or not should_wait():
+            return latest_run
+        # A pool has few connections, and whoever works on the run needs one of them.
+        close_old_connections()
         time.sleep(POLL_SECONDS)
 
 
 def preview_run(session_id: UUID, **options: Unpack[RunOptions]) -> CompactionRun:
-    """What a run by hand would do, without calling a model or storing anything; an unsaved run. The summary's size is a guess."""
+    """Return what a run by hand would do, as an unsaved run.
+
+    No model is called and nothing is stored; the size of the summary is a guess. Raises what
+    `request_run` raises except RunConflict.
+    """
     context = load_run_context(session_id, options)
     run = CompactionRun(
         session_id=session_id,
@@ -120,106 +132,123 @@ def preview_run(session_id: UUID, **options: Unpack[RunOptions]) -> CompactionRu
     )
     run.boundary_before = context.facts.boundary_seq
     if objection := execution.find_objection(run, context):
-        run.status, run.reason = CompactionRun.Status.SKIPPED, objection
+        run.status = Status.SKIPPED
+        run.reason = objection
         return run
-    outcome = execution.propose_outcome(run, context, simulate_summary)[1]
-    run.status, run.reason = outcome.status, outcome.reason
+    _, outcome = execution.propose_outcome(run, context, simulate_summary)
+    run.status = outcome.status
+    run.reason = outcome.reason
     for name, value in lifecycle.build_run_record(outcome).items():
         setattr(run, name, value)
     return run
 
 
 def rewind_run(run: CompactionRun, *, base_version: int | None = None) -> CompactionRun:
-    """Go back to the context before an applied run, undoing what came after it too. Raises NotRewindable, and Stale over another version.
+    """Go back to the context before an applied run, which undoes later runs as well.
 
-    Automatic runs then wait until the context outgrows the window, or until one is asked for by hand: else the next answer
-    would undo the rewind.
+    Automatic runs then wait until the context outgrows the window, or until a run is requested by
+    hand; otherwise the next answer would undo the rewind. Raises NotRewindable, and StaleTranscript
+    when the context is no longer at `base_version`.
     """
     return _rewind_context(run, to_version=run.version_before, base_version=base_version)
 
 
 def rewind_to_run(run: CompactionRun) -> CompactionRun:
-    """Go back to the context as an applied run left it, undoing only what came after it. Raises NotRewindable."""
+    """Go back to the context as an applied run left it, which undoes only later runs.
+
+    Raises NotRewindable.
+    """
     return _rewind_context(run, to_version=run.version_after)
 
 
 def forget_summary(run: CompactionRun) -> None:
-    """The whole history of the run's session is sent again; no run is undone by it, and state and memory stay."""
+    """Send the full history of the run's session again.
+
+    Structured state and memory stay, and no run counts as undone.
+    """
+    backend = backend_registry.get_backend()
     with transaction.atomic():
-        version = backend_registry.get_backend().reset_context(run.session_id)
-        backend_registry.get_backend().announce_events(
-            run.session_id, ("session.updated", {"context_version": version})
+        version = backend.reset_context(run.session_id)
+        backend.announce_events(
+            run.session_id, (CompactionEvent.SESSION_UPDATED, {"context_version": version})
         )
 
 
 def _rewind_context(
     run: CompactionRun, *, to_version: int | None, base_version: int | None = None
 ) -> CompactionRun:
+    backend = backend_registry.get_backend()
+    if to_version is None or not _is_applied(run):
+        _refuse_rewind(run)
+    facts = backend.load_session_facts(run.session_id)
+    if facts is None or facts.version <= to_version:
+        raise NotRewindable("Nothing came after the run.")
     with transaction.atomic():
+        # This locks the session's row, and only then are runs locked: whoever deletes a message
+        # or the session locks in that order too, and the other way round would be a deadlock.
+        # What was checked above is therefore checked again here, and an error rolls this back.
+        version = backend.rewind_context(run.session_id, to_version=to_version)
         applied_runs = CompactionRun.objects.select_for_update().filter(
-            session_id=run.session_id, status=CompactionRun.Status.APPLIED
+            session_id=run.session_id, status=Status.APPLIED
         )
-        if to_version is None or not applied_runs.filter(pk=run.pk).exists():
-            raise NotRewindable(
-                f"The run is {CompactionRun.objects.get(pk=run.pk).status}; only an applied one can be undone."
-            )
-        facts = backend_registry.get_backend().load_session_facts(run.session_id)
-        if facts is None or facts.version <= to_version:
+        if not applied_runs.filter(pk=run.pk).exists():
+            _refuse_rewind(run)
+        if version - 1 <= to_version:
             raise NotRewindable("Nothing came after the run.")
-        version = backend_registry.get_backend().rewind_context(
-            run.session_id, to_version=to_version
-        )
         if base_version not in (None, version - 1):
             raise StaleTranscript(f"The context is at version {version - 1}, not {base_version}.")
-        newer_runs = list(
+        undone_runs = list(
             applied_runs.filter(version_after__gt=to_version).order_by("version_after")
         )
-        CompactionRun.objects.filter(pk__in=[newer_run.pk for newer_run in newer_runs]).update(
-            status=CompactionRun.Status.REWOUND
-        )
-        for oldest_run in newer_runs[:1]:
-            state.rewind_structured_state(oldest_run)
-        backend_registry.get_backend().announce_events(
-            run.session_id, ("session.updated", {"context_version": version})
+        undone_ids = [undone_run.pk for undone_run in undone_runs]
+        CompactionRun.objects.filter(pk__in=undone_ids).update(status=Status.REWOUND)
+        if undone_runs:
+            state.rewind_structured_state(undone_runs[0])
+        backend.announce_events(
+            run.session_id, (CompactionEvent.SESSION_UPDATED, {"context_version": version})
         )
     run.refresh_from_db()
     return run
 
 
+def _is_applied(run: CompactionRun) -> bool:
+    return CompactionRun.objects.filter(pk=run.pk, status=Status.APPLIED).exists()
+
+
+def _refuse_rewind(run: CompactionRun) -> NoReturn:
+    status = CompactionRun.objects.values_list("status", flat=True).get(pk=run.pk)
+    raise NotRewindable(f"The run is {status}; only an applied one can be undone.")
+
+
 def resend_lost_runs() -> int:
-    """Bring back lost work: tell the queue again of runs it forgot and of runs whose worker died. Returns how many."""
+    """Send runs to the queue again that it lost or whose worker died. Return how many."""
     now = timezone.now()
-    notice_filter = Q(enqueued_at=None) | Q(enqueued_at__lt=now - RESEND_DELAY)
-    queued_filter = (
-        Q(status=CompactionRun.Status.QUEUED, created_at__lt=now - RESEND_DELAY / 2) & notice_filter
-    )
-    expired_lease_filter = (
-        Q(status=CompactionRun.Status.RUNNING, lease_until__lt=now) & notice_filter
-    )
-    run_ids = list(
-        CompactionRun.objects.filter(queued_filter | expired_lease_filter).values_list(
-            "pk", flat=True
-        )
-    )
+    # A run that was sent less than a minute ago may still be on its way to a worker.
+    is_sending_due = Q(enqueued_at=None) | Q(enqueued_at__lt=now - RESEND_DELAY)
+    is_waiting = Q(status=Status.QUEUED, created_at__lt=now - RESEND_DELAY / 2)
+    is_abandoned = Q(status=Status.RUNNING, lease_until__lt=now)
+    lost_runs = CompactionRun.objects.filter(is_sending_due & (is_waiting | is_abandoned))
+    run_ids = list(lost_runs.values_list("pk", flat=True))
     return sum(_enqueue_run(run_id) for run_id in run_ids)
 
 
-def _wake_next(run: CompactionRun) -> None:
-    """A place is free: tell the queue of the run of the same policy that has waited longest. Hearing twice is harmless."""
-    queued_runs = CompactionRun.objects.filter(
-        policy=run.policy, status=CompactionRun.Status.QUEUED
-    ).order_by("created_at")
-    if next_id := queued_runs.values_list("pk", flat=True).first():
+def _wake_next_run(run: CompactionRun) -> None:
+    # The end of a run frees a place of its policy (flow.workers). Without this the run that waited
+    # for it would be taken only at the next sweep; a message too many is harmless.
+    queued_runs = CompactionRun.objects.filter(policy=run.policy, status=Status.QUEUED)
+    next_id = queued_runs.order_by("created_at").values_list("pk", flat=True).first()
+    if next_id:
         _enqueue_run(next_id)
 
 
-def _enqueue_run(run_id: Any) -> bool:
-    """Wake a worker; a queue that cannot be told now is told by the next sweep."""
+def _enqueue_run(run_id: UUID) -> bool:
+    """Notify the queue of a run. Return False when it cannot be reached; the sweep tries again."""
+    # Imported here because the worker's tasks execute runs, and so import this module.
     from compaction.worker.tasks import enqueue
 
     try:
         enqueue(run_id)
     except DatabaseError:
-        logger.exception("the queue was not told of run %s", run_id)
+        logger.exception("the queue was not notified of run %s", run_id)
         return False
     return True

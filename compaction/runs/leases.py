@@ -1,13 +1,14 @@
-"""Who works on a run: claimed by one conditional UPDATE, held by a heartbeat, lost to whoever claims it after the lease ends."""
+"""Decide which worker holds a run: claim it, keep its lease, and notice when it is lost."""
 
 import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from uuid import UUID
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, close_old_connections, connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -27,10 +28,11 @@ class RunLeaseLost(Exception):
     """Another worker has claimed the run, or it was ended: nothing more may be written."""
 
 
-def claim_run(run_id: Any, *, obey_worker_limit: bool = False) -> CompactionRun | None:
-    """Take a queued run, or one whose lease ended. None when it is not there to take; at most one caller gets it.
+def claim_run(run_id: UUID | str, *, obey_worker_limit: bool = False) -> CompactionRun | None:
+    """Claim a queued run, or one whose lease has ended. Return None when it cannot be claimed.
 
-    `in_turn`: nor when as many runs of its policy are being worked on as the policy allows.
+    Of several callers at the same moment at most one gets the run. With `obey_worker_limit` it is
+    not claimed either while as many runs of its policy are worked on as flow.workers allows.
     """
     run = _select_claimable_runs().filter(pk=run_id).first()
     if run is None:
@@ -39,6 +41,8 @@ def claim_run(run_id: Any, *, obey_worker_limit: bool = False) -> CompactionRun 
         if obey_worker_limit and not _has_free_worker(run):
             return None
         now = timezone.now()
+        # The condition on `attempts` makes this UPDATE the claim: whoever comes second matches
+        # no row. The number it writes is the fence that each later write of this claim checks.
         row_count = (
             _select_claimable_runs()
             .filter(pk=run_id, attempts=run.attempts)
@@ -53,7 +57,9 @@ def claim_run(run_id: Any, *, obey_worker_limit: bool = False) -> CompactionRun 
 
 
 def _has_free_worker(run: CompactionRun) -> bool:
-    """Counted while nobody else can claim a run of this policy: the transaction locks all (SQLite) or that name (PostgreSQL)."""
+    # Two workers that count at the same time would both find a free place. On SQLite the open
+    # transaction holds the whole database; on PostgreSQL a lock with the policy's name is held
+    # until the claim is committed. No other lock is held here, so it cannot cause a deadlock.
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
@@ -66,12 +72,15 @@ def _has_free_worker(run: CompactionRun) -> bool:
 
 
 def has_exhausted_attempts(run: CompactionRun) -> bool:
-    """Whether a claimed run was claimed more often than its policy allows: its workers died each time."""
+    """Return True when a run was claimed more often than its policy allows.
+
+    Each earlier worker died while it worked on the run, so the run itself may be the reason.
+    """
     return run.attempts > _load_flow(run).attempts
 
 
 def select_claimed_run(run: CompactionRun) -> QuerySet[CompactionRun]:
-    """The run, as long as this claim of it holds."""
+    """Return a query for the run's row that matches nothing once this claim has been lost."""
     return CompactionRun.objects.filter(
         pk=run.pk, status=CompactionRun.Status.RUNNING, attempts=run.attempts
     )
@@ -79,7 +88,7 @@ def select_claimed_run(run: CompactionRun) -> QuerySet[CompactionRun]:
 
 @contextmanager
 def keep_lease(run: CompactionRun) -> Iterator[None]:
-    """Extend the lease from a thread of its own while work goes on, however long a model takes."""
+    """Extend the lease from another thread until the block ends, however long a model takes."""
     stop_event = threading.Event()
     thread = threading.Thread(
         target=_renew_lease,
@@ -95,11 +104,25 @@ def keep_lease(run: CompactionRun) -> Iterator[None]:
         thread.join()
 
 
+def wait_while_claimed(
+    run: CompactionRun, seconds: float, *, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Wait before the next call of a run. Raise RunLeaseLost if the claim was lost meanwhile.
+
+    No database connection is held while it waits, because other threads may need it.
+    """
+    close_old_connections()
+    sleep(seconds)
+    if not select_claimed_run(run).exists():
+        raise RunLeaseLost
+
+
 def _renew_lease(run: CompactionRun, seconds: float, stop_event: threading.Event) -> None:
     while not stop_event.wait(seconds / RENEWALS_PER_LEASE):
         try:
             select_claimed_run(run).update(lease_until=timezone.now() + timedelta(seconds=seconds))
         except DatabaseError:
+            # Two more renewals fit into the lease, so one that fails does not lose the run.
             logger.warning("the lease of run %s was not extended", run.pk, exc_info=True)
         finally:
             connection.close()
@@ -115,5 +138,6 @@ def _select_claimable_runs() -> QuerySet[CompactionRun]:
 def _load_flow(run: CompactionRun) -> FlowKnobs:
     try:
         return policies.parse_policy_snapshot(run.policy_snapshot).flow
-    except PolicyError:  # stored by another release; the run itself will say so
+    except PolicyError:
+        # The snapshot was stored by another release. Executing the run will report that.
         return PRESETS[policies.DEFAULT_POLICY].flow

@@ -1,4 +1,4 @@
-"""Asking for a run: what is wished for, and what becomes of it where the session has an open run already."""
+"""Request a run: insert its row, or let the session's open run stand for it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
@@ -15,12 +15,15 @@ from compaction.runs import lifecycle
 from compaction.sizing import session_context
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 
+OPTION_FIELDS = ("policy", "policy_snapshot", "instructions", "up_to_seq", "only_stages")
+
 
 class RunOptions(TypedDict, total=False):
-    """What a run may be asked for with, instead of what its session says.
+    """What a request for a run may set differently from its session.
 
-    `policy`: by its name; `overrides`: knobs over that policy, `{"trigger": {"threshold": 0.7}}`; `instructions`: what the summary should
-    dwell on; `up_to_seq`: the last message to compact; `stages`: only these of the policy's.
+    `policy` is the name of a policy. `overrides` are knobs that replace some of that policy's, such
+    as `{"trigger": {"threshold": 0.7}}`. `instructions` say what the summary should give attention
+    to. `up_to_seq` is the last message to compact. `stages` names the policy's stages to run.
     """
 
     policy: str | None
@@ -31,11 +34,12 @@ class RunOptions(TypedDict, total=False):
 
 
 class RunConflict(Exception):
-    """The session has an open run that was asked for otherwise, so it cannot stand for this one; `run` is that run."""
+    """The session's open run has other options than the requested one; `run` is the open run."""
 
     def __init__(self, run: CompactionRun) -> None:
         super().__init__(
-            f"Compaction run {run.pk} is {run.status}; it was asked for otherwise. Ask again when it has ended."
+            f"Compaction run {run.pk} is {run.status} and has other options. Try again when it "
+            "has ended."
         )
         self.run = run
 
@@ -43,35 +47,45 @@ class RunConflict(Exception):
 def find_or_create_run(
     session_id: UUID, *, trigger: str, options: RunOptions
 ) -> tuple[CompactionRun, bool]:
-    """The run that answers a trigger, and whether it was made for it: two triggers make one run.
+    """Return the run that answers a trigger, and whether it is a new one.
 
-    An open run stands for a new one. While it is queued, a run that compacts in any case (by hand, after an overflow) takes an automatic
-    one over, wishes and all. Raises RunIsOpen when a run by hand has wishes of its own that the open run does not share;
-    UnknownPolicy, PolicyError, NoSuchSession.
+    A session has at most one open run, which answers later triggers as well. While it is queued, a
+    run that compacts in any case (by hand, or after an overflow) replaces the options of an
+    automatic one by its own. Raises RunConflict when a run by hand has options that the open run
+    does not share; UnknownPolicy, PolicyError and NoSuchSession.
     """
     if trigger == CompactionRun.Trigger.MANUAL:
         lifecycle.reset_failures(session_id)
     elif trigger not in CompactionRun.FORCED_TRIGGERS and (open_run := find_open_run(session_id)):
         return open_run, False
     run = _build_run(session_id, trigger, options)
+    has_options = any(options.values())
+    # Between the query and the write another process may end the open run or insert one of its
+    # own. Both are noticed, and then the question is asked again.
     while True:
         open_run = find_open_run(session_id)
         if open_run is None:
             if _insert_run(run):
                 return run, True
-        elif matching_run := _join_open_run(open_run, run, has_options=any(options.values())):
-            return matching_run, False
+            continue
+        joined_run = _join_open_run(open_run, run, has_options=has_options)
+        if joined_run is not None:
+            return joined_run, False
 
 
 def load_run_context(session_id: UUID, options: RunOptions) -> SessionContext:
-    """How the session stands under the policy that is wished for. Raises NoSuchSession, UnknownPolicy, PolicyError."""
-    policy_name, overrides = options.get("policy"), options.get("overrides")
-    context = session_context.load_session_context(
-        session_id, policy=(policy_name, policies.load_policy(policy_name)) if policy_name else None
-    )
+    """Return the session's context under the policy that the options ask for.
+
+    Raises NoSuchSession, UnknownPolicy and PolicyError.
+    """
+    policy_name = options.get("policy")
+    named_policy = (policy_name, policies.load_policy(policy_name)) if policy_name else None
+    context = session_context.load_session_context(session_id, policy=named_policy)
+    overrides = options.get("overrides")
     if context is not None and overrides:
+        policy = Policy.parse(overrides, context.policy)
         context = session_context.load_session_context(
-            session_id, policy=(context.policy_name, Policy.parse(overrides, context.policy))
+            session_id, policy=(context.policy_name, policy)
         )
     if context is None:
         raise NoSuchSession(str(session_id))
@@ -109,52 +123,44 @@ def _refuse_unknown_stages(stages: Sequence[str], policy: Policy) -> None:
 
 
 def _insert_run(run: CompactionRun) -> bool:
-    """False where an open one was there first."""
+    """Insert the run. Return False when the session had an open one after all."""
     try:
         with transaction.atomic():
             run.save(force_insert=True)
     except IntegrityError:
+        # Either the unique constraint refused a second open run, or the session is gone.
         if backend_registry.get_backend().load_session_facts(run.session_id) is None:
             raise NoSuchSession(str(run.session_id)) from None
-        return False  # if that one has ended since, ours may be inserted next
+        return False
     return True
-
-
-OPTION_FIELDS = (
-    "trigger",
-    "policy",
-    "policy_snapshot",
-    "instructions",
-    "up_to_seq",
-    "only_stages",
-    "model",
-)
 
 
 def _join_open_run(
     open_run: CompactionRun, new_run: CompactionRun, *, has_options: bool
 ) -> CompactionRun | None:
-    """The open run as the one asked for. None when it moved on meanwhile; raises RunIsOpen when it cannot be."""
-    if (
-        open_run.status == CompactionRun.Status.QUEUED
-        and new_run.is_forced
-        and not open_run.is_forced
-    ):
-        queued_runs = CompactionRun.objects.filter(
-            pk=open_run.pk, status=CompactionRun.Status.QUEUED
-        )
-        row_count = queued_runs.update(**{name: getattr(new_run, name) for name in OPTION_FIELDS})
-        return CompactionRun.objects.filter(pk=open_run.pk).first() if row_count else None
-    if (
-        has_options
-        and new_run.trigger == CompactionRun.Trigger.MANUAL
-        and not _has_same_options(open_run, new_run)
-    ):
+    """Return the open run if it can stand for the new one; None if it changed meanwhile.
+
+    Raises RunConflict if it cannot.
+    """
+    is_queued = open_run.status == CompactionRun.Status.QUEUED
+    if is_queued and new_run.is_forced and not open_run.is_forced:
+        return _take_over_queued_run(open_run, new_run)
+    is_manual = new_run.trigger == CompactionRun.Trigger.MANUAL
+    if has_options and is_manual and not _has_same_options(open_run, new_run):
         raise RunConflict(open_run)
     return open_run
 
 
+def _take_over_queued_run(open_run: CompactionRun, new_run: CompactionRun) -> CompactionRun | None:
+    # The condition on the status keeps this from changing a run that a worker has just claimed.
+    queued_run = CompactionRun.objects.filter(pk=open_run.pk, status=CompactionRun.Status.QUEUED)
+    fields = {name: getattr(new_run, name) for name in ("trigger", "model", *OPTION_FIELDS)}
+    if not queued_run.update(**fields):
+        return None
+    return CompactionRun.objects.filter(pk=open_run.pk).first()
+
+
 def _has_same_options(open_run: CompactionRun, new_run: CompactionRun) -> bool:
     return open_run.is_forced and all(
-        getattr(open_run, name) == getattr(new_run, name) for name in OPTION_FIELDS[1:-1]
+        getattr(open_run, name) == getattr(new_run, name) for name in OPTION_FIELDS
     )

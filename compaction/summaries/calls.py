@@ -1,13 +1,11 @@
-"""The calls that write a run's summary: cut to the summarizer's window, retried after a wait, each answer checked and paid for."""
+"""Call the summary model: cut the transcript to its window, retry, check and record each answer."""
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from django.db import close_old_connections
 from django.db.models import DecimalField, F, Value
 from django.db.models.functions import Coalesce
 
@@ -18,33 +16,29 @@ from compaction.core.features import estimate_by_features
 from compaction.core.stages.base import SummaryFailed
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
-from compaction.runs import leases
 from compaction.sizing.session_context import SessionContext
-from compaction.summaries import prompt as summary_prompt_module
+from compaction.summaries import prompt as summary_prompt
 from compaction.summaries import state_delta, unwrapping, validation
 from compaction.summaries.prompt import SummaryOptions
 
-logger = logging.getLogger(__name__)
-
 TEMPERATURE = 0.1
 WINDOW_SHARE = 4  # the answer may take a quarter of the window
-WINDOW_MARGIN = 0.10  # of the window, for what an estimate gets wrong
-WORDS_PER_TOKEN = (
-    0.55  # a cautious share, so that a summary of the asked length ends before its token limit
-)
+WINDOW_MARGIN = 0.10  # of the window, for errors of the estimate
+# A cautious share, so that a summary of the requested length ends before its token limit.
+WORDS_PER_TOKEN = 0.55
 MIN_SUMMARY_WORDS = 20
-MIN_CHUNK_CHARS = 200  # characters; a window in which no more fits cannot summarize anything
-SAMPLE_COUNT, SAMPLE_CHARS = 16, 512
-DELTA_TOKENS = 1_024  # for the delta of the structured state, beside the summary
-
-sleep = time.sleep
+MIN_CHUNK_CHARS = 200  # a window in which no more characters fit cannot summarize anything
+SAMPLE_COUNT = 16
+SAMPLE_CHARS = 512
+DELTA_TOKENS = 1_024  # for the delta of the structured state, in addition to the summary
 
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryJob:
-    """What each call of a series is asked for, and what else its answer must be. `objection`: what is wrong with the last one, if anything.
+    """What every call of a series asks for, and which answers it accepts.
 
-    `grows`: it need not be smaller than what it replaces.
+    `find_objection` returns what is wrong with the last summary of the series, or None. With
+    `may_grow` an answer need not be shorter than the text that it replaces.
     """
 
     options: SummaryOptions
@@ -57,14 +51,14 @@ class SummaryJob:
 
 @dataclass(frozen=True)
 class SummaryResult:
-    """A checked answer; `block` holds the delta of the structured state, as the model wrote it."""
+    """A checked answer; `delta_block` is the delta of the structured state in the model's words."""
 
     summary: str
     delta_block: str | None = None
 
 
 class _SummaryMissing(SummaryFailed):
-    """An answer that holds the delta of the structured state, and no summary beside it."""
+    """An answer that holds the delta of the structured state and no summary."""
 
     def __init__(self, delta_block: str) -> None:
         super().__init__("The model wrote only how the state changes, and no summary.")
@@ -73,7 +67,10 @@ class _SummaryMissing(SummaryFailed):
 
 @dataclass(frozen=True)
 class _Chunk:
-    """What one call summarizes: the summary so far, and lines of the transcript. `replaced`: characters of the chunks before."""
+    """The text of one call: the earlier summary and lines of the transcript.
+
+    `earlier_chars` counts the characters of the chunks that the earlier summary already replaces.
+    """
 
     previous_summary: str | None
     lines: str
@@ -85,57 +82,66 @@ class _Chunk:
 
 
 class SummaryClient:
-    """The summarizing model, as one run uses it. `scale`: how many real tokens one of the policy's estimate stands for."""
+    """The summary model as one run uses it, and what the run has learned about its limits.
 
-    def __init__(self, run: CompactionRun, context: SessionContext, token_ratio: float) -> None:
-        self.run, self.token_ratio, self.knobs = run, token_ratio, context.policy.summary
+    `token_ratio` is the number of real tokens for one token of the policy's estimate. `wait` waits
+    so many seconds before a retry, and raises when the run was lost meanwhile.
+    """
+
+    def __init__(
+        self,
+        run: CompactionRun,
+        context: SessionContext,
+        token_ratio: float,
+        *,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.run = run
+        self.wait = wait
+        self.knobs = context.policy.summary
+        self.token_ratio = token_ratio
         self.temperature: float | None = TEMPERATURE
-        self.density, self.brevity = 1 / STORED_CHARS_PER_TOKEN, 1
+        self.density = 1 / STORED_CHARS_PER_TOKEN  # tokens a character
+        self.brevity = 1  # the summary is asked to be so many times shorter
         summary_model = backend_registry.get_backend().choose_summary_model(
             run.session_id, policies.resolve_summary_model(self.knobs.model)
         )
         session_window = context.budget.window if context.budget else 0
-        self.model, self.window, self.max_output_tokens = (
-            summary_model.model,
-            summary_model.window or session_window,
-            summary_model.max_output_tokens,
-        )
+        self.model = summary_model.model
+        self.max_output_tokens = summary_model.max_output_tokens
         self.echoes_headings = summary_model.echoes_headings
-        if summary_model.model == context.facts.model:  # what a refusal told of it counts
+        self.window = summary_model.window or session_window
+        if summary_model.model == context.facts.model:
+            # The session's budget knows the window that a refusal stated, if there was one.
             self.window = session_window or self.window
 
     def calibrate_density(self, entries: Iterable[TranscriptEntry], lines: Sequence[str]) -> None:
-        """How many tokens a character takes: as the text looks (in Chinese one, in English a quarter), or as the provider counted it."""
+        """Estimate the tokens of a character from the text itself and from the provider's counts.
+
+        English has about a quarter of a token a character, Chinese a whole one. The larger of the
+        estimates is used, so that no call is refused for its length.
+        """
         characters = max(1, sum(map(len, lines)))
-        provider_density = (
-            sum(entry.tokens for entry in entries if not entry.images)
-            * self.token_ratio
-            / characters
-            if self.token_ratio > 1
-            else 0
-        )
-        self.density, self.token_ratio = (
-            max(self.density, estimate_density(lines), provider_density),
-            1.0,
-        )
+        provider_density = 0.0
+        if self.token_ratio > 1:
+            estimated_tokens = sum(entry.tokens for entry in entries if not entry.images)
+            provider_density = estimated_tokens * self.token_ratio / characters
+        self.density = max(self.density, estimate_density(lines), provider_density)
+        self.token_ratio = 1.0
 
     def limit_output_tokens(self, max_tokens: int) -> int:
-        """The length an answer may have."""
-        return max(
-            1, min(max_tokens, self.window // WINDOW_SHARE, self.max_output_tokens or max_tokens)
-        )
+        """Return how many tokens an answer may have: `max_tokens` or what the model allows."""
+        output_limit = self.max_output_tokens or max_tokens
+        return max(1, min(max_tokens, self.window // WINDOW_SHARE, output_limit))
 
     def measure_room(self, job: SummaryJob, previous_summary: str | None) -> int:
-        """Characters of transcript that one call takes beside everything else; too few, or none, in a window that is too small."""
+        """Return how many characters of transcript fit into one call; zero or less for none."""
         free_tokens = (self.window * (1 - WINDOW_MARGIN) - job.max_tokens) / self.token_ratio
-        empty_message = summary_prompt_module.build_message(
+        empty_message = summary_prompt.build_message(
             job.options, previous_summary=previous_summary, lines="", min_words=0, max_words=0
         )
-        room = (
-            int(free_tokens / self.density)
-            - len(summary_prompt_module.SYSTEM_PROMPT)
-            - len(empty_message)
-        )
+        fixed_chars = len(summary_prompt.SYSTEM_PROMPT) + len(empty_message)
+        room = int(free_tokens / self.density) - fixed_chars
         return min(room, self.knobs.chunk_chars or room)
 
     def summarize_next_chunk(
@@ -146,31 +152,30 @@ class SummaryClient:
         *,
         earlier_chars: int = 0,
     ) -> SummaryResult:
-        """One chunk off the rest, with its retries. A call refused for its length is retried with a shorter chunk.
+        """Take one chunk off the pending lines and summarize it, with retries.
 
-        One that was answered by the delta of the state alone, as small models do, is retried for the summary alone; the delta is kept.
-        Raises SummaryFailed, and Lost when another worker took the run over while this one waited.
+        A call that was refused for its length is retried with a shorter chunk. One that returned
+        the delta of the state alone, as small models do, is retried for the summary alone, and the
+        delta is used. Raises SummaryFailed after the last retry, and what `wait` raises.
         """
-        failure, delta_block = SummaryFailed("No call was made."), None
+        failure = SummaryFailed("No call was made.")
+        delta_block: str | None = None
         for attempt in range(1 + self.knobs.retries):
             if attempt:
                 self._wait_before_retry(attempt)
-            chunk = _Chunk(
-                previous_summary,
-                take_chunk(pending_lines, self._require_room(job, previous_summary)),
-                earlier_chars,
-            )
+            room = self._require_room(job, previous_summary)
+            chunk = _Chunk(previous_summary, take_chunk(pending_lines, room), earlier_chars)
             try:
                 result = self._summarize_chunk(job, chunk, is_last=not pending_lines)
                 return replace(result, delta_block=result.delta_block or delta_block)
+            except _SummaryMissing as error:
+                failure = error
+                delta_block = error.delta_block
+                job = replace(job, options=replace(job.options, state=None))
+                pending_lines.appendleft(chunk.lines)
             except SummaryFailed as error:
                 failure = error
                 pending_lines.appendleft(chunk.lines)
-                if isinstance(error, _SummaryMissing):
-                    job, delta_block = (
-                        replace(job, options=replace(job.options, state=None)),
-                        error.delta_block,
-                    )
         raise failure
 
     def _require_room(self, job: SummaryJob, previous_summary: str | None) -> int:
@@ -180,17 +185,27 @@ class SummaryClient:
         return room
 
     def _wait_before_retry(self, attempt: int) -> None:
-        """Before a retry. The run's lease is kept by a thread of its own meanwhile; no connection is."""
         delays = self.knobs.backoff
-        if not delays:
-            return
-        close_old_connections()
-        sleep(delays[min(attempt, len(delays)) - 1])
-        if not leases.select_claimed_run(self.run).exists():
-            raise leases.RunLeaseLost
+        if delays:
+            self.wait(delays[min(attempt, len(delays)) - 1])
 
     def _summarize_chunk(self, job: SummaryJob, chunk: _Chunk, *, is_last: bool) -> SummaryResult:
         call_prompt = self._build_prompt(job, chunk)
+        answer = self._call_model(call_prompt)
+        delta_block: str | None = None
+        if job.options.state is not None:
+            answer, delta_block = _split_answer(answer)
+        if delta_block and not answer.text:
+            raise _SummaryMissing(delta_block)
+        summary = self._validate_answer(job, chunk, answer, call_prompt)
+        if not job.may_grow and len(summary) >= chunk.earlier_chars + chunk.characters:
+            raise SummaryFailed("The summary is not smaller than what it replaces.")
+        if is_last and (objection := job.find_objection(summary)):
+            raise SummaryFailed(objection)
+        return SummaryResult(summary, delta_block)
+
+    def _call_model(self, call_prompt: Prompt) -> CallResult:
+        """Make one call and record it. Record a failed one too, because it may cost money."""
         try:
             answer = backend_registry.get_backend().call_summary_model(
                 self.run.session_id, call_prompt
@@ -200,59 +215,35 @@ class SummaryClient:
             self._adapt_to_failure(error, call_prompt)
             raise SummaryFailed(str(error)) from None
         record_call(self.run, answer)
-        self.brevity *= (
-            2 if answer.finish == "length" else 1
-        )  # the retry of one that was cut off asks for half of the words
-        answer, delta_block = (
-            _split_answer(answer) if job.options.state is not None else (answer, None)
-        )
-        if delta_block and not answer.text:
-            raise _SummaryMissing(delta_block)
-        summary = self._validate_answer(job, chunk, answer, call_prompt)
-        if not job.may_grow and len(summary) >= chunk.earlier_chars + chunk.characters:
-            raise SummaryFailed("The summary is not smaller than what it replaces.")
-        if is_last and (complaint := job.find_objection(summary)):
-            raise SummaryFailed(complaint)
-        return SummaryResult(summary, delta_block)
+        if answer.finish == "length":
+            # The answer was cut off, so a retry asks for half of the words.
+            self.brevity *= 2
+        return answer
 
     def _validate_answer(
         self, job: SummaryJob, chunk: _Chunk, answer: CallResult, call_prompt: Prompt
     ) -> str:
+        # A summary of summaries may repeat much of its text; one of messages must not.
         may_copy = job.options.merges_parts or job.options.template.rewrites_summaries
-        instruction = (
-            call_prompt.system + "\n" + summary_prompt_module.extract_instruction(call_prompt.text)
-        )
+        instruction = summary_prompt.extract_instruction(call_prompt.text)
         return validation.extract_summary(
             answer,
-            instruction=instruction,
+            instruction=f"{call_prompt.system}\n{instruction}",
             transcript="" if may_copy else chunk.lines,
             headings=job.options.template.headings,
         )
 
     def _build_prompt(self, job: SummaryJob, chunk: _Chunk) -> Prompt:
-        source_words = chunk.characters // STORED_CHARS_PER_TOKEN * WORDS_PER_TOKEN / 2
-        summary_token_limit = job.max_tokens - (
-            DELTA_TOKENS
-            if job.options.state is not None and job.max_tokens > 2 * DELTA_TOKENS
-            else 0
-        )
-        max_words = max(
-            MIN_SUMMARY_WORDS,
-            int(
-                min(job.max_words, summary_token_limit * WORDS_PER_TOKEN, source_words)
-                / self.brevity
-            ),
-        )
-        min_words = min(job.min_words, max_words // 2)
-        message_text = summary_prompt_module.build_message(
+        max_words = self._limit_words(job, chunk)
+        message_text = summary_prompt.build_message(
             job.options,
             previous_summary=chunk.previous_summary,
             lines=chunk.lines,
-            min_words=min_words,
+            min_words=min(job.min_words, max_words // 2),
             max_words=max_words,
         )
         return Prompt(
-            system=summary_prompt_module.SYSTEM_PROMPT,
+            system=summary_prompt.SYSTEM_PROMPT,
             text=message_text,
             max_tokens=job.max_tokens,
             temperature=self.temperature,
@@ -260,38 +251,54 @@ class SummaryClient:
             timeout=self.knobs.timeout,
         )
 
+    def _limit_words(self, job: SummaryJob, chunk: _Chunk) -> int:
+        """Return the most words that fit the token limit and are shorter than the source."""
+        token_limit = job.max_tokens
+        if job.options.state is not None and job.max_tokens > 2 * DELTA_TOKENS:
+            token_limit -= DELTA_TOKENS
+        half_of_source = chunk.characters // STORED_CHARS_PER_TOKEN * WORDS_PER_TOKEN / 2
+        words = min(job.max_words, token_limit * WORDS_PER_TOKEN, half_of_source)
+        return max(MIN_SUMMARY_WORDS, int(words / self.brevity))
+
     def _adapt_to_failure(self, error: CallFailed, call_prompt: Prompt) -> None:
-        """What the retry does otherwise: no temperature where the model takes none; and shorter, by the provider's numbers or by half."""
+        """Change what the retry does differently: no temperature, or a shorter chunk.
+
+        The chunk is shortened by the provider's numbers where it gave any, and by half otherwise.
+        """
         if error.temperature:
             self.temperature = None
-        if error.too_long:
-            token_estimate = max(
-                1.0, (len(call_prompt.system) + len(call_prompt.text)) * self.density
-            )
-            self.token_ratio = max(
-                error.tokens / token_estimate if error.tokens else self.token_ratio * 2,
-                self.token_ratio,
-            )
-            self.window = min(error.window or self.window, self.window)
+        if not error.too_long:
+            return
+        characters = len(call_prompt.system) + len(call_prompt.text)
+        token_estimate = max(1.0, characters * self.density)
+        token_ratio = error.tokens / token_estimate if error.tokens else self.token_ratio * 2
+        self.token_ratio = max(token_ratio, self.token_ratio)
+        self.window = min(error.window or self.window, self.window)
 
 
 def _split_answer(answer: CallResult) -> tuple[CallResult, str | None]:
-    """An answer cut off in its delta has a whole summary all the same."""
+    """Split an answer into the summary and the delta of the state; None for no delta.
+
+    An answer that was cut off within its delta holds a complete summary, so it counts as finished.
+    """
     text, delta_block = state_delta.split_delta(unwrapping.strip_thoughts(answer.text))
-    finish = (
-        "stop" if answer.finish == "length" and delta_block is not None and text else answer.finish
-    )
-    return replace(answer, text=text, finish=finish), delta_block
+    if answer.finish == "length" and delta_block is not None and text:
+        return replace(answer, text=text, finish="stop"), delta_block
+    return replace(answer, text=text), delta_block
 
 
 def estimate_density(lines: Sequence[str]) -> float:
-    """Tokens a character, from samples spread over the text."""
-    sample = "".join(line[:SAMPLE_CHARS] for line in lines[:: max(1, len(lines) // SAMPLE_COUNT)])
+    """Return the estimated tokens a character, from samples spread over the text; 0 for no text."""
+    step = max(1, len(lines) // SAMPLE_COUNT)
+    sample = "".join(line[:SAMPLE_CHARS] for line in lines[::step])
     return estimate_by_features(sample) / len(sample) if sample else 0
 
 
 def take_chunk(pending_lines: deque[str], room: int) -> str:
-    """The next messages that fit `room` characters together, at least half of it: where they end before, a part of the next."""
+    """Take the next messages that fit into `room` characters together off the pending lines.
+
+    A message that is too long is divided where the chunk would otherwise be less than half full.
+    """
     pieces: list[str] = []
     free_chars = room
     while pending_lines and free_chars > 0:
@@ -308,20 +315,24 @@ def take_chunk(pending_lines: deque[str], room: int) -> str:
 
 
 def record_call(run: CompactionRun, answer: CallResult | None) -> None:
-    """Add a call to the run, at once and whoever holds it: what was spent stays spent (None: a call without an answer)."""
-    run_query = CompactionRun.objects.filter(pk=run.pk)
-    run_query.update(provider_calls=F("provider_calls") + 1)
+    """Add the tokens and the cost of a call to the run; None for a call without an answer.
+
+    This is written at once, and without checking the claim: what was spent is spent, also when
+    another worker has taken the run over meanwhile. The sums are made in the database, because
+    both workers may add to them.
+    """
+    run_row = CompactionRun.objects.filter(pk=run.pk)
+    run_row.update(provider_calls=F("provider_calls") + 1)
     if answer is None:
         return
-    run_query.update(
+    run_row.update(
         model=answer.model,
         input_tokens=F("input_tokens") + answer.input_tokens,
         output_tokens=F("output_tokens") + answer.output_tokens,
     )
     if answer.input_price is not None and answer.output_price is not None:
-        cost = (
-            answer.input_tokens * answer.input_price + answer.output_tokens * answer.output_price
-        ) / Decimal(1_000_000)
-        run_query.update(
-            cost=Coalesce("cost", Value(Decimal(0)), output_field=DecimalField()) + cost
-        )
+        input_cost = answer.input_tokens * answer.input_price
+        output_cost = answer.output_tokens * answer.output_price
+        cost = (input_cost + output_cost) / Decimal(1_000_000)
+        earlier_cost = Coalesce("cost", Value(Decimal(0)), output_field=DecimalField())
+        run_row.update(cost=earlier_cost + cost)

@@ -1,4 +1,7 @@
-"""A session's structured state and memory: read, stored with what is installed, shown beside the summary, and brought back by a rewind."""
+"""Store the structured state and memory of a session, show them with its summary, and revert them.
+
+Everything here that writes is called in a transaction that holds the session's row.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -7,17 +10,20 @@ from uuid import UUID
 from django.db import transaction
 
 from compaction.backends import registry as backend_registry
+from compaction.backends.base import STORED_CHARS_PER_TOKEN
+from compaction.backends.events import CompactionEvent
 from compaction.core.budget import Budget
 from compaction.core.state import SECTIONS, StructuredState, fit_state, undo_change
 from compaction.models import CompactionRun, WorkingState
 from compaction.sizing import session_context
 
-CHARS_PER_TOKEN = 4
 UNKNOWN_WINDOW_CHARS = 8_000  # of background, where the window is not known
+
+StateRecord = dict[str, Any]
 
 
 def load_structured_state(session_id: UUID) -> StructuredState:
-    """As it is stored; an empty one where nothing is."""
+    """Return the stored state of a session, or an empty one."""
     row = (
         WorkingState.objects.filter(pk=session_id)
         .values("state", "memory", "memory_summary")
@@ -27,30 +33,26 @@ def load_structured_state(session_id: UUID) -> StructuredState:
 
 
 def store_structured_state(session_id: UUID, structured_state: StructuredState) -> None:
-    """Store it; no row is made for one that is empty. Joins the open transaction."""
+    """Store a state in the open transaction. No row is inserted for an empty one."""
+    fields = serialize_structured_state(structured_state)
     if structured_state.is_empty:
-        WorkingState.objects.filter(pk=session_id).update(
-            **serialize_structured_state(structured_state)
-        )
+        WorkingState.objects.filter(pk=session_id).update(**fields)
     else:
-        WorkingState.objects.update_or_create(
-            session_id=session_id, defaults=serialize_structured_state(structured_state)
-        )
+        WorkingState.objects.update_or_create(session_id=session_id, defaults=fields)
 
 
-def serialize_structured_state(structured_state: StructuredState) -> dict[str, Any]:
-    """As JSON holds it: only the sections that hold something."""
+def serialize_structured_state(structured_state: StructuredState) -> StateRecord:
+    """Return the state as JSON holds it, without empty sections."""
+    sections = structured_state.sections
     return {
-        "state": {
-            name: list(items) for name in SECTIONS if (items := structured_state.sections.get(name))
-        },
+        "state": {name: list(sections[name]) for name in SECTIONS if sections.get(name)},
         "memory": list(structured_state.memory),
         "memory_summary": structured_state.memory_summary,
     }
 
 
 def parse_structured_state(value: Mapping[str, Any]) -> StructuredState:
-    """From a snapshot, or from nothing."""
+    """Return the state that a JSON object or a row holds; an empty one for an empty object."""
     sections = value.get("state") or {}
     return StructuredState(
         sections={name: tuple(sections.get(name, ())) for name in SECTIONS},
@@ -59,37 +61,27 @@ def parse_structured_state(value: Mapping[str, Any]) -> StructuredState:
     )
 
 
-def propose_structured_state(run: CompactionRun, structured_state: StructuredState) -> None:
-    """Leave with a run, in memory only, what its summarizer made of the state."""
-    run.state_after = serialize_structured_state(structured_state)
-
-
-def install_structured_state(run: CompactionRun) -> StructuredState:
-    """Store what the run proposes, where it proposes something, and note with the run how it was before. In the transaction of the end.
-
-    A state that was changed meanwhile is safe: such a change makes a new version of the context, and this run's outcome stale.
-    """
-    previous_state = load_structured_state(run.session_id)
-    structured_state = (
-        parse_structured_state(run.state_after) if run.state_after else previous_state
-    )
-    if structured_state != previous_state:
-        store_structured_state(run.session_id, structured_state)
-    run.state_after = {
+def build_state_record(
+    structured_state: StructuredState, previous_state: StructuredState
+) -> StateRecord:
+    """Return what a run records in `state_after`: the state after it, and the one before it."""
+    return {
         **serialize_structured_state(structured_state),
         "before": serialize_structured_state(previous_state),
     }
-    return structured_state
 
 
 def rewind_structured_state(run: CompactionRun) -> None:
-    """The state as it was before a run, in the transaction of its rewind."""
+    """Store the state as it was before a run, in the transaction of the rewind."""
     if "before" in run.state_after:
         store_structured_state(run.session_id, parse_structured_state(run.state_after["before"]))
 
 
 def revert_runs(session_id: UUID, runs: Iterable[CompactionRun]) -> None:
-    """Take back what these runs, the newest first, told of messages that are sent no longer, in a transaction with the session's row."""
+    """Remove what these runs, the newest first, added to the state of their session.
+
+    For messages that are no longer sent: the state must not repeat what they said.
+    """
     structured_state = load_structured_state(session_id)
     _publish_state(session_id, _remove_runs(structured_state, runs), structured_state)
 
@@ -97,12 +89,9 @@ def revert_runs(session_id: UUID, runs: Iterable[CompactionRun]) -> None:
 def copy_structured_state(
     session_id: UUID, *, target_id: UUID, runs_to_revert: Iterable[CompactionRun]
 ) -> None:
-    """Give another session the same state, without what these runs, the newest first, told; in a transaction with that session's row."""
-    _publish_state(
-        target_id,
-        _remove_runs(load_structured_state(session_id), runs_to_revert),
-        StructuredState(),
-    )
+    """Give another session the same state, without what these runs, the newest first, added."""
+    structured_state = _remove_runs(load_structured_state(session_id), runs_to_revert)
+    _publish_state(target_id, structured_state, StructuredState())
 
 
 def _remove_runs(
@@ -121,11 +110,13 @@ def _remove_runs(
 def _publish_state(
     session_id: UUID, structured_state: StructuredState, previous_state: StructuredState
 ) -> None:
-    """Where there is no state, whatever reference text came with an import stays."""
     context = session_context.load_session_context(session_id)
-    if context is not None and structured_state != previous_state:
+    if context is None:
+        return
+    if structured_state != previous_state:
         store_structured_state(session_id, structured_state)
-    if context is not None and WorkingState.objects.filter(pk=session_id).exists():
+    # A session without a state may have reference text that came with an import; that stays.
+    if WorkingState.objects.filter(pk=session_id).exists():
         backend_registry.get_backend().set_background(
             session_id, render_background(structured_state, context.budget)
         )
@@ -134,25 +125,29 @@ def _publish_state(
 def change_structured_state(
     session_id: UUID, edit: Callable[[StructuredState], StructuredState]
 ) -> StructuredState:
-    """Store what `edit` makes of the state; the next request shows it. Raises NoSuchSession and what `edit` raises, changing nothing."""
+    """Store the state that `edit` returns, and show it from the next request on.
+
+    Raises NoSuchSession and what `edit` raises; then nothing has changed.
+    """
     context = session_context.load_session_context(session_id)
     if context is None:
         raise session_context.NoSuchSession(str(session_id))
+    backend = backend_registry.get_backend()
     with transaction.atomic():
-        backend_registry.get_backend().announce_events(
-            session_id, ("session.updated", {"fields": ["state"]})
-        )  # first: it holds the session's row
+        # The event comes first because it locks the session's row, so that of two changes at the
+        # same time the second reads what the first has stored.
+        backend.announce_events(
+            session_id, (CompactionEvent.SESSION_UPDATED, {"fields": ["state"]})
+        )
         structured_state = edit(load_structured_state(session_id))
         store_structured_state(session_id, structured_state)
-        backend_registry.get_backend().set_background(
-            session_id, render_background(structured_state, context.budget)
-        )
+        backend.set_background(session_id, render_background(structured_state, context.budget))
     return structured_state
 
 
 def render_background(structured_state: StructuredState, budget: Budget | None) -> str:
-    """The reference text that goes with the summary; it takes no more of the window than a summary may."""
-    return fit_state(
-        structured_state,
-        budget.summary_tokens * CHARS_PER_TOKEN if budget else UNKNOWN_WINDOW_CHARS,
-    )
+    """Return the state as reference text, cut to the room that a summary may take."""
+    max_chars = UNKNOWN_WINDOW_CHARS
+    if budget:
+        max_chars = budget.summary_tokens * STORED_CHARS_PER_TOKEN
+    return fit_state(structured_state, max_chars)

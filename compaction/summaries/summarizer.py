@@ -1,9 +1,10 @@
-"""Writes the summary of a pass: in as many calls as it takes, merged as the policy says, and rolled up where it is too long."""
+"""Write the summary of a pass: in as many calls as it takes, merged, and shortened if too long."""
 
 import logging
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol
 
 from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.estimate import estimate_summary
@@ -11,65 +12,92 @@ from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTa
 from compaction.core.stages.summarize import find_objection
 from compaction.core.state import SECTIONS, merge_delta, number_sections
 from compaction.models import CompactionRun
-from compaction.runs import lifecycle
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import memory, prompt, state_delta
-from compaction.summaries import source as summary_source_module
+from compaction.summaries import source as summary_source
 from compaction.summaries import state as summary_state
 from compaction.summaries.calls import DELTA_TOKENS, SummaryClient, SummaryJob, SummaryResult
 from compaction.summaries.prompt import SummaryOptions
-from compaction.summaries.templates import MEMORY_TEMPLATE, ROLLUP_TEMPLATE, SUMMARY_TEMPLATES
+from compaction.summaries.templates import (
+    MEMORY_TEMPLATE,
+    ROLLUP_TEMPLATE,
+    SUMMARY_TEMPLATES,
+    SummaryTemplate,
+)
 
 logger = logging.getLogger(__name__)
 
 NO_CONTENT_SUMMARY = (
     "The earlier messages held nothing but tool calls and results that are left out of summaries."
 )
-STATE_SHARE = 4  # the state that a call is shown may take a quarter of its room
+STATE_SHARE = 4  # the state that a call shows may take a quarter of its room
 MAX_MEMORY_TOKENS = 1_024
 MAX_MEMORY_WORDS = 300
 
 
-class Summarizer:
-    """Summarizes for one run, as `pipeline.run` asks; what becomes of state and memory is left with the run. `scale`: as `Calls` says."""
+class StartAnnouncement(Protocol):
+    """A function that announces that a summary of so many messages is begun."""
 
-    def __init__(self, run: CompactionRun, context: SessionContext, token_ratio: float) -> None:
-        self.run, self.policy = run, context.policy
-        self.client = SummaryClient(run, context, token_ratio)
-        template = SUMMARY_TEMPLATES[self.policy.summary.template]
-        self.template = (
-            replace(template, instruction=template.bare_instruction)
-            if self.client.echoes_headings and template.bare_instruction
-            else template
-        )
+    def __call__(self, *, message_count: int) -> None: ...
+
+
+class RetryWait(Protocol):
+    """A function that waits so many seconds; it raises when the run was lost meanwhile."""
+
+    def __call__(self, seconds: float, /) -> None: ...
+
+
+class Summarizer:
+    """The `Summarize` function of one run. It installs nothing: see SummaryOutcome.
+
+    `token_ratio` is the number of real tokens for one token of the policy's estimate.
+    """
+
+    def __init__(
+        self,
+        run: CompactionRun,
+        context: SessionContext,
+        token_ratio: float,
+        *,
+        announce_start: StartAnnouncement,
+        wait: RetryWait,
+    ) -> None:
+        self.session_id = run.session_id
+        self.policy = context.policy
+        self.announce_start = announce_start
+        self.client = SummaryClient(run, context, token_ratio, wait=wait)
+        self.template = self._choose_template()
         self.structured_state = summary_state.load_structured_state(run.session_id)
-        run.state_after = {}
 
     def __call__(self, task: SummaryTask) -> SummaryOutcome:
-        """The new summary, the one before merged in. Raises SummaryFailed, and Lost when another worker took over."""
-        lines = summary_source_module.render_lines(
+        """Return the new summary, which includes the earlier one, and the state after it.
+
+        Raises SummaryFailed, and RunLeaseLost when another worker has taken the run over.
+        """
+        lines = summary_source.render_lines(
             task.entries, self.policy.summary, with_numbers=self.template.numbers_messages
         )
         if not lines:
             return SummaryOutcome(text=task.previous or NO_CONTENT_SUMMARY)
-        lifecycle.announce_start(
-            self.run, message_count=len(task.entries), force=self.run.is_forced
-        )
+        self.announce_start(message_count=len(task.entries))
         self.client.calibrate_density(task.entries, lines)
-        summary = self._roll_up_summary(
-            self._summarize_lines(self._build_job(task), task, deque(lines)), task
-        )
+        summary = self._summarize_lines(self._build_job(task), task, deque(lines))
+        summary = self._roll_up_summary(summary, task)
         self.structured_state = memory.fold_oldest_entries(
             self.structured_state, self.policy.memory, self._blend_memory
         )
-        summary_state.propose_structured_state(self.run, self.structured_state)
         return SummaryOutcome(text=summary, proposed_state=self.structured_state)
+
+    def _choose_template(self) -> SummaryTemplate:
+        template = SUMMARY_TEMPLATES[self.policy.summary.template]
+        if self.client.echoes_headings and template.bare_instruction:
+            return replace(template, instruction=template.bare_instruction)
+        return template
 
     def _build_job(self, task: SummaryTask) -> SummaryJob:
         knobs = self.policy.summary
-        options = SummaryOptions(template=self.template, focus=task.instructions)
         job = SummaryJob(
-            options=options,
+            options=SummaryOptions(template=self.template, focus=task.instructions),
             max_tokens=self.client.limit_output_tokens(task.max_tokens),
             min_words=knobs.min_words,
             max_words=knobs.max_words,
@@ -78,25 +106,19 @@ class Summarizer:
         return self._add_state_delta(job) if knobs.state_delta else job
 
     def _add_state_delta(self, job: SummaryJob) -> SummaryJob:
-        """The same, asking for a delta of the state too; without one where the window has no room for it."""
-        state_text, max_tokens = (
-            number_sections(self.structured_state, self.policy.state),
-            self.client.limit_output_tokens(job.max_tokens + DELTA_TOKENS),
-        )
-        if (
-            max_tokens <= DELTA_TOKENS
-            or len(state_text) > self.client.measure_room(job, None) / STATE_SHARE
-        ):
+        """Return a job that asks for a delta of the state too, if the window has room for it."""
+        state_text = number_sections(self.structured_state, self.policy.state)
+        max_tokens = self.client.limit_output_tokens(job.max_tokens + DELTA_TOKENS)
+        state_room = self.client.measure_room(job, None) / STATE_SHARE
+        if max_tokens <= DELTA_TOKENS or len(state_text) > state_room:
             logger.warning(
-                "the summarizer's window has no room for the state of session %s",
-                self.run.session_id,
+                "the summarizer's window has no room for the state of session %s", self.session_id
             )
             return job
-        sections = tuple(name for name in SECTIONS if getattr(self.policy.state, name))
         options = replace(
             job.options,
             state=state_text,
-            sections=sections,
+            sections=tuple(name for name in SECTIONS if getattr(self.policy.state, name)),
             allows_memory=bool(self.policy.memory.entries),
         )
         return replace(job, options=options, max_tokens=max_tokens)
@@ -105,22 +127,21 @@ class Summarizer:
         self, job: SummaryJob, task: SummaryTask, pending_lines: deque[str]
     ) -> str:
         previous_summary = task.previous
-        if (
-            previous_summary and len(previous_summary) > self.client.measure_room(job, None) / 2
-        ):  # it leaves no room to merge it: it is told like the rest
+        if previous_summary and len(previous_summary) > self.client.measure_room(job, None) / 2:
+            # Beside such a long summary there is no room for messages, so that merging it would
+            # never end. It is summarized like a message instead.
             pending_lines.appendleft(prompt.EARLIER_SUMMARY.format(summary=previous_summary))
             previous_summary = None
-        return (
-            self._summarize_in_parts(job, previous_summary, pending_lines)
-            if self.policy.summary.merging == "parts"
-            else self._summarize_in_sequence(job, previous_summary, pending_lines)
-        )
+        if self.policy.summary.merging == "parts":
+            return self._summarize_in_parts(job, previous_summary, pending_lines)
+        return self._summarize_in_sequence(job, previous_summary, pending_lines)
 
     def _summarize_in_sequence(
         self, job: SummaryJob, previous_summary: str | None, pending_lines: deque[str]
     ) -> str:
-        """Chunk after chunk, each merged into the summary so far."""
-        summary, total_chars = previous_summary, _count_characters(pending_lines)
+        """Summarize chunk after chunk, each together with the summary of the chunks before."""
+        summary = previous_summary
+        total_chars = _count_characters(pending_lines)
         while pending_lines:
             result = self.client.summarize_next_chunk(
                 job,
@@ -128,52 +149,54 @@ class Summarizer:
                 pending_lines,
                 earlier_chars=total_chars - _count_characters(pending_lines),
             )
-            job, summary = self._apply_delta(job, result), result.summary
+            job = self._apply_delta(job, result)
+            summary = result.summary
         return summary or ""
 
     def _summarize_in_parts(
         self, job: SummaryJob, previous_summary: str | None, pending_lines: deque[str]
     ) -> str:
-        """What fits one call is one call. Else each part is summarized by itself, and the summaries are merged, in the same way."""
+        """Summarize each part by itself, and then the summaries together, in the same way.
+
+        What fits into one call is summarized in one call.
+        """
         if _count_characters(pending_lines) <= self.client.measure_room(job, previous_summary):
             return self._summarize_in_sequence(job, previous_summary, pending_lines)
+        part_job = replace(job, find_objection=lambda _: None)
         parts: list[str] = []
         while pending_lines:
-            result = self.client.summarize_next_chunk(
-                replace(job, find_objection=lambda _: None), None, pending_lines
-            )
-            job = self._apply_delta(job, result)
+            result = self.client.summarize_next_chunk(part_job, None, pending_lines)
+            part_job = self._apply_delta(part_job, result)
             parts.append(prompt.PART_SUMMARY.format(number=len(parts) + 1, summary=result.summary))
         merge_job = replace(job, options=replace(job.options, merges_parts=True, state=None))
-        if len(parts) == 1:  # nothing more is gained by taking it apart again
+        if len(parts) == 1:
+            # One part cannot become fewer parts: dividing it again would never end.
             return self._summarize_in_sequence(merge_job, previous_summary, deque(parts))
         return self._summarize_in_parts(merge_job, previous_summary, deque(parts))
 
     def _apply_delta(self, job: SummaryJob, result: SummaryResult) -> SummaryJob:
-        """Merge the delta of a call, and show the next one what came of it."""
+        """Merge the delta of a call into the state. Return a job that shows the new state."""
         if job.options.state is None or result.delta_block is None:
             return job
         delta = state_delta.parse_delta(result.delta_block, self.structured_state)
         self.structured_state = merge_delta(
             self.structured_state, delta, self.policy.state, memory=bool(self.policy.memory.entries)
         )
-        return replace(
-            job,
-            options=replace(
-                job.options, state=number_sections(self.structured_state, self.policy.state)
-            ),
-        )
+        state_text = number_sections(self.structured_state, self.policy.state)
+        return replace(job, options=replace(job.options, state=state_text))
 
     def _roll_up_summary(self, summary: str, task: SummaryTask) -> str:
-        """A summary above the limit, itself summarized. One that cannot be stays as it is until the next run."""
-        limit = self.policy.summary.rollup_tokens
+        """Summarize a summary that is above the policy's limit.
+
+        Where that fails the summary stays as it is, and the next run tries again.
+        """
+        knobs = self.policy.summary
+        limit = knobs.rollup_tokens
         if limit is None or estimate_summary(summary, self.policy) <= limit:
             return summary
-        knobs = self.policy.summary
-        max_tokens = self.client.limit_output_tokens(min(task.max_tokens, limit))
         job = SummaryJob(
             options=SummaryOptions(template=ROLLUP_TEMPLATE),
-            max_tokens=max_tokens,
+            max_tokens=self.client.limit_output_tokens(min(task.max_tokens, limit)),
             min_words=knobs.min_words,
             max_words=knobs.max_words,
         )
@@ -181,18 +204,15 @@ class Summarizer:
             return self._summarize_in_sequence(job, None, deque([summary]))
         except SummaryFailed as failure:
             logger.warning(
-                "the summary of session %s was not rolled up: %s",
-                self.run.session_id,
-                failure.reason,
+                "the summary of session %s was not rolled up: %s", self.session_id, failure.reason
             )
             return summary
 
     def _blend_memory(self, previous_text: str, entries: Iterable[str]) -> str:
-        """Entries of the memory block as one text, with the one before. Raises SummaryFailed."""
-        max_tokens = self.client.limit_output_tokens(MAX_MEMORY_TOKENS)
+        """Return the memory's entries and its earlier summary as one text. Raises SummaryFailed."""
         job = SummaryJob(
             options=SummaryOptions(template=MEMORY_TEMPLATE),
-            max_tokens=max_tokens,
+            max_tokens=self.client.limit_output_tokens(MAX_MEMORY_TOKENS),
             min_words=1,
             max_words=MAX_MEMORY_WORDS,
             may_grow=True,
@@ -205,7 +225,7 @@ def _count_characters(lines: Iterable[str]) -> int:
 
 
 def simulate_summary(task: SummaryTask) -> SummaryOutcome:
-    """For a dry run: a text of the length a summary would have, at most half of what it replaces."""
+    """Return a text of a likely length for a preview: at most half of what it replaces."""
     source_tokens = sum(entry.tokens for entry in task.entries)
     text_tokens = max(1, min(task.max_tokens, source_tokens // 2))
     return SummaryOutcome(text="x" * (STORED_CHARS_PER_TOKEN * text_tokens))

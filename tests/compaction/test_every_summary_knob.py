@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 import pytest
@@ -20,7 +21,6 @@ from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from compaction.models import CompactionPolicy, CompactionRun, WorkingState
 from compaction.runs import engine, leases
-from compaction.summaries import calls as calls_of_a_run
 from compaction.summaries import state as summary_state
 from compaction.summaries.source import render_lines
 from compaction.summaries.templates import SUMMARY_TEMPLATES
@@ -284,8 +284,12 @@ def test_it_waits_before_each_retry_the_last_wait_again_for_more(
     full: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[tuple[float, Any]] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append((seconds, connection.connection))
+
     monkeypatch.setattr(
-        calls_of_a_run, "sleep", lambda seconds: waited.append((seconds, connection.connection))
+        leases, "wait_while_claimed", partial(leases.wait_while_claimed, sleep=sleep)
     )
     scripted.default = summarize_or_chat(summary=DOWN)
     compact(full, summary={"retries": 4, "backoff": [1, 2, 4]})
@@ -304,7 +308,9 @@ def test_a_run_that_another_worker_took_over_while_it_waited_calls_no_more(
     def taken_over(_: float) -> None:
         CompactionRun.objects.update(attempts=2)
 
-    monkeypatch.setattr(calls_of_a_run, "sleep", taken_over)
+    monkeypatch.setattr(
+        leases, "wait_while_claimed", partial(leases.wait_while_claimed, sleep=taken_over)
+    )
     scripted.script(DOWN)
     run = engine.request_run(full.pk, trigger="manual", overrides={"summary": {"backoff": [1]}})
     assert engine.execute_run(run.pk) is None

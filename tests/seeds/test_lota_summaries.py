@@ -9,8 +9,7 @@ import pytest
 from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun, WorkingState
-from compaction.runs import engine
-from compaction.summaries import calls as calls_of_a_run
+from compaction.runs import engine, leases
 from compaction.summaries import state as summary_state
 from tests.support.compaction_scenes import (
     chat_calls,
@@ -295,7 +294,7 @@ def test_a_failed_call_is_made_again_after_three_seconds(
     workstream: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(calls_of_a_run, "sleep", waited.append)
+    monkeypatch.setattr(leases, "wait_while_claimed", lambda _, seconds: waited.append(seconds))
     fill(workstream, messages=8)
     scripted.script(DOWN)
     run = compact(workstream)
@@ -305,7 +304,7 @@ def test_a_failed_call_is_made_again_after_three_seconds(
 def test_two_failures_are_the_end(
     workstream: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls_of_a_run, "sleep", lambda _: None)
+    monkeypatch.setattr(leases, "wait_while_claimed", lambda *_: None)
     fill(workstream, messages=8)
     scripted.default = summarize_or_chat(summary=DOWN)
     run = compact(workstream)

@@ -7,8 +7,7 @@ import pytest
 from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
-from compaction.runs import engine
-from compaction.summaries import calls as calls_of_a_run
+from compaction.runs import engine, leases
 from tests.support.compaction_scenes import (
     chat_calls,
     fill,
@@ -109,7 +108,7 @@ def test_it_is_retried_five_times_after_1_2_4_8_and_16_seconds(
     agent: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(calls_of_a_run, "sleep", waited.append)
+    monkeypatch.setattr(leases, "wait_while_claimed", lambda _, seconds: waited.append(seconds))
     scripted.script(*[DOWN] * 5)
     run = compact(agent)
     assert (run.status, run.provider_calls, waited) == ("applied", 6, [1, 2, 4, 8, 16])
