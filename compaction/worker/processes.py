@@ -1,4 +1,7 @@
-"""What the operating system knows of our processes: who descends from whom, what each is doing, and that none outlives its parent."""
+"""Read the process table, name our processes in it, and let none of them outlive its parent.
+
+For django-q2's sake: when its sentinel is killed, its workers would go on without it.
+"""
 
 import ctypes
 import os
@@ -16,7 +19,7 @@ _forking_pid = os.getpid()
 
 
 class Process(NamedTuple):
-    """One line of the process table. `state` is the kernel's letter: R, S, D, T (stopped), Z (dead, not buried yet)."""
+    """One line of the process table; `state` is a letter: R, S, D, T (stopped), Z (not reaped)."""
 
     pid: int
     parent: int
@@ -25,8 +28,9 @@ class Process(NamedTuple):
 
 
 def list_descendants(pid: int) -> list[Process]:
-    """All processes below `pid`, parents first; empty where the system has no /proc."""
-    table = [process for entry in PROC.glob("[0-9]*") if (process := _parse_process(entry))]
+    """Return all processes below `pid`, parents first; none where the system has no /proc."""
+    entries = [_parse_process(entry) for entry in PROC.glob("[0-9]*")]
+    table = [process for process in entries if process is not None]
     members: list[Process] = []
     parents = {pid}
     while parents:
@@ -47,13 +51,16 @@ def _parse_process(entry: Path) -> Process | None:
 
 
 def set_process_name(name: str) -> None:
-    """Show this process under `name` (at most 15 characters) in ps; nothing where the system cannot."""
+    """Show this process under `name` (at most 15 characters) in ps, where the system can."""
     with suppress(OSError):
         (PROC / "self/comm").write_text(name)
 
 
 def die_with_parent() -> None:
-    """From now on every process forked here, and below, is killed when its parent dies: kill -9 leaves no orphans (Linux)."""
+    """Let each process that is forked from now on be killed when its parent dies (Linux only).
+
+    So even `kill -9` leaves no orphans. The processes below them inherit this.
+    """
     if hasattr(_libc, "prctl"):
         os.register_at_fork(
             before=_remember_forking_pid, after_in_child=_request_parent_death_signal
@@ -67,5 +74,6 @@ def _remember_forking_pid() -> None:
 
 def _request_parent_death_signal() -> None:
     _libc.prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != _forking_pid:  # it died before we asked
+    if os.getppid() != _forking_pid:
+        # The parent died before the request, so no signal will come.
         os.kill(os.getpid(), signal.SIGKILL)

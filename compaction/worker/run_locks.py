@@ -1,4 +1,8 @@
-"""Which run this machine's workers have in hand: a locked file each. The kernel drops the lock of whoever dies, however it dies."""
+"""Note which runs this machine's workers execute, in one locked file each.
+
+The kernel drops the lock of a process that dies, however it dies, so a file without a lock is a
+run that nobody works on any more. It is given back within seconds, not only when its lease ends.
+"""
 
 import fcntl
 import os
@@ -8,24 +12,26 @@ from pathlib import Path
 
 
 class RunLocks:
-    """The files lie in one folder; a file that nobody holds locked was dropped."""
+    """The locked files in one folder, named `<run id>.<process id>`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._current_lock: tuple[int, Path] | None = None
 
     def acquire_lock(self, run_id: str) -> None:
-        """This process has the run in hand now."""
+        """Note that this process executes the run from now on, and no other one."""
         self.release_lock()
         self.folder.mkdir(parents=True, exist_ok=True)
+        # The file gets its name when it is locked already: a moment in which others could see it
+        # without a lock would look like a death. Names with a dot in front are ignored.
         descriptor, temporary_path = tempfile.mkstemp(prefix=".", dir=self.folder)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         lock_path = self.folder / f"{run_id}.{os.getpid()}"
-        Path(temporary_path).rename(lock_path)  # seen by others only once it is locked
-        self._current_lock = descriptor, lock_path
+        Path(temporary_path).rename(lock_path)
+        self._current_lock = (descriptor, lock_path)
 
     def release_lock(self) -> None:
-        """This process has nothing in hand."""
+        """Note that this process executes no run."""
         if self._current_lock:
             descriptor, path = self._current_lock
             self._current_lock = None
@@ -33,7 +39,7 @@ class RunLocks:
             os.close(descriptor)
 
     def collect_abandoned_runs(self) -> list[str]:
-        """The runs whose holders are dead, whenever they died; told once."""
+        """Return the ids of runs whose workers are dead, each of them once."""
         return [
             path.name.partition(".")[0]
             for path in self.folder.glob("[!.]*")

@@ -1,7 +1,14 @@
-"""What the queue carries: the id of a run to execute, and canaries. The run's row is the truth, a message only wakes a worker."""
+"""Put runs into the queue, and execute what comes out of it.
+
+A message carries only the id of a run. The run's row is the truth, so a message may be lost or
+arrive twice: the sweep sends a lost one again, and a second claim finds nothing to claim.
+
+For django-q2's sake: the functions `execute` and `canary` are found by their dotted paths, which
+stored messages name. Moving one needs an alias at its old path (`compaction/tasks.py`).
+"""
 
 import logging
-from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
@@ -12,44 +19,53 @@ from compaction.models import OPEN_STATUSES, CompactionRun
 logger = logging.getLogger(__name__)
 
 EXECUTE_TASK = "compaction.worker.tasks.execute"
-MAX_RUN_SECONDS = 1800  # seconds; three calls of a small model on busy cores. Each call has its own, shorter, deadline.
+EXECUTE_TASK_OF_VERSION_0_1 = "compaction.tasks.execute"
+CANARY_TASK = "compaction.worker.tasks.canary"
+# Seconds; three calls of a small model on a busy machine. Each call has a shorter limit of its own.
+MAX_RUN_SECONDS = 1800
 
 
-def enqueue(run_id: Any) -> None:
-    """Tell the queue of a run, and the run that it was told: both or neither."""
+def enqueue(run_id: UUID | str) -> None:
+    """Send a message for a run, and record in its row that it was sent: both or neither."""
     with transaction.atomic():
         CompactionRun.objects.filter(pk=run_id).update(enqueued_at=timezone.now())
         async_task(EXECUTE_TASK, str(run_id), timeout=MAX_RUN_SECONDS, group="compaction")
 
 
-def requeue_run(run_id: Any) -> None:
-    """The worker that had this run in hand is dead: end its lease, and tell the queue again. Nothing for a run that is over."""
-    open_runs = CompactionRun.objects.filter(pk=run_id, status__in=OPEN_STATUSES)
-    open_runs.filter(status=CompactionRun.Status.RUNNING).update(lease_until=timezone.now())
-    if open_runs.exists():
+def requeue_run(run_id: UUID | str) -> None:
+    """End the lease of a run whose worker is dead, and send it again if it has not ended."""
+    open_run = CompactionRun.objects.filter(pk=run_id, status__in=OPEN_STATUSES)
+    open_run.filter(status=CompactionRun.Status.RUNNING).update(lease_until=timezone.now())
+    if open_run.exists():
         enqueue(run_id)
 
 
 def requeue_waiting_runs() -> None:
-    """A cluster died, perhaps with messages on their way: tell the queue of waiting runs again; hearing twice is harmless."""
-    for run_id in CompactionRun.objects.filter(status=CompactionRun.Status.QUEUED).values_list(
-        "pk", flat=True
-    ):
+    """Send all queued runs again, because a cluster may have died with their messages."""
+    queued_runs = CompactionRun.objects.filter(status=CompactionRun.Status.QUEUED)
+    for run_id in queued_runs.values_list("pk", flat=True):
         enqueue(run_id)
 
 
 def execute(run_id: str) -> str:
-    """Execute one run; returns its status. A run that is done, taken, unknown or not yet in turn is no error: it is told of again."""
+    """Execute one run as a task, and return its status.
+
+    A run that has ended, is claimed, is unknown or exceeds flow.workers is no error. Such a run is
+    sent again when there is something to do.
+    """
+    # Imported here because the engine sends runs to the queue, and so imports this module.
     from compaction.runs import engine
 
     try:
         run = engine.execute_run(run_id, obey_worker_limit=True)
     except Exception:
+        # django-q2 stores the error among its failed tasks, where the admin shows it. The run is
+        # claimed again when its lease ends.
         logger.exception("compaction run %s crashed", run_id)
-        raise  # django-q2 keeps it among its failed tasks; the run is claimed again when its lease ends
+        raise
     return run.status if run else "not claimable"
 
 
 def canary(token: str) -> str:
-    """Come back: the message is gone only after pusher, worker and monitor each did their part."""
+    """Do nothing. Its message is gone when pusher, worker and monitor have each done their part."""
     return token

@@ -17,15 +17,7 @@ WALLS = [
     ("models_registry", ["chatcore", "compaction"], []),
     ("compaction", ["chatcore", "models_registry"], ["compaction/backends/chatcore/"]),
     ("", ["openai", "anthropic"], ["chatcore/providers/"]),
-    (
-        "",
-        ["django_q"],
-        [
-            "compaction/worker/tasks.py",
-            "compaction/worker/cluster.py",
-            "compaction/management/commands/worker.py",
-        ],
-    ),
+    ("", ["django_q"], ["compaction/worker/"]),
     (
         "",
         ["rest_framework", "drf_spectacular"],

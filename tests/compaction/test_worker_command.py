@@ -1,22 +1,31 @@
 """`chatcore worker` when nothing goes wrong: it runs what is asked for, lets canaries overtake, and ends when told."""
 
+import os
 import signal
 from collections.abc import Iterator
+from multiprocessing import Value
 from pathlib import Path
+from queue import Queue
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django_q.models import OrmQ
+from django_q.signals import post_execute_in_worker, pre_execute
+from django_q.signing import SignedPackage
 from django_q.tasks import async_task
+from django_q.worker import worker
 from pytest_django import DjangoDbBlocker
 
 from chatcore.local_model.register import TIMEOUT_SECONDS
 from chatcore.models import Session
 from compaction.models import CompactionRun
-from compaction.worker import tasks
-from compaction.worker.cluster import LaneBroker
+from compaction.runs import engine
+from compaction.worker import cluster, tasks
+from compaction.worker.broker import LaneBroker
+from compaction.worker.run_locks import RunLocks
 from compaction.worker.tasks import MAX_RUN_SECONDS
 from tests.support.worker_scenes import Scene, scene
 
@@ -25,6 +34,24 @@ from tests.support.worker_scenes import Scene, scene
 def stage(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[Scene]:
     with django_db_blocker.unblock(), scene("sqlite", tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def run_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunLocks:
+    """The locks of a worker that is this process, which stays without a worker's name."""
+    locks = RunLocks(tmp_path)
+    monkeypatch.setattr(cluster, "run_locks", locks)
+    monkeypatch.setattr(cluster, "set_process_name", lambda _: None)
+    return locks
+
+
+def execute_as_a_worker_does(payload: str) -> None:
+    task_queue: Queue[Any] = Queue()
+    task_queue.put(SignedPackage.loads(payload))
+    task_queue.put("STOP")
+    results: Queue[Any] = Queue()
+    worker(task_queue, results, Value("f", -1))
+    assert results.get_nowait()["success"]
 
 
 def test_it_applies_a_run_and_ends_with_all_its_processes_when_told(stage: Scene) -> None:
@@ -68,6 +95,30 @@ def test_telling_the_queue_of_a_run_stamps_the_run(session: Session) -> None:
     run.refresh_from_db()
     assert run.enqueued_at is not None
     assert OrmQ.objects.get().args() == (str(run.pk),)
+
+
+@pytest.mark.parametrize("path", ["compaction.tasks.execute", tasks.EXECUTE_TASK])
+@pytest.mark.django_db(transaction=True)
+def test_a_stored_row_is_executed_by_its_path_also_by_that_of_version_0_1(
+    full: Session, run_locks: RunLocks, path: str
+) -> None:
+    run = engine.request_run(full.pk, trigger="manual")
+    OrmQ.objects.all().delete()
+    async_task(path, str(run.pk))
+    stored_row = OrmQ.objects.get()
+    assert stored_row.func() == path
+    execute_as_a_worker_does(stored_row.payload)
+    run.refresh_from_db()
+    assert run.status == "applied"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_locks_its_run_under_either_path(run_locks: RunLocks) -> None:
+    for path in ("compaction.tasks.execute", tasks.EXECUTE_TASK):
+        pre_execute.send("test", func=None, task={"func": path, "args": ("run-1",)})
+        assert [lock.name for lock in run_locks.folder.iterdir()] == [f"run-1.{os.getpid()}"]
+        post_execute_in_worker.send("test", func=None, task={})
+        assert list(run_locks.folder.iterdir()) == []
 
 
 @pytest.mark.django_db(transaction=True)

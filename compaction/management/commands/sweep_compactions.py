@@ -1,4 +1,4 @@
-"""`chatcore sweep_compactions`: bring back compaction runs that the queue or a worker lost."""
+"""`chatcore sweep_compactions`: send compaction runs again that the queue or a worker lost."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from compaction.runs import engine
 
 
 class Command(BaseCommand):
-    help = "Tell the queue again of runs it forgot, and of runs whose worker died."
+    help = "Send runs to the queue again that it lost, and runs whose worker died."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print how many."""
+        """Send them, and print how many there were."""
         self.stdout.write(f"{engine.resend_lost_runs()} runs sent to the queue again")

@@ -1,6 +1,5 @@
-"""Runs jobs: the job cluster alone, with its watchdog, until it is told to stop."""
+"""`chatcore worker`: execute queued compaction runs until it is stopped."""
 
-import logging
 import signal
 import sys
 from typing import Any
@@ -15,7 +14,7 @@ from compaction.worker.watchdog import PATIENCE
 
 
 class Command(BaseCommand):
-    help = "Run jobs until told to stop (Ctrl-C, SIGTERM). Its own processes are replaced when they die or hang."
+    help = "Run jobs until stopped (Ctrl-C, SIGTERM). Processes that die or hang are replaced."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -28,18 +27,18 @@ class Command(BaseCommand):
             "--patience",
             type=float,
             default=PATIENCE,
-            help="Seconds without an answer, while a worker is free, until the cluster counts as hung (default: %(default)s).",
+            help=(
+                "Seconds without an answer, while a worker is free, until the cluster counts as "
+                "hung (default: %(default)s)."
+            ),
         )
 
     def handle(self, *, workers: int, patience: float, **options: Any) -> None:
-        """Keep a cluster; exits 1 when none could be kept."""
+        """Run the worker, and exit with 1 when no cluster of it works."""
         if workers < 1:
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
         if patience <= 0:
             raise CommandError(f"--patience is {patience}; it must be above 0.", returncode=2)
-        logging.getLogger("django-q").setLevel(
-            logging.WARNING
-        )  # a line for every canary hides what matters
         disable_connection_pools()
         die_with_parent()
         worker_supervisor = WorkerSupervisor(workers=workers, patience=patience)
@@ -49,7 +48,7 @@ class Command(BaseCommand):
 
 
 def disable_connection_pools() -> None:
-    """Connections are kept, not pooled: a pool does not survive the fork of a worker."""
+    """Replace pools of connections by ordinary ones, because a pool does not survive a fork."""
     for connection in connections.all():
         connection.close()
         options = connection.settings_dict.get("OPTIONS", {})
