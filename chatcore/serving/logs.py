@@ -1,4 +1,4 @@
-"""How a log line looks: key=value pairs through structlog, in one process-wide format."""
+"""The format of log lines: key=value pairs, written by structlog."""
 
 import logging
 
@@ -6,7 +6,10 @@ import structlog
 
 
 def build_line_formatter() -> logging.Formatter:
-    """Format standard-library and structlog records alike: time, level, event, key=value."""
+    """Return a formatter for records of the standard library and of structlog alike.
+
+    A line has the time, the level, the event and then the other pairs.
+    """
     common_processors: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

@@ -1,8 +1,9 @@
-"""What `serve` runs: the web server, the job worker and the embedded model, each as a child to supervise."""
+"""The processes of `chatcore serve`: the web server, the worker and the embedded model."""
 
 import secrets
 import sys
 from collections.abc import Callable
+from itertools import chain
 from math import inf
 
 from django.conf import settings
@@ -11,23 +12,20 @@ from chatcore.local_model.server import LOOPBACK, find_free_port
 from chatcore.serving import health
 from chatcore.serving.supervisor import ChildProcess
 
-GRACE_SECONDS = 5
+GRACE_SECONDS = 5  # for open requests when the web server stops
+# A server listens at a wildcard, but a client cannot connect to one.
 WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 
 def build_web_server(host: str, port: int, *, on_answer: Callable[[], None]) -> ChildProcess:
-    """The ASGI server; `on_answer` is called at its first answer after each start."""
-    options = [
-        "--host",
-        host,
-        "--port",
-        str(port),
-        "--loop",
-        "uvloop",
-        "--no-access-log",
-        "--log-level",
-        "warning",
-    ]
+    """Describe the ASGI server; `on_answer` is called at its first answer after each start."""
+    options = {
+        "--host": host,
+        "--port": str(port),
+        "--loop": "uvloop",
+        "--log-level": "warning",
+        "--timeout-graceful-shutdown": str(GRACE_SECONDS),
+    }
     return ChildProcess(
         name="web server",
         command=[
@@ -35,9 +33,8 @@ def build_web_server(host: str, port: int, *, on_answer: Callable[[], None]) -> 
             "-m",
             "uvicorn",
             "chatcore.asgi:application",
-            *options,
-            "--timeout-graceful-shutdown",
-            str(GRACE_SECONDS),
+            "--no-access-log",
+            *chain.from_iterable(options.items()),
         ],
         environment=_build_environment(),
         health=health.HealthAddress(host=WILDCARD_HOSTS.get(host, host), port=port, path="/livez"),
@@ -47,20 +44,20 @@ def build_web_server(host: str, port: int, *, on_answer: Callable[[], None]) -> 
 
 
 def build_worker(process_count: int) -> ChildProcess:
-    """The job cluster with `count` processes; without a connection pool, which cannot cross its forks."""
+    """Describe the job cluster with `process_count` processes."""
+    environment = _build_environment()
+    environment["CHATCORE_WORKERS"] = str(process_count)
+    # The cluster forks its processes, and a pool of connections does not survive a fork.
+    environment["CHATCORE_DATABASE_POOL"] = "0"
     return ChildProcess(
         name="worker",
         command=[sys.executable, "-m", "chatcore", "worker"],
-        environment={
-            **_build_environment(),
-            "CHATCORE_DATABASE_POOL": "0",
-            "CHATCORE_WORKERS": str(process_count),
-        },
+        environment=environment,
     )
 
 
 def build_local_model() -> ChildProcess:
-    """The embedded model, with an address and a key that stay the same when it is started again."""
+    """Describe the embedded model. It keeps its port and its key when it is started again."""
     port = settings.LOCAL_MODEL["PORT"] or find_free_port()
     key = settings.LOCAL_MODEL["API_KEY"] or secrets.token_urlsafe(32)
     return ChildProcess(
@@ -77,7 +74,7 @@ def build_local_model() -> ChildProcess:
 
 
 def format_link_host(host: str) -> str:
-    """`host` as it stands in a link: somewhere to go, and an IPv6 address in brackets."""
+    """Return the host for a link: a reachable one for a wildcard, an IPv6 address in brackets."""
     host = WILDCARD_HOSTS.get(host, host)
     return f"[{host}]" if ":" in host else host
 

@@ -1,4 +1,8 @@
-"""Children kept alive: started in sessions of their own, started again when dead or hung, and all stopped together."""
+"""Keep child processes running: start them, restart dead and hung ones, stop all together.
+
+Each child runs in a process session of its own. So Ctrl-C in the terminal reaches only the
+supervisor, which then stops the children in order; and one signal reaches whatever a child started.
+"""
 
 import asyncio
 import contextlib
@@ -13,12 +17,10 @@ from dataclasses import dataclass, field
 from chatcore.serving.health import HealthAddress, wait_until_hung
 
 LinePrinter = Callable[[str], None]
-EXIT_GIVE_UP = 78  # EX_CONFIG: the child says that starting it again would not help
-FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS = (
-    0.5,
-    30.0,
-    60.0,
-)  # seconds; a child that ran STEADY seconds has a clean record
+EXIT_GIVE_UP = 78  # EX_CONFIG: a child ends with it if a restart would not help
+FIRST_DELAY_SECONDS = 0.5  # before a restart; doubled each time
+LONGEST_DELAY_SECONDS = 30.0
+STEADY_SECONDS = 60.0  # after a run of this length the delay starts again at the first one
 
 
 def _do_nothing() -> None:
@@ -27,7 +29,11 @@ def _do_nothing() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ChildProcess:
-    """A program to keep running. `health` is asked over HTTP; after `patience` seconds without a first answer it counts as hung."""
+    """A program to keep running.
+
+    `health` is checked over HTTP, and a child without a first answer within `startup_seconds`
+    counts as hung. `stop_seconds` pass between TERM and KILL.
+    """
 
     name: str
     command: Sequence[str]
@@ -39,11 +45,11 @@ class ChildProcess:
 
 
 class _StopRequested(Exception):
-    """A signal asked for the end."""
+    """A signal asks the supervisor to stop."""
 
 
 async def supervise_children(children: Sequence[ChildProcess], *, print_line: LinePrinter) -> None:
-    """Keep `children` running until TERM, INT or HUP; returns when every one of them is gone."""
+    """Keep `children` running until TERM, INT or HUP; return when all of them have ended."""
     loop = asyncio.get_running_loop()
     stop_event = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -54,30 +60,33 @@ async def supervise_children(children: Sequence[ChildProcess], *, print_line: Li
                 group.create_task(_keep_child_running(child, print_line))
             await stop_event.wait()
             print_line("Stopping …")
-            raise _StopRequested  # the group cancels its tasks, and each stops its child
+            # An exception makes the group cancel its tasks, and each task stops its child.
+            raise _StopRequested
     except* _StopRequested:
         print_line("Stopped.")
 
 
 async def _keep_child_running(child: ChildProcess, print_line: LinePrinter) -> None:
-    delay = FIRST_DELAY
+    delay = FIRST_DELAY_SECONDS
     while True:
         start_time = time.monotonic()
         reason, has_given_up = await _run_child_once(child)
         if has_given_up:
             print_line(f"The {child.name} will not be started again.")
             return
-        delay = (
-            FIRST_DELAY
-            if time.monotonic() - start_time > STEADY_SECONDS
-            else min(delay * 2, LONGEST_DELAY)
-        )
+        if time.monotonic() - start_time > STEADY_SECONDS:
+            delay = FIRST_DELAY_SECONDS
+        else:
+            delay = min(delay * 2, LONGEST_DELAY_SECONDS)
         print_line(f"The {child.name} {reason}; starting it again in {delay:g} s.")
         await asyncio.sleep(delay)
 
 
 async def _run_child_once(child: ChildProcess) -> tuple[str, bool]:
-    """Start it and wait until it is dead or hung; says which, and whether it gave up. Nothing of it is left."""
+    """Run a child until it ends or hangs, and stop it if it hangs.
+
+    Returns what happened, and whether the child asks not to be started again.
+    """
     process = await _start_process(child)
     exit_task = asyncio.create_task(process.wait())
     hang_task = asyncio.create_task(
@@ -88,11 +97,11 @@ async def _run_child_once(child: ChildProcess) -> tuple[str, bool]:
     try:
         await asyncio.wait({exit_task, hang_task}, return_when=asyncio.FIRST_COMPLETED)
         if exit_task.done():
-            return (
-                f"ended ({_describe_exit(exit_task.result())})",
-                exit_task.result() == EXIT_GIVE_UP,
-            )
-        await hang_task  # a mistake of ours in asking must not pass for a hung child
+            exit_code = exit_task.result()
+            return f"ended ({_describe_exit(exit_code)})", exit_code == EXIT_GIVE_UP
+        # Raises what went wrong in the health check itself: an error of ours must not look like a
+        # hung child.
+        await hang_task
         return "does not answer any more", False
     finally:
         hang_task.cancel()
@@ -103,7 +112,7 @@ async def _start_process(child: ChildProcess) -> Process:
     command = [
         sys.executable,
         "-m",
-        "chatcore.serving.supervised",
+        "chatcore.serving.launcher",
         str(os.getpid()),
         *child.command,
     ]
@@ -113,7 +122,10 @@ async def _start_process(child: ChildProcess) -> Process:
 
 
 async def _stop_process(process: Process, exit_task: "asyncio.Task[int]", seconds: float) -> None:
-    """TERM to the child itself (its own children are its business), a bounded wait, then KILL to what is left of its session."""
+    """Send TERM to the child, wait at most `seconds`, then kill the rest of its process session.
+
+    TERM goes to the child alone, because a child that has children stops them in its own order.
+    """
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
@@ -123,7 +135,7 @@ async def _stop_process(process: Process, exit_task: "asyncio.Task[int]", second
     await exit_task
 
 
-def _describe_exit(code: int | None) -> str:
-    if code is not None and code < 0:
+def _describe_exit(code: int) -> str:
+    if code < 0:
         return signal.Signals(-code).name
     return f"exit code {code}"
