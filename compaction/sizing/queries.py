@@ -3,7 +3,7 @@
 Each stands beside the query of the ORM that it replaces, in a comment; tests/compaction/test_queries.py compares both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -39,11 +39,13 @@ _RATIO_SQL = f"""
 
 def load_session_state(session_id: UUID) -> SessionState:
     """Return the session's state; a new one, which is not stored, if nothing has happened yet."""
-    fields = {field.attname: field for field in _STATE_FIELDS}
-    row = fetch_row(_STATE_SQL, [adapt_uuid(session_id)], fields)
+    row = fetch_row(_STATE_SQL, [adapt_uuid(session_id)])
     if row is None:
         return SessionState(session_id=session_id)
-    return SessionState.from_db(connection.alias, list(row), list(row.values()))
+    values = [_convert_value(row[field.column], field) for field in _STATE_FIELDS]
+    return SessionState.from_db(
+        connection.alias, [field.attname for field in _STATE_FIELDS], values
+    )
 
 
 def is_summary_running(session_id: UUID) -> bool:
@@ -59,12 +61,12 @@ def load_ratio_row(model: str) -> dict[str, Any] | None:
 def fetch_row(
     statement: str,
     parameters: Sequence[Any],
-    fields: "Mapping[str, Field[Any, Any]] | None" = None,
+    converters: Mapping[str, Callable[[Any], Any]] | None = None,
 ) -> dict[str, Any] | None:
     """Return the first row of a statement by the names of its columns, or None if there is no row.
 
-    Databases give some types in their own form: SQLite stores booleans as numbers, times and UUIDs as text, and both
-    give JSON as text. `fields` names the columns of such types; their values become what the ORM makes of them.
+    Databases give some types in their own form: SQLite has numbers for booleans, and both have text for JSON.
+    `converters` has a function for each such column, which is applied unless the value is NULL.
     """
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
@@ -73,8 +75,9 @@ def fetch_row(
     if values is None:
         return None
     row = dict(zip(names, values, strict=True))
-    for name, field in (fields or {}).items():
-        row[name] = _convert_value(row[name], field)
+    for name, convert in (converters or {}).items():
+        if row[name] is not None:
+            row[name] = convert(row[name])
     return row
 
 
@@ -87,6 +90,7 @@ _UUID_FIELD = UUIDField()
 
 
 def _convert_value(value: Any, field: "Field[Any, Any]") -> Any:
+    """Return a value from the database as the ORM does, for types that SQLite does not have: times, UUIDs, booleans."""
     # A relation holds values of the field that it points to.
     value_field = field.target_field if isinstance(field, ForeignKey) else field
     column = value_field.cached_col

@@ -4,13 +4,12 @@ The ORM takes ten times longer to compile the first of them than the database ta
 query of the ORM that it replaces, in a comment; tests/compaction/test_queries.py compares both.
 """
 
+import json
 from typing import Any
 from uuid import UUID
 
-from chatcore.models import ContextRevision, Session, Turn
 from compaction.backends.base import SessionFacts
 from compaction.sizing.queries import adapt_uuid, fetch_row
-from models_registry.models import AiModel
 
 # Files of the messages that are sent from the boundary on or because they are pinned. A message that is shown in
 # another form has no files.
@@ -70,13 +69,14 @@ _SESSION_SQL = f"""
         ON summary_provider.id = summary_model.provider_id
     WHERE session.id = %s
 """  # noqa: S608
-_SESSION_FIELDS = {
-    "auto_compact": Session._meta.get_field("auto_compact"),
-    "params": Session._meta.get_field("params"),
-    "tools": Session._meta.get_field("tools"),
-    "turn_tools": Turn._meta.get_field("tools"),
-    "supports_tools": AiModel._meta.get_field("supports_tools"),
-    "supports_images": AiModel._meta.get_field("supports_images"),
+_SESSION_CONVERTERS = {
+    "auto_compact": bool,
+    "has_outputs": bool,
+    "supports_tools": bool,
+    "supports_images": bool,
+    "params": json.loads,
+    "tools": json.loads,
+    "turn_tools": json.loads,
 }
 
 # ContextRevision.objects.filter(session=session_id, version=version)
@@ -85,10 +85,7 @@ _REVISION_SQL = """
     FROM chatcore_contextrevision
     WHERE session_id = %s AND version = %s
 """
-_REVISION_FIELDS = {
-    "kept_seqs": ContextRevision._meta.get_field("kept_seqs"),
-    "placement": ContextRevision._meta.get_field("placement"),
-}
+_REVISION_CONVERTERS = {"kept_seqs": json.loads, "placement": json.loads}
 
 # Message.objects.filter(session=session_id, seq__gte=boundary_seq, context_version=version, model=model,
 #     token_count_input__gt=0).exclude_superseded().order_by("-seq").first()
@@ -129,12 +126,12 @@ _LIVE_COUNT_SQL = f"""
 
 def load_session_row(session_id: UUID) -> dict[str, Any] | None:
     """Return the columns of a session, of its models and of its open turn; None if it is deleted."""
-    return fetch_row(_SESSION_SQL, [adapt_uuid(session_id)], _SESSION_FIELDS)
+    return fetch_row(_SESSION_SQL, [adapt_uuid(session_id)], _SESSION_CONVERTERS)
 
 
 def load_revision_row(session_id: UUID, version: int) -> dict[str, Any] | None:
     """Return the columns source, kept_seqs, background and placement of a revision, if it exists."""
-    return fetch_row(_REVISION_SQL, [adapt_uuid(session_id), version], _REVISION_FIELDS)
+    return fetch_row(_REVISION_SQL, [adapt_uuid(session_id), version], _REVISION_CONVERTERS)
 
 
 def load_last_usage_row(facts: SessionFacts) -> dict[str, Any] | None:
