@@ -1,1 +1,4 @@
-"""The pure heart of compaction: data in, a proposal out. Standard library only; no clock, no log, no I/O, nothing mutated."""
+"""The decisions of compaction as pure functions over plain data.
+
+Nothing here does I/O: no Django, clock, log or network. `pipeline.run` is the way in.
+"""

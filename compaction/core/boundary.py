@@ -1,4 +1,9 @@
-"""Where the protected tail begins: the newest messages, by tokens, by number, by role or by turn, and never inside a tool call's answer."""
+"""Where the protected tail begins: the newest messages by tokens, by number, by role or by turn.
+
+A tail begins only at a safe cut (`tool_pairs.find_safe_cuts`), never between a tool call and its
+result. For example, 2,048 protected tokens and messages of 500, 700, 900 and 600 tokens, oldest
+first: 600 + 900 fit, 600 + 900 + 700 do not, so the tail begins at the message of 900.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,25 +21,30 @@ def find_boundary(
     token_ratio: float = 1.0,
     up_to_seq: int | None = None,
 ) -> int | None:
-    """The seq of the first message to keep as it is, or None when there is nothing before it.
+    """Return the seq of the first message of the tail, or None if nothing is older than the tail.
 
-    Walks back from the newest message while all fits in `protected` tokens, an estimated token standing for `scale` real ones
-    (FEAT-011, Process). The newest message always stays, with the calls or results it pairs with, even when it alone is larger.
-    All that fits stays, so the tail may begin with an answer; never with a tool result. `up_to_seq`: nothing newer than that is given up.
+    Goes back from the newest message while everything fits in `protected_tokens`. `token_ratio` is
+    the number of real tokens that one estimated token stands for. The newest message always stays,
+    with the calls or results that it pairs with, even if it alone is larger. The tail may begin
+    with an answer, but never with a tool result. No message newer than `up_to_seq` leaves the tail.
+    (FEAT-011, Process)
     """
     cuts = find_safe_cuts(entries)
-    start = limit_start(
-        entries, cuts, find_start_within(entries, cuts, protected_tokens, token_ratio), up_to_seq
-    )
+    start = find_start_within(entries, cuts, protected_tokens, token_ratio)
+    start = limit_start(entries, cuts, start, up_to_seq)
     return entries[start].seq if start else None
 
 
 def find_start_within(
     entries: Sequence[TranscriptEntry], cuts: Sequence[int], tokens: int, token_ratio: float = 1.0
 ) -> int:
-    """The index of the oldest safe place from which all fits in so many real tokens; the newest one when not even that fits."""
+    """Return the oldest cut from which everything fits in so many real tokens.
+
+    Returns the newest cut if not even that fits.
+    """
     earliest = _find_first_fitting(entries, tokens, token_ratio)
-    return next((cut for cut in cuts if cut >= earliest), cuts[-1] if cuts else 0)
+    newest = cuts[-1] if cuts else 0
+    return next((cut for cut in cuts if cut >= earliest), newest)
 
 
 def find_tail_start(
@@ -45,7 +55,11 @@ def find_tail_start(
     protected_tokens: int,
     token_ratio: float = 1.0,
 ) -> int:
-    """The index of the safe place where the policy's tail begins: by tokens at most `protected`, by number never fewer than it says."""
+    """Return the cut at which the policy's tail begins.
+
+    A tail by tokens takes at most `protected_tokens`; a tail by number never has fewer messages
+    than the policy says.
+    """
     if protect.kind == "token_ratio":
         return find_start_within(entries, cuts, protected_tokens, token_ratio)
     start = min(find_newest_indices(entries, protect), default=len(entries))
@@ -53,35 +67,38 @@ def find_tail_start(
 
 
 def find_newest_indices(entries: Sequence[TranscriptEntry], protect: ProtectKnobs) -> Sequence[int]:
-    """The indices of the messages that a policy which counts messages protects; by role they need not be neighbors."""
+    """Return the indices of the messages that a policy protects by number.
+
+    By role they need not be neighbors, and come newest first.
+    """
+    count = len(entries)
     if protect.kind == "per_role":
         return _find_newest_of_each_role(entries, protect.count)
     if protect.kind == "user_turns":
-        user_indices = [index for index, entry in enumerate(entries) if entry.role == "user"]
-        start = (
-            0
-            if protect.count > len(user_indices)
-            else [*user_indices, len(entries)][len(user_indices) - protect.count]
-        )
+        return range(_find_turn_start(entries, protect.count), count)
+    if protect.kind == "count":
+        tail_length = protect.count
     else:
-        tail_length = (
-            protect.count
-            if protect.kind == "count"
-            else max(protect.minimum, take_share(protect.ratio, len(entries)))
-        )
-        start = max(0, len(entries) - tail_length)
-    return range(start, len(entries))
+        tail_length = max(protect.minimum, take_share(protect.ratio, count))
+    return range(max(0, count - tail_length), count)
 
 
 def limit_start(
     entries: Sequence[TranscriptEntry], cuts: Sequence[int], start: int, up_to_seq: int | None
 ) -> int:
-    """The newest safe place not after `first` that gives up nothing newer than `up_to_seq`."""
+    """Return the newest cut up to `start` before which no message is newer than `up_to_seq`."""
     if up_to_seq is None or not start:
         return start
-    return max(
-        (cut for cut in cuts if 0 < cut <= start and entries[cut - 1].seq <= up_to_seq), default=0
-    )
+    candidates = (cut for cut in cuts if 0 < cut <= start)
+    return max((cut for cut in candidates if entries[cut - 1].seq <= up_to_seq), default=0)
+
+
+def _find_turn_start(entries: Sequence[TranscriptEntry], turn_count: int) -> int:
+    """Return the index where the newest `turn_count` turns begin, or 0 if there are fewer."""
+    turn_starts = [index for index, entry in enumerate(entries) if entry.role == "user"]
+    if turn_count == 0:
+        return len(entries)
+    return turn_starts[-turn_count] if turn_count <= len(turn_starts) else 0
 
 
 def _find_newest_of_each_role(entries: Sequence[TranscriptEntry], count: int) -> list[int]:
@@ -97,6 +114,7 @@ def _find_newest_of_each_role(entries: Sequence[TranscriptEntry], count: int) ->
 def _find_first_fitting(
     entries: Sequence[TranscriptEntry], protected_tokens: int, token_ratio: float
 ) -> int:
+    """Return the index from which everything fits, whether it is a cut or not."""
     total = 0
     for index in range(len(entries) - 1, -1, -1):
         total += entries[index].tokens

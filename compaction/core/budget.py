@@ -1,4 +1,15 @@
-"""From a policy and a window to whole numbers of tokens: where to act, what to keep, what to aim for."""
+"""The arithmetic from a policy and a context window to whole numbers of tokens.
+
+A worked example, `oneclaw` in a window of 8,192 tokens:
+
+    threshold   85 % of 8,192, rounded down              6,963   (strict: acts from 6,964 on)
+    tail        25 % of 8,192                            2,048
+    summary     the smaller of 2,048 (`max_tokens`)
+                and half of 6,963 - 2,048                2,048
+    target      tail and summary                         4,096
+
+So a pass begins above 6,963 tokens, keeps the newest 2,048 as they are, and stops at 4,096.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,24 +21,29 @@ from compaction.core.policy import Policy
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """All in tokens. `input` is what a request may hold, `threshold` where to act, `target` where a pass stops.
-
-    `protected` is the most that the protected tail may take, `summary` the most that a summary may, `recovery` the threshold after an
-    overflow. `basis` is what the policy's ratios are ratios of: the window or the input.
-    """
+    """The limits for one model under one policy, in tokens."""
 
     window: int
+    """The whole context window."""
     input: int
+    """What a request may hold: the window without the output reserve."""
     basis: int
+    """What the policy's ratios are ratios of: the window or the input."""
     threshold: int
+    """The size at which a context is compacted."""
     protected_tokens: int
+    """The most that the protected tail may take."""
     target: int
+    """The size at which a pass stops."""
     summary_tokens: int
+    """The most that a summary may take."""
     recovery_threshold: int
+    """The threshold after the provider refused a request for its length."""
     is_strict: bool = True
+    """Whether a context of exactly the threshold is still small enough."""
 
     def is_over(self, tokens: int) -> bool:
-        """Whether so many tokens are too many; under a strict policy equal is not over."""
+        """Return whether so many tokens are too many."""
         return tokens > self.threshold if self.is_strict else tokens >= self.threshold
 
     @property
@@ -36,14 +52,14 @@ class Budget:
         return self.threshold + 1 if self.is_strict else self.threshold
 
     def reduce_for_recovery(self) -> "Budget":
-        """The budget after an overflow: the threshold comes down to the recovery share, and all that must stay below it."""
+        """Return the budget after an overflow: a lower threshold, and a tail that fits below it."""
         threshold = min(self.threshold, self.recovery_threshold)
-        tail_room = max(0, threshold - min(self.summary_tokens, threshold // 2))
+        summary_room = min(self.summary_tokens, threshold // 2)
         return replace(
             self,
             threshold=threshold,
             target=min(self.target, threshold),
-            protected_tokens=min(self.protected_tokens, tail_room),
+            protected_tokens=min(self.protected_tokens, threshold - summary_room),
         )
 
 
@@ -55,24 +71,21 @@ def plan(
     max_tokens: int | None = None,
     family: str = "",
 ) -> Budget | None:
-    """The budget of a window in tokens. None where the window is unknown (or 0) and the policy says `disable`: no compaction.
+    """Return the budget for a context window, given in tokens; 0 and None mean that it is unknown.
 
-    `output_reserve` is what the registry says of the model, `max_tokens` what the session asks of an answer, `family` the model's.
-    FEAT-011, Constants: a window of 8,192 has its threshold at 6,963 and protects 2,048.
+    Returns None, which means no compaction, for an unknown window if the policy says `disable`.
+    `output_reserve` is what the registry says of the model, `max_tokens` what the session asks of
+    an answer, `family` the model's family. (FEAT-011, Constants)
     """
     window_tokens = window or assume_window(policy, family)
     if window_tokens <= 0:
         return None
-    input_tokens = compute_available_input(
-        policy.budget,
-        window_tokens,
-        compute_reserve(
-            policy.budget, window_tokens, output_reserve=output_reserve, max_tokens=max_tokens
-        ),
+    reserve_tokens = compute_reserve(
+        policy.budget, window_tokens, output_reserve=output_reserve, max_tokens=max_tokens
     )
+    input_tokens = compute_available_input(policy.budget, window_tokens, reserve_tokens)
     basis = input_tokens if policy.budget.basis == "input" else window_tokens
     threshold = _compute_threshold(policy, window_tokens, input_tokens, basis)
-    max_target = threshold if policy.trigger.strict else max(0, threshold - 1)
     protected_tokens, summary_tokens = _compute_tail_and_summary(policy, basis, threshold)
     return Budget(
         window=window_tokens,
@@ -80,7 +93,7 @@ def plan(
         basis=basis,
         threshold=threshold,
         protected_tokens=protected_tokens,
-        target=_compute_target(policy, basis, max_target, protected_tokens + summary_tokens),
+        target=_compute_target(policy, basis, threshold, protected_tokens + summary_tokens),
         summary_tokens=summary_tokens,
         recovery_threshold=take_share(policy.overflow.recovery_ratio, basis),
         is_strict=policy.trigger.strict,
@@ -88,7 +101,7 @@ def plan(
 
 
 def assume_window(policy: Policy, family: str = "") -> int:
-    """The window to take where the model does not say, in tokens; 0: none, there is no compaction."""
+    """Return the window to assume for a model whose window is unknown, in tokens; 0 for none."""
     setting = policy.window.by_family.get(family, policy.window.unknown)
     return 0 if setting == "disable" else int(setting)
 
@@ -100,55 +113,61 @@ def compute_reserve(
     output_reserve: int | None = None,
     max_tokens: int | None = None,
 ) -> int:
-    """Tokens of the window that the answer is kept. A max_tokens wins, except where the answer takes nothing of the window."""
+    """Return the tokens of the window that are kept free for the answer.
+
+    The session's `max_tokens` replaces the reserve, unless the policy reserves nothing.
+    """
     setting = knobs.output_reserve
     if isinstance(setting, Mapping):
-        reserve_tokens = min(
-            int(setting["max"]), take_share(setting["ratio"], window, round_up=True)
-        )
+        share = take_share(setting["ratio"], window, round_up=True)
+        reserve_tokens = min(int(setting["max"]), share)
+    elif setting == "model":
+        reserve_tokens = output_reserve or 0
     else:
-        reserve_tokens = (output_reserve or 0) if setting == "model" else int(setting)
+        reserve_tokens = int(setting)
     return max_tokens if reserve_tokens and max_tokens else reserve_tokens
 
 
 def compute_available_input(knobs: BudgetKnobs, window: int, reserve_tokens: int) -> int:
-    """Tokens that a request may hold: what the reserve leaves, but never less than the floor."""
+    """Return the tokens that a request may hold: the window without the reserve, or the floor."""
     return max(0, window - reserve_tokens, take_share(knobs.floor_ratio, window))
 
 
 def take_share(ratio: float, tokens: int, *, round_up: bool = False) -> int:
-    """A ratio of a number of tokens, rounded down (or up), in decimal arithmetic: 0.29 of 100 is 29."""
-    return int(
-        (Decimal(str(ratio)) * tokens).to_integral_value(ROUND_CEILING if round_up else ROUND_FLOOR)
-    )
+    """Return a ratio of a number of tokens as a whole number, rounded down unless `round_up`.
+
+    The arithmetic is decimal: 0.29 of 100 is 29, where floating point gives 28.
+    """
+    rounding = ROUND_CEILING if round_up else ROUND_FLOOR
+    return int((Decimal(str(ratio)) * tokens).to_integral_value(rounding))
 
 
 def _compute_threshold(policy: Policy, window: int, input_tokens: int, basis: int) -> int:
-    """ "At least 80 %" begins at the next whole token, "above 85 %" after the last one."""
+    # "At least 80 %" begins at the next whole token, "above 85 %" after the last one.
     threshold = take_share(policy.trigger.threshold, basis, round_up=not policy.trigger.strict)
     if not policy.trigger.clamp:
         return threshold
-    return min(
-        threshold,
-        max(
-            input_tokens - policy.budget.safety_margin,
-            take_share(policy.budget.floor_ratio, window),
-        ),
-    )
+    floor = take_share(policy.budget.floor_ratio, window)
+    return min(threshold, max(input_tokens - policy.budget.safety_margin, floor))
 
 
 def _compute_tail_and_summary(policy: Policy, basis: int, threshold: int) -> tuple[int, int]:
-    """In a small window a summary of full length would fill what compaction frees: it gets half of that.
+    """Return the most tokens that the protected tail and the summary may take.
 
-    A tail that is not told in tokens may take what the summary leaves.
+    In a small window a summary of full length would fill all that compaction frees, so it gets at
+    most half of that. A tail that is not given in tokens may take what the summary leaves.
     """
-    by_tokens = policy.protect.kind == "token_ratio"
-    protected_tokens = min(threshold, take_share(policy.protect.ratio, basis)) if by_tokens else 0
-    summary_tokens = max(1, min(policy.summary.max_tokens, (threshold - protected_tokens) // 2))
-    return (protected_tokens if by_tokens else max(0, threshold - summary_tokens)), summary_tokens
+    if policy.protect.kind == "token_ratio":
+        protected_tokens = min(threshold, take_share(policy.protect.ratio, basis))
+        free_tokens = threshold - protected_tokens
+        return protected_tokens, max(1, min(policy.summary.max_tokens, free_tokens // 2))
+    summary_tokens = max(1, min(policy.summary.max_tokens, threshold // 2))
+    return max(0, threshold - summary_tokens), summary_tokens
 
 
-def _compute_target(policy: Policy, basis: int, max_target: int, tail_tokens: int) -> int:
+def _compute_target(policy: Policy, basis: int, threshold: int, tail_tokens: int) -> int:
+    # Under a policy that is not strict the threshold itself is too large.
+    max_target = threshold if policy.trigger.strict else max(0, threshold - 1)
     if policy.target.ratio is not None:
         return min(max_target, take_share(policy.target.ratio, basis))
     return min(max_target, tail_tokens) if policy.target.otherwise == "tail" else max_target

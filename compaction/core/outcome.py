@@ -1,4 +1,4 @@
-"""What came of a pass."""
+"""The result of a pass."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +11,7 @@ Method = Literal["images_stripped", "pruned", "deduplicated", "excerpted", "summ
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MessageOutcome:
-    """What became of one message, in characters; what a summary covers, or what was left out, has none after."""
+    """What a pass did to one message. `chars_after` is 0 if the message is no longer sent."""
 
     seq: int
     role: str
@@ -23,33 +23,40 @@ class MessageOutcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """A proposal, or the reason why there is none. Token numbers are of the whole next request.
+    """A proposed context, or the reason why there is none. Tokens are of the whole next request.
 
-    Unless `status` is applied, everything is as it was: the old summary, `boundary_seq` None (not moved), equal token numbers.
-    `kept` are the entries still sent, `kept_verbatim` the seqs of those among them that are older than the boundary: pinned, or first.
-    `marker` is a text that tells the model of messages left out. `summary_failed` says why no summary was written although other stages
-    made room. `summarized_up_to`: as in the transcript.
-    `messages_compacted` counts the messages that were changed or went; `targets` are these, of more than 200 the largest.
-    `untouched` are the seqs that no stage was to change.
+    Unless `status` is `applied`, everything is as before: the summary is the old one,
+    `boundary_seq` is None, and both numbers of tokens are equal.
     """
 
     status: Literal["applied", "skipped", "failed"]
     reason: str = ""
+    """Why nothing is applied, in a sentence for people."""
     summary: str | None = None
     summary_error: str = ""
+    """Why no summary was written, if other stages made room without one."""
     summarized_up_to: int | None = None
+    """As in Transcript."""
     boundary_seq: int | None = None
     edits: tuple[TranscriptEdit, ...] = ()
     entries: tuple[TranscriptEntry, ...] = ()
+    """The messages that are still sent."""
     exempt_seqs: tuple[int, ...] = ()
+    """Those of `entries` that are older than the boundary: pinned, or among the first."""
     protected_seqs: frozenset[int] = frozenset()
+    """The messages that no stage was allowed to change."""
     marker: str = ""
+    """A text that tells the model that messages were left out."""
     stages_used: tuple[str, ...] = ()
+    """The stages that changed something, in order."""
     targets: tuple[MessageOutcome, ...] = ()
+    """The messages that were changed or removed; the 200 largest, if there are more."""
     messages_compacted: int = 0
+    """How many messages were changed or removed."""
     tokens_before: int = 0
     tokens_after: int = 0
     proposed_state: StructuredState | None = None
+    """The structured state to store with the summary, if its writer proposes one."""
 
     @property
     def is_applied(self) -> bool:

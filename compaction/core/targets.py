@@ -1,4 +1,4 @@
-"""What became of each message in a pass, for people to read."""
+"""The list of what a pass did to each message, for people to read."""
 
 from typing import cast
 
@@ -10,19 +10,21 @@ MAX_TARGETS = 200
 
 
 def list_targets(original: Transcript, draft: ContextDraft) -> tuple[MessageOutcome, ...]:
-    """One for each message that was changed or is gone, in order; of more than 200 the largest (Wolffish, Compaction Cards)."""
-    entries_by_seq = {entry.seq: entry for entry in draft.transcript.entries}
+    """Return one outcome for each message that was changed or removed, in order.
+
+    If there are more than 200, only the largest are returned (Wolffish, Compaction Cards).
+    """
+    entries_after = {entry.seq: entry for entry in draft.transcript.entries}
     methods: dict[int, str] = {edit.seq: edit.kind for edit in draft.edits}
-    methods |= dict.fromkeys(draft.compacted_seqs, "summarized") | dict.fromkeys(
-        draft.left_out_seqs, "left_out"
-    )
-    compacted_entries = [entry for entry in original.entries if entry.seq in methods]
-    largest_entries = sorted(compacted_entries, key=lambda entry: -entry.character_count)[
-        :MAX_TARGETS
-    ]
+    methods |= dict.fromkeys(draft.compacted_seqs, "summarized")
+    methods |= dict.fromkeys(draft.left_out_seqs, "left_out")
+    entries = [entry for entry in original.entries if entry.seq in methods]
+    if len(entries) > MAX_TARGETS:
+        largest = sorted(entries, key=lambda entry: -entry.character_count)[:MAX_TARGETS]
+        entries = sorted(largest, key=lambda entry: entry.seq)
     return tuple(
-        _build_target(entry, cast("Method", methods[entry.seq]), entries_by_seq.get(entry.seq))
-        for entry in sorted(largest_entries, key=_get_seq)
+        _build_target(entry, cast("Method", methods[entry.seq]), entries_after.get(entry.seq))
+        for entry in entries
     )
 
 
@@ -37,7 +39,3 @@ def _build_target(
         chars_before=entry.character_count,
         chars_after=entry_after.character_count if entry_after else 0,
     )
-
-
-def _get_seq(entry: TranscriptEntry) -> int:
-    return entry.seq

@@ -1,11 +1,11 @@
-"""A conversation as the core sees it: the messages still sent, the summary before them, and what every request costs besides."""
+"""The core's view of a conversation: the messages that are still sent, and what goes with them."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TranscriptCall:
-    """A tool call of the model; `arguments` is JSON text, perhaps broken."""
+    """A tool call of the model. `arguments` is JSON text, which may be broken."""
 
     id: str
     name: str
@@ -14,9 +14,11 @@ class TranscriptCall:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TranscriptEntry:
-    """One message. `tokens` is its count under the policy in use; 0 means not counted yet: the core estimates it from the text.
+    """One message.
 
-    `images` are those sent with it. `original` is the stored text, where `content` is another form of it that an earlier edit gave.
+    `tokens` is its count under the policy in use; 0 means that it is not counted yet, and the core
+    estimates it. `images` is the number of images sent with it. `original` is the stored text if an
+    earlier edit changed `content`.
     """
 
     seq: int
@@ -33,35 +35,40 @@ class TranscriptEntry:
 
     @property
     def character_count(self) -> int:
-        """Code points of its words and of the calls it makes."""
+        """The number of code points of its text and of its calls."""
         return len(self.content) + sum(len(call.name) + len(call.arguments) for call in self.calls)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Transcript:
-    """What the next request would send: `entries` in order of `seq`, from the boundary on.
-
-    `boundary_seq` names the oldest message that is not there only because it is kept for ever (pinned, or first); None: nothing is older.
-    `summarized_up_to` is the newest message the summary tells of, where that is another than the last before the boundary. `marker` is the
-    text that tells of messages left out. `system` and `tools` are the texts that every request sends besides, which a policy may or may not
-    count; `overhead_tokens` is what it costs besides that is counted already. `version` names the state it was read at. `family` is the
-    model's, which some estimates depend on.
-    """
+    """Everything that the next request would send, with `entries` in the order of `seq`."""
 
     entries: tuple[TranscriptEntry, ...] = ()
     summary: str | None = None
     overhead_tokens: int = 0
+    """What every request costs besides the fields below, already counted."""
     version: int = 0
+    """The version of the context at which this was loaded."""
     family: str = ""
+    """The model's family, on which some estimates depend."""
     system: str = ""
+    """The system prompt. The policy says whether it counts."""
     tools: str = ""
+    """The definitions of tools as text. The policy says whether they count."""
     boundary_seq: int | None = None
+    """From here on everything is sent; older entries are exempt (pinned, or the first ones)."""
     summarized_up_to: int | None = None
+    """The newest message that the summary covers, if not the last one before the boundary."""
     marker: str = ""
+    """A text that tells the model that messages were left out."""
 
     @property
     def last_summarized_seq(self) -> int:
-        """The newest message the summary tells of; 0 without one. What is kept before the boundary was told when that moved."""
+        """The newest message that the summary covers; 0 without a summary.
+
+        Exempt messages before the boundary count as covered: the summary was written when the
+        boundary moved past them, and covered them too.
+        """
         if not self.summary:
             return 0
         return self.summarized_up_to or (self.boundary_seq or 1) - 1
@@ -69,7 +76,7 @@ class Transcript:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TranscriptEdit:
-    """A message to be shown to the model in another form."""
+    """A message that the model sees in another form. The stored message does not change."""
 
     seq: int
     kind: str

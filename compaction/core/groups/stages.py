@@ -80,7 +80,7 @@ class DedupeKnobs(KnobGroup):
     prefix: ClassVar[str] = "dedupe"
     tools: tuple[str, ...] = knob(NAMES, "The tools that read a file.")
     minimum_ratio: float = knob(
-        RATIO, "The share of the tokens of all file reads that must be saved, else nothing changes."
+        RATIO, "The share of the tokens of a file's reads that must be saved, else they stay."
     )
     placeholder: str = knob(require_template("path"), "The text that replaces an earlier read.")
 
