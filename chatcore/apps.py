@@ -1,13 +1,21 @@
-"""The conversation: storage, turns, web and REST. It never imports compaction."""
+"""The Django apps of the conversation and of its admin site; neither imports compaction."""
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 
 
 class Chatcore(AppConfig):
+    """The conversation: storage, turns, pages and REST."""
+
     name = "chatcore"
     verbose_name = "Conversations"
 
+    def ready(self) -> None:
+        """Register the system checks."""
+        from chatcore import checks  # noqa: F401
+
 
 class AdminSite(AdminConfig):
+    """Django's admin app with the site of this project."""
+
     default_site = "chatcore.admin_site.ChatcoreAdminSite"

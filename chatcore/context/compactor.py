@@ -1,6 +1,6 @@
 """The interface to whatever keeps a conversation inside its context window; CHATCORE["COMPACTOR"] names the class."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -103,7 +103,7 @@ class Compactor(Protocol):
         """Learn how many tokens the provider counted in a request that belongs to no session."""
         ...
 
-    def list_policies(self) -> Sequence[str]:
+    def list_policies(self) -> Collection[str]:
         """Return the names of the compaction policies to offer, in the order of a menu."""
         ...
 
@@ -167,7 +167,7 @@ class NullCompactor:
     def learn_token_count(self, model: AiModel, request: Request, tokens: int) -> None:
         pass
 
-    def list_policies(self) -> Sequence[str]:
+    def list_policies(self) -> Collection[str]:
         return ()
 
     def accepts_policy(self, name: str) -> bool:

@@ -170,7 +170,7 @@ def _choose_reword_source(session: Session) -> str:
 
 
 def _lock_session(session_id: UUID, base_version: int | None) -> Session:
-    session = Session.objects.select_for_update().get(pk=session_id)
+    session = Session.objects.lock(session_id)
     if base_version is not None and session.context_version != base_version:
         raise StaleContext(
             f"The context is at version {session.context_version}, not {base_version}."

@@ -7,7 +7,7 @@ TOOL_RESULT_MAX_CHARS = 30_000
 MARKER = "\n\n[... content truncated, showing first {kept} characters of {total} total ...]"
 
 _MARKER_PATTERN = re.compile(
-    r"\n\n\[\.\.\. content truncated, showing first (\d+) characters of (\d+) total \.\.\.\]\Z"
+    re.escape(MARKER).replace(r"\{kept\}", r"(\d+)").replace(r"\{total\}", r"(\d+)") + r"\Z"
 )
 _MARKER_MAX_CHARS = 120  # characters; longer than any marker
 

@@ -10,9 +10,10 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from chatcore.context import tool_pairs
-from chatcore.events import log as event_log
 from chatcore.models import Attachment, ContextEdit, Message, Session, SessionEvent, Turn
 from chatcore.providers.base import ChatMessage, ToolCall
+from chatcore.sessions.archive import archive_surplus_sessions
+from chatcore.sessions.changes import count_current_messages, record_session_change
 from chatcore.transfer import context, formats, links
 from chatcore.transfer.reader import (
     InvalidImport,
@@ -21,7 +22,7 @@ from chatcore.transfer.reader import (
     read_messages,
     read_section,
 )
-from chatcore.turns import service
+from chatcore.turns import leases, service
 from models_registry.models import AiModel
 
 FORMAT = "chatcore-session-1"
@@ -74,7 +75,7 @@ def import_messages(session: Session, messages: Any) -> list[Message]:
     """
     rows = read_messages(messages, load_call_ids=lambda: _load_call_ids(session))
     with transaction.atomic():
-        session_row = Session.objects.select_for_update().get(pk=session.pk)
+        session_row = Session.objects.lock(session.pk)
         open_turns = Q(status=Turn.Status.RUNNING, lease_until__gt=timezone.now()) | Q(
             status=Turn.Status.WAITING
         )
@@ -89,17 +90,28 @@ def delete_session(session_id: UUID) -> None:
 
     Whoever writes to a session locks its turn first, then its row: in that order nobody adds to what is being deleted.
     """
-    service.cancel_turn(session_id)
+    is_deleted = False
+    while not is_deleted:
+        service.cancel_turn(session_id)
+        is_deleted = _delete_with_turns(session_id)
+
+
+def _delete_with_turns(session_id: UUID) -> bool:
+    """Delete the session unless a turn has begun meanwhile; return False in that case."""
     with transaction.atomic():
-        list(
-            Turn.objects.select_for_update()
-            .filter(session_id=session_id)
-            .order_by("pk")
-            .values_list("pk")
-        )
-        if session := Session.objects.select_for_update().filter(pk=session_id).first():
-            _delete_rows(session)
-            session.delete()
+        locked_turn_count = leases.lock_turns(Turn.objects.filter(session_id=session_id))
+        try:
+            session = Session.objects.lock(session_id)
+        except Session.DoesNotExist:
+            return True
+        # A turn that began between the two locks is not locked. Its writer may already hold the
+        # turn and wait for the session, so deleting the turn now would make both wait forever.
+        # Leaving the transaction releases the locks; the next attempt locks that turn first.
+        if session.turns.count() != locked_turn_count:
+            return False
+        _delete_rows(session)
+        session.delete()
+        return True
 
 
 def _delete_rows(session: Session) -> None:
@@ -169,9 +181,10 @@ def import_session(owner: Any, export_data: Any) -> Session:
         links.restore_links(messages, rows)
         links.store_files(attachments, rows)
         Session.objects.filter(pk=session.pk).update(
-            message_count=sum(row.branch is None for row in rows), last_seq=last_seq
+            message_count=count_current_messages(session.pk), last_seq=last_seq
         )
         context.restore_context(session, context_data, {row.seq for row in rows}, last_seq)
+    archive_surplus_sessions(session)
     session.refresh_from_db()
     return session
 
@@ -182,11 +195,11 @@ def _append_messages(session: Session, rows: list[Message]) -> list[Message]:
         row.session, row.seq = session, row.seq or seq
     messages = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
     last_seq = rows[-1].seq if rows else session.last_seq
-    count = F("message_count") + len(rows)
-    Session.objects.filter(pk=session.pk).update(
-        last_seq=last_seq, message_count=count, updated_at=timezone.now()
+    record_session_change(
+        session.pk,
+        {"last_seq": last_seq, "message_count": F("message_count") + len(rows)},
+        fields=["message_count"],
     )
-    event_log.append_events(session.pk, ("session.updated", {"fields": ["message_count"]}))
     return messages
 
 

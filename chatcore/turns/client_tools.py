@@ -6,6 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatcore.events import log as event_log
+from chatcore.events.types import (
+    EventType,
+    NewEvent,
+    ToolCallCompletedPayload,
+    ToolCallPayload,
+    TurnWaitingPayload,
+)
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Tool, ToolCall
 from chatcore.tools import output as tool_output
@@ -110,12 +117,12 @@ def find_pending_calls(turn: Turn) -> list[ToolCall]:
     ]
 
 
-def build_waiting_event(turn: Turn, calls: Sequence[ToolCall]) -> tuple[str, dict[str, Any]]:
+def build_waiting_event(turn: Turn, calls: Sequence[ToolCall]) -> NewEvent:
     """The event that says for which results the turn waits."""
     call_payloads = [
-        {"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls
+        ToolCallPayload(id=call.id, name=call.name, arguments=call.arguments) for call in calls
     ]
-    return "turn.waiting", {"turn": str(turn.pk), "tool_calls": call_payloads}
+    return EventType.TURN_WAITING, TurnWaitingPayload(turn=str(turn.pk), tool_calls=call_payloads)
 
 
 def accept_results(turn: Turn, results: Sequence[ClientToolResult]) -> None:
@@ -164,11 +171,13 @@ def store_result(turn: Turn, call: ToolCall, content: str, *, is_error: bool) ->
         turn.session_id, turn, **message_fields, tool_call_id=call.id, tool_name=call.name
     )
     stored_output.store_full_text(message)
-    payload = {"message": message.pk, "id": call.id, "name": call.name, "is_error": is_error}
+    payload = ToolCallCompletedPayload(
+        message=message.pk, id=call.id, name=call.name, is_error=is_error
+    )
     event_log.append_events(
         turn.session_id,
-        ("message.created", build_created_payload(message)),
-        ("tool_call.completed", payload),
+        (EventType.MESSAGE_CREATED, build_created_payload(message)),
+        (EventType.TOOL_CALL_COMPLETED, payload),
     )
     return message
 

@@ -8,8 +8,11 @@ from django.db import connection, transaction
 from django.db.models import Max, OuterRef, QuerySet, Subquery, Value
 from django.utils import timezone
 
-from chatcore.context import builder, revisions
+from chatcore.context import revisions
+from chatcore.context.compactor import get_compactor
 from chatcore.models import Attachment, ContextRevision, Message, Session
+from chatcore.sessions.archive import archive_surplus_sessions
+from chatcore.sessions.changes import count_current_messages
 from chatcore.turns.versions import MessageSuperseded
 
 UNCOPIED_COLUMNS = (
@@ -37,11 +40,7 @@ def fork_session(message: Message) -> Session:
     Numbers, times, pins, files and counts are the same; what was superseded stays behind.
     """
     with transaction.atomic():
-        source = (
-            Session.objects.select_for_update(of=("self",))
-            .select_related("model")
-            .get(pk=message.session_id)
-        )
+        source = Session.objects.lock(message.session_id)
         if source.messages.get(pk=message.pk).branch is not None:
             raise MessageSuperseded("The message was superseded; bring its version back first.")
         messages = _select_messages_to_copy(source, message)
@@ -54,12 +53,14 @@ def fork_session(message: Message) -> Session:
         last_seq = new_session.messages.aggregate(last=Max("seq"))["last"] or 0
         _copy_files(source, new_session, last_seq)
         Session.objects.filter(pk=new_session.pk).update(
-            message_count=new_session.messages.count(), last_seq=last_seq, updated_at=timezone.now()
+            message_count=count_current_messages(new_session.pk),
+            last_seq=last_seq,
+            updated_at=timezone.now(),
         )
         _install_supported_revision(source, new_session, last_seq)
-        guard = builder.load_guard()
-        if guard:
-            guard.on_session_forked(source, new_session, last_seq)
+        get_compactor().on_session_forked(source, new_session, last_seq)
+    # Only now: under the lock of the source, two forks could wait for each other's source.
+    archive_surplus_sessions(new_session)
     new_session.refresh_from_db()
     return new_session
 

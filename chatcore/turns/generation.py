@@ -12,7 +12,9 @@ from uuid import UUID
 from django.db import DatabaseError, transaction
 
 from chatcore.context import builder
+from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.events import log as event_log
+from chatcore.events.types import EventType, NewEvent, ToolCallStartedPayload
 from chatcore.models import Message, Turn
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Connection, Request, StreamEnd, Tool, ToolCall
@@ -130,25 +132,20 @@ async def _request_answer(turn: Turn, tool_definitions: Sequence[Tool]) -> Messa
     try:
         return await _stream_answer(turn, connection, fitted_request)
     except ContextOverflow as error:
-        guard = builder.load_guard()
-        if guard is None or not await run_in_thread(
-            guard.after_overflow, turn.session, fitted_request.request, error
-        ):
+        has_made_room = await run_in_thread(
+            get_compactor().after_overflow, turn.session, fitted_request.request, error
+        )
+        if not has_made_room:
             raise
     return await _stream_answer(
         turn, connection, await run_in_thread(_build_fitted_request, turn, tool_definitions)
     )
 
 
-def _build_fitted_request(turn: Turn, tool_definitions: Sequence[Tool]) -> builder.FittedRequest:
+def _build_fitted_request(turn: Turn, tool_definitions: Sequence[Tool]) -> FittedRequest:
     session = turn.session
     request = builder.build_request(session, tools=tool_definitions)
-    guard = builder.load_guard()
-    fitted_request = (
-        guard.before_request(session, request)
-        if guard
-        else builder.FittedRequest(request=request, context_version=session.context_version)
-    )
+    fitted_request = get_compactor().before_request(session, request)
     new_notices = [notice for notice in fitted_request.notices if notice not in turn.notices]
     if new_notices:
         turn.notices = [*turn.notices, *new_notices]
@@ -157,7 +154,7 @@ def _build_fitted_request(turn: Turn, tool_definitions: Sequence[Tool]) -> build
 
 
 async def _stream_answer(
-    turn: Turn, connection: Connection, fitted_request: builder.FittedRequest
+    turn: Turn, connection: Connection, fitted_request: FittedRequest
 ) -> Message:
     recorder = AnswerRecorder(
         turn, model=str(turn.session.model), context_version=fitted_request.context_version
@@ -188,7 +185,7 @@ async def _record_stream(
                 recorder.record_delta(part)
     if completion is None:
         raise ProviderUnavailable("The provider's answer broke off.")
-    if not recorder.texts["message.delta"].strip() and not completion.tool_calls:
+    if not recorder.texts[EventType.MESSAGE_DELTA].strip() and not completion.tool_calls:
         raise ProviderUnavailable(_explain_silence(completion.reason))
     return completion
 
@@ -205,7 +202,7 @@ def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -
     with recorder.open_transaction():
         message = recorder.complete_message(completion)
         if not message.tool_calls:
-            lifecycle.end_turn(turn, Turn.Status.COMPLETED, message=message.pk)
+            lifecycle.end_turn(turn, Turn.Status.COMPLETED, message_id=message.pk)
             transaction.on_commit(lambda: _announce_response(turn, message))
     return message
 
@@ -237,12 +234,16 @@ async def _run_tools(turn: Turn, answer: Message) -> Sequence[ToolCall]:
 
 
 def _append_call_events(turn: Turn, answer: Message) -> None:
+    payloads = [
+        ToolCallStartedPayload(
+            message=answer.pk, id=call["id"], name=call["name"], arguments=call["arguments"]
+        )
+        for call in answer.tool_calls
+    ]
+    events: list[NewEvent] = [(EventType.TOOL_CALL_STARTED, payload) for payload in payloads]
     with transaction.atomic():
         renew_lease(turn.pk)
-        event_log.append_events(
-            turn.session_id,
-            *(("tool_call.started", {"message": answer.pk, **call}) for call in answer.tool_calls),
-        )
+        event_log.append_events(turn.session_id, *events)
 
 
 def _run_tool(turn: Turn, call: ToolCall) -> None:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatcore.models import Session, Turn
@@ -33,13 +34,13 @@ def renew_lease(turn_id: UUID) -> None:
         raise TurnLost(str(turn_id))
 
 
-def lock_session(session_id: UUID) -> Session:
-    """The session with its row locked, inside a transaction: whoever opens a turn or changes what is current locks that first."""
-    return (
-        Session.objects.select_for_update(of=("self",))
-        .select_related("model__provider")
-        .get(pk=session_id)
-    )
+def lock_turns(turns: QuerySet[Turn]) -> int:
+    """Lock the rows of these turns, inside a transaction, and return how many there are.
+
+    Deletions need it: turns are locked before their session (SessionQuerySet.lock says why), and by
+    primary key, so that two deletions cannot wait for each other.
+    """
+    return len(turns.select_for_update().order_by("pk").values_list("pk"))
 
 
 def refuse_open_turn(session: Session) -> None:

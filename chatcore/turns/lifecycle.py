@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from chatcore.events import log as event_log
+from chatcore.events.types import EventType, TurnEndPayload, TurnEndType
 from chatcore.models import Message, Turn
 from chatcore.threads import run_in_thread
 from chatcore.turns.leases import TurnLost, renew_lease
@@ -17,22 +18,31 @@ from chatcore.turns.runner import turn_runner
 logger = logging.getLogger(__name__)
 
 RECOVERY_SECONDS = 10.0  # with the lease: a dead process's turn is closed within 45 seconds
-END_EVENTS = {
-    Turn.Status.COMPLETED: "turn.completed",
-    Turn.Status.CANCELLED: "turn.cancelled",
-    Turn.Status.FAILED: "turn.failed",
-    Turn.Status.INTERRUPTED: "turn.failed",
+END_EVENTS: dict[Turn.Status, TurnEndType] = {
+    Turn.Status.COMPLETED: EventType.TURN_COMPLETED,
+    Turn.Status.CANCELLED: EventType.TURN_CANCELLED,
+    Turn.Status.FAILED: EventType.TURN_FAILED,
+    Turn.Status.INTERRUPTED: EventType.TURN_FAILED,
 }
 
 
-def end_turn(turn: Turn, status: str, problem: dict[str, Any] | None = None, **data: Any) -> None:
+def end_turn(
+    turn: Turn,
+    status: str,
+    problem: dict[str, Any] | None = None,
+    *,
+    message_id: int | None = None,
+) -> None:
     """Close the turn and say so, inside a transaction that holds it."""
     turn.status, turn.error, turn.finished_at = status, problem, timezone.now()
     turn.save(update_fields=["status", "error", "finished_at"])
-    reason = {key: problem[key] for key in ("type", "detail")} if problem else {}
-    event_log.append_events(
-        turn.session_id, (END_EVENTS[Turn.Status(status)], {"turn": str(turn.pk), **reason, **data})
-    )
+    payload = TurnEndPayload(turn=str(turn.pk))
+    if problem:
+        payload["type"] = problem["type"]
+        payload["detail"] = problem["detail"]
+    if message_id is not None:
+        payload["message"] = message_id
+    event_log.append_events(turn.session_id, (END_EVENTS[Turn.Status(status)], payload))
 
 
 def build_problem(
@@ -90,7 +100,7 @@ def _close_dead_turn(turn: Turn) -> bool:
             message.status = Message.Status.INTERRUPTED
             message.save()
             event_log.append_events(
-                turn.session_id, ("message.completed", build_completed_payload(message))
+                turn.session_id, (EventType.MESSAGE_COMPLETED, build_completed_payload(message))
             )
         end_turn(turn, Turn.Status.INTERRUPTED, build_stopped_problem())
     logger.warning("recovered turn %s of session %s", turn.pk, turn.session_id)

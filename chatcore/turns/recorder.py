@@ -10,6 +10,14 @@ from django.db import transaction
 from django.db.models import F
 
 from chatcore.events import log as event_log
+from chatcore.events.types import (
+    DeltaPayload,
+    DeltaType,
+    EventType,
+    MessageCompletedPayload,
+    MessageCreatedPayload,
+    UsagePayload,
+)
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import ReasoningDelta, StreamEnd, TextDelta
 from chatcore.sessions.truncation import clean_text
@@ -35,8 +43,11 @@ class AnswerRecorder:
         self.model = model
         self.context_version = context_version
         self.message: Message | None = None
-        self.texts = {"message.delta": "", "reasoning.delta": ""}
-        self.log_offsets = {"message.delta": 0, "reasoning.delta": 0}
+        self.texts: dict[DeltaType, str] = {
+            EventType.MESSAGE_DELTA: "",
+            EventType.REASONING_DELTA: "",
+        }
+        self.log_offsets: dict[DeltaType, int] = dict.fromkeys(self.texts, 0)
         self.is_closed = False
         self._write_lock = threading.Lock()
         self._wake_event = asyncio.Event()
@@ -52,8 +63,10 @@ class AnswerRecorder:
         """Keep a delta; the flusher writes it within FLUSH_SECONDS. Raises what made the flusher end."""
         if self._flusher and self._flusher.done():
             self._flusher.result()
-        event_name = "message.delta" if isinstance(part, TextDelta) else "reasoning.delta"
-        self.texts[event_name] += clean_text(part.text)
+        delta_type: DeltaType = (
+            EventType.MESSAGE_DELTA if isinstance(part, TextDelta) else EventType.REASONING_DELTA
+        )
+        self.texts[delta_type] += clean_text(part.text)
         self._wake_event.set()
 
     @contextlib.asynccontextmanager
@@ -106,7 +119,7 @@ class AnswerRecorder:
             return
         message = self._ensure_message()
         delta_events = (
-            (name, {"message": message.pk, "offset": start, "text": text})
+            (name, DeltaPayload(message=message.pk, offset=start, text=text))
             for name, start, text in new_deltas
         )
         event_log.append_events(self.turn.session_id, *delta_events)
@@ -125,7 +138,8 @@ class AnswerRecorder:
                 self.turn.session_id, self.turn, **fields, replaces_id=self.turn.replaces_id
             )
             event_log.append_events(
-                self.turn.session_id, ("message.created", build_created_payload(self.message))
+                self.turn.session_id,
+                (EventType.MESSAGE_CREATED, build_created_payload(self.message)),
             )
         return self.message
 
@@ -158,43 +172,46 @@ class AnswerRecorder:
     def _close_message(self, message: Message, status: str) -> Message:
         self._append_new_deltas()
         self.is_closed = True
-        message.content = self.texts["message.delta"]
-        message.reasoning = self.texts["reasoning.delta"]
+        message.content = self.texts[EventType.MESSAGE_DELTA]
+        message.reasoning = self.texts[EventType.REASONING_DELTA]
         message.status = status
         message.save()
         event_log.append_events(
-            self.turn.session_id, ("message.completed", build_completed_payload(message))
+            self.turn.session_id, (EventType.MESSAGE_COMPLETED, build_completed_payload(message))
         )
         return message
 
 
-def build_created_payload(message: Message) -> dict[str, Any]:
-    """The data of `message.created`."""
-    data = {
-        "message": message.pk,
-        "role": str(message.role),
-        "message_seq": message.seq,
-        "turn": _format_turn_id(message),
-    }
-    return data | ({"replaces": message.replaces_id} if message.replaces_id else {})
+def build_created_payload(message: Message) -> MessageCreatedPayload:
+    """Return the data of `message.created`."""
+    payload = MessageCreatedPayload(
+        message=message.pk,
+        role=str(message.role),
+        message_seq=message.seq,
+        turn=_format_turn_id(message),
+    )
+    if message.replaces_id:
+        payload["replaces"] = message.replaces_id
+    return payload
 
 
-def build_completed_payload(message: Message) -> dict[str, Any]:
-    """The data of `message.completed`."""
-    has_counts = message.token_count_input is not None
-    usage = {
-        "input": message.token_count_input,
-        "output": message.token_count_output,
-        "cache_read": message.token_count_cache_read,
-        "cache_write": message.token_count_cache_write,
-    }
-    return {
-        "message": message.pk,
-        "role": message.role,
-        "status": message.status,
-        "usage": usage if has_counts else None,
-        "turn": _format_turn_id(message),
-    }
+def build_completed_payload(message: Message) -> MessageCompletedPayload:
+    """Return the data of `message.completed`."""
+    usage: UsagePayload | None = None
+    if message.token_count_input is not None:
+        usage = UsagePayload(
+            input=message.token_count_input,
+            output=message.token_count_output,
+            cache_read=message.token_count_cache_read,
+            cache_write=message.token_count_cache_write,
+        )
+    return MessageCompletedPayload(
+        message=message.pk,
+        role=message.role,
+        status=message.status,
+        usage=usage,
+        turn=_format_turn_id(message),
+    )
 
 
 def _format_turn_id(message: Message) -> str | None:

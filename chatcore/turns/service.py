@@ -10,11 +10,12 @@ from django.db import close_old_connections, transaction
 from django.utils import timezone
 
 from chatcore.events import log as event_log
+from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
 from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
 from chatcore.turns import client_tools, lifecycle, versions
 from chatcore.turns.generation import generate_answer
-from chatcore.turns.leases import LEASE, TurnRunning, lock_session, refuse_open_turn
+from chatcore.turns.leases import LEASE, TurnRunning, refuse_open_turn
 from chatcore.turns.lifecycle import recover_dead_turns
 from chatcore.turns.recorder import append_message, build_created_payload
 from chatcore.turns.runner import turn_runner
@@ -56,7 +57,7 @@ def start_turn(
         session.pk
     )  # before the session is locked: whoever writes for a turn locks that first
     with transaction.atomic():
-        locked_session = lock_session(session.pk)
+        locked_session = Session.objects.lock(session.pk)
         repeated_turn = _find_repeated_turn(locked_session, idempotency_key, payload_hash)
         if repeated_turn:
             return repeated_turn
@@ -83,7 +84,7 @@ def start_turn(
         if not locked_session.title:
             session_fields["title"] = build_title(turn.question)
         Session.objects.filter(pk=locked_session.pk).update(**session_fields)
-        _begin_turn(turn, ("message.created", build_created_payload(turn.question)))
+        _begin_turn(turn, (EventType.MESSAGE_CREATED, build_created_payload(turn.question)))
     return turn
 
 
@@ -102,7 +103,7 @@ def regenerate_answer(
     """
     recover_dead_turns(message.session_id)
     with transaction.atomic():
-        session = lock_session(message.session_id)
+        session = Session.objects.lock(message.session_id)
         repeated_turn = _find_repeated_turn(session, idempotency_key, payload_hash)
         if repeated_turn:
             return repeated_turn
@@ -139,7 +140,7 @@ def continue_from_tool_result(result: Message, *, tools: Sequence[Mapping[str, A
     """
     recover_dead_turns(result.session_id)
     with transaction.atomic():
-        session = lock_session(result.session_id)
+        session = Session.objects.lock(result.session_id)
         _require_answerable(session, session.model)
         last_message = versions.get_current_message(session, result)
         tool_definitions = client_tools.validate_tools(session, tools)
@@ -240,11 +241,11 @@ def _create_turn(session: Session, **fields: Any) -> Turn:
     return Turn.objects.create(session=session, lease_until=timezone.now() + LEASE, **fields)
 
 
-def _begin_turn(turn: Turn, *more_events: tuple[str, dict[str, Any]]) -> None:
+def _begin_turn(turn: Turn, *more_events: NewEvent) -> None:
     """Say that the turn begins, and answer it as soon as all of it is committed."""
-    payload = {"turn": str(turn.pk), "question": turn.question_id}
+    payload = TurnStartedPayload(turn=str(turn.pk), question=turn.question_id)
     turn.first_event_seq = event_log.append_events(
-        turn.session_id, ("turn.started", payload), *more_events
+        turn.session_id, (EventType.TURN_STARTED, payload), *more_events
     ) - len(more_events)
     turn.save(update_fields=["first_event_seq", "question", "replaces"])
     transaction.on_commit(lambda: turn_runner.launch(turn.pk, generate_answer))
@@ -262,7 +263,7 @@ def _find_resumed_turn(
     turn = session.turns.order_by("-started_at").first()
     if turn and turn.tools and results and client_tools.has_results(turn, results):
         waiting_event = (
-            session.events.filter(name="turn.waiting", seq__gte=turn.first_event_seq)
+            session.events.filter(name=EventType.TURN_WAITING, seq__gte=turn.first_event_seq)
             .order_by("-seq")
             .first()
         )

@@ -9,12 +9,14 @@ from collections.abc import Collection
 from uuid import UUID, uuid4
 
 from django.db import transaction
-from django.utils import timezone
 
-from chatcore.context import builder, revisions
+from chatcore.context import revisions
+from chatcore.context.compactor import get_compactor
 from chatcore.events import log as event_log
+from chatcore.events.types import EventType
 from chatcore.models import Message, Session
-from chatcore.turns.leases import lock_session, refuse_open_turn
+from chatcore.sessions.changes import record_history_change
+from chatcore.turns.leases import refuse_open_turn
 from chatcore.turns.recorder import append_message, build_completed_payload, build_created_payload
 
 
@@ -82,7 +84,7 @@ def supersede_messages(
 def edit_answer(message: Message, content: str) -> Message:
     """Put other words in place of an answer's; what followed is superseded with it. Raises TurnRunning, Superseded."""
     with transaction.atomic():
-        session = lock_session(message.session_id)
+        session = Session.objects.lock(message.session_id)
         refuse_open_turn(session)
         old_message = get_current_message(session, message)
         supersede_messages(session, from_message=old_message)
@@ -96,8 +98,8 @@ def edit_answer(message: Message, content: str) -> Message:
         )
         event_log.append_events(
             session.pk,
-            ("message.created", build_created_payload(new_message)),
-            ("message.completed", build_completed_payload(new_message)),
+            (EventType.MESSAGE_CREATED, build_created_payload(new_message)),
+            (EventType.MESSAGE_COMPLETED, build_completed_payload(new_message)),
         )
         return new_message
 
@@ -105,7 +107,7 @@ def edit_answer(message: Message, content: str) -> Message:
 def restore_version(message: Message) -> Message:
     """Bring back the version that a message belongs to; the present one is superseded. Raises TurnRunning."""
     with transaction.atomic():
-        session = lock_session(message.session_id)
+        session = Session.objects.lock(message.session_id)
         refuse_open_turn(session)
         branches = _trace_lineage(session, session.messages.get(pk=message.pk).branch)
         changed_seqs: set[int] = set()
@@ -161,11 +163,5 @@ def _trace_lineage(session: Session, branch: UUID | None) -> list[tuple[UUID, in
 def _record_change(session: Session, seqs: Collection[int]) -> None:
     """Other messages are current: no summary of what is not, their number, and a word to open pages."""
     revisions.revert_summaries_covering(session, seqs)
-    guard = builder.load_guard()
-    if guard:
-        guard.on_messages_superseded(session, seqs)
-    count = session.messages.exclude_superseded().count()
-    Session.objects.filter(pk=session.pk).update(message_count=count, updated_at=timezone.now())
-    event_log.append_events(
-        session.pk, ("session.updated", {"fields": ["message_count", "messages"]})
-    )
+    get_compactor().on_messages_superseded(session, seqs)
+    record_history_change(session.pk)

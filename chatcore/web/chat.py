@@ -45,12 +45,7 @@ def use_local_time(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 @require_GET
 def redirect_to_chat(request: HttpRequest) -> HttpResponse:
     """The newest chat, or a new one."""
-    newest_chat = (
-        Session.objects.owned_by(request.user)
-        .filter(archived=False)
-        .order_by("-updated_at", "-id")
-        .first()
-    )
+    newest_chat = Session.objects.list_for(request.user, archived=False).first()
     return redirect("chat", newest_chat.pk) if newest_chat else redirect("new_chat")
 
 

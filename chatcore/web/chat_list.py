@@ -44,7 +44,7 @@ def load_chat_list(
 
     `query` is looked for in their titles; `archived` lists those that were put away instead of the others.
     """
-    rows = Session.objects.owned_by(user).filter(archived=archived).order_by("-updated_at", "-id")
+    rows = Session.objects.list_for(user, archived=archived)
     if query:
         rows = rows.filter(title__icontains=query)
     position = _parse_position(after)

@@ -4,13 +4,12 @@ import json
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.module_loading import import_string
 from django.views.decorators.http import require_GET
 
+from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
 from chatcore.web.chat import get_own_chat
 from models_registry.models import AiModel
@@ -29,11 +28,10 @@ def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResp
 
 
 def _build_form_context(session: Session) -> dict[str, Any]:
-    policies_path = settings.CHATCORE["POLICIES"]
     threshold = session.compact_threshold
     return {
         "models": AiModel.objects.filter_usable().order_by("provider__name", "name"),
-        "policies": sorted(import_string(policies_path)()) if policies_path else [],
+        "policies": sorted(get_compactor().list_policies()),
         "params": json.dumps(session.params),
         "threshold": "" if threshold is None else f"{threshold * 100:g}",
     }

@@ -10,8 +10,7 @@ from django.views import View
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
-from chatcore.events import log as event_log
-from chatcore.models import Session
+from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.truncation import clean_text
 from chatcore.web.chat import get_own_chat
 
@@ -33,8 +32,7 @@ class RenameChatView(View):
         """Store the title, on one line and cut to what fits."""
         session = get_own_chat(request, pk)
         session.title = " ".join(clean_text(request.POST.get("title", "")).split())[:200]
-        session.save(update_fields=["title"])
-        event_log.append_events(pk, ("session.updated", {"fields": ["title"]}))
+        record_session_change(pk, {"title": session.title}, is_user_act=False)
         return render(request, "chatcore/_chat_row.html", {"chat": session})
 
 
@@ -55,6 +53,5 @@ def archive_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
 def _set_flag(request: HttpRequest, pk: UUID, field: str) -> HttpResponse:
     """Set the flag as the form says it. The list comes anew; a chat's place in it by time is left alone."""
     get_own_chat(request, pk)
-    Session.objects.filter(pk=pk).update(**{field: request.POST.get("on") == "true"})
-    event_log.append_events(pk, ("session.updated", {"fields": [field]}))
+    record_session_change(pk, {field: request.POST.get("on") == "true"}, is_user_act=False)
     return trigger_client_event(HttpResponse(), "refresh")

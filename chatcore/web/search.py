@@ -53,11 +53,11 @@ def _find_chat(request: HttpRequest) -> Session | None:
 
 
 def _find_chats_by_title(user: Any, search_text: str) -> list[Session]:
-    chats = Session.objects.owned_by(user)
-    chats = (
-        chats.filter(title__icontains=search_text) if search_text else chats.filter(archived=False)
-    )
-    return list(chats.order_by("-updated_at", "-id")[:MAX_TITLES])
+    if search_text:
+        chats = Session.objects.list_for(user).filter(title__icontains=search_text)
+    else:
+        chats = Session.objects.list_for(user, archived=False)
+    return list(chats[:MAX_TITLES])
 
 
 def _find_messages(scope: Any, search_text: str) -> list[MessageHit]:

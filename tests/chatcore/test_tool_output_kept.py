@@ -90,7 +90,7 @@ def test_what_a_policy_allows_beyond_30000_characters_is_stored_and_saving_again
 
 @pytest.mark.django_db
 def test_without_a_delegate_it_is_the_plain_cut(session: Session) -> None:
-    with override_settings(CHATCORE=project.CHATCORE | {"TOOL_OUTPUT": None}):
+    with override_settings(CHATCORE=project.CHATCORE | {"COMPACTOR": None}):
         message = store(session, "x" * 30_001)
     assert (len(message.content), message.original_chars, message.tool_result_limit) == (
         30_076,

@@ -270,12 +270,12 @@ def test_the_named_model_writes_the_summaries(
 
 @pytest.mark.django_db
 def test_over_the_number_of_sessions_those_used_longest_ago_go_to_the_archive(
-    user: User, settings: LazySettings
+    api: APIClient, user: User, settings: LazySettings
 ) -> None:
     settings.CHATCORE = {**settings.CHATCORE, "MAX_SESSIONS": 2}
     other = Session.objects.create(owner=User.objects.create_user("bob"), title="another's")
     for title in ("pinned", "a", "b", "c"):
-        Session.objects.create(owner=user, title=title, pinned=title == "pinned")
+        api.post("/api/v1/sessions", {"title": title, "pinned": title == "pinned"})
     listed = Session.objects.filter(owner=user, archived=False).values_list("title", flat=True)
     assert set(listed) == {"pinned", "b", "c"}
     assert Session.objects.filter(owner=user).count() == 4

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand
-from django.utils.module_loading import import_string
 from rich.console import Console
 
 from chatcore.cli.terminal import EXIT_SIGN_IN, EXIT_USAGE, Terminal
+from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
+from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 
@@ -91,25 +91,25 @@ def _open_session(options: dict[str, Any]) -> Session:
     if options["disable_compaction"]:
         session.auto_compact = False
     session.save()
+    if not options["session"]:
+        archive_surplus_sessions(session)
     return session
 
 
 def _check_policy(name: str) -> str:
-    policies_path = settings.CHATCORE["POLICIES"]
-    if policies_path and name not in (policy_names := import_string(policies_path)()):
+    compactor = get_compactor()
+    if not compactor.accepts_policy(name):
+        policy_names = ", ".join(compactor.list_policies())
         raise ChatUnavailable(
-            f"There is no policy called {name}; there are {', '.join(policy_names)}.", EXIT_USAGE
+            f"There is no policy called {name}; there are {policy_names}.", EXIT_USAGE
         )
     return name
 
 
 def _check_threshold(ratio: float, session: Session) -> float:
-    validator_path = settings.CHATCORE["VALIDATE_OVERRIDE"]
+    model_policy = session.model.policy if session.model else ""
     try:
-        if validator_path:
-            import_string(validator_path)(
-                ratio, session.policy, session.model.policy if session.model else ""
-            )
+        get_compactor().validate_threshold_override(ratio, session.policy, model_policy)
     except ValidationError as error:
         raise ChatUnavailable(
             f"--compact-threshold: {' '.join(error.messages)}", EXIT_USAGE

@@ -1,0 +1,25 @@
+"""The tables of the conversation, one concept a file; Django finds them through this package."""
+
+from chatcore.models.attachment import Attachment
+from chatcore.models.context import ContextEdit, ContextRevision
+from chatcore.models.event import SessionEvent
+from chatcore.models.message import MAX_CALL_ID, MAX_TOOL_NAME, Message, MessageQuerySet
+from chatcore.models.session import Session, SessionQuerySet
+from chatcore.models.turn import Turn
+from chatcore.models.webhook import Webhook, WebhookDelivery
+
+__all__ = [
+    "MAX_CALL_ID",
+    "MAX_TOOL_NAME",
+    "Attachment",
+    "ContextEdit",
+    "ContextRevision",
+    "Message",
+    "MessageQuerySet",
+    "Session",
+    "SessionEvent",
+    "SessionQuerySet",
+    "Turn",
+    "Webhook",
+    "WebhookDelivery",
+]

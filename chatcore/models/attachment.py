@@ -1,0 +1,53 @@
+"""Files that belong to messages."""
+
+import uuid
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from chatcore.models.message import Message
+from chatcore.models.session import Session
+
+
+class Attachment(models.Model):
+    """A file that came with a message; its name is a label and never reaches the file system."""
+
+    class Kind(models.TextChoices):
+        FILE = "file"
+        OUTPUT = "output"  # the whole of a tool's output, where the message holds a part
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attachments")
+    message = models.ForeignKey(
+        Message,
+        on_delete=models.CASCADE,
+        related_name="attachments",
+        null=True,
+        blank=True,
+        help_text="Null: uploaded, not yet sent.",
+    )
+    kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.FILE)
+    name = models.CharField(max_length=255)
+    media_type = models.CharField(max_length=100)
+    size = models.PositiveIntegerField(help_text="Bytes.")
+    token_estimate = models.PositiveIntegerField(
+        default=0, help_text="Estimated tokens of the text, or of the image."
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    # Last: SQLite reads a row up to the columns asked for.
+    data = models.BinaryField()
+    text = models.TextField(
+        blank=True, help_text="What a model that cannot open the file is given."
+    )
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        indexes = [
+            models.Index(
+                fields=["created_at"], condition=Q(message=None), name="attachments_not_sent"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

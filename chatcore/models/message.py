@@ -1,0 +1,184 @@
+"""Messages: the append-only history of a session."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from chatcore.models.session import Session
+from chatcore.models.turn import Turn
+from chatcore.sessions.token_estimate import estimate_tokens
+from chatcore.sessions.truncation import (
+    TOOL_RESULT_MAX_CHARS,
+    clean_json,
+    clean_text,
+    cut_tool_result,
+)
+
+# Lengths in characters. Models have been seen to write nonsense of any length for both.
+MAX_CALL_ID = 255
+MAX_TOOL_NAME = 128
+
+
+class MessageQuerySet(models.QuerySet["Message"]):
+    """Messages in order; every way in passes the save hook."""
+
+    def bulk_create(self, objs: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+        """Insert many, each through the same hook as save()."""
+        rows = list(objs)
+        for row in rows:
+            row.prepare_to_store()
+        return super().bulk_create(rows, *args, **kwargs)
+
+    def exclude_superseded(self) -> "MessageQuerySet":
+        """Without what an edit or another answer superseded."""
+        return self.filter(branch=None)
+
+    def filter_live(self, boundary_seq: int | None) -> "MessageQuerySet":
+        """From the boundary on, and the pinned ones before it: what is sent as it is. Two indexed ranges."""
+        return (
+            self.exclude_superseded()
+            .filter(Q(seq__gte=boundary_seq or 0) | Q(pinned=True))
+            .order_by("seq")
+        )
+
+
+class Message(models.Model):
+    """One message. Once complete it never changes; `status` and the words of a streaming answer are written once, at its end."""
+
+    class Role(models.TextChoices):
+        SYSTEM = "system"
+        USER = "user"
+        ASSISTANT = "assistant"
+        TOOL = "tool"
+
+    class Status(models.TextChoices):
+        COMPLETE = "complete"
+        STREAMING = "streaming"
+        INTERRUPTED = "interrupted"
+        FAILED = "failed"
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="messages")
+    turn = models.ForeignKey(
+        Turn, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages"
+    )
+    seq = models.PositiveIntegerField()
+    role = models.CharField(max_length=16, choices=Role.choices)
+    content = models.TextField(blank=True)
+    tool_calls = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="[{id, name, arguments}]; arguments as the JSON text the model wrote.",
+    )
+    tool_call_id = models.CharField(max_length=MAX_CALL_ID, blank=True)
+    tool_name = models.CharField(max_length=MAX_TOOL_NAME, blank=True)
+    is_error = models.BooleanField(default=False)
+    reasoning = models.TextField(blank=True)
+    status = models.CharField(max_length=16, choices=Status.choices, default=Status.COMPLETE)
+    model = models.CharField(max_length=200, blank=True, help_text="provider/name that wrote it.")
+    pinned = models.BooleanField(default=False)
+    token_count_input = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The whole request's, cache reads and writes included."
+    )
+    token_count_output = models.PositiveIntegerField(null=True, blank=True)
+    token_count_cache_read = models.PositiveIntegerField(null=True, blank=True)
+    token_count_cache_write = models.PositiveIntegerField(null=True, blank=True)
+    token_estimate = models.PositiveIntegerField(
+        default=0, help_text="Estimated tokens of this message alone."
+    )
+    original_chars = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Characters before the cut; null when not cut."
+    )
+    tool_result_limit = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Characters a tool result may have; null: the default.",
+    )
+    branch = models.UUIDField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Superseded messages carry what they were superseded by together; null: current.",
+    )
+    branch_after = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The seq of the message that the branch follows, 0 for none; null: current.",
+    )
+    replaces = models.ForeignKey(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="replacements",
+        help_text="Of which this is another version.",
+    )
+    context_version = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="The context its request was built on; null when the request was trimmed.",
+    )
+    provider_data = models.JSONField(
+        default=dict,
+        blank=True,
+        editable=False,
+        help_text="Kept for the protocol: thinking signatures and the like.",
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = MessageQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["session", "seq"]
+        constraints = [models.UniqueConstraint(fields=["session", "seq"], name="one_message_a_seq")]
+        indexes = [
+            models.Index(
+                fields=["session", "seq"], condition=Q(pinned=True), name="pinned_messages"
+            ),
+            models.Index(
+                fields=["session"],
+                condition=Q(replaces__isnull=False),
+                name="messages_with_versions",
+            ),
+            models.Index(
+                fields=["session", "branch"],
+                condition=Q(branch__isnull=False),
+                name="superseded_messages",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.seq}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Store through the hook: clean text, cut tool results."""
+        self.prepare_to_store()
+        super().save(*args, **kwargs)
+
+    def prepare_to_store(self) -> None:
+        """The save hook: remove what cannot be stored; cut a tool result to its limit. Never raises, changes nothing twice."""
+        self.content = clean_text(self.content or "")
+        self.reasoning = clean_text(self.reasoning or "")
+        self.provider_data = clean_json(self.provider_data)
+        self.tool_calls = [
+            {**call, "id": call["id"][:MAX_CALL_ID]} for call in clean_json(self.tool_calls)
+        ]
+        self.tool_call_id, self.tool_name = (
+            clean_text(self.tool_call_id)[:MAX_CALL_ID],
+            clean_text(self.tool_name)[:MAX_TOOL_NAME],
+        )
+        if self.role == self.Role.TOOL:
+            self.content, original_chars = cut_tool_result(
+                self.content, self.tool_result_limit or TOOL_RESULT_MAX_CHARS
+            )
+            self.original_chars = (
+                original_chars if original_chars is not None else self.original_chars
+            )
+        text_chars = len(self.content) + sum(
+            len(call["name"]) + len(call["arguments"]) for call in self.tool_calls
+        )
+        self.token_estimate = estimate_tokens(text_chars)

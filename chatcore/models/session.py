@@ -1,0 +1,116 @@
+"""Sessions: the conversations, and what the model sees of each of them now."""
+
+import uuid
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.utils import timezone
+
+
+class SessionQuerySet(models.QuerySet["Session"]):
+    """Queries of sessions that several rooms need."""
+
+    def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> "SessionQuerySet":
+        """Return this user's sessions; other sessions do not exist for them."""
+        return self.filter(owner=user)
+
+    def list_for(
+        self, user: AbstractBaseUser | AnonymousUser, *, archived: bool | None = None
+    ) -> "SessionQuerySet":
+        """Return a user's sessions as lists show them, the one used last first.
+
+        `archived` selects those in the archive or those outside of it; None selects both.
+        """
+        sessions = self.owned_by(user).order_by("-updated_at", "-id")
+        return sessions if archived is None else sessions.filter(archived=archived)
+
+    def lock(self, pk: UUID) -> "Session":
+        """Return the session with its row locked until the transaction ends. Raises DoesNotExist.
+
+        This lock serializes everything that changes a conversation: message numbers, event numbers,
+        which messages are current, and the context. All rooms take it here.
+
+        Row locks are taken in one order: turn, session, compaction run, structured state. A writer
+        may skip a lock, but it never goes back to an earlier one. The turn comes first because every
+        write for a running turn begins with the renewal of its lease, and only then needs a number
+        from the session. Whoever holds the session and then waits for a turn would therefore wait
+        for a writer that waits for the session (docs/concurrency.md, Lock order).
+        """
+        # Only the session's own row is locked: a lock on the joined model would stop every
+        # conversation that uses it.
+        return self.select_for_update(of=("self",)).select_related("model__provider").get(pk=pk)
+
+
+class Session(models.Model):
+    """A conversation: its settings, its counters, and what the model sees of it now.
+
+    The columns from `compacted_summary` to `last_event_seq` are derived from other tables;
+    chatcore/sessions/verification.py says how.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="chat_sessions"
+    )
+    title = models.CharField(max_length=200, blank=True)
+    model = models.ForeignKey(
+        "models_registry.AiModel",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+    )
+    system_prompt = models.TextField(blank=True)
+    policy = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="Compaction policy; empty: the model's or the project's.",
+    )
+    auto_compact = models.BooleanField(default=True)
+    tools = models.JSONField(
+        null=True, blank=True, help_text="Names of the built-in tools offered; null: all of them."
+    )
+    params = models.JSONField(
+        default=dict, blank=True, help_text="Sent to the provider: temperature, max_tokens …"
+    )
+    compact_threshold = models.FloatField(
+        null=True, blank=True, help_text="In place of the policy's own trigger.threshold."
+    )
+    external_id = models.CharField(
+        max_length=255, null=True, blank=True, help_text="What an OpenAI client calls this session."
+    )
+    pinned = models.BooleanField(default=False)
+    archived = models.BooleanField(default=False)
+
+    compacted_summary = models.TextField(null=True, blank=True)
+    compact_boundary_seq = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The oldest message still sent as it is."
+    )
+    compact_boundary_timestamp = models.DateTimeField(null=True, blank=True)
+    context_version = models.PositiveIntegerField(default=0)
+
+    message_count = models.PositiveIntegerField(default=0)
+    last_seq = models.PositiveIntegerField(default=0, editable=False)
+    last_event_seq = models.PositiveBigIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(
+        default=timezone.now, help_text="Moves on the user's acts, not on compaction's."
+    )
+
+    objects = SessionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-updated_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "external_id"], name="one_session_an_external_id"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["owner", "-updated_at", "-id"], name="sessions_of_an_owner")
+        ]
+
+    def __str__(self) -> str:
+        return self.title or str(self.id)

@@ -1,0 +1,55 @@
+"""The one way to change a session and to announce it."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Unpack
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from chatcore.events import log as event_log
+from chatcore.events.types import EventType, SessionUpdatedPayload, UpdatedMessagePayload
+from chatcore.models import Message, Session
+
+
+def record_session_change(
+    session_id: UUID,
+    values: Mapping[str, Any] | None = None,
+    *,
+    fields: Collection[str] | None = None,
+    is_user_act: bool = True,
+    **event_data: Unpack[UpdatedMessagePayload],
+) -> None:
+    """Write columns of a session and append the event `session.updated`, in one transaction.
+
+    `fields` are the names that the event announces; by default those of the written columns.
+    `is_user_act` moves `updated_at`, and so the session to the top of its owner's list.
+    Raises Session.DoesNotExist if the session was deleted.
+    """
+    columns = dict(values or {})
+    announced_fields = sorted(columns) if fields is None else list(fields)
+    if is_user_act:
+        columns["updated_at"] = timezone.now()
+    # Written together, so that no page hears of a change that is rolled back, and no change is
+    # committed that open pages never hear of.
+    with transaction.atomic():
+        session_row = Session.objects.filter(pk=session_id)
+        is_stored = session_row.update(**columns) if columns else session_row.exists()
+        if not is_stored:
+            raise Session.DoesNotExist
+        payload = SessionUpdatedPayload(fields=announced_fields, **event_data)
+        event_log.append_events(session_id, (EventType.SESSION_UPDATED, payload))
+
+
+def record_history_change(session_id: UUID, values: Mapping[str, Any] | None = None) -> None:
+    """Record that other messages than before are current; `values` are columns to write besides."""
+    record_session_change(
+        session_id,
+        {**(values or {}), "message_count": count_current_messages(session_id)},
+        fields=["message_count", "messages"],
+    )
+
+
+def count_current_messages(session_id: UUID) -> int:
+    """Return the number of messages that no edit and no other answer has superseded."""
+    return Message.objects.filter(session=session_id).exclude_superseded().count()
