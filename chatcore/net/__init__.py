@@ -1,0 +1,1 @@
+"""HTTP requests to addresses that users or models name, never into private networks."""

@@ -1,7 +1,8 @@
-"""Which addresses a tool may connect to: public ones on the web's ports, and what the operator allows by name.
+"""Decide which addresses a request may go to: public ones, and hosts that the operator allows.
 
-Against server-side request forgery the decision is made on resolved addresses, and the caller connects to those very addresses:
-a name that answers differently the second time (DNS rebinding) gains nothing.
+This prevents server-side request forgery. The decision is made on resolved addresses, and the
+caller connects to exactly these: a name that resolves differently the second time (DNS rebinding)
+gains nothing.
 """
 
 import asyncio
@@ -19,16 +20,17 @@ if TYPE_CHECKING:
 
 PORTS = {"http": 80, "https": 443}
 
-# Spelled out from IANA's special-purpose registries, because `is_global` differs between Python versions.
+# From IANA's special-purpose registries, written out because `is_global` of the standard library
+# differs between Python versions.
 _BLOCKLIST_V4 = [
     ip_network(block)
     for block in (
         "0.0.0.0/8",
         "10.0.0.0/8",
-        "100.64.0.0/10",  # carrier-grade NAT; one cloud's metadata
+        "100.64.0.0/10",  # carrier-grade NAT; the metadata service of one cloud
         "127.0.0.0/8",
-        "168.63.129.16/32",  # a cloud's metadata at a public address
-        "169.254.0.0/16",  # link-local; most clouds' metadata
+        "168.63.129.16/32",  # the metadata service of another, at a public address
+        "169.254.0.0/16",  # link-local; the metadata service of most clouds
         "172.16.0.0/12",
         "192.0.0.0/24",
         "192.0.2.0/24",
@@ -41,22 +43,27 @@ _BLOCKLIST_V4 = [
         "240.0.0.0/4",
     )
 ]
-# Of IPv6 only global unicast passes; that leaves out mapped, translated, loopback, unique local, link-local and multicast.
+# Of IPv6 only global unicast is public. That excludes mapped, translated, loopback, unique local,
+# link-local and multicast addresses.
 _GLOBAL_V6 = ip_network("2000::/3")
 _BLOCKLIST_V6 = [
     ip_network(block) for block in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 ]
 
-# Its threads are not the event loop's: a resolver that hangs must not hold up the end of a call.
+# Name lookups have threads of their own. asyncio.run() waits for the threads of the loop's default
+# executor, so a lookup that hangs there would delay the end of a call beyond its deadline.
 _RESOLVERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="resolve")
 
 
 class AddressRefused(ToolError):
-    """The URL leads where a tool may not go."""
+    """The URL leads to an address that requests must not reach."""
 
 
 def is_public(address: str) -> bool:
-    """Whether a numeric IPv4 or IPv6 address is one of the public internet's, and no cloud's metadata service."""
+    """Return True if a numeric IPv4 or IPv6 address belongs to the public internet.
+
+    Metadata services of clouds do not count as public. Raises ValueError for other texts.
+    """
     ip = ip_address(address)
     if isinstance(ip, IPv6Address):
         return ip in _GLOBAL_V6 and not any(ip in block for block in _BLOCKLIST_V6)
@@ -64,7 +71,10 @@ def is_public(address: str) -> bool:
 
 
 async def resolve_addresses(url: "URL") -> list[str]:
-    """The numeric addresses to connect to for `url`, all of them checked. Raises AddressRefused."""
+    """Return the numeric addresses to connect to for `url`; all of them are checked.
+
+    Raises AddressRefused.
+    """
     if url.scheme not in PORTS:
         raise AddressRefused("Only http and https URLs can be fetched.")
     if not url.host:
@@ -82,7 +92,7 @@ async def resolve_addresses(url: "URL") -> list[str]:
 
 
 def _is_allowed_host(host: str, port: int) -> bool:
-    """Whether the operator listed the host: `host` for the web's ports, `host:port` for another."""
+    """Return True if the operator lists `host` (for ports 80 and 443) or `host:port`."""
     host_label = f"[{host}]" if ":" in host else host
     hosts = {entry.lower() for entry in settings.CHATCORE["FETCH_ALLOW_HOSTS"]}
     return f"{host_label}:{port}" in hosts or (host_label in hosts and port in PORTS.values())

@@ -1,0 +1,1 @@
+"""Full-text search over all messages, and the database index behind it."""

@@ -1,6 +1,8 @@
-"""The index behind recall: FTS5 with trigrams on SQLite, `pg_trgm` and `tsvector` on PostgreSQL; parts of a word and Chinese are found.
+"""Create the search index over all messages: FTS5 on SQLite, `pg_trgm` on PostgreSQL.
 
-A migration that alters `Message` on SQLite makes its table anew and loses the triggers: it ends with another `SearchIndex()`.
+Both index groups of three characters, so parts of words are found, and languages without spaces
+such as Chinese. A migration that alters `Message` on SQLite makes the table anew and loses the
+triggers, so it must end with another `SearchIndex()`.
 """
 
 from typing import Any
@@ -9,37 +11,38 @@ from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
 TABLE = "chatcore_message_words"
-MAX_RANK_CHARS = 50_000  # of a message; more would exceed what a tsvector may hold
+MAX_RANK_CHARS = 50_000  # of a message; the tsvector of a longer text could exceed its limit
 
 _DELETE_ROW = "INSERT INTO {table}({table}, rowid, content) VALUES ('delete', old.id, old.content);"
 _INSERT_ROW = "INSERT INTO {table}(rowid, content) VALUES (new.id, new.content);"
 _SQLITE = (
-    "CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5(content, content='chatcore_message', content_rowid='id', tokenize='trigram')",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5"
+    "(content, content='chatcore_message', content_rowid='id', tokenize='trigram')",
     "DROP TRIGGER IF EXISTS {table}_insert",
     "DROP TRIGGER IF EXISTS {table}_delete",
     "DROP TRIGGER IF EXISTS {table}_update",
     "CREATE TRIGGER {table}_insert AFTER INSERT ON chatcore_message BEGIN " + _INSERT_ROW + " END",
     "CREATE TRIGGER {table}_delete AFTER DELETE ON chatcore_message BEGIN " + _DELETE_ROW + " END",
-    "CREATE TRIGGER {table}_update AFTER UPDATE OF content ON chatcore_message WHEN old.content IS NOT new.content BEGIN "
-    + _DELETE_ROW
-    + _INSERT_ROW
-    + " END",
+    # Status and pins change often; only a changed text is indexed again.
+    "CREATE TRIGGER {table}_update AFTER UPDATE OF content ON chatcore_message"
+    " WHEN old.content IS NOT new.content BEGIN " + _DELETE_ROW + _INSERT_ROW + " END",
     "INSERT INTO {table}({table}) VALUES ('rebuild')",
 )
 _POSTGRESQL = (
     "CREATE EXTENSION IF NOT EXISTS pg_trgm",
-    "CREATE INDEX IF NOT EXISTS {table} ON chatcore_message USING gin (upper(content) gin_trgm_ops)",
+    "CREATE INDEX IF NOT EXISTS {table} ON chatcore_message"
+    " USING gin (upper(content) gin_trgm_ops)",
 )
 
 
 class SearchIndex(migrations.operations.base.Operation):
-    """Makes the index where it is missing, and fills it."""
+    """A migration operation that creates the index if it is missing, and fills it."""
 
     reduces_to_sql = False
     reversible = True
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """No model changes."""
+        """Change nothing: the index belongs to no model."""
 
     def database_forwards(
         self,
@@ -48,10 +51,9 @@ class SearchIndex(migrations.operations.base.Operation):
         from_state: Any,
         to_state: Any,
     ) -> None:
-        """By the database's own means; one that has none searches without an index."""
-        for statement in {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}.get(
-            schema_editor.connection.vendor, ()
-        ):
+        """Create the index on SQLite and PostgreSQL; other databases search without one."""
+        statements = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
+        for statement in statements.get(schema_editor.connection.vendor, ()):
             schema_editor.execute(statement.format(table=TABLE))
 
     def database_backwards(
@@ -61,7 +63,7 @@ class SearchIndex(migrations.operations.base.Operation):
         from_state: Any,
         to_state: Any,
     ) -> None:
-        """Without the index."""
+        """Drop the index."""
         if schema_editor.connection.vendor == "sqlite":
             for event in ("insert", "delete", "update"):
                 schema_editor.execute(f"DROP TRIGGER IF EXISTS {TABLE}_{event}")
@@ -70,5 +72,5 @@ class SearchIndex(migrations.operations.base.Operation):
             schema_editor.execute(f"DROP INDEX IF EXISTS {TABLE}")
 
     def describe(self) -> str:
-        """For `migrate`."""
+        """Return the line that `migrate` shows."""
         return "Index the words of all messages"

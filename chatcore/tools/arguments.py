@@ -1,22 +1,24 @@
-"""Reading the arguments a model wrote: JSON text, perhaps broken, against the schema its tool declares."""
+"""Read the arguments that a model wrote for a tool, and check them against the tool's schema."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
+
+from jsonschema import Draft4Validator, Draft202012Validator, ValidationError
+from jsonschema.exceptions import best_match
+from jsonschema.validators import extend
 
 from chatcore.tools.base import ToolError
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-}
+# JSON Schema 2020-12 takes 3.0 for an integer, and a tool would then receive a float. Draft 4 does
+# not.
+_Validator = extend(Draft202012Validator, type_checker=Draft4Validator.TYPE_CHECKER)
 
 
 def parse_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as a mapping that matches `schema`, defaults filled in. Raises ToolError saying what to write instead.
+    """Return the JSON object in `text`, with the schema's defaults for missing arguments.
 
-    Knows the part of JSON Schema that the built-in tools use: flat objects of scalars with enum, bounds and lengths.
+    Raises ToolError with a sentence for the model: it names the argument and what to send instead.
     """
     try:
         values = json.loads(text.strip() or "{}")
@@ -24,36 +26,46 @@ def parse_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
         raise ToolError("The arguments are not valid JSON. Send one JSON object.") from None
     if not isinstance(values, dict):
         raise ToolError("The arguments must be one JSON object.")
+    error = best_match(_Validator(schema).iter_errors(values))
+    if error is not None:
+        raise ToolError(_describe_error(error, values, schema))
     properties: dict[str, Any] = schema.get("properties", {})
-    if unknown_names := sorted(values.keys() - properties.keys()):
-        raise ToolError(
-            f"Unknown argument {unknown_names[0]!r}. Known: {', '.join(properties) or 'none'}."
-        )
-    if missing_names := [name for name in schema.get("required", ()) if name not in values]:
-        raise ToolError(f"The argument {missing_names[0]!r} is missing.")
-    for name, value in values.items():
-        _check_value(name, value, properties[name])
-    return {
-        name: rule["default"] for name, rule in properties.items() if "default" in rule
-    } | values
+    defaults = {name: rule["default"] for name, rule in properties.items() if "default" in rule}
+    return defaults | values
 
 
-def _check_value(name: str, value: Any, rule: dict[str, Any]) -> None:
-    if not isinstance(value, _TYPES[rule["type"]]) or (
-        isinstance(value, bool) and rule["type"] != "boolean"
-    ):
-        raise ToolError(f"The argument {name!r} must be of type {rule['type']}.")
-    if "enum" in rule and value not in rule["enum"]:
-        raise ToolError(
-            f"The argument {name!r} must be one of {', '.join(map(str, rule['enum']))}."
-        )
-    if len(str(value)) < rule.get("minLength", 0):
-        raise ToolError(f"The argument {name!r} is empty.")
-    if "maxLength" in rule and len(str(value)) > rule["maxLength"]:
-        raise ToolError(f"The argument {name!r} has more than {rule['maxLength']} characters.")
-    if ("minimum" in rule and value < rule["minimum"]) or (
-        "maximum" in rule and value > rule["maximum"]
-    ):
-        raise ToolError(
-            f"The argument {name!r} must be between {rule['minimum']} and {rule['maximum']}."
-        )
+def _describe_error(
+    error: ValidationError, values: Mapping[str, Any], schema: Mapping[str, Any]
+) -> str:
+    # The library's own message repeats the value, which may be very long. These sentences repeat
+    # only what the schema says, and names of arguments.
+    limit: Any = error.validator_value
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    if error.validator == "additionalProperties" and not error.path:
+        unknown_name = min(values.keys() - properties.keys())
+        known_names = ", ".join(properties) or "none"
+        return f"Unknown argument {unknown_name[:80]!r}. Known: {known_names}."
+    if error.validator == "required" and not error.path:
+        missing_name = next(name for name in limit if name not in values)
+        return f"The argument {missing_name!r} is missing."
+    return f"The argument {error.json_path.removeprefix('$.')!r} {_describe_rule(error, limit)}."
+
+
+def _describe_rule(error: ValidationError, limit: Any) -> str:
+    rule: Mapping[str, Any] = error.schema if isinstance(error.schema, Mapping) else {}
+    match error.validator:
+        case "type":
+            return f"must be of type {limit}"
+        case "enum":
+            return f"must be one of {', '.join(map(str, limit))}"
+        case "minLength":
+            return "is empty" if limit == 1 else f"has fewer than {limit} characters"
+        case "maxLength":
+            return f"has more than {limit} characters"
+        case "minimum" | "maximum" if "minimum" in rule and "maximum" in rule:
+            return f"must be between {rule['minimum']} and {rule['maximum']}"
+        case "minimum":
+            return f"must be at least {limit}"
+        case "maximum":
+            return f"must be at most {limit}"
+    return f"does not match the rule {error.validator!r} of its schema"

@@ -1,4 +1,7 @@
-"""What a built-in tool is: a definition for the model and a function to run. Copy any file beside this one to make another."""
+"""Define what a built-in tool is: a description for the model and a function to run.
+
+To add a tool, copy a file of this folder and list it in `registry.py`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,12 +12,16 @@ from chatcore.providers.base import Tool
 
 
 class ToolError(Exception):
-    """A call that cannot be answered; its text is written for the model, which may try again."""
+    """A call that cannot be answered; its text is for the model, which may try again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltInTool:
-    """A tool that runs here. `run` gets arguments that match `parameters`, and the session that asks; it may raise ToolError."""
+    """A tool that runs in this process.
+
+    `parameters` is a JSON Schema of the arguments. `run` receives arguments that match it and the
+    id of the calling session, and returns the text for the model; it may raise ToolError.
+    """
 
     name: str
     description: str
@@ -22,5 +29,5 @@ class BuiltInTool:
     run: Callable[[dict[str, Any], UUID], str]
 
     def to_definition(self) -> Tool:
-        """As the model is told of it."""
+        """Return the definition that is sent to the model."""
         return Tool(name=self.name, description=self.description, parameters=self.parameters)

@@ -1,4 +1,8 @@
-"""The tool that calculates: arithmetic over a syntax tree, bounded in length, depth and size of numbers. Nothing is executed."""
+"""The tool `calculate`: evaluate arithmetic without executing any code.
+
+Python parses the expression, and only known nodes of the syntax tree are evaluated. Length and size
+of numbers are bounded, because models write what strangers told them.
+"""
 
 import ast
 import math
@@ -10,7 +14,7 @@ from uuid import UUID
 from chatcore.tools.base import BuiltInTool, ToolError
 
 MAX_CHARS = 500
-MAX_BITS = 10_000  # of any whole number on the way, about 3,000 digits
+MAX_BITS = 10_000  # of any integer on the way to the result; about 3,000 digits
 MAX_FACTORIAL = 1_000
 MAX_DECIMALS = 100
 
@@ -27,7 +31,7 @@ _CONSTANTS = {"pi": math.pi, "e": math.e, "tau": math.tau}
 
 
 def run(arguments: dict[str, Any], session_id: UUID) -> str:
-    """The value of the expression; whole numbers exactly, others to 15 significant digits."""
+    """Return the value: integers exactly, other numbers with 15 significant digits."""
     try:
         tree = ast.parse(arguments["expression"].strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -66,7 +70,7 @@ def _apply_operator(op: ast.operator, left: Number, right: Number) -> Any:
     if isinstance(op, ast.Pow):
         return _compute_power(left, right)
     if isinstance(op, ast.Mult):
-        return left * right  # both are bounded, so twice MAX_BITS at most
+        return left * right  # both are bounded, so the product has at most 2 * MAX_BITS
     if isinstance(op, ast.BitXor):
         raise ToolError("Write powers with **, not with ^.")
     if type(op) not in _BINARY_OPERATORS:
@@ -75,13 +79,11 @@ def _apply_operator(op: ast.operator, left: Number, right: Number) -> Any:
 
 
 def _compute_power(base: Number, exponent: Number) -> Any:
-    if (
-        isinstance(base, int)
-        and isinstance(exponent, int)
-        and abs(base) > 1
-        and exponent * base.bit_length() > 2 * MAX_BITS
-    ):
-        raise ToolError(_TOO_LARGE)
+    if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1:
+        # The check comes first: computing 9 ** 9 ** 9 would take all memory.
+        result_bits = exponent * base.bit_length()
+        if result_bits > 2 * MAX_BITS:
+            raise ToolError(_TOO_LARGE)
     return base**exponent
 
 
@@ -134,7 +136,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 TOOL = BuiltInTool(
     name="calculate",
-    description="Calculates an arithmetic expression: + - * / // % ** parentheses, pi, e, and functions such as sqrt, log, sin, round.",
+    description=(
+        "Calculates an arithmetic expression: + - * / // % ** parentheses, pi, e, "
+        "and functions such as sqrt, log, sin, round."
+    ),
     parameters={
         "type": "object",
         "properties": {

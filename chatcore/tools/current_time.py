@@ -1,4 +1,4 @@
-"""The tool that tells the date and the time, anywhere."""
+"""The tool `current_time`: return the date and the time in a time zone."""
 
 from typing import Any
 from uuid import UUID
@@ -10,17 +10,15 @@ from chatcore.tools.base import BuiltInTool, ToolError
 
 
 def run(arguments: dict[str, Any], session_id: UUID) -> str:
-    """Now, in the asked time zone: ISO 8601, the zone and the weekday."""
+    """Return the current time in ISO 8601, the time zone and the weekday."""
     name = arguments["timezone"]
     try:
         now = timezone.now().astimezone(ZoneInfo(name))
-    except (
-        KeyError,
-        ValueError,
-        OSError,
-    ):  # a folder of the time zone database ("Europe") is an OSError
+    # A name that is a folder of the time zone database, such as "Europe", raises OSError.
+    except (KeyError, ValueError, OSError):
         raise ToolError(
-            f"{name!r} is not an IANA time zone. Write one like Europe/Berlin, America/New_York or UTC."
+            f"{name!r} is not an IANA time zone."
+            " Write one like Europe/Berlin, America/New_York or UTC."
         ) from None
     return f"{now.isoformat(timespec='seconds')} {name}, {now:%A}"
 

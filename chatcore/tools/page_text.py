@@ -1,4 +1,4 @@
-"""The words of a fetched page: HTML without its markup, other text as it is."""
+"""Extract the text of a fetched page: HTML without its markup, other text unchanged."""
 
 import re
 from html.parser import HTMLParser
@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 from chatcore.tools.base import ToolError
 
 _HIDDEN_TAGS = {"script", "style", "noscript", "template", "svg", "iframe", "object"}
-_BLOCK_TAGS = (
-    {"address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption", "figure", "footer", "form", "header"}
-    | {"h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "table", "title", "tr", "ul"}
-)  # fmt: skip
+_BLOCK_TAGS = frozenset(
+    "address article aside blockquote br dd div dl dt figcaption figure footer form header"
+    " h1 h2 h3 h4 h5 h6 hr li main nav ol p pre section table title tr ul".split()
+)
 _TEXT_TYPES = re.compile(
     r"text/|application/(.*\+)?(json|xml)|application/(javascript|yaml|x-ndjson)"
 )
@@ -17,7 +17,10 @@ _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset=["']?([\w-]{1,40})""", r
 
 
 def extract_text(body: bytes, content_type: str) -> str:
-    """The readable text of a body. `content_type` is the header's value. Raises ToolError for what is not text."""
+    """Return the readable text of a response body.
+
+    `content_type` is the value of the header. Raises ToolError if the type is not a text.
+    """
     kind, _, parameters = content_type.lower().partition(";")
     kind = kind.strip() or "text/html"
     if not _TEXT_TYPES.match(kind):
@@ -27,15 +30,11 @@ def extract_text(body: bytes, content_type: str) -> str:
 
 
 def _decode_body(body: bytes, parameters: str) -> str:
-    header_match = re.search(r"""charset=["']?([\w-]+)""", parameters)
-    meta_match = None if header_match else _META_CHARSET.search(body, 0, 2048)
-    charset = (
-        header_match[1]
-        if header_match
-        else meta_match[1].decode("ascii")
-        if meta_match
-        else "utf-8"
-    )
+    charset = "utf-8"
+    if header_match := re.search(r"""charset=["']?([\w-]+)""", parameters):
+        charset = header_match[1]
+    elif meta_match := _META_CHARSET.search(body, 0, 2048):
+        charset = meta_match[1].decode("ascii")
     try:
         return body.decode(charset, errors="replace")
     except (LookupError, UnicodeError):
@@ -44,14 +43,19 @@ def _decode_body(body: bytes, parameters: str) -> str:
 
 def _strip_markup(html: str) -> str:
     collector = _TextCollector()
-    # Never closed: the parser's treatment of an unfinished tail is quadratic, and a tail cut off in a tag holds no words.
-    collector.feed(html + "\n")  # the blank lets a last entity end
+    # The parser is never closed: it handles an unfinished tail in quadratic time, and a tail that
+    # was cut off inside a tag holds no words. The added newline ends a last entity such as "&amp".
+    collector.feed(html + "\n")
     lines = (" ".join(line.split()) for line in "".join(collector.pieces).splitlines())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 
 class _TextCollector(HTMLParser):
-    """Collects the text outside hidden elements, a new line for every block."""
+    """A parser that collects the text outside hidden elements, with a new line for every block.
+
+    `_depth` counts open elements with the name of the outermost hidden one, which may contain
+    another of its kind.
+    """
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

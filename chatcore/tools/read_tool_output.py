@@ -1,4 +1,4 @@
-"""The tool that reads on in a tool's output of which the message holds only a part."""
+"""The tool `read_tool_output`: read more of an output that was too long for its message."""
 
 from typing import Any
 from uuid import UUID
@@ -12,12 +12,12 @@ MAX_CHARS = 20_000
 
 
 def has_stored_outputs(session_id: UUID) -> bool:
-    """Whether the session has a kept output; only then the model is told of this tool."""
+    """Return True if the session has a stored output. Only then is the model offered this tool."""
     return Attachment.objects.filter(session=session_id, kind=Attachment.Kind.OUTPUT).exists()
 
 
 def run(arguments: dict[str, Any], session_id: UUID) -> str:
-    """A piece of a kept output of this session, and where it stands in the whole."""
+    """Return a part of a stored output, after a line that says where in the output it is."""
     seq, offset, limit = arguments["message"], arguments["offset"], arguments["limit"]
     outputs = Attachment.objects.filter(
         session=session_id, kind=Attachment.Kind.OUTPUT, message__seq=seq
@@ -29,21 +29,26 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
     )
     if row is None:
         raise ToolError(
-            f"No output of message {seq} is kept. The numbers stand at the end of the outputs that were shortened."
+            f"No output of message {seq} is kept."
+            " The numbers stand at the end of the outputs that were shortened."
         )
     total, piece = row
     if offset >= total:
         raise ToolError(
-            f"The output of message {seq} has {total:,} characters; offset {offset:,} is behind its end."
+            f"The output of message {seq} has {total:,} characters;"
+            f" offset {offset:,} is behind its end."
         )
     end = offset + len(piece)
     continuation = f"the next begin at offset {end}" if end < total else "there are no more"
-    return f"[Characters {offset:,} to {end:,} of the {total:,} of message {seq}; {continuation}.]\n{piece}"
+    position = f"Characters {offset:,} to {end:,} of the {total:,} of message {seq}"
+    return f"[{position}; {continuation}.]\n{piece}"
 
 
 TOOL = BuiltInTool(
     name="read_tool_output",
-    description="Reads more of a tool's output that was shortened; the note at its end names the message.",
+    description=(
+        "Reads more of a tool's output that was shortened; the note at its end names the message."
+    ),
     parameters={
         "type": "object",
         "properties": {

@@ -1,4 +1,4 @@
-"""The tools that run here: what the model is told of them, and the one way to run a call."""
+"""List the built-in tools, describe them to the model, and run their calls."""
 
 import logging
 from collections.abc import Collection
@@ -7,14 +7,8 @@ from uuid import UUID
 
 from chatcore.models import Session
 from chatcore.providers.base import Tool, ToolCall
-from chatcore.tools import (
-    arguments,
-    calculate,
-    current_time,
-    fetch_url,
-    read_tool_output,
-    search_history,
-)
+from chatcore.tools import calculate, current_time, fetch_url, read_tool_output, search_history
+from chatcore.tools.arguments import parse_arguments
 from chatcore.tools.base import BuiltInTool, ToolError
 
 log = logging.getLogger(__name__)
@@ -27,7 +21,7 @@ BUILT_IN_TOOLS: dict[str, BuiltInTool] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ToolOutcome:
-    """What a call came to: text for the model; an error is a result too."""
+    """The result of a call: a text for the model, which may describe an error."""
 
     content: str
     is_error: bool = False
@@ -36,22 +30,19 @@ class ToolOutcome:
 def build_definitions(
     names: Collection[str] | None = None, *, has_outputs: bool = False
 ) -> list[Tool]:
-    """The tools of these names, all when None, always in the same order; names that are not built in are passed over.
+    """Return the definitions of the named tools (None: of all), in a fixed order.
 
-    The one that reads kept outputs is there when there are any, whatever the names: the outputs themselves point to it.
+    Unknown names are ignored. With `has_outputs` the tool that reads stored outputs is always
+    included, because notes at the end of shortened outputs refer to it.
     """
-    tool_definitions = [
-        tool.to_definition() for tool in _SELECTABLE_TOOLS if names is None or tool.name in names
-    ]
-    return (
-        [*tool_definitions, read_tool_output.TOOL.to_definition()]
-        if has_outputs
-        else tool_definitions
-    )
+    tools = [tool for tool in _SELECTABLE_TOOLS if names is None or tool.name in names]
+    if has_outputs:
+        tools.append(read_tool_output.TOOL)
+    return [tool.to_definition() for tool in tools]
 
 
 def list_session_tools(session: Session) -> list[Tool]:
-    """What the session's model is told of before its next request; nothing if it cannot call tools."""
+    """Return the tools that the session's model may call; none if it cannot call tools."""
     if session.model is None or not session.model.supports_tools:
         return []
     return build_definitions(
@@ -60,17 +51,20 @@ def list_session_tools(session: Session) -> list[Tool]:
 
 
 def run_tool(call: ToolCall, *, session_id: UUID) -> ToolOutcome:
-    """Run one call for a session, blocking. Never raises: what goes wrong is told to the model as an error result."""
+    """Run one call for a session, and block until it is done.
+
+    Never raises: a failure becomes an error result, which the model reads.
+    """
     tool = BUILT_IN_TOOLS.get(call.name)
     if tool is None:
+        known_names = ", ".join(BUILT_IN_TOOLS)
         return ToolOutcome(
-            content=f"There is no tool called {call.name!r}. There are: {', '.join(BUILT_IN_TOOLS)}.",
+            content=f"There is no tool called {call.name!r}. There are: {known_names}.",
             is_error=True,
         )
     try:
-        return ToolOutcome(
-            content=tool.run(arguments.parse_arguments(call.arguments, tool.parameters), session_id)
-        )
+        tool_arguments = parse_arguments(call.arguments, tool.parameters)
+        return ToolOutcome(content=tool.run(tool_arguments, session_id))
     except ToolError as error:
         return ToolOutcome(content=str(error), is_error=True)
     except Exception:

@@ -1,15 +1,15 @@
-"""The tool that looks up what was said earlier in this conversation, also what its summary left out."""
+"""The tool `search_history`: find earlier messages, also those that a summary has replaced."""
 
 from typing import Any
 from uuid import UUID
 
-from chatcore.search import query as search_query
+from chatcore.search.query import SEARCH_TOOL_NAME, search_messages
 from chatcore.tools.base import BuiltInTool
 
 
 def run(arguments: dict[str, Any], session_id: UUID) -> str:
-    """The newest messages of the session that hold every word, one a line."""
-    hits = search_query.search_messages(session_id, arguments["query"], arguments["limit"])
+    """Return the best messages of the session that hold every word, one on each line."""
+    hits = search_messages(session_id, arguments["query"], arguments["limit"])
     if not hits:
         return "No earlier message holds all these words. Try fewer or other words."
     return "\n".join(
@@ -19,8 +19,11 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
 
 
 TOOL = BuiltInTool(
-    name=search_query.SEARCH_TOOL_NAME,
-    description="Searches all earlier messages of this conversation, summarized ones too, for those that hold all the given words.",
+    name=SEARCH_TOOL_NAME,
+    description=(
+        "Searches all earlier messages of this conversation, summarized ones too, "
+        "for those that hold all the given words."
+    ),
     parameters={
         "type": "object",
         "properties": {
