@@ -1,0 +1,1 @@
+"""Files attached to messages: accept them, extract their text, and put them into requests."""

@@ -1,18 +1,22 @@
-"""Which bytes are an image, and how large: the whole structure is walked, nothing is unpacked."""
+"""Recognize images by their bytes, and read their size in pixels.
+
+Every structure of the file is walked to its end, so a truncated file is refused. Nothing is
+decompressed, so a small file cannot fill the memory.
+"""
 
 import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-MAX_SIDE = 8_000  # pixels; what both protocols take
+MAX_SIDE = 8_000  # pixels; the limit of both provider protocols
 PIXELS_PER_TOKEN = 750
-MAX_TOKENS = 1_600  # larger images are made smaller by whoever looks at them
+MAX_TOKENS = 1_600  # providers scale larger images down
 
 
 @dataclass(frozen=True, slots=True)
 class ImageInfo:
-    """An image that is whole."""
+    """The type of a complete image, and its size in pixels."""
 
     media_type: str
     width: int
@@ -20,32 +24,48 @@ class ImageInfo:
 
     @property
     def token_estimate(self) -> int:
-        """About what looking at it takes."""
+        """Return the estimated tokens that the image costs in a request."""
         return min(MAX_TOKENS, max(1, self.width * self.height // PIXELS_PER_TOKEN))
 
 
 class BrokenImage(Exception):
-    """Bytes that begin like an image and are none, or one too large; the text says which."""
+    """Bytes that begin like an image but are broken or too large; the text says which."""
 
 
 def identify_image(data: bytes) -> ImageInfo | None:
-    """The image that these bytes are; None when they do not begin like one. Raises BrokenImage."""
+    """Return what image the bytes are; None when they do not begin like one.
+
+    Raises BrokenImage.
+    """
     for matches_signature, media_type, read_size in _FORMATS:
         if matches_signature(data):
-            try:
-                width, height = read_size(data)
-            except (struct.error, IndexError, ValueError):
-                raise BrokenImage(f"This {media_type} is broken or not whole.") from None
-            if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
-                raise BrokenImage(
-                    f"The image is {width} by {height} pixels; each side may have {MAX_SIDE:,}."
-                )
+            width, height = _read_size(data, media_type, read_size)
             return ImageInfo(media_type, width, height)
     return None
 
 
+def _read_size(
+    data: bytes, media_type: str, read_size: Callable[[bytes], tuple[int, int]]
+) -> tuple[int, int]:
+    try:
+        width, height = read_size(data)
+    except (struct.error, IndexError, ValueError):
+        raise BrokenImage(f"This {media_type} is damaged or incomplete.") from None
+    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
+        raise BrokenImage(
+            f"The image is {width} by {height} pixels; the limit is {MAX_SIDE:,} for each side."
+        )
+    return width, height
+
+
+# The readers below return (width, height). They raise ValueError, IndexError or struct.error for
+# data that is damaged or incomplete.
+
+
 def _read_png_size(data: bytes) -> tuple[int, int]:
-    offset, size, chunk_kinds = 8, (0, 0), set()
+    offset = 8
+    size = (0, 0)
+    chunk_kinds = set()
     while offset < len(data):
         length, kind = struct.unpack_from(">I4s", data, offset)
         body = data[offset + 4 : offset + 8 + length]
@@ -60,7 +80,7 @@ def _read_png_size(data: bytes) -> tuple[int, int]:
             break
         offset += 12 + length
     if not {b"IHDR", b"IDAT", b"IEND"} <= chunk_kinds:
-        raise ValueError("not whole")
+        raise ValueError("incomplete")
     return size
 
 
@@ -69,13 +89,15 @@ _JPEG_STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
 
 
 def _read_jpeg_size(data: bytes) -> tuple[int, int]:
-    offset, size = 2, (0, 0)
+    offset = 2
+    size = (0, 0)
     while True:
         while data[offset] == 0xFF and data[offset + 1] == 0xFF:
-            offset += 1  # fill
+            offset += 1  # fill bytes before a marker
         if data[offset] != 0xFF:
             raise ValueError("marker")
-        marker, offset = data[offset + 1], offset + 2
+        marker = data[offset + 1]
+        offset += 2
         if marker in _JPEG_STANDALONE_MARKERS:
             continue
         (length,) = struct.unpack_from(">H", data, offset)
@@ -85,28 +107,30 @@ def _read_jpeg_size(data: bytes) -> tuple[int, int]:
         if length < 2 or marker == 0xD9:
             raise ValueError("segment")
         offset += length
-        if marker == 0xDA:  # then come the pixels, up to the end marker
+        if marker == 0xDA:  # the pixels follow, up to the end marker
             if data.rfind(b"\xff\xd9") < offset:
-                raise ValueError("not whole")
+                raise ValueError("incomplete")
             return size
 
 
 def _read_gif_size(data: bytes) -> tuple[int, int]:
     width, height, flags = struct.unpack_from("<HHB", data, 6)
-    offset, frame_count = 13 + _count_color_table_bytes(flags), 0
-    while data[offset] != 0x3B:
-        if data[offset] == 0x2C:
+    offset = 13 + _count_color_table_bytes(flags)
+    frame_count = 0
+    while data[offset] != 0x3B:  # the trailer
+        if data[offset] == 0x2C:  # a frame
             frame_left, frame_top, frame_width, frame_height, flags = struct.unpack_from(
                 "<HHHHB", data, offset + 1
             )
             if frame_left + frame_width > width or frame_top + frame_height > height:
                 raise ValueError("frame")
-            offset, frame_count = offset + 11 + _count_color_table_bytes(flags), frame_count + 1
-        elif data[offset] == 0x21:
+            offset += 11 + _count_color_table_bytes(flags)
+            frame_count += 1
+        elif data[offset] == 0x21:  # an extension
             offset += 2
         else:
             raise ValueError("block")
-        while data[offset]:
+        while data[offset]:  # data blocks, each after its length; an empty one ends them
             offset += 1 + data[offset]
         offset += 1
     if not frame_count:
@@ -115,17 +139,17 @@ def _read_gif_size(data: bytes) -> tuple[int, int]:
 
 
 def _count_color_table_bytes(flags: int) -> int:
-    """Bytes of a color table."""
-    return 3 << ((flags & 7) + 1) if flags & 0x80 else 0
+    has_table = flags & 0x80
+    return 3 << ((flags & 7) + 1) if has_table else 0
 
 
 def _read_webp_size(data: bytes) -> tuple[int, int]:
     (length,) = struct.unpack_from("<I", data, 4)
-    if length + 8 > len(data) + 1:
-        raise ValueError("not whole")
+    if length + 8 > len(data) + 1:  # one byte of padding may be missing
+        raise ValueError("incomplete")
     kind, size = struct.unpack_from("<4sI", data, 12)
     if kind != b"VP8X" and 20 + size > len(data):
-        raise ValueError("not whole")
+        raise ValueError("incomplete")
     if kind == b"VP8X":
         flags = data[24:30]
         if not (b"VP8 " in data[30:] or b"VP8L" in data[30:]) or len(flags) < 6:

@@ -1,4 +1,8 @@
-"""Taking files in: looked into rather than believed, kept until they are sent or a day has passed."""
+"""Accept uploaded files: inspect their bytes, store them, and attach them to messages.
+
+The type of a file is what its bytes say, never its name or what the client claims. A file that is
+not sent within a day is deleted.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -13,21 +17,24 @@ from chatcore.models import Attachment, Message, Session
 from chatcore.sessions.token_estimate import estimate_tokens
 
 MAX_BYTES = 10 * 1024 * 1024
-MAX_FILES = 20  # that one message carries
-MAX_UNSENT_FILES = 2 * MAX_FILES  # in one session, uploaded and not sent
+MAX_FILES = 20  # of one message
+MAX_UNSENT_FILES = 2 * MAX_FILES  # of one session
 UNSENT_LIFETIME = timedelta(days=1)
 
 
 class FileRejected(Exception):
-    """A file that is not of a kind the house knows, or a broken one; the text is for whoever sent it."""
+    """A file of an unknown type, or a damaged one; the text is for the user who sent it."""
 
 
 class TooManyUnsentFiles(Exception):
-    """The session has as many files as it may that were uploaded and not sent."""
+    """The session already has MAX_UNSENT_FILES files that were uploaded and not sent."""
 
 
 class FileUnavailable(Exception):
-    """Of these files, some are not the session's, were sent already, or are gone."""
+    """A file that is not the session's, was sent already, or is gone.
+
+    `position` is its index in the list of the message's files.
+    """
 
     def __init__(self, position: int) -> None:
         super().__init__("There is no such file in this session that was not sent yet.")
@@ -35,17 +42,18 @@ class FileUnavailable(Exception):
 
 
 def store_file(session: Session, *, name: str, data: bytes, is_pending: bool = True) -> Attachment:
-    """Take a file in. What it is, its bytes say; its name is a label. Raises NotTaken and TooManyWaiting.
+    """Inspect a file and store it in the session.
 
-    `waits`: it is uploaded to be sent later, and counted with the others that are.
+    `is_pending` means that it will be sent with a later message, and counts as unsent until then.
+    Raises FileRejected and TooManyUnsentFiles.
     """
-    if (
-        is_pending
-        and Attachment.objects.filter(session=session, message=None).count() >= MAX_UNSENT_FILES
-    ):
-        raise TooManyUnsentFiles(
-            f"{MAX_UNSENT_FILES} files of this session were uploaded and not sent; send or delete some first."
-        )
+    if is_pending:
+        unsent_files = Attachment.objects.filter(session=session, message=None)
+        if unsent_files.count() >= MAX_UNSENT_FILES:
+            raise TooManyUnsentFiles(
+                f"{MAX_UNSENT_FILES} files of this session were uploaded and not sent;"
+                " send or delete some first."
+            )
     attachment = inspect_file(name=name, data=data)
     attachment.session = session
     attachment.save(force_insert=True)
@@ -53,7 +61,10 @@ def store_file(session: Session, *, name: str, data: bytes, is_pending: bool = T
 
 
 def inspect_file(*, name: str, data: bytes) -> Attachment:
-    """A file as it would be stored, of no session yet; looking into a PDF file takes seconds. Raises NotTaken."""
+    """Return the unsaved attachment for a file, without a session.
+
+    This may take seconds for a PDF file. Raises FileRejected.
+    """
     if len(data) > MAX_BYTES:
         raise FileRejected(f"A file has at most {MAX_BYTES // 1024**2} MB.")
     file_name = clean_file_name(name)
@@ -62,7 +73,7 @@ def inspect_file(*, name: str, data: bytes) -> Attachment:
         name=file_name,
         media_type=media_type,
         size=len(data),
-        data=b"" if file_text.encode() == data else data,  # the text is all of it
+        data=b"" if file_text.encode() == data else data,  # a plain text is not stored twice
         text=file_text,
         token_estimate=tokens,
     )
@@ -71,48 +82,52 @@ def inspect_file(*, name: str, data: bytes) -> Attachment:
 def bind_files(
     message: Message, attachment_ids: Sequence[UUID], *, previous_version: Message | None = None
 ) -> None:
-    """Give a stored message its files, in the transaction that stores it. Raises Unavailable; then nothing may be committed.
+    """Attach files to a stored message, inside the transaction that stores it.
 
-    Those of `before`, of which it is another version, are copied.
+    Files of `previous_version`, which this message replaces, are copied. Raises FileUnavailable;
+    the transaction must then be rolled back.
     """
     for position, attachment_id in enumerate(attachment_ids):
-        if (
-            previous_version
-            and previous_version.attachments.filter(
-                pk=attachment_id, kind=Attachment.Kind.FILE
-            ).exists()
-        ):
+        if previous_version and _has_file(previous_version, attachment_id):
             copy_files(previous_version, message, attachment_id=attachment_id)
             continue
-        unsent_rows = Attachment.objects.filter(
+        unsent_row = Attachment.objects.filter(
             pk=attachment_id, session=message.session_id, message=None, kind=Attachment.Kind.FILE
         )
-        if not unsent_rows.update(
-            message=message, created_at=timezone.now()
-        ):  # in the order they were given
+        # Files are shown in the order of `created_at`, which becomes the order of this list. The
+        # condition `message=None` lets only one of two messages have the file.
+        if not unsent_row.update(message=message, created_at=timezone.now()):
             raise FileUnavailable(position)
 
 
 def copy_files(
     previous_version: Message, message: Message, *, attachment_id: UUID | None = None
 ) -> None:
-    """Give a message the files of the one of which it is another version, or one of them; both keep theirs."""
+    """Copy the files of an earlier version, or only one of them, to the message."""
     rows = previous_version.attachments.filter(kind=Attachment.Kind.FILE)
-    for attachment in rows.filter(pk=attachment_id) if attachment_id else rows:
-        attachment.pk, attachment.message, attachment.created_at = uuid4(), message, timezone.now()
+    if attachment_id:
+        rows = rows.filter(pk=attachment_id)
+    for attachment in rows:
+        attachment.pk = uuid4()
+        attachment.message = message
+        attachment.created_at = timezone.now()
         attachment.save(force_insert=True)
 
 
 def prune_unsent_files() -> int:
-    """Forget what was uploaded a day ago and never sent; how many files."""
+    """Delete files that were uploaded before UNSENT_LIFETIME and never sent. Returns how many."""
     with transaction.atomic():
         return Attachment.objects.filter(
             message=None, created_at__lt=timezone.now() - UNSENT_LIFETIME
         ).delete()[0]
 
 
+def _has_file(message: Message, attachment_id: UUID) -> bool:
+    return message.attachments.filter(pk=attachment_id, kind=Attachment.Kind.FILE).exists()
+
+
 def _inspect_content(name: str, data: bytes) -> tuple[str, str, int]:
-    """Media type, text and tokens."""
+    """Return media type, text and estimated tokens. Raises FileRejected."""
     if not data:
         raise FileRejected("The file is empty.")
     try:
@@ -127,12 +142,14 @@ def _inspect_content(name: str, data: bytes) -> tuple[str, str, int]:
     file_text = text.decode_text(data)
     if file_text is None:
         raise FileRejected(
-            "Only texts, PDF files and images (PNG, JPEG, GIF, WebP) can be attached; this is something else."
+            "Only texts, PDF files and images (PNG, JPEG, GIF, WebP) can be attached;"
+            " this is something else."
         )
     return text.guess_media_type(name), file_text, estimate_tokens(len(file_text))
 
 
 def _extract_pdf_text(data: bytes) -> str:
+    # Reading takes seconds, and others need a connection of the same pool meanwhile.
     if not connection.in_atomic_block:
-        close_old_connections()  # reading takes seconds, and others need a connection out of the same pool
+        close_old_connections()
     return pdf.extract_text(data)

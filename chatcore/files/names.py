@@ -1,22 +1,19 @@
-"""The name of a file as a label: one line of visible characters, of no path."""
+"""Turn a file's name into a label: one line of visible characters, without a path."""
 
 import re
 import unicodedata
 
 MAX_CHARS = 200
-_HIDDEN_CATEGORIES = {
-    "Cc",
-    "Cf",
-    "Cs",
-    "Co",
-    "Cn",
-    "Zl",
-    "Zp",
-}  # controls, and what turns the direction of writing
+# Unicode categories of characters that nobody sees: controls, marks that turn the direction of
+# writing, surrogates, private and unassigned characters, separators of lines and paragraphs.
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def clean_file_name(name: str) -> str:
-    """What is left of a name that somebody gave; its end, with the extension, survives. `file` where nothing is left."""
+    """Return the visible part of a name, at most MAX_CHARS characters, or `file` if none is left.
+
+    A long name is cut in the middle, so that the extension stays.
+    """
     base_name = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
     visible_text = "".join(
         " " if char.isspace() else char

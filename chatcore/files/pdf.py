@@ -1,4 +1,8 @@
-"""The text of a PDF, read by a child process that may die of it."""
+"""Extract the text of a PDF file, in a child process.
+
+A hostile or damaged file may use all memory, run for ever or crash its reader; then only the child
+process ends.
+"""
 
 import os
 import subprocess
@@ -8,25 +12,28 @@ from pathlib import Path
 
 SECONDS = 20.0
 _READER = Path(__file__).with_name("pdf_reader.py")
-_READER_SLOTS = threading.BoundedSemaphore(
-    2
-)  # readers at a time: whoever uploads many waits, and nobody else does
+# At most two readers run at a time: a user who uploads many files waits, and nobody else does.
+_READER_SLOTS = threading.BoundedSemaphore(2)
 _ERROR_MESSAGES = {2: "This PDF cannot be read.", 3: "This PDF is locked with a password."}
 
 
 class UnreadablePdf(Exception):
-    """A PDF that gives no text because it is broken or locked."""
+    """A PDF file that cannot be read because it is damaged or needs a password."""
 
 
 def is_pdf(data: bytes) -> bool:
-    """By its first kilobyte, where the mark must stand."""
+    """Return True if the first kilobyte contains the mark of a PDF file."""
     return b"%PDF-" in data[:1024]
 
 
 def extract_text(data: bytes) -> str:
-    """The pages' text. What takes longer than SECONDS, or has too many pages, is read as far as it went. Raises UnreadablePdf."""
+    """Return the text of the pages. Blocks for at most SECONDS once a reader is free.
+
+    A file that takes longer, or has too many pages, is read only up to there. Raises UnreadablePdf.
+    """
     command = [sys.executable, "-P", str(_READER)]
-    environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}  # and no secret of ours
+    # The child process gets nothing else of the environment, because that holds secrets.
+    environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     try:
         with _READER_SLOTS:
             process = subprocess.run(  # noqa: S603

@@ -1,6 +1,7 @@
-"""The child process that reads one PDF: bytes in, text out page by page, under limits of time and memory.
+"""Read one PDF file in a process of its own, under limits of time and memory.
 
-Run as a file. It exits 2 when the PDF cannot be read, 3 when it is locked.
+`pdf.py` runs this file as a program: bytes on the standard input, text on the standard output. The
+exit code is 2 when the PDF cannot be read, and 3 when it needs a password.
 """
 
 import io
@@ -16,7 +17,10 @@ MEMORY_BYTES = 1 << 30
 
 
 def main() -> int:
-    """Write each page's text as soon as it is read; what was written stands, whatever the next page does."""
+    """Read the PDF and write the text of each page at once.
+
+    The parent process can then use the first pages even if a later one ends this process.
+    """
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -28,9 +32,9 @@ def main() -> int:
         if reader.is_encrypted and not reader.decrypt(""):
             return 3
         page_count = len(reader.pages)
-    except pypdf.errors.DependencyError:  # a cipher that needs more than is installed
+    except pypdf.errors.DependencyError:  # encrypted in a way that needs a package we do not have
         return 3
-    except Exception:  # noqa: BLE001 - whatever is wrong with it, it is not our PDF
+    except Exception:  # noqa: BLE001 - a damaged file can raise anything
         return 2
     _write_pages(reader, page_count)
     return 0

@@ -1,7 +1,11 @@
-"""What the model is shown of files: texts between fences that carry the name, images where it sees, a line in their place where not."""
+"""Put attached files into requests to the model.
+
+Texts stand between fences that carry the file's name. Images are sent to models that accept them;
+for others a line of text says that there was an image.
+"""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -14,25 +18,27 @@ FENCE = '<attached_file name="{name}">\n{text}\n</attached_file>'
 IMAGE_UNSUPPORTED_NOTE = '[The image "{name}" was attached; this model cannot see images.]'
 IMAGE_OMITTED_NOTE = '[The image "{name}" was attached; it is not shown again.]'
 NO_TEXT_NOTE = '[The file "{name}" was attached; it holds no text that can be read.]'
-IMAGE_BYTES = (
-    20 * 1024 * 1024
-)  # of one request: providers refuse more, and then every later request of the session
+# Limits of one request. Providers refuse more, and would then refuse every later request of the
+# session too, because each contains the earlier images.
+IMAGE_BYTES = 20 * 1024 * 1024
 MAX_IMAGES = 50
 _DELIMITER = re.compile(r"<(\s*/?\s*attached_file)", re.IGNORECASE)
-_Rows = list[Any]  # of the columns of `attached`
+
+# A row has the columns id, message_id, name, media_type and size of an attachment.
+_Row = dict[str, Any]
 _NAME_ESCAPES = str.maketrans({'"': "'", "<": "‹", ">": "›"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MessageFiles:
-    """What the files of one message add to it: text behind its own, images, and the files in that text."""
+    """The files of a message: the text to append, the images, and the files in that text."""
 
     text: str = ""
     images: tuple[Image, ...] = ()
     files: tuple[File, ...] = ()
 
     def add_to_message(self, message: ChatMessage) -> ChatMessage:
-        """The message with its files."""
+        """Return the message with the files' text, images and estimated tokens added."""
         content = "\n\n".join(part for part in (message.content, self.text) if part)
         tokens = message.token_estimate + (estimate_tokens(len(self.text)) if self.text else 0)
         return replace(
@@ -43,27 +49,29 @@ class MessageFiles:
 def load_message_files(
     session_id: UUID, message_ids: Collection[int], *, accepts_images: bool
 ) -> dict[int, MessageFiles]:
-    """By message, of those that have files. `messages` are primary keys; `sees`: the model takes images.
+    """Return the files of these messages, by the message's primary key.
 
-    Two queries, one more for images. Of many images the newest are sent.
+    Messages without files are left out. Takes two queries, and one more for images. Of many images
+    only the newest are sent (MAX_IMAGES, IMAGE_BYTES).
     """
     id_set = set(message_ids)
     attachments = Attachment.objects.filter(
         session=session_id, kind=Attachment.Kind.FILE, message__isnull=False
     ).order_by("created_at", "id")
-    rows: _Rows = [
-        row
-        for row in attachments.values("id", "message_id", "name", "media_type", "size")
-        if row["message_id"] in id_set
+    # All rows of the session are read and filtered here: a condition with thousands of ids may
+    # exceed the number of parameters that a database accepts.
+    columns = ("id", "message_id", "name", "media_type", "size")
+    rows: list[_Row] = [
+        {**row} for row in attachments.values(*columns) if row["message_id"] in id_set
     ]
     if not rows:
         return {}
-    image_rows = (
-        _select_newest_images([row for row in rows if _is_image(row)]) if accepts_images else []
-    )
-    texts = dict(_load_column([row for row in rows if not _is_image(row)], "text"))
-    images = {pk: bytes(data) for pk, data in _load_column(image_rows, "data")}
-    rows_by_message: dict[int, _Rows] = {}
+    text_rows = [row for row in rows if not _is_image(row)]
+    image_rows = [row for row in rows if _is_image(row)] if accepts_images else []
+    texts = dict(_load_column(text_rows, "text"))
+    newest_images = _select_newest_images(image_rows)
+    images = {pk: bytes(data) for pk, data in _load_column(newest_images, "data")}
+    rows_by_message: dict[int, list[_Row]] = {}
     for row in rows:
         rows_by_message.setdefault(row["message_id"], []).append(row)
     return {
@@ -73,7 +81,10 @@ def load_message_files(
 
 
 def replace_file_texts(request: Request, texts: Sequence[str]) -> Request:
-    """The request with other texts in its files, given in the order of its messages and their files."""
+    """Return the request with other texts in its files.
+
+    `texts` has one text for each file, in the order of the messages and their files.
+    """
     text_iterator = iter(texts)
     return replace(
         request,
@@ -85,41 +96,48 @@ def replace_file_texts(request: Request, texts: Sequence[str]) -> Request:
 
 
 def fence_text(file: File) -> str:
-    """A file's text as it stands in its message; a fence inside it is none."""
+    """Return a file's text between fences, as it is put into its message.
+
+    A fence inside the text is changed, so that a file cannot pretend to end and to be followed by
+    words of the user.
+    """
     return FENCE.format(
         name=file.name.translate(_NAME_ESCAPES), text=_DELIMITER.sub(r"‹\1", file.text)
     )
 
 
 def _replace_texts(message: ChatMessage, texts: Sequence[str]) -> ChatMessage:
-    content, files = message.content, []
+    content = message.content
+    files = []
     for file, text in zip(message.files, texts, strict=True):
-        files.append(replace(file, text=text))
-        content = content.replace(fence_text(file), fence_text(files[-1]), 1)
-    token_savings = (len(message.content) - len(content)) // CHARS_PER_TOKEN_ESTIMATE
+        new_file = replace(file, text=text)
+        content = content.replace(fence_text(file), fence_text(new_file), 1)
+        files.append(new_file)
+    removed_tokens = (len(message.content) - len(content)) // CHARS_PER_TOKEN_ESTIMATE
     return replace(
         message,
         content=content,
         files=tuple(files),
-        token_estimate=max(1, message.token_estimate - token_savings),
+        token_estimate=max(1, message.token_estimate - removed_tokens),
     )
 
 
 def _build_message_files(
-    rows: _Rows, texts: dict[UUID, str], images: dict[UUID, bytes], *, accepts_images: bool
+    rows: list[_Row], texts: dict[UUID, str], images: dict[UUID, bytes], *, accepts_images: bool
 ) -> MessageFiles:
-    text_parts, files = [], []
+    missing_image_note = IMAGE_OMITTED_NOTE if accepts_images else IMAGE_UNSUPPORTED_NOTE
+    text_parts = []
+    files = []
     for row in rows:
         name = row["name"].translate(_NAME_ESCAPES)
         if texts.get(row["id"]):
-            files.append(File(name=row["name"], size=row["size"], text=texts[row["id"]]))
-            text_parts.append(fence_text(files[-1]))
+            file = File(name=row["name"], size=row["size"], text=texts[row["id"]])
+            files.append(file)
+            text_parts.append(fence_text(file))
         elif not _is_image(row):
             text_parts.append(NO_TEXT_NOTE.format(name=name))
         elif row["id"] not in images:
-            text_parts.append(
-                (IMAGE_OMITTED_NOTE if accepts_images else IMAGE_UNSUPPORTED_NOTE).format(name=name)
-            )
+            text_parts.append(missing_image_note.format(name=name))
     image_parts = tuple(
         Image(media_type=row["media_type"], data=images[row["id"]])
         for row in rows
@@ -128,9 +146,9 @@ def _build_message_files(
     return MessageFiles(text="\n\n".join(text_parts), images=image_parts, files=tuple(files))
 
 
-def _select_newest_images(rows: _Rows) -> _Rows:
-    """As many of the newest as one request takes."""
-    newest_rows: _Rows = []
+def _select_newest_images(rows: list[_Row]) -> list[_Row]:
+    """Return as many of the newest images as one request may contain."""
+    newest_rows: list[_Row] = []
     size = 0
     for row in reversed(rows):
         size += row["size"]
@@ -140,11 +158,11 @@ def _select_newest_images(rows: _Rows) -> _Rows:
     return newest_rows
 
 
-def _load_column(rows: _Rows, column: str) -> Any:
+def _load_column(rows: list[_Row], column: str) -> Iterable[tuple[UUID, Any]]:
     if not rows:
         return ()
     return Attachment.objects.filter(pk__in=[row["id"] for row in rows]).values_list("id", column)
 
 
-def _is_image(row: Any) -> bool:
+def _is_image(row: _Row) -> bool:
     return bool(row["media_type"].startswith("image/"))

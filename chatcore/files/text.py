@@ -1,19 +1,18 @@
-"""Which bytes are text, and what they say."""
+"""Recognize and decode text files."""
 
 import re
 from pathlib import PurePosixPath
 
-_CONTROLS = re.compile(
-    r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]"
-)  # none of a text's; form feed and the terminal's escape are
-_CHARS_PER_CONTROL = 1_000  # one such character among so many is an accident, not a binary file
+# Control characters that texts do not contain. Form feed and the escape of terminals are allowed.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+_CHARS_PER_CONTROL = 1_000  # one such character in so many is an accident, not a binary file
 _BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
 
-# A label only: never what a browser would run.
+# Only labels; none of these types would be executed by a browser.
 _MEDIA_TYPES = {
     ".md": "text/markdown",
     ".markdown": "text/markdown",
@@ -28,7 +27,10 @@ _MEDIA_TYPES = {
 
 
 def decode_text(data: bytes) -> str | None:
-    """The text, without a byte order mark; None when these bytes are none. UTF-8, UTF-16, else Windows-1252, which has any Latin-1."""
+    """Return the text without its byte order mark, or None if the bytes are not a text.
+
+    Tries UTF-8, UTF-16, Windows-1252 and Latin-1, in this order.
+    """
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _reject_binary(_try_decode(data[len(mark) :], encoding))
@@ -43,7 +45,7 @@ def decode_text(data: bytes) -> str | None:
 
 
 def guess_media_type(name: str) -> str:
-    """By the extension, out of a few harmless ones."""
+    """Return the media type for the extension of a text file; text/plain if it is unknown."""
     return _MEDIA_TYPES.get(PurePosixPath(name).suffix.lower(), "text/plain")
 
 
@@ -55,25 +57,24 @@ def _try_decode(data: bytes, encoding: str) -> str | None:
 
 
 def _detect_utf16(data: bytes) -> str | None:
-    """Western text in UTF-16 has a NUL in every second place."""
+    """Return the byte order of UTF-16 text without a mark, or None.
+
+    Most characters of Western texts have a zero byte, always at the same (even or odd) place.
+    """
     sample = data[:4_000]
     even_nuls, odd_nuls = sample[::2].count(0), sample[1::2].count(0)
     min_nuls = max(1, len(sample) * 2 // 5)
-    if (
-        len(data) % 2
-        or max(even_nuls, odd_nuls) < min_nuls
-        or min(even_nuls, odd_nuls) > min_nuls // 10
-    ):
+    has_nuls_on_one_side = (
+        max(even_nuls, odd_nuls) >= min_nuls and min(even_nuls, odd_nuls) <= min_nuls // 10
+    )
+    if len(data) % 2 or not has_nuls_on_one_side:
         return None
     return "utf-16-le" if odd_nuls > even_nuls else "utf-16-be"
 
 
 def _reject_binary(text: str | None) -> str | None:
-    """What may be stored; binary files say too much that no text says."""
-    if (
-        text is None
-        or "\x00" in text
-        or len(_CONTROLS.findall(text)) * _CHARS_PER_CONTROL > len(text)
-    ):
+    """Return the text, or None if it contains NUL or too many control characters."""
+    if text is None or "\x00" in text:
         return None
-    return text
+    control_count = len(_CONTROLS.findall(text))
+    return None if control_count * _CHARS_PER_CONTROL > len(text) else text
