@@ -1,0 +1,181 @@
+"""Read and check the environment variables behind the settings.
+
+Every reader raises ImproperlyConfigured with one sentence that names the variable. The command
+`chatcore` prints that sentence and ends, so that a wrong value becomes neither a stack trace nor a
+silent default.
+"""
+
+import contextlib
+import re
+import secrets
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import environ
+from cryptography.fernet import Fernet
+from django.core.exceptions import ImproperlyConfigured
+
+env = environ.Env()
+
+FALSE_WORDS = ("false", "off", "no", "n", "0")
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+SHARE = re.compile(r"0?\.\d+|1(\.0+)?")
+TOKEN_COUNT = re.compile(r"[1-9]\d{0,9}")
+
+
+def read_text(name: str, default: str = "") -> str:
+    """Return the variable's text."""
+    value: str = _read_variable(env.str, name, default)
+    return value
+
+
+def read_list(name: str, default: list[str]) -> list[str]:
+    """Return the parts of the variable's text, which are separated by commas."""
+    values: list[str] = _read_variable(env.list, name, default)
+    return values
+
+
+def read_choice(name: str, choices: list[str]) -> str:
+    """Return the one of `choices` that the variable names in any case; the first by default."""
+    value = read_text(name, choices[0])
+    for choice in choices:
+        if value.strip().lower() == choice.lower():
+            return choice
+    raise ImproperlyConfigured(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
+
+
+def read_number(name: str, default: int, *, minimum: int, maximum: int | None = None) -> int:
+    """Return a whole number between `minimum` and `maximum`."""
+    value: int = _read_variable(env.int, name, default)
+    if value < minimum:
+        raise ImproperlyConfigured(f"{name} is {value}; it must be at least {minimum}.")
+    if maximum is not None and value > maximum:
+        raise ImproperlyConfigured(f"{name} is {value}; it must be at most {maximum}.")
+    return value
+
+
+def read_switch(name: str) -> bool:
+    """Return whether a switch is on, which is the default.
+
+    An unknown word is an error. Otherwise a typing mistake would switch something off unnoticed.
+    """
+    value = read_text(name, "true").strip().lower()
+    if value in env.BOOLEAN_TRUE_STRINGS:
+        return True
+    if value in FALSE_WORDS:
+        return False
+    raise ImproperlyConfigured(f"{name} is {value!r}; it can be true or false.")
+
+
+def read_threshold(name: str) -> float | int | None:
+    """Return a share of the context window (0 to 1, a float) or a number of tokens (an int).
+
+    Returns None if the variable is not set or says `auto`.
+    """
+    text = read_text(name, "auto").strip().lower()
+    if text in ("", "auto"):
+        return None
+    if SHARE.fullmatch(text) and float(text) > 0:
+        return float(text)
+    if TOKEN_COUNT.fullmatch(text):
+        return int(text)
+    raise ImproperlyConfigured(
+        f"{name} is {text!r}; it can be a share up to 1, as 0.8, or a whole number of tokens."
+    )
+
+
+def read_folder(name: str, default: str) -> Path:
+    """Return the path of a folder, which is created if it is missing."""
+    path = Path(read_text(name, default)).resolve()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{name} is {str(path)!r}, which is no folder and cannot be made one: {error.strerror}."
+        ) from None
+    return path
+
+
+def read_database(name: str, default: str) -> dict[str, Any]:
+    """Return the settings of the database at a postgres:// or sqlite:/// address."""
+    database: dict[str, Any] = {}
+    # What the parser warns of or raises may contain the password, so neither is printed.
+    with warnings.catch_warnings(), contextlib.suppress(ValueError):
+        warnings.simplefilter("ignore")
+        database = env.db_url(name, default=default)
+    if not str(database.get("ENGINE", "")).startswith("django.db.backends."):
+        raise ImproperlyConfigured(
+            f"{name} has no address of a database in it; one begins with postgres:// or sqlite:///."
+        )
+    return database
+
+
+def read_redis_url(name: str) -> str:
+    """Return the address of a Redis server, or an empty string if none is set."""
+    url = read_text(name)
+    if url and not url.startswith(REDIS_SCHEMES):
+        raise ImproperlyConfigured(
+            f"{name} has no address of a Redis server in it; one begins with redis://."
+        )
+    return url
+
+
+def read_secret_key(name: str, *, folder: Path, is_debug: bool) -> str:
+    """Return Django's secret key. In debug mode one is created in `folder` if none is set."""
+    secret_key = read_text(name)
+    if secret_key:
+        return secret_key
+    if not is_debug:
+        raise ImproperlyConfigured(f"{name} must be set when CHATCORE_DEBUG=0.")
+    return _load_secret(folder / "secret-key", lambda: secrets.token_urlsafe(50))
+
+
+def read_encryption_keys(name: str, *, folder: Path) -> list[str]:
+    """Return the keys that encrypt API keys. One is created in `folder` if none is set."""
+    keys = read_list(name, [])
+    if not keys:
+        keys = [_load_secret(folder / "key-encryption-key", _generate_encryption_key)]
+    for position, key in enumerate(keys, start=1):
+        try:
+            Fernet(key)
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"{name} has a key that is none, the one at place {position}:"
+                " 32 bytes in URL-safe base64."
+            ) from None
+    return keys
+
+
+def read_summary_model(provider_name: str, model_name: str) -> str:
+    """Return `provider/model` or `model`, or an empty string for the conversation's own model."""
+    provider = read_text(provider_name).strip()
+    model = read_text(model_name).strip()
+    if provider and not model:
+        raise ImproperlyConfigured(
+            f"{provider_name} is set without {model_name}: name the model too."
+        )
+    return f"{provider}/{model}" if provider else model
+
+
+def _read_variable(reader: Callable[..., Any], name: str, default: Any) -> Any:
+    try:
+        return reader(name, default=default)
+    except (ValueError, TypeError) as error:
+        raise ImproperlyConfigured(f"{name} has a value that cannot be used: {error}") from None
+
+
+def _load_secret(path: Path, create_secret: Callable[[], str]) -> str:
+    """Read a secret from a file. On first use create the file, which only its owner may read."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        # The file is private before the secret is in it.
+        path.touch(mode=0o600)
+        path.write_text(create_secret())
+        return path.read_text().strip()
+
+
+def _generate_encryption_key() -> str:
+    return Fernet.generate_key().decode()
