@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import NoReturn, Unpack
 from uuid import UUID
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import DatabaseError, close_old_connections, transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -187,7 +188,10 @@ def _rewind_context(
         # This locks the session's row, and only then are runs locked: whoever deletes a message
         # or the session locks in that order too, and the other way round would be a deadlock.
         # What was checked above is therefore checked again here, and an error rolls this back.
-        version = backend.rewind_context(run.session_id, to_version=to_version)
+        try:
+            version = backend.rewind_context(run.session_id, to_version=to_version)
+        except ObjectDoesNotExist:
+            raise NotRewindable("The session was deleted.") from None
         applied_runs = CompactionRun.objects.select_for_update().filter(
             session_id=run.session_id, status=Status.APPLIED
         )

@@ -1,6 +1,10 @@
 """Going back to what the model saw before a run, and staying there."""
 
+import threading
+import time
+
 import pytest
+from django.db import connection, transaction
 
 from chatcore.context import revisions
 from chatcore.models import Session
@@ -96,3 +100,64 @@ def test_a_run_by_hand_ends_the_waiting(full: Session, scripted: ScriptedModel) 
     engine.rewind_run(engine.compact_now(full.pk, trigger="manual"))
     assert engine.compact_now(full.pk, trigger="manual").status == "applied"
     assert load_usage(full.pk)["automatic"] == "on"
+
+
+def test_it_locks_the_session_before_the_run_as_a_deletion_does(full: Session) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite locks the whole database, and so in no order.")
+    run = engine.compact_now(full.pk, trigger="manual")
+    outcomes: list[str] = []
+
+    def rewind() -> None:
+        try:
+            outcomes.append(engine.rewind_run(run).status)
+        finally:
+            connection.close()
+
+    rewinding = threading.Thread(target=rewind)
+    with transaction.atomic():
+        Session.objects.select_for_update().get(pk=full.pk)
+        rewinding.start()
+        wait_until_somebody_waits_for_us()
+        # A run that the rewind had locked already would raise here: that was the deadlock.
+        CompactionRun.objects.select_for_update(nowait=True).get(pk=run.pk)
+    rewinding.join(30)
+    assert outcomes == ["rewound"]
+
+
+def test_a_session_that_is_deleted_meanwhile_has_nothing_to_rewind(full: Session) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite lets nobody wait for a row.")
+    run = engine.compact_now(full.pk, trigger="manual")
+    refusals: list[str] = []
+
+    def rewind() -> None:
+        try:
+            with pytest.raises(engine.NotRewindable) as refused:
+                engine.rewind_run(run)
+            refusals.append(str(refused.value))
+        finally:
+            connection.close()
+
+    rewinding = threading.Thread(target=rewind)
+    with transaction.atomic():
+        Session.objects.select_for_update().get(pk=full.pk)
+        rewinding.start()
+        wait_until_somebody_waits_for_us()
+        full.delete()
+    rewinding.join(30)
+    assert refusals == ["The session was deleted."]
+
+
+def wait_until_somebody_waits_for_us() -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks waiting JOIN pg_locks held USING (transactionid) "
+                "WHERE NOT waiting.granted AND held.pid = pg_backend_pid()"
+            )
+            if cursor.fetchone()[0]:
+                return
+        time.sleep(0.05)
+    raise TimeoutError("nobody waits for a lock of this transaction")
