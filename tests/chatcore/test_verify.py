@@ -9,7 +9,10 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from chatcore.context import revisions
+from chatcore.events import log as event_log
+from chatcore.events.types import EventType
 from chatcore.models import Message, Session, Turn
+from chatcore.sessions import verification
 
 pytestmark = pytest.mark.django_db
 BRANCH = UUID(int=1)
@@ -53,10 +56,10 @@ def test_a_sound_session_passes(session: Session) -> None:
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        ({"message_count": 7}, "message_count says 7, there are 3"),
-        ({"last_seq": 1}, "message 3 lies beyond last_seq 1"),
-        ({"context_version": 4}, "context_version is 4, the newest revision 1"),
-        ({"compacted_summary": "other"}, "the context differs from its revision 1"),
+        ({"message_count": 7}, "message_count is 7, but the number of current messages is 3"),
+        ({"last_seq": 1}, "last_seq is 1, but the newest message is 3"),
+        ({"context_version": 4}, "context_version is 4, but the newest revision is 1"),
+        ({"compacted_summary": "other"}, "compacted_summary differs from the summary of the newest revision"),
         ({"compact_boundary_seq": 9}, "there is no message at the boundary 9"),
         ({"compact_boundary_seq": 3}, "the boundary 3 parts a tool result from its call"),
     ],
@@ -71,6 +74,27 @@ def test_damage_is_named_and_ends_with_1(
     code, said = verify()
     assert code == 1
     assert sentence in said
+
+
+def test_every_derived_column_of_a_session_is_recomputed(session: Session) -> None:
+    """Whoever adds a column says in verification.py what it is derived from, or that it is plain."""
+    revisions.install_revision(
+        filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
+    )
+    columns = {field.name for field in Session._meta.concrete_fields}
+    assert verification.DERIVED_FIELDS.keys() | verification.PLAIN_FIELDS == columns
+    assert not verification.DERIVED_FIELDS.keys() & verification.PLAIN_FIELDS
+    stale_values = {
+        name: "stale" if name == "compacted_summary" else timezone.now()
+        for name in ("compacted_summary", "compact_boundary_timestamp")
+    }
+    event_log.append_events(session.pk, (EventType.SESSION_UPDATED, {"fields": []}))
+    for name in verification.DERIVED_FIELDS:
+        stored = Session.objects.values(name).get(pk=session.pk)
+        Session.objects.filter(pk=session.pk).update(**{name: stale_values.get(name, 0)})
+        assert name in verify(session)[1]
+        Session.objects.filter(pk=session.pk).update(**stored)
+    assert verify(session)[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def test_an_operator_goes_back_to_an_earlier_run_clears_and_verifies(
     full.refresh_from_db()
     assert full.compacted_summary is None
     Session.objects.filter(pk=full.pk).update(message_count=99)
-    assert "message_count says 99" in act(operator, "verify", first)
+    assert "message_count is 99" in act(operator, "verify", first)
 
 
 def test_a_retry_asks_for_the_same_stages(full: Session, operator: Client) -> None:
