@@ -197,6 +197,8 @@ CHATCORE: dict[str, Any] = {
     # Keeps conversations inside the context window; chatcore/context/compactor.py describes it.
     # None: requests are sent as they are, and tool outputs are cut at 30,000 characters.
     "COMPACTOR": "compaction.compactor.Compactor",
+    # Runs turns (chatcore/turns/runner.py describes the class). None: threads of this process.
+    "RUNNER": None,
     "KEY_ENCRYPTION_KEYS": read_encryption_keys("CHATCORE_KEY_ENCRYPTION_KEYS", folder=DATA_DIR),
     "TURNS_PER_MINUTE": read_number("CHATCORE_TURNS_PER_MINUTE", 60, minimum=1),
     # Sessions of a user that stay listed; those used longest ago go to the archive. Pinned sessions

@@ -1,5 +1,6 @@
 """Talking in a terminal: the same turns as everywhere, followed through the event log."""
 
+import contextlib
 import io
 import json
 import time
@@ -106,7 +107,9 @@ class Terminal:
                 self._show_event(event)
         except KeyboardInterrupt:
             service.cancel_turn(self.session.pk)
-            for event in _read_turn_events(service.wait_for_turn(turn.pk, 10)):
+            with contextlib.suppress(TimeoutError):
+                service.wait_for_turn(turn.pk, 10)
+            for event in _read_turn_events(turn):
                 if event.name == EventType.TURN_CANCELLED and not self.as_json:
                     self.console.print("\n[dim]stopped; what was said is kept[/]")
 

@@ -1,19 +1,59 @@
-"""The thread that generates answers: one event loop a process, apart from every connection that asks for one."""
+"""Run turns apart from the requests that ask for them; CHATCORE["RUNNER"] may name another way."""
 
 import asyncio
+import functools
 import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, cast
 from uuid import UUID
+
+from django.conf import settings
+from django.utils.functional import SimpleLazyObject
+from django.utils.module_loading import import_string
 
 logger = logging.getLogger(__name__)
 
-THREAD_COUNT = 64  # a compaction before a request, or a slow tool, holds one for minutes; leases and deltas of other turns must not wait for it
+# A compaction before a request, or a slow tool, holds a thread for minutes. There are many, so that
+# the leases and deltas of other turns need not wait for one.
+THREAD_COUNT = 64
 
 Work = Callable[[UUID], Coroutine[Any, Any, None]]
+Chore = Callable[[], Coroutine[Any, Any, object]]
+
+
+class TurnRunner(Protocol):
+    """Runs the tasks of turns. All methods may be called from any thread.
+
+    A runner must let a turn outlive its caller, and it must hold a reference to each task, because
+    the event loop holds none and Python would collect a task that waits.
+    """
+
+    def launch(self, turn_id: UUID, work: Work) -> None:
+        """Start `work(turn_id)`; called after the transaction that began the turn is committed."""
+        ...
+
+    def run_periodically(self, seconds: float, chore: Chore) -> None:
+        """Run a chore every so many seconds while the process lives; log a failure and go on."""
+        ...
+
+    def cancel(self, turn_id: UUID) -> bool:
+        """Cancel the task of a turn; return False if this process does not run it."""
+        ...
+
+    def wait(self, turn_id: UUID, timeout: float | None = None) -> bool:
+        """Wait until this process no longer runs the turn; return False after `timeout` seconds."""
+        ...
+
+    def drain(self, timeout: float = 10.0) -> None:
+        """Wait until no turn runs, at most `timeout` seconds for each."""
+        ...
+
+    def stop(self, timeout: float = 4.0) -> None:
+        """Cancel all turns and wait for their last write, at most `timeout` seconds for each."""
+        ...
 
 
 @dataclass
@@ -21,7 +61,8 @@ class _Job:
     completion: threading.Event = field(default_factory=threading.Event)
     task: asyncio.Task[None] | None = None
 
-    def begin(self, turn_id: UUID, work: Work, on_end: Callable[[], Any]) -> None:
+    def begin(self, turn_id: UUID, work: Work, on_end: Callable[[], object]) -> None:
+        """Create the task; runs on the loop."""
         self.task = asyncio.get_running_loop().create_task(work(turn_id))
 
         def finish_job(_: asyncio.Task[None]) -> None:
@@ -31,12 +72,23 @@ class _Job:
         self.task.add_done_callback(finish_job)
 
     def cancel(self) -> None:
-        if self.task:  # after its first step: a task canceled before that never begins, and its turn would not be closed
+        """Cancel the task after its first step; runs on the loop.
+
+        The turn is closed by the task itself, in the handler of its CancelledError. asyncio never
+        starts a task that is cancelled before its first step, so that handler would not run and the
+        turn would stay open until its lease ends. The first step was queued when the task was
+        created; `call_soon` queues the cancellation behind it.
+        """
+        if self.task:
             self.task.get_loop().call_soon(self.task.cancel)
 
 
-class TurnRunner:
-    """Runs turns as detached tasks and keeps strong references to them, so neither a closed socket nor the collector stops one."""
+class ThreadTurnRunner:
+    """Runs all turns of a process on one event loop, in a thread of its own.
+
+    The loop is not that of a connection: a turn outlives the request that asked for it, and tests
+    and commands, which have no such loop, start turns too.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -44,16 +96,14 @@ class TurnRunner:
         self._jobs: dict[UUID, _Job] = {}
 
     def launch(self, turn_id: UUID, work: Work) -> None:
-        """Start `work(turn_id)` now, from any thread."""
+        """Start `work(turn_id)` now."""
         job = self._jobs[turn_id] = _Job()
         self._ensure_loop().call_soon_threadsafe(
             job.begin, turn_id, work, lambda: self._jobs.pop(turn_id, None)
         )
 
-    def run_periodically(
-        self, seconds: float, chore: Callable[[], Coroutine[Any, Any, Any]]
-    ) -> None:
-        """Run a chore again and again while the process lives; a failed one is logged and tried again."""
+    def run_periodically(self, seconds: float, chore: Chore) -> None:
+        """Run a chore every so many seconds while the process lives; log a failure and go on."""
 
         async def repeat_chore() -> None:
             while True:
@@ -66,7 +116,7 @@ class TurnRunner:
         asyncio.run_coroutine_threadsafe(repeat_chore(), self._ensure_loop())
 
     def cancel(self, turn_id: UUID) -> bool:
-        """Cancel a turn that this process generates; False when it is another's or over."""
+        """Cancel a turn; return False if another process runs it, or if it has ended."""
         job = self._jobs.get(turn_id)
         if job is None:
             return False
@@ -74,20 +124,23 @@ class TurnRunner:
         return True
 
     def wait(self, turn_id: UUID, timeout: float | None = None) -> bool:
-        """Block until this process no longer works on the turn. False when `timeout` seconds passed first."""
+        """Block until this process no longer runs the turn; return False after `timeout` seconds."""
         job = self._jobs.get(turn_id)
         return job.completion.wait(timeout) if job else True
 
+    def drain(self, timeout: float = 10.0) -> None:
+        """Block until no turn runs, at most `timeout` seconds for each."""
+        for turn_id in list(self._jobs):
+            self.wait(turn_id, timeout)
+
     def stop(self, timeout: float = 4.0) -> None:
-        """Cancel every turn and give them `timeout` seconds to write down what was said; for the end of the process."""
+        """Cancel all turns at the end of the process.
+
+        Each has `timeout` seconds to store the part of the answer that has arrived.
+        """
         for turn_id in list(self._jobs):
             self.cancel(turn_id)
         self.drain(timeout)
-
-    def drain(self, timeout: float = 10.0) -> None:
-        """Wait until no turn is left, `timeout` seconds for each at most."""
-        for turn_id in list(self._jobs):
-            self.wait(turn_id, timeout)
 
     def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -102,4 +155,22 @@ class TurnRunner:
             return self._loop
 
 
-turn_runner = TurnRunner()
+_creation_lock = threading.Lock()
+
+
+@functools.cache
+def _create_turn_runner() -> TurnRunner:
+    path = settings.CHATCORE.get("RUNNER")
+    runner: TurnRunner = import_string(path)() if path else ThreadTurnRunner()
+    return runner
+
+
+def _get_turn_runner() -> TurnRunner:
+    # Two requests may be the first at once. A second runner would not know the jobs of the other,
+    # and neither `functools.cache` nor SimpleLazyObject prevents it.
+    with _creation_lock:
+        return _create_turn_runner()
+
+
+# One for each process, created at its first use: then the settings can be read.
+turn_runner = cast(TurnRunner, SimpleLazyObject(_get_turn_runner))

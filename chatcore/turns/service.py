@@ -22,6 +22,7 @@ from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 
 TITLE_CHARS = 60
+POLL_SECONDS = 0.1  # how often a turn of another process is looked at
 
 
 class IdempotencyConflict(Exception):
@@ -178,16 +179,23 @@ def submit_tool_results(
 
 
 def wait_for_turn(turn_id: UUID, timeout: float | None = None) -> Turn:
-    """Block until the turn has ended or waits for its client, wherever it is generated, `timeout` seconds at most; the turn as it is."""
+    """Block until the turn has ended or waits for its client, whichever process runs it.
+
+    Raises TimeoutError after `timeout` seconds.
+    """
     deadline = None if timeout is None else time.monotonic() + timeout
-    close_old_connections()  # an answer takes minutes, and whoever gives it needs a connection out of the same pool
+    # An answer takes minutes. Whoever generates it needs a connection from the same pool, so this
+    # thread gives its own back while it waits.
+    close_old_connections()
     turn_runner.wait(turn_id, timeout)
     while True:
         turn = Turn.objects.get(pk=turn_id)
-        if turn.status != Turn.Status.RUNNING or (deadline and time.monotonic() >= deadline):
+        if turn.status != Turn.Status.RUNNING:
             return turn
+        if deadline is not None and time.monotonic() >= deadline:
+            raise TimeoutError(f"Turn {turn_id} is still running after {timeout} seconds.")
         close_old_connections()
-        time.sleep(0.1)
+        time.sleep(POLL_SECONDS)
 
 
 def cancel_turn(session_id: UUID) -> bool:

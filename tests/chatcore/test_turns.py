@@ -31,6 +31,12 @@ def names_of(session: Session) -> list[str]:
     )
 
 
+def test_waiting_for_a_turn_that_does_not_end_raises_a_timeout(session: Session) -> None:
+    turn = Turn.objects.create(session=session, lease_until=timezone.now())
+    with pytest.raises(TimeoutError, match=f"Turn {turn.pk} is still running"):
+        service.wait_for_turn(turn.pk, 0.01)
+
+
 def test_it_stores_the_question_and_the_answer_with_its_usage(
     session: Session, scripted: ScriptedModel
 ) -> None:
