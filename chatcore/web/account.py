@@ -1,11 +1,11 @@
-"""Signing in, by password or by a one-time link, and the page of settings."""
+"""Sign in by a one-time link, and the page of a user's settings."""
 
 from django.conf import settings as project
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required, user_passes_test
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import check_for_language, get_language_info
+from django.utils.translation import get_language_info
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import HttpResponseClientRefresh
@@ -14,6 +14,7 @@ from knox.models import AuthToken
 from chatcore.web import providers, sign_in
 from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_chat_list
+from chatcore.web.forms import DefaultModelForm, LanguageForm
 from models_registry.models import AiModel
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
@@ -22,7 +23,7 @@ LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
 @never_cache
 @require_GET
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign in by the link that `serve` printed; it works one time."""
+    """Sign in by the link that `serve` printed, which works once."""
     user = sign_in.redeem_token(token)
     if user is None:
         return render(request, "chatcore/sign_in_link_used.html", status=410)
@@ -34,10 +35,10 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
 @require_GET
 @use_local_time
 def show_settings(request: HttpRequest) -> HttpResponse:
-    """Tokens, the default model, the look, the language; providers for those who may change them."""
+    """Show tokens, default model, appearance and language; to operators also the providers."""
     context = {
         "tokens": AuthToken.objects.filter(user=request.user).order_by("-created"),
-        "models": AiModel.objects.filter_usable().order_by("provider__name", "name"),
+        "models": AiModel.objects.list_usable(),
         "default": AiModel.objects.find_default(),
         "chats": load_chat_list(request.user),
         "languages": [get_language_info(code) for code, _name in project.LANGUAGES],
@@ -50,13 +51,17 @@ def show_settings(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def set_language(request: HttpRequest) -> HttpResponse:
-    """The language of the pages in this browser; an empty one follows what the browser asks for."""
+    """Set the language of the pages in this browser.
+
+    Without a usable language the cookie goes, and the pages follow the browser's own preference.
+    """
     response = HttpResponseClientRefresh()
-    code = request.POST.get("language", "")
-    if code in dict(project.LANGUAGES) and check_for_language(code):
+    form = LanguageForm(request.POST)
+    language = form.cleaned_data["language"] if form.is_valid() else ""
+    if language:
         response.set_cookie(
             project.LANGUAGE_COOKIE_NAME,
-            code,
+            language,
             max_age=LANGUAGE_COOKIE_SECONDS,
             samesite="Lax",
             httponly=True,
@@ -69,7 +74,7 @@ def set_language(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def create_token(request: HttpRequest) -> HttpResponse:
-    """A new API token, shown in this answer and never again."""
+    """Create an API token and show it, this once."""
     token, secret = AuthToken.objects.create(user=request.user)
     return render(request, "chatcore/_new_api_token.html", {"token": token, "secret": secret})
 
@@ -77,7 +82,7 @@ def create_token(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def delete_token(request: HttpRequest, digest: str) -> HttpResponse:
-    """Forget a token: who uses it is refused from now on."""
+    """Delete an API token; programs that use it are refused from now on."""
     get_object_or_404(AuthToken, user=request.user, pk=digest).delete()
     return HttpResponse()
 
@@ -85,9 +90,9 @@ def delete_token(request: HttpRequest, digest: str) -> HttpResponse:
 @user_passes_test(lambda user: user.is_staff)
 @require_POST
 def set_default_model(request: HttpRequest) -> HttpResponse:
-    """The model that new chats get; for everyone, so only staff may say."""
-    model = AiModel.objects.find_by_name(request.POST.get("model", ""))
-    if model is None:
+    """Set the model of new chats. It applies to all users, so only staff may change it."""
+    form = DefaultModelForm(request.POST)
+    if not form.is_valid():
         raise Http404
-    model.make_default()
+    form.cleaned_data["model"].make_default()
     return render(request, "chatcore/_saved_notice.html")

@@ -1,4 +1,4 @@
-"""The chat's pages and the pieces of them that htmx asks for: each the owner's rows only."""
+"""The pages of a chat, and the parts of them that htmx loads. A user sees only own chats."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,14 +21,14 @@ from models_registry.models import AiModel
 
 
 def get_own_chat(request: HttpRequest, pk: UUID) -> Session:
-    """The chat, if it is the asker's; else there is none."""
+    """Return the user's chat. Raises Http404 for the chats of other users too."""
     return get_object_or_404(
         Session.objects.owned_by(request.user).select_related("model__provider"), pk=pk
     )
 
 
 def use_local_time(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Days and hours as the browser's clock has them: its zone comes in a cookie."""
+    """Wrap a view so that it shows times in the zone of the browser's cookie `tz`."""
 
     def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         try:
@@ -44,20 +44,22 @@ def use_local_time(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespo
 @login_required
 @require_GET
 def redirect_to_chat(request: HttpRequest) -> HttpResponse:
-    """The newest chat, or a new one."""
+    """Redirect to the newest chat, or to a new one."""
     newest_chat = Session.objects.list_for(request.user, archived=False).first()
-    return redirect("chat", newest_chat.pk) if newest_chat else redirect("new_chat")
+    if newest_chat is None:
+        return redirect("new_chat")
+    return redirect("chat", newest_chat.pk)
 
 
 @login_required
 @require_GET
 @use_local_time
 def show_new_chat(request: HttpRequest) -> HttpResponse:
-    """An empty chat; it is stored when its first message is sent."""
-    models = AiModel.objects.filter_usable().order_by("provider__name", "name")
+    """Show an empty chat, which is stored when its first message is sent."""
     context = {
         "chats": load_chat_list(request.user),
-        "models": models,
+        "models": AiModel.objects.list_usable(),
+        "max_messages": message_pages.MAX_PAGE_SIZE,
         "chosen": AiModel.objects.find_default(),
         "local": local_model_state(),
     }
@@ -67,7 +69,7 @@ def show_new_chat(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def show_onboarding(request: HttpRequest) -> HttpResponse:
-    """What to do while there is no language model, and how far the embedded one is; the page is drawn anew when there is one."""
+    """Show what to do without a language model; reload the page as soon as there is one."""
     if AiModel.objects.filter_usable().exists():
         return HttpResponseClientRefresh()
     return render(request, "chatcore/_onboarding.html", {"local": local_model_state()})
@@ -77,15 +79,18 @@ def show_onboarding(request: HttpRequest) -> HttpResponse:
 @require_GET
 @use_local_time
 def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """A chat with its newest messages, or those around `at`; the page then follows the events after `follow`."""
+    """Show a chat with its newest messages, or with those around the parameter `at`.
+
+    The page then follows the events after `follow`.
+    """
     session = get_own_chat(request, pk)
     running_turn = session.turns.filter(status__in=Turn.OPEN_STATUSES).first()
-    # Read before the messages, so that nothing falls between them; an answer being written is replayed from its turn's beginning.
-    follow_seq = (
-        max(0, min(session.last_event_seq, running_turn.first_event_seq - 1))
-        if running_turn
-        else session.last_event_seq
-    )
+    # This number is read before the messages. An event in between is then received although its
+    # message is on the page already, which is harmless; the other order would lose it.
+    follow_seq = session.last_event_seq
+    if running_turn:
+        # The answer in progress is not stored yet, so its turn is replayed from the beginning.
+        follow_seq = max(0, min(follow_seq, running_turn.first_event_seq - 1))
     context = {
         "session": session,
         "running": running_turn,
@@ -94,7 +99,8 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
             session, {"at": request.GET.get("at", "")}
         ),
         "chats": load_chat_list(request.user),
-        "models": AiModel.objects.filter_usable().order_by("provider__name", "name"),
+        "models": AiModel.objects.list_usable(),
+        "max_messages": message_pages.MAX_PAGE_SIZE,
         "chosen": session.model,
     }
     return render(request, "chatcore/chat.html", context)
@@ -104,7 +110,7 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_GET
 @use_local_time
 def show_messages(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Another stretch of the chat, or the same one as it is now: versions, edits and deletions of other tabs."""
+    """Show another page of the chat's messages, or the same one with what other tabs changed."""
     session = get_own_chat(request, pk)
     page = message_pages.load_requested_page(session, request.GET.dict())
     return render(request, "chatcore/_messages.html", {"session": session, "message_page": page})
@@ -114,24 +120,20 @@ def show_messages(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_GET
 @use_local_time
 def show_message(request: HttpRequest, pk: UUID, message_pk: int) -> HttpResponse:
-    """One message as the page would have shown it; a tool's result alone."""
+    """Show one message as it is on the page; of a tool message only the result."""
     session = get_own_chat(request, pk)
     message = get_object_or_404(session.messages.select_related("turn"), pk=message_pk)
     if message.role == Message.Role.TOOL:
-        return render(
-            request, "chatcore/_tool_result.html", {"result": timeline.prefetch_files([message])[0]}
-        )
-    return render(
-        request,
-        "chatcore/_message.html",
-        {"session": session, "entry": timeline.build_entries(session, [message])[0]},
-    )
+        [result] = timeline.prefetch_files([message])
+        return render(request, "chatcore/_tool_result.html", {"result": result})
+    [entry] = timeline.build_entries(session, [message])
+    return render(request, "chatcore/_message.html", {"session": session, "entry": entry})
 
 
 @login_required
 @require_GET
 def show_turn_error(request: HttpRequest, pk: UUID, turn_pk: UUID) -> HttpResponse:
-    """Why a turn failed, as the page says it."""
+    """Show why a turn failed."""
     turn = get_object_or_404(
         Turn, pk=turn_pk, session=get_own_chat(request, pk), error__isnull=False
     )
@@ -142,7 +144,7 @@ def show_turn_error(request: HttpRequest, pk: UUID, turn_pk: UUID) -> HttpRespon
 @require_GET
 @use_local_time
 def show_chat_list(request: HttpRequest) -> HttpResponse:
-    """The list at the side: searched, continued, of what was put away, or simply fresh."""
+    """Show a page of the list of chats: the newest, the next, the matching or the archived ones."""
     query = clean_text(request.GET.get("q", "")).strip()
     page = load_chat_list(
         request.user,

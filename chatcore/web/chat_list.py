@@ -1,4 +1,4 @@
-"""The list of a user's chats, the pinned first, then by day and month, as the side of every page shows it."""
+"""The list of a user's chats in the sidebar: pinned chats first, then grouped by day and month."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ MAX_PINNED = 100
 
 @dataclass(frozen=True, kw_only=True)
 class ChatGroup:
-    """Chats of one stretch of days."""
+    """Chats of the same day, week or month, under one label."""
 
     label: str | Promise
     chats: list[Session]
@@ -29,7 +29,7 @@ class ChatGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatList:
-    """A page of the list; `after` asks for the next one, None at its end."""
+    """A page of the list. `after` is the cursor of the next page, None on the last one."""
 
     groups: list[ChatGroup]
     after: str | None
@@ -40,63 +40,74 @@ class ChatList:
 def load_chat_list(
     user: Any, *, query: str = "", after: str = "", archived: bool = False
 ) -> ChatList:
-    """The user's chats, the pinned first, then the last touched, from the place that `after` names.
+    """Load the page of the user's chats that begins after the cursor `after`.
 
-    `query` is looked for in their titles; `archived` lists those that were put away instead of the others.
+    Pinned chats come first and only on the first page; the others follow, those used last first.
+    `query` selects by words in the title, `archived` the archived chats instead of the others.
     """
     rows = Session.objects.list_for(user, archived=archived)
     if query:
         rows = rows.filter(title__icontains=query)
     position = _parse_position(after)
-    pinned_chats = [] if position else list(rows.filter(pinned=True)[:MAX_PINNED])
+    groups: list[ChatGroup] = []
+    previous_label: str | Promise | None = None
     if position:
-        rows = rows.filter(
-            Q(updated_at__lt=position[0]) | Q(updated_at=position[0], id__lt=position[1])
-        )
+        updated_at, pk = position
+        rows = rows.filter(Q(updated_at__lt=updated_at) | Q(updated_at=updated_at, id__lt=pk))
+        previous_label = _format_day_label(updated_at)
+    else:
+        pinned_chats = list(rows.filter(pinned=True)[:MAX_PINNED])
+        if pinned_chats:
+            groups.append(ChatGroup(label=_("Pinned"), chats=pinned_chats, pinned=True))
     chats = list(rows.filter(pinned=False)[: PAGE_SIZE + 1])
     has_more = len(chats) > PAGE_SIZE
     chats = chats[:PAGE_SIZE]
+    groups += _group_by_day(chats, previous_label=previous_label)
     return ChatList(
-        groups=[
-            *(
-                [ChatGroup(label=_("Pinned"), chats=pinned_chats, pinned=True)]
-                if pinned_chats
-                else []
-            ),
-            *_group_by_day(
-                chats, previous_label=_format_day_label(position[0]) if position else None
-            ),
-        ],
-        after=f"{chats[-1].updated_at.isoformat()}_{chats[-1].id}" if has_more else None,
+        groups=groups,
+        after=_format_position(chats[-1]) if has_more else None,
         query=query,
         archived=archived,
     )
+
+
+def _format_position(chat: Session) -> str:
+    return f"{chat.updated_at.isoformat()}_{chat.id}"
 
 
 def _parse_position(cursor: str) -> tuple[datetime, UUID] | None:
     timestamp_text, _underscore, id_text = cursor.partition("_")
     try:
         updated_at = parse_datetime(timestamp_text)
-        return (updated_at, UUID(id_text)) if updated_at and timezone.is_aware(updated_at) else None
+        pk = UUID(id_text)
     except ValueError:
         return None
+    if updated_at is None or timezone.is_naive(updated_at):
+        return None
+    return updated_at, pk
 
 
 def _group_by_day(chats: list[Session], *, previous_label: str | Promise | None) -> list[ChatGroup]:
-    """Consecutive chats under their labels; a label that the page before ended with is not said again."""
+    """Group consecutive chats by label.
+
+    The label is empty if it is the last one of the page before: there it stands already.
+    """
     groups: list[ChatGroup] = []
-    label: str | Promise = previous_label or ""
+    last_label: str | Promise = previous_label or ""
     for chat in chats:
-        if not groups or _format_day_label(chat.updated_at) != label:
-            new_label = _format_day_label(chat.updated_at)
-            groups.append(ChatGroup(label="" if new_label == label else new_label, chats=[]))
-            label = new_label
+        label = _format_day_label(chat.updated_at)
+        if label != last_label:
+            groups.append(ChatGroup(label=label, chats=[]))
+        elif not groups:
+            groups.append(ChatGroup(label="", chats=[]))
         groups[-1].chats.append(chat)
+        last_label = label
     return groups
 
 
 def _format_day_label(updated_at: datetime) -> str | Promise:
-    today, day = timezone.localdate(), timezone.localdate(updated_at)
+    today = timezone.localdate()
+    day = timezone.localdate(updated_at)
     if day >= today:
         return _("Today")
     if day == today - timedelta(days=1):

@@ -1,4 +1,4 @@
-"""The settings of a chat, as a form in a dialog; the page saves them over REST, which says what cannot be."""
+"""The dialog with the settings of a chat. The page saves them over REST, which checks them."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ from models_registry.models import AiModel
 @login_required
 @require_GET
 def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResponse:
-    """The form, as the chat has it; without a chat as a new one would."""
+    """Show the dialog with the settings of a chat, or with those of a new chat."""
     session = get_own_chat(request, pk) if pk else Session(model=AiModel.objects.find_default())
     return render(
         request,
@@ -30,7 +30,7 @@ def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResp
 def _build_form_context(session: Session) -> dict[str, Any]:
     threshold = session.compact_threshold
     return {
-        "models": AiModel.objects.filter_usable().order_by("provider__name", "name"),
+        "models": AiModel.objects.list_usable(),
         "policies": sorted(get_compactor().list_policies()),
         "params": json.dumps(session.params),
         "threshold": "" if threshold is None else f"{threshold * 100:g}",

@@ -1,29 +1,27 @@
-"""Pieces of the page about what the model sees: the messages that are sent in another form than they were written."""
+"""The messages that the model sees in a shorter form than they were written."""
 
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from chatcore.context import live_messages
-from chatcore.models import Session
+from chatcore.context.live_messages import LiveMessage
+from chatcore.web.chat import get_own_chat
 
 
 @login_required
 @require_GET
 def show_shortened_messages(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Each message that is sent in a shorter form, with that form; cheap where there is none."""
-    session = get_object_or_404(
-        Session.objects.owned_by(request.user).select_related("model"), pk=pk
-    )
+    """Show each shortened message in the form in which it is sent."""
+    session = get_own_chat(request, pk)
     kinds = dict(session.context_edits.filter(until_version=None).values_list("message_id", "kind"))
-    messages = (
-        live_messages.load_live_messages(session, live_messages.load_active_revision(session))
-        if kinds
-        else []
-    )
+    messages: list[LiveMessage] = []
+    if kinds:  # else the live messages, perhaps thousands, need not be loaded
+        revision = live_messages.load_active_revision(session)
+        messages = live_messages.load_live_messages(session, revision)
     forms = [
         {"form": message, "kind": kinds.get(message.pk, "")}
         for message in messages

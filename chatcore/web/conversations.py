@@ -1,4 +1,4 @@
-"""What is done to a chat in the list at the side: a new title, a pin, the archive."""
+"""What a user can do with a chat in the sidebar: rename, pin and archive it."""
 
 from uuid import UUID
 
@@ -11,16 +11,16 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
 from chatcore.sessions.changes import record_session_change
-from chatcore.sessions.truncation import clean_text
 from chatcore.web.chat import get_own_chat
+from chatcore.web.forms import RenameForm, SwitchForm
 
 
 @method_decorator(login_required, name="dispatch")
 class RenameChatView(View):
-    """A chat's title, in its place in the list."""
+    """The title of a chat, edited in its row of the list."""
 
     def get(self, request: HttpRequest, pk: UUID) -> HttpResponse:
-        """The field; or the row again, when it was left."""
+        """Show the field for the title, or the row again if the user cancels."""
         template = (
             "chatcore/_chat_row.html"
             if "cancel" in request.GET
@@ -29,29 +29,34 @@ class RenameChatView(View):
         return render(request, template, {"chat": get_own_chat(request, pk)})
 
     def post(self, request: HttpRequest, pk: UUID) -> HttpResponse:
-        """Store the title, on one line and cut to what fits."""
+        """Store the title and show the row again."""
         session = get_own_chat(request, pk)
-        session.title = " ".join(clean_text(request.POST.get("title", "")).split())[:200]
-        record_session_change(pk, {"title": session.title}, is_user_act=False)
+        form = RenameForm(request.POST)
+        if form.is_valid():
+            session.title = form.cleaned_data["title"]
+            record_session_change(pk, {"title": session.title}, is_user_act=False)
         return render(request, "chatcore/_chat_row.html", {"chat": session})
 
 
 @login_required
 @require_POST
 def pin_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Keep a chat at the top of the list, or no longer."""
+    """Pin a chat to the top of the list, or unpin it."""
     return _set_flag(request, pk, "pinned")
 
 
 @login_required
 @require_POST
 def archive_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Put a chat away, or bring it back."""
+    """Archive a chat, or list it again."""
     return _set_flag(request, pk, "archived")
 
 
 def _set_flag(request: HttpRequest, pk: UUID, field: str) -> HttpResponse:
-    """Set the flag as the form says it. The list comes anew; a chat's place in it by time is left alone."""
+    """Set a flag of the chat and make the page reload its list."""
     get_own_chat(request, pk)
-    record_session_change(pk, {field: request.POST.get("on") == "true"}, is_user_act=False)
+    form = SwitchForm(request.POST)
+    if form.is_valid():
+        # No act of the conversation: the chat keeps its place in the list, which is by time.
+        record_session_change(pk, {field: form.cleaned_data["on"]}, is_user_act=False)
     return trigger_client_event(HttpResponse(), "refresh")

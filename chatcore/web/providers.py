@@ -1,4 +1,4 @@
-"""Keys of providers, for those who may change them: a key goes in and never comes out, and one tiny call tells whether it works."""
+"""Enter the API keys of providers and test them with one tiny call. No page shows a stored key."""
 
 import asyncio
 import time
@@ -15,6 +15,7 @@ from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request
 from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ProviderError
+from chatcore.web.forms import ProviderKeyForm
 from models_registry import catalog
 from models_registry.models import AiModel, Provider
 
@@ -24,7 +25,7 @@ TEST_TOKENS = 16
 
 
 def list_providers() -> QuerySet[Provider]:
-    """The providers, those in use first, with how many models each offers."""
+    """Return the providers, active ones first, each with the number of its models as `offered`."""
     active_models = Count("models", filter=Q(models__is_active=True))
     return Provider.objects.annotate(offered=active_models).order_by("-is_active", "name")
 
@@ -33,25 +34,23 @@ def list_providers() -> QuerySet[Provider]:
 @permission_required(PERMISSION, raise_exception=True)
 @require_POST
 def set_provider_key(request: HttpRequest, pk: int) -> HttpResponse:
-    """Store a key, which switches its provider on unless an operator had switched it off."""
+    """Store an API key. It activates the provider, unless an operator has switched it off."""
     provider = get_object_or_404(Provider, pk=pk)
-    key = request.POST.get("key", "").strip()
-    if key:
-        provider.api_key = key
+    form = ProviderKeyForm(request.POST)
+    is_saved = form.is_valid()
+    if is_saved:
+        provider.api_key = form.cleaned_data["key"]
         provider.save(update_fields=["encrypted_api_key"])
         catalog.sync()
-    return render(
-        request,
-        "chatcore/_provider.html",
-        {"provider": get_object_or_404(list_providers(), pk=pk), "saved": bool(key)},
-    )
+    context = {"provider": get_object_or_404(list_providers(), pk=pk), "saved": is_saved}
+    return render(request, "chatcore/_provider.html", context)
 
 
 @login_required
 @permission_required(PERMISSION, raise_exception=True)
 @require_POST
 def check_provider(request: HttpRequest, pk: int) -> HttpResponse:
-    """Ask one of the provider's models for a word or two, and say how that went."""
+    """Ask one model of the provider for a word, and show whether and how fast it answered."""
     provider = get_object_or_404(Provider, pk=pk)
     model = provider.models.filter(is_active=True).order_by("-is_default", "id").first()
     if model is None:
@@ -69,26 +68,20 @@ def _time_test_call(model: AiModel) -> dict[str, object]:
     start = time.monotonic()
     try:
         connection = build_connection(model.provider, max_retries=0)
-        asyncio.run(
-            _send_test_question(
-                replace(connection, timeout_seconds=min(connection.timeout_seconds, TEST_SECONDS)),
-                model.name,
-            )
-        )
+        timeout_seconds = min(connection.timeout_seconds, TEST_SECONDS)
+        connection = replace(connection, timeout_seconds=timeout_seconds)
+        asyncio.run(_send_test_question(connection, model.name))
     except ProviderError as error:
         return {"problem": error.detail}
     except TimeoutError:
-        return {
-            "problem": _("There was no answer within %(seconds)d seconds.")
-            % {"seconds": TEST_SECONDS}
-        }
+        sentence = _("There was no answer within %(seconds)d seconds.")
+        return {"problem": sentence % {"seconds": TEST_SECONDS}}
     return {"seconds": time.monotonic() - start}
 
 
 async def _send_test_question(connection: Connection, model_name: str) -> None:
     question = ChatMessage(role="user", content="Say OK.")
+    provider_request = Request(model=model_name, messages=(question,), max_tokens=TEST_TOKENS)
     async with asyncio.timeout(TEST_SECONDS):
-        async for _part in provider_registry.stream(
-            connection, Request(model=model_name, messages=(question,), max_tokens=TEST_TOKENS)
-        ):
+        async for _part in provider_registry.stream(connection, provider_request):
             pass

@@ -1,4 +1,4 @@
-"""Finding a chat by its title or by what was said in it."""
+"""Search chats by their titles and by their messages."""
 
 import re
 from dataclasses import dataclass
@@ -17,12 +17,15 @@ from chatcore.web.chat import get_own_chat, use_local_time
 
 MAX_TITLES = 6
 MAX_HITS = 20
-MAX_SEARCH_CHARS = 200  # characters
+MAX_SEARCH_CHARS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessageHit:
-    """A message that holds the words; `pieces` are its snippet in order, each with whether it is one of them."""
+    """A message that contains the words.
+
+    `pieces` is its snippet in pieces, each with whether it is one of the words.
+    """
 
     chat: Session
     seq: int
@@ -34,7 +37,10 @@ class MessageHit:
 @require_GET
 @use_local_time
 def show_search_results(request: HttpRequest) -> HttpResponse:
-    """What the palette lists: chats by title and messages by their words, or of one chat its messages; without words the newest chats."""
+    """Show chats whose title matches and messages that match, or the messages of one chat.
+
+    Without words, show the newest chats.
+    """
     search_text = " ".join(clean_text(request.GET.get("q", "")).split())[:MAX_SEARCH_CHARS]
     chat = _find_chat(request)
     context: dict[str, Any] = {"words": search_text, "only": chat}
@@ -47,9 +53,10 @@ def show_search_results(request: HttpRequest) -> HttpResponse:
 
 def _find_chat(request: HttpRequest) -> Session | None:
     try:
-        return get_own_chat(request, UUID(request.GET["chat"])) if request.GET.get("chat") else None
+        chat_id = UUID(request.GET.get("chat", ""))
     except ValueError:
         return None
+    return get_own_chat(request, chat_id)
 
 
 def _find_chats_by_title(user: Any, search_text: str) -> list[Session]:
@@ -76,8 +83,8 @@ def _find_messages(scope: Any, search_text: str) -> list[MessageHit]:
 
 
 def _split_snippet(snippet: str, search_text: str) -> list[tuple[str, bool]]:
-    """Every second piece of a split at a group is what the group matched."""
-    pieces = re.split(
-        "(" + "|".join(map(re.escape, search_text.split())) + ")", snippet, flags=re.IGNORECASE
-    )
+    """Split a snippet at the words, and mark the pieces that are words."""
+    words = "|".join(re.escape(word) for word in search_text.split())
+    # re.split returns the text between matches and the matches of the group by turns.
+    pieces = re.split(f"({words})", snippet, flags=re.IGNORECASE)
     return [(piece, bool(index % 2)) for index, piece in enumerate(pieces) if piece]

@@ -1,4 +1,4 @@
-"""Messages of a chat as people read them: tool results inside their calls, files, versions, and what is to be told about each turn."""
+"""The messages of a chat as the page shows them: with tool results, files, versions and errors."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from chatcore.turns import versions
 
 @dataclass(kw_only=True)
 class TimelineCall:
-    """A tool call, and its result when there is one."""
+    """A tool call and its result, if there is one yet."""
 
     id: str
     name: str
@@ -21,17 +21,21 @@ class TimelineCall:
 
 @dataclass(kw_only=True)
 class TimelineEntry:
-    """One message as the page shows it. `versions` are the ids at its place, oldest first; empty when there is no other."""
+    """A message as the page shows it.
+
+    `versions` are the ids of all versions of the message, oldest first; empty if it has only one.
+    `failed_turn` is set on the last message of a turn that failed.
+    """
 
     message: Message
     calls: list[TimelineCall] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
     compacted: bool = False
-    failed_turn: Turn | None = None  # set on the last message of a turn that failed
+    failed_turn: Turn | None = None
 
     @property
     def files(self) -> list[Attachment]:
-        """What came with it."""
+        """The files that the user attached to the message."""
         return [
             attachment
             for attachment in self.message.attachments.all()
@@ -40,74 +44,78 @@ class TimelineEntry:
 
     @property
     def version_number(self) -> int:
-        """Which of its versions it is, from 1."""
+        """The number of this version, from 1."""
         return self.versions.index(self.message.pk) + 1
 
     @property
     def older_version(self) -> int | None:
-        """The version before it."""
-        return self.versions[self.version_number - 2] if self.version_number > 1 else None
+        """The id of the version before this one."""
+        if self.version_number == 1:
+            return None
+        return self.versions[self.version_number - 2]
 
     @property
     def newer_version(self) -> int | None:
-        """The version after it."""
-        return (
-            self.versions[self.version_number] if self.version_number < len(self.versions) else None
-        )
+        """The id of the version after this one."""
+        if self.version_number == len(self.versions):
+            return None
+        return self.versions[self.version_number]
 
 
 def prefetch_files(messages: Iterable[Message]) -> list[Message]:
-    """The messages, with what came with them at hand but for its bytes."""
+    """Load the attachments of messages in one query, without their contents."""
     rows = list(messages)
-    prefetch_related_objects(
-        rows,
-        Prefetch(
-            "attachments", Attachment.objects.defer("data", "text").order_by("created_at", "id")
-        ),
-    )
+    attachments = Attachment.objects.defer("data", "text").order_by("created_at", "id")
+    prefetch_related_objects(rows, Prefetch("attachments", attachments))
     return rows
 
 
 def build_entries(session: Session, messages: Iterable[Message]) -> list[TimelineEntry]:
-    """Fold each tool result into the newest call of its id; a result whose call is not among them stands alone."""
+    """Build the entries of messages, and put each tool result into its call.
+
+    Providers may use an id again, so a result belongs to the newest open call with its id. A result
+    whose call is not among the messages is an entry of its own.
+    """
     rows = prefetch_files(messages)
     versions_by_message = versions.map_message_versions(session.pk)
     timeline_entries: list[TimelineEntry] = []
     open_calls: dict[str, TimelineCall] = {}
     for message in rows:
-        call = (
-            open_calls.pop(message.tool_call_id, None)
-            if message.role == Message.Role.TOOL
-            else None
-        )
-        if call:
-            call.result = message
+        if message.role == Message.Role.TOOL and message.tool_call_id in open_calls:
+            open_calls.pop(message.tool_call_id).result = message
             continue
         calls = [TimelineCall(**call_data) for call_data in message.tool_calls]
         open_calls |= {call.id: call for call in calls}
-        compacted = message.seq < (session.compact_boundary_seq or 0)
-        timeline_entries.append(
-            TimelineEntry(
-                message=message,
-                calls=calls,
-                versions=versions_by_message.get(message.pk, []),
-                compacted=compacted,
-            )
+        entry = TimelineEntry(
+            message=message,
+            calls=calls,
+            versions=versions_by_message.get(message.pk, []),
+            compacted=message.seq < (session.compact_boundary_seq or 0),
         )
-    return _mark_failed_turns(timeline_entries)
-
-
-def _mark_failed_turns(timeline_entries: list[TimelineEntry]) -> list[TimelineEntry]:
-    """A turn that failed is told at its end, as long as nothing else answers its question."""
-    for entry, next_entry in zip(timeline_entries, [*timeline_entries[1:], None], strict=False):
-        turn = entry.message.turn
-        if next_entry is None or next_entry.message.role == Message.Role.USER:
-            entry.failed_turn = turn if turn and turn.error else None
-    if timeline_entries and timeline_entries[-1].message.role == Message.Role.USER:
-        question = timeline_entries[-1].message
-        other_turns = Turn.objects.filter(question=question).exclude(messages=question)
-        retry_turn = other_turns.order_by("-started_at").first()
-        timeline_entries[-1].failed_turn = (
-            retry_turn if retry_turn and retry_turn.error else timeline_entries[-1].failed_turn
-        )
+        timeline_entries.append(entry)
+    _mark_failed_turns(timeline_entries)
     return timeline_entries
+
+
+def _mark_failed_turns(timeline_entries: list[TimelineEntry]) -> None:
+    """Set `failed_turn` on the last entry of each failed turn."""
+    next_entries = [*timeline_entries[1:], None]
+    for entry, next_entry in zip(timeline_entries, next_entries, strict=False):
+        turn = entry.message.turn
+        is_end_of_turn = next_entry is None or next_entry.message.role == Message.Role.USER
+        if is_end_of_turn and turn and turn.error:
+            entry.failed_turn = turn
+    if timeline_entries and timeline_entries[-1].message.role == Message.Role.USER:
+        _mark_failed_retry(timeline_entries[-1])
+
+
+def _mark_failed_retry(question_entry: TimelineEntry) -> None:
+    """Set `failed_turn` on a question without an answer to the newest retry, if that failed.
+
+    A retry is a turn of the same question to which the question itself does not belong.
+    """
+    question = question_entry.message
+    retries = Turn.objects.filter(question=question).exclude(messages=question)
+    newest_retry = retries.order_by("-started_at").first()
+    if newest_retry and newest_retry.error:
+        question_entry.failed_turn = newest_retry

@@ -105,13 +105,13 @@ def extract_template(
     source = templatize(file.read().decode())
     lines = [line.strip() for line in source.splitlines()]
     python_file = BytesIO("\n".join(lines).encode())
-    return extract_python(python_file, keywords, comment_tags, dict(options))
+    return extract_python(python_file, keywords, comment_tags, {})
 
 
 def _create_catalog(language: str) -> Catalog:
     return Catalog(
         locale=language,
-        header_comment="# Chatcore's web pages. `chatcore translations` keeps this file up to date.",
+        header_comment="# The texts of the pages; `chatcore translations` updates this file.",
         project="Chatcore",
         version="1",
         msgid_bugs_address="the issues of the repository",

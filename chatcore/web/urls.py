@@ -1,4 +1,4 @@
-"""The addresses of the web pages."""
+"""The URLs of the web pages."""
 
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path

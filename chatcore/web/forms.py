@@ -1,0 +1,67 @@
+"""The forms that the pages post. The templates draw the fields; a form checks and cleans them."""
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import check_for_language
+
+from chatcore.models import Session
+from chatcore.sessions.truncation import clean_text
+from models_registry.models import AiModel
+
+MAX_TITLE_CHARS = Session._meta.get_field("title").max_length
+
+
+class TitleField(forms.CharField):
+    """A title on one line. A title that is too long is cut, not refused."""
+
+    def to_python(self, value: object) -> str:
+        """Return the cleaned title.
+
+        NUL characters are removed here, because the validators that run next would refuse them.
+        """
+        words = clean_text(super().to_python(value) or "").split()
+        return " ".join(words)[:MAX_TITLE_CHARS]
+
+
+class RenameForm(forms.Form):
+    """The new title of a chat; it may be empty."""
+
+    title = TitleField(required=False)
+
+
+class SwitchForm(forms.Form):
+    """One switch of a chat; only the text `true` means on."""
+
+    on = forms.BooleanField(required=False)
+
+
+class LanguageForm(forms.Form):
+    """The language of the pages; empty for the one that the browser asks for."""
+
+    language = forms.ChoiceField(choices=lambda: settings.LANGUAGES, required=False)
+
+    def clean_language(self) -> str:
+        """Refuse a language without a catalog of translations."""
+        language: str = self.cleaned_data["language"]
+        if language and not check_for_language(language):
+            raise forms.ValidationError("There is no translation into this language.")
+        return language
+
+
+class DefaultModelForm(forms.Form):
+    """The model of new chats, as `name` or `provider/name`; cleaned to its row."""
+
+    model = forms.CharField()
+
+    def clean_model(self) -> AiModel:
+        """Return the usable model with this name."""
+        model = AiModel.objects.find_by_name(self.cleaned_data["model"])
+        if model is None:
+            raise forms.ValidationError("There is no usable model with this name.")
+        return model
+
+
+class ProviderKeyForm(forms.Form):
+    """An API key for a provider."""
+
+    key = forms.CharField()
