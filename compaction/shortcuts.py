@@ -19,7 +19,7 @@ from compaction.core.policy import STAGES, Policy
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.runs import engine, queue
-from compaction.sizing import session_context
+from compaction.sizing import request_size, session_context
 from compaction.sizing.session_context import SessionContext
 
 __all__ = [
@@ -102,7 +102,7 @@ def get_context_stats(session_id: UUID | str) -> ContextStats | None:
     context = _load_nonempty_context(session_id)
     if context is None:
         return None
-    tokens, budget = session_context.measure_next_request(context).tokens, context.budget
+    tokens, budget = request_size.measure_next_request(context).tokens, context.budget
     return ContextStats(
         estimated_input_tokens=tokens,
         available_input_tokens=budget.input if budget else None,

@@ -20,7 +20,7 @@ from compaction.requests.measured_request import (
 )
 from compaction.requests.runtime_hint import add_runtime_hint
 from compaction.runs import engine
-from compaction.sizing import calibration, session_context
+from compaction.sizing import calibration, request_size, session_context
 from compaction.sizing.decision_log import log_decision
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 
@@ -84,7 +84,7 @@ def estimate_next_request(session_id: UUID) -> int:
     context = session_context.load_session_context(session_id)
     if context is None:
         return 0
-    return session_context.measure_next_request(context).tokens
+    return request_size.measure_next_request(context).tokens
 
 
 def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
@@ -181,7 +181,7 @@ def learn_refusal_sizes(
     """
     facts = context.facts
     sent_transcript = Transcript(entries=tuple(request_entries))
-    estimate = session_context.estimate_fixed_tokens(context) + estimate_transcript(
+    estimate = request_size.estimate_fixed_tokens(context) + estimate_transcript(
         sent_transcript, context.policy
     )
     true_window = 0

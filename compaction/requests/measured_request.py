@@ -9,7 +9,7 @@ from compaction.core.estimate import LastUsage, Measurement, count_entry_tokens,
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.requests import attachments
-from compaction.sizing import session_context
+from compaction.sizing import request_size, session_context
 from compaction.sizing.decision_log import Action, log_decision
 from compaction.sizing.session_context import SessionContext
 
@@ -89,10 +89,10 @@ def measure_request(context: SessionContext, request: HostRequest) -> MeasuredRe
         fitted_request, backend.load_last_usage(context.facts), family=context.facts.family
     )
     transcript = count_entry_tokens(
-        session_context.drop_foreign_counts(parsed_request.transcript, context.policy),
+        request_size.drop_foreign_counts(parsed_request.transcript, context.policy),
         context.policy,
     )
-    measurement = session_context.measure_transcript(context, transcript, parsed_request.last_usage)
+    measurement = request_size.measure_transcript(context, transcript, parsed_request.last_usage)
     return MeasuredRequest(
         context=context,
         request=fitted_request,

@@ -18,7 +18,7 @@ from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.requests import attachments
 from compaction.runs import leases, lifecycle
-from compaction.sizing import session_context
+from compaction.sizing import request_size, session_context
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries.summarizer import Summarizer
 
@@ -61,8 +61,8 @@ def propose_outcome(
     stored_transcript = backend.load_transcript(
         context.facts, fit_request=partial(attachments.fit_attachments, context)
     )
-    transcript = session_context.drop_foreign_counts(stored_transcript, context.policy)
-    measurement = session_context.measure_transcript(
+    transcript = request_size.drop_foreign_counts(stored_transcript, context.policy)
+    measurement = request_size.measure_transcript(
         context, transcript, backend.load_last_usage(context.facts)
     )
     outcome = pipeline.run(
@@ -97,7 +97,7 @@ def find_objection(run: CompactionRun, context: SessionContext) -> str:
 
 def _fail_exhausted_run(run: CompactionRun) -> None:
     context = session_context.load_session_context(run.session_id)
-    tokens = session_context.measure_next_request(context).tokens if context else None
+    tokens = request_size.measure_next_request(context).tokens if context else None
     reason = f"Its workers died {run.attempts - 1} times."
     lifecycle.fail_run(run, reason, context, tokens=tokens)
 

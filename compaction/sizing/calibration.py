@@ -1,4 +1,4 @@
-"""What a model's own counts have taught, whatever the session: how many real tokens an estimated one stands for, its true window."""
+"""Learn from a model's own counts how many real tokens an estimated token stands for, and its true window."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,23 @@ from django.db import IntegrityError, transaction
 from compaction.models import ModelRatio
 from compaction.sizing import queries
 
-MIN_RATIO, MAX_RATIO = (
-    0.5,
-    4.0,
-)  # no vocabulary is further from a token for four characters: what is, counts something else, as hidden text
-NEWEST_SAMPLE_WEIGHT = 0.2  # the weight of a new sample; the first ones weigh more, but never all
-MIN_SAMPLE_TOKENS = (
-    1_000  # of a shorter request too much is framing, which says nothing of longer ones
-)
-STABLE_SAMPLES = 8  # samples after which small changes are not worth a write
+# No vocabulary is further than this from a token for four characters. Counts beyond these limits
+# include something else, such as hidden text.
+MIN_RATIO = 0.5
+MAX_RATIO = 4.0
+NEWEST_SAMPLE_WEIGHT = 0.2  # the first samples weigh more, but never everything
+MIN_SAMPLE_TOKENS = 1_000  # a shorter request is mostly framing, and says nothing of longer ones
+STABLE_SAMPLES = 8  # after this many samples, small changes are not worth a write
 MIN_RATIO_CHANGE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Of one model. `ratio`: real tokens to one that STORED_CHARS_PER_TOKEN gives; `window` in tokens, None where no refusal told."""
+    """What is known of a model's counts.
+
+    `ratio` is real tokens for each token that STORED_CHARS_PER_TOKEN gives. `window` is in tokens;
+    None if no refusal named one.
+    """
 
     ratio: float = 1.0
     window: int | None = None
@@ -32,13 +34,15 @@ NO_CALIBRATION = Calibration()
 
 
 def load_calibration(model: str, registered_window: int | None) -> Calibration:
-    """What is known of a model (`provider/name`), in one query. A window told while the registry said another one is void."""
+    """Return what is known of a model (`provider/name`), in one query.
+
+    A window that a refusal named is void once the registry's window has changed since then.
+    """
     if not model:
         return NO_CALIBRATION
     row = queries.load_ratio_row(model)
     if row is None:
         return NO_CALIBRATION
-    # A refusal's window is void once an operator has changed the one in the registry.
     is_window_current = row["registered"] == registered_window
     return Calibration(
         ratio=row["ratio"],
@@ -50,24 +54,26 @@ def load_calibration(model: str, registered_window: int | None) -> Calibration:
 def learn_from_response(
     model: str, calibration: Calibration, *, real_tokens: int, estimated_tokens: int
 ) -> None:
-    """After a response: what the provider counted of the whole request, and what had been estimated of it. Recent ones count more."""
-    is_window_wrong = calibration.window is not None and real_tokens > calibration.window
-    if is_window_wrong:
+    """Move a model's ratio towards what the provider counted of a whole request; recent counts weigh more."""
+    if calibration.window is not None and real_tokens > calibration.window:
+        # The request was accepted, so the window that a refusal named is wrong.
         ModelRatio.objects.filter(model=model).update(window=None)
-    if (
-        not model
-        or estimated_tokens < MIN_SAMPLE_TOKENS
-        or not MIN_RATIO <= real_tokens / estimated_tokens <= MAX_RATIO
-    ):
+    if not model or estimated_tokens < MIN_SAMPLE_TOKENS:
+        return
+    sample_ratio = real_tokens / estimated_tokens
+    if not MIN_RATIO <= sample_ratio <= MAX_RATIO:
         return
     weight = max(NEWEST_SAMPLE_WEIGHT, 1 / (calibration.samples + 2))
-    ratio = calibration.ratio + weight * (real_tokens / estimated_tokens - calibration.ratio)
-    if calibration.samples < STABLE_SAMPLES or abs(ratio - calibration.ratio) >= MIN_RATIO_CHANGE:
-        _save_ratio(model, ratio=ratio, samples=calibration.samples + 1)
+    change = weight * (sample_ratio - calibration.ratio)
+    if calibration.samples < STABLE_SAMPLES or abs(change) >= MIN_RATIO_CHANGE:
+        _save_ratio(model, ratio=calibration.ratio + change, samples=calibration.samples + 1)
 
 
 def learn_refusal_window(model: str, *, registered_window: int | None, window: int | None) -> None:
-    """After a request was refused for its length: the window that the provider told, while the registry said `registered`."""
+    """Store the window in tokens that a provider named when it refused a request for its length.
+
+    `registered_window` is the registry's at that time.
+    """
     if model and window and window > 0:
         _save_ratio(model, window=window, registered=registered_window)
 
@@ -78,5 +84,6 @@ def _save_ratio(model: str, **fields: float | None) -> None:
     try:
         with transaction.atomic():
             ModelRatio.objects.create(model=model, **fields)
-    except IntegrityError:  # another process learns the same
+    except IntegrityError:
+        # Another process has just learned about the same model; its row is updated instead.
         ModelRatio.objects.filter(model=model).update(**fields)

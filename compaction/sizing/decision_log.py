@@ -1,4 +1,4 @@
-"""One line in the log for each decision about a session's context, whoever makes it: what for, by what numbers, and what is done."""
+"""Write one line to the log for each decision about a session's context: why, by which numbers, and what is done."""
 
 from typing import Any, Literal
 
@@ -18,11 +18,14 @@ def log_decision(
     tokens: int,
     action: Action,
     force: bool = False,
-    **log_fields: Any,
+    estimate: int | None = None,
+    last_known: int | None = None,
+    messages: int | None = None,
 ) -> None:
-    """Write it down; `tokens` are of the next request. What passes unchanged on its way out is told at the debug level only.
+    """Log a decision; `tokens` is the size of the next request.
 
-    `figures`: how the tokens came about, where that is known: estimate, last_known, messages.
+    `estimate`, `last_known` and `messages` say how this size was measured, where that is known. A
+    request that is sent unchanged is logged at the debug level, because there is one in each turn.
     """
     write_line = log.debug if action == "none" and trigger == "before_request" else log.info
     write_line(
@@ -32,8 +35,9 @@ def log_decision(
         action=action,
         tokens=tokens,
         **_compare_with_budget(context, tokens),
-        **{"estimate": None, "last_known": None, "messages": context.facts.message_count}
-        | log_fields,
+        estimate=estimate,
+        last_known=last_known,
+        messages=context.facts.message_count if messages is None else messages,
         system_chars=context.facts.system_chars,
         tool_chars=context.facts.tool_chars,
         force=force,
@@ -43,18 +47,19 @@ def log_decision(
 
 
 def _compare_with_budget(context: SessionContext, tokens: int) -> dict[str, Any]:
-    """Shares are of the tokens that a request may take: 75 % of the budget is the threshold, 56 % is used."""
-    if context.budget is None:
+    """Return the numbers of the budget; shares are percentages of the tokens that a request may have."""
+    budget = context.budget
+    if budget is None:
         return dict.fromkeys(
             ("window", "budget", "used", "threshold", "threshold_share", "needs_compaction")
         )
     return {
-        "window": context.budget.window,
-        "budget": context.budget.input,
-        "used": _format_share(tokens, context.budget.input),
-        "threshold": context.budget.threshold,
-        "threshold_share": _format_share(context.budget.threshold, context.budget.input),
-        "needs_compaction": context.budget.is_over(tokens),
+        "window": budget.window,
+        "budget": budget.input,
+        "used": _format_share(tokens, budget.input),
+        "threshold": budget.threshold,
+        "threshold_share": _format_share(budget.threshold, budget.input),
+        "needs_compaction": budget.is_over(tokens),
     }
 
 

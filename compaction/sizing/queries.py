@@ -42,7 +42,7 @@ def load_session_state(session_id: UUID) -> SessionState:
     row = fetch_row(_STATE_SQL, [adapt_uuid(session_id)])
     if row is None:
         return SessionState(session_id=session_id)
-    values = [_convert_value(row[field.column], field) for field in _STATE_FIELDS]
+    values = [_convert_value(row[str(field.column)], field) for field in _STATE_FIELDS]
     return SessionState.from_db(
         connection.alias, [field.attname for field in _STATE_FIELDS], values
     )

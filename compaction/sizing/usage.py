@@ -1,11 +1,11 @@
-"""How full a session's context is: what the meter, the API and the event after each response tell. No message is loaded for it."""
+"""Describe how full a session's context is, for the meter, the API and the event after each response."""
 
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from compaction.backends import registry as backend_registry
 from compaction.core.budget import Budget
-from compaction.sizing import queries, session_context
+from compaction.sizing import queries, request_size, session_context
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 
 WARNING_RATIO = 0.8  # of the threshold
@@ -21,7 +21,10 @@ BREAKDOWN_PARTS = (
 
 
 def load_usage(session_id: UUID) -> dict[str, Any]:
-    """The fields of `GET /sessions/{id}/context`, in tokens. What depends on an unknown window is null. Raises NoSuchSession."""
+    """Return the fields of `GET /sessions/{id}/context`; no message is loaded.
+
+    Sizes are tokens. What depends on an unknown window is None. Raises NoSuchSession.
+    """
     context = session_context.load_session_context(session_id)
     if context is None:
         raise NoSuchSession(str(session_id))
@@ -29,8 +32,8 @@ def load_usage(session_id: UUID) -> dict[str, Any]:
 
 
 def describe_usage(context: SessionContext) -> dict[str, Any]:
-    """The same of a situation in hand."""
-    measurement = session_context.measure_next_request(context)
+    """Return what `load_usage` returns, for a context that is already loaded."""
+    measurement = request_size.measure_next_request(context)
     return {
         "estimated_input_tokens": measurement.tokens,
         "source": measurement.source,
@@ -46,14 +49,14 @@ def describe_usage(context: SessionContext) -> dict[str, Any]:
 
 def _compare_with_window(budget: Budget | None, tokens: int) -> dict[str, Any]:
     if budget is None:
-        unknown_fields = (
-            "available_input_tokens",
-            "context_window",
-            "threshold_tokens",
-            "usage_ratio",
-            "level",
-        )
-        return {"should_compact": False, **dict.fromkeys(unknown_fields)}
+        return {
+            "should_compact": False,
+            "available_input_tokens": None,
+            "context_window": None,
+            "threshold_tokens": None,
+            "usage_ratio": None,
+            "level": None,
+        }
     return {
         "available_input_tokens": budget.input,
         "context_window": budget.window,
@@ -64,19 +67,23 @@ def _compare_with_window(budget: Budget | None, tokens: int) -> dict[str, Any]:
     }
 
 
-def _choose_level(budget: Budget, tokens: int) -> str:
+def _choose_level(budget: Budget, tokens: int) -> Literal["ok", "warning", "critical"]:
     if budget.is_over(tokens):
         return "critical"
     return "warning" if tokens >= WARNING_RATIO * budget.threshold else "ok"
 
 
 def _build_breakdown(context: SessionContext, tokens: int) -> dict[str, int]:
-    """The parts are estimates; the history is what remains of the measured whole, so that they add up to it where they can."""
+    """Split the measured tokens into parts.
+
+    All parts are estimates except the history, which is the rest, so that the parts add up to the
+    measured size wherever they can.
+    """
+    prompt_tokens = backend_registry.get_backend().load_newest_prompt_tokens(context.facts)
     parts = {
-        **session_context.estimate_fixed_parts(context),
-        "current_prompt": session_context.recount_tokens(
-            context, backend_registry.get_backend().load_newest_prompt_tokens(context.facts)
-        ),
-        "file_attachments": session_context.estimate_attachments(context),
+        **request_size.estimate_fixed_parts(context),
+        "current_prompt": request_size.recount_tokens(context, prompt_tokens),
+        "file_attachments": request_size.estimate_attachments(context),
     }
-    return {name: parts.get(name, max(0, tokens - sum(parts.values()))) for name in BREAKDOWN_PARTS}
+    parts["conversation_history"] = max(0, tokens - sum(parts.values()))
+    return {name: parts[name] for name in BREAKDOWN_PARTS}

@@ -9,7 +9,7 @@ from django.conf import settings
 from chatcore.context.builder import build_request
 from chatcore.models import Session
 from chatcore.signals import response_completed
-from compaction.sizing import session_context, usage
+from compaction.sizing import request_size, session_context, usage
 from tests.benchmarks.timing import FLAT, Row, medians_by_turns
 
 TIMES = 60
@@ -49,7 +49,7 @@ def _count(session: Session) -> Callable[[], object]:
         now = session_context.load_session_context(session.pk)
         assert now is not None
         assert now.budget is not None
-        return now.budget.is_over(session_context.measure_next_request(now).tokens)
+        return now.budget.is_over(request_size.measure_next_request(now).tokens)
 
     return count
 

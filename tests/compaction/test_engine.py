@@ -400,7 +400,7 @@ def test_whatever_goes_wrong_the_run_says_so(
     def broken(*_: Any) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("compaction.sizing.session_context.measure_transcript", broken)
+    monkeypatch.setattr("compaction.sizing.request_size.measure_transcript", broken)
     run = engine.compact_now(full.pk, trigger="manual")
     assert (run.status, run.error) == ("failed", "ZeroDivisionError: a bug")
 

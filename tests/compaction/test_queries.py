@@ -69,7 +69,7 @@ def load_session_row_by_orm(session: Session) -> dict[str, Any]:
         **{name: model_row.get(column) for name, column in MODEL_COLUMNS.items()},
         "system_chars": len(stored_session.system_prompt),
         "attached_tokens": sum(file.token_estimate for file in texts) or None,
-        "attached_images": images.count(),
+        "attached_images": images.count() or None,
         "has_outputs": stored_session.attachments.filter(kind="output").exists(),
         "turn_tools": open_turn.tools if open_turn else None,
     }

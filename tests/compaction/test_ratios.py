@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from chatcore.models import Session
 from compaction.models import ModelRatio
 from compaction.runs import engine
-from compaction.sizing import calibration, session_context
+from compaction.sizing import calibration, request_size, session_context
 from compaction.sizing.calibration import Calibration
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import fill, say, summarize_or_chat
@@ -75,7 +75,7 @@ def test_a_request_that_went_through_shows_a_told_window_was_wrong() -> None:
 def measured(session: Session) -> int:
     now = session_context.load_session_context(session.pk)
     assert now is not None
-    return session_context.measure_next_request(now).tokens
+    return request_size.measure_next_request(now).tokens
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from chatcore.providers.base import ToolCall
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.base import BuiltInTool
 from compaction.models import CompactionPolicy, CompactionRun
-from compaction.sizing import session_context
+from compaction.sizing import request_size, session_context
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import speak_anthropic, spoken, system_text
 from tests.support.scripted import Received, ScriptedModel, call
@@ -103,7 +103,7 @@ def within_budget(session: Session) -> bool:
     now = session_context.load_session_context(session.pk)
     assert now is not None
     assert now.budget is not None
-    return not now.budget.is_over(session_context.measure_next_request(now).tokens)
+    return not now.budget.is_over(request_size.measure_next_request(now).tokens)
 
 
 def _text(content: Any) -> str:

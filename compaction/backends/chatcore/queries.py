@@ -5,6 +5,7 @@ query of the ORM that it replaces, in a comment; tests/compaction/test_queries.p
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -42,7 +43,7 @@ _SESSION_SQL = f"""
         LENGTH(session.system_prompt) AS system_chars,
         (SELECT SUM(file.token_estimate) {_LIVE_FILES} AND file.media_type NOT LIKE 'image/%%')
             AS attached_tokens,
-        (SELECT COUNT(*) {_LIVE_FILES} AND file.media_type LIKE 'image/%%') AS attached_images,
+        (SELECT SUM(1) {_LIVE_FILES} AND file.media_type LIKE 'image/%%') AS attached_images,
         EXISTS (SELECT 1 FROM chatcore_attachment file
             WHERE file.session_id = session.id AND file.kind = 'output') AS has_outputs,
         (SELECT turn.tools FROM chatcore_turn turn
@@ -69,7 +70,7 @@ _SESSION_SQL = f"""
         ON summary_provider.id = summary_model.provider_id
     WHERE session.id = %s
 """  # noqa: S608
-_SESSION_CONVERTERS = {
+_SESSION_CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "auto_compact": bool,
     "has_outputs": bool,
     "supports_tools": bool,

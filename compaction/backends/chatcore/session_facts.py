@@ -37,7 +37,7 @@ class ChatcoreSessionFacts:
         revision = (queries.load_revision_row(session_id, version) if version else None) or {}
         kept_seqs = tuple(revision.get("kept_seqs", ()))
         early_tokens, early_images = _sum_early_attachments(session_id, kept_seqs)
-        image_count = min(row["attached_images"] + early_images, MAX_IMAGES)
+        image_count = min((row["attached_images"] or 0) + early_images, MAX_IMAGES)
         model_name = _join_model_name(row["provider_name"], row["model_name"])
         summary_model_name = _join_model_name(
             row["summary_provider_name"], row["summary_model_name"]

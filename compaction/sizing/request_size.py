@@ -1,0 +1,236 @@
+"""Measure a session's next request in tokens, from stored sums or from a transcript."""
+
+from dataclasses import replace
+
+from compaction.backends import registry as backend_registry
+from compaction.backends.base import STORED_CHARS_PER_TOKEN
+from compaction.core.attachments import compute_file_budget
+from compaction.core.counting import build_counter
+from compaction.core.estimate import (
+    LastUsage,
+    Measurement,
+    calibrate_estimate,
+    estimate_characters,
+    estimate_transcript,
+    measure,
+)
+from compaction.core.policy import Policy
+from compaction.core.presets import ONECLAW
+from compaction.core.transcript import Transcript
+from compaction.sizing.session_context import SessionContext
+
+# A policy whose values for these knobs are ONECLAW's counts a message's text as the host stores it.
+TEXT_KNOBS = (
+    "method",
+    "chars_per_token",
+    "code_chars_per_token",
+    "rounding",
+    "per_message",
+    "per_message_chars",
+    "safety_multiplier",
+)
+
+
+def measure_next_request(context: SessionContext) -> Measurement:
+    """Return the size of the next request, from the last usage and sums of stored estimates.
+
+    No message is loaded, so a policy that counts by the text itself (code, features) counts plain
+    text here.
+    """
+    calibration_kind = context.policy.estimate.calibration
+    last_usage = None
+    if calibration_kind != "none":
+        last_usage = backend_registry.get_backend().load_last_usage(context.facts)
+    refusal_ratio = context.refusal_token_ratio
+    if last_usage is None:
+        return _measure_without_usage(context)
+    if calibration_kind == "last_usage" and refusal_ratio <= 1:
+        newer_tokens = _estimate_newer_messages(context, last_usage)
+        return Measurement(tokens=last_usage.tokens + newer_tokens, source="provider")
+    estimate = _estimate_total(context)
+    if refusal_ratio > 1:
+        return Measurement(tokens=int(estimate * refusal_ratio))
+    return calibrate_estimate(
+        context.policy,
+        total_estimate=estimate,
+        newer_estimate=_estimate_newer_messages(context, last_usage),
+        last_usage=last_usage,
+    )
+
+
+def measure_transcript(
+    context: SessionContext, transcript: Transcript, last_usage: LastUsage | None
+) -> Measurement:
+    """Return the size of a transcript, and how many real tokens an estimated token stands for."""
+    measurement = measure(transcript, context.policy, last_usage)
+    refusal_ratio = context.refusal_token_ratio
+    if refusal_ratio > 1:
+        tokens = int(estimate_transcript(transcript, context.policy) * refusal_ratio)
+        return replace(
+            measurement,
+            tokens=max(measurement.tokens, tokens),
+            token_ratio=max(measurement.token_ratio, refusal_ratio),
+        )
+    if last_usage is not None or context.model_calibration.ratio <= 1:
+        return measurement
+    # The model's ratio refers to plain estimates, so every message is counted again by its text.
+    uncounted_entries = tuple(replace(entry, tokens=0) for entry in transcript.entries)
+    plain_transcript = replace(transcript, overhead_tokens=0, entries=uncounted_entries)
+    return _apply_model_calibration(
+        context, measurement.tokens, plain_estimate=estimate_transcript(plain_transcript, ONECLAW)
+    )
+
+
+def estimate_fixed_tokens(context: SessionContext) -> int:
+    """Return the estimated tokens of system prompt, tools and summary, as far as the policy counts them."""
+    return sum(estimate_fixed_parts(context).values())
+
+
+def estimate_fixed_parts(context: SessionContext) -> dict[str, int]:
+    """Return the estimated tokens of system_prompt, summary and tool_definitions."""
+    facts = context.facts
+    knobs = context.policy.estimate
+    token_counter = build_counter(context.policy, facts.family)
+    system_tokens = 0
+    if knobs.count_system:
+        system_tokens = estimate_text_tokens(context, facts.system_chars)
+    summary_tokens = estimate_text_tokens(context, facts.reference_chars)
+    if facts.summary:
+        summary_tokens += token_counter.count_text(facts.summary)
+    tool_tokens = 0
+    if facts.tool_chars and knobs.count_tools:
+        tool_tokens = token_counter.count_characters(facts.tool_chars, ignore_factor=True)
+    return {
+        "system_prompt": system_tokens,
+        "summary": summary_tokens,
+        "tool_definitions": tool_tokens,
+    }
+
+
+def estimate_attachments(context: SessionContext) -> int:
+    """Return the estimated tokens of the files of live messages, as far as they are sent.
+
+    Text files take no more than their share of the window.
+    """
+    budget = context.budget
+    text_tokens = recount_tokens(context, context.facts.attached_tokens)
+    if text_tokens and budget is not None:
+        file_budget = compute_file_budget(
+            budget.window,
+            estimate_fixed_tokens(context),
+            budget.window - budget.input,
+            context.policy.files.budget_ratio,
+        )
+        text_tokens = min(text_tokens, file_budget)
+    return text_tokens + context.facts.attached_images * context.policy.estimate.image_tokens
+
+
+def estimate_text_tokens(context: SessionContext, characters: int) -> int:
+    """Return the estimated tokens of a text of this length; 0 for an empty one."""
+    if not characters:
+        return 0
+    return estimate_characters(characters, context.policy, context.facts.family)
+
+
+def recount_tokens(context: SessionContext, stored_tokens: int, message_count: int = 0) -> int:
+    """Convert a sum of stored estimates to the policy's tokens, with the framing of these messages."""
+    if not stored_tokens and not message_count:
+        return 0
+    if counts_like_host(context.policy):
+        return stored_tokens
+    knobs = context.policy.estimate
+    framing_chars = message_count * knobs.per_message_chars
+    text_tokens = estimate_text_tokens(
+        context, stored_tokens * STORED_CHARS_PER_TOKEN + framing_chars
+    )
+    return text_tokens + message_count * knobs.per_message
+
+
+def drop_foreign_counts(transcript: Transcript, policy: Policy) -> Transcript:
+    """Set the stored counts to 0 that the policy must count itself, and return the transcript.
+
+    These are all counts if the policy counts otherwise than the host; else those of messages with
+    images, and of messages that are shown in another form than the stored one.
+    """
+    keeps_counts = counts_like_host(policy)
+    entries = tuple(
+        entry
+        if keeps_counts and entry.original is None and not entry.images
+        else replace(entry, tokens=0)
+        for entry in transcript.entries
+    )
+    return replace(transcript, entries=entries)
+
+
+def counts_like_host(policy: Policy) -> bool:
+    """Return True if the policy counts the text of a message as the host stores it."""
+    if policy.estimate.family_multiplier:
+        return False
+    return all(
+        getattr(policy.estimate, name) == getattr(ONECLAW.estimate, name) for name in TEXT_KNOBS
+    )
+
+
+def estimate_plain_tokens(context: SessionContext, *, before_seq: int | None = None) -> int:
+    """Return the size of the next request at STORED_CHARS_PER_TOKEN, whatever the policy.
+
+    With `before_seq` it is the size of the request that this message answered.
+    """
+    facts = context.facts
+    summary_chars = len(facts.summary or "") + facts.reference_chars
+    overhead_chars = facts.system_chars + facts.tool_chars + summary_chars
+    message_tokens = backend_registry.get_backend().sum_message_tokens(facts, before_seq=before_seq)
+    return overhead_chars // STORED_CHARS_PER_TOKEN + facts.attached_tokens + message_tokens
+
+
+def _measure_without_usage(context: SessionContext) -> Measurement:
+    """Measure a context whose size no provider has counted yet."""
+    estimate = _estimate_total(context)
+    plain_estimate = 0
+    if context.model_calibration.ratio > 1:
+        plain_estimate = estimate_plain_tokens(context)
+    return _apply_model_calibration(
+        context, estimate, plain_estimate=plain_estimate, token_ratio=context.refusal_token_ratio
+    )
+
+
+def _estimate_total(context: SessionContext) -> int:
+    """Return the policy's estimate of the next request with everything in it."""
+    backend = backend_registry.get_backend()
+    knobs = context.policy.estimate
+    message_count = 0
+    if knobs.per_message or knobs.per_message_chars:
+        message_count = backend.count_live_messages(context.facts)
+    stored_tokens = backend.sum_message_tokens(context.facts)
+    return (
+        knobs.per_conversation
+        + estimate_fixed_tokens(context)
+        + estimate_attachments(context)
+        + recount_tokens(context, stored_tokens, message_count)
+    )
+
+
+def _estimate_newer_messages(context: SessionContext, last_usage: LastUsage) -> int:
+    """Return the policy's estimate of the messages after the last call."""
+    facts = context.facts
+    stored_tokens = backend_registry.get_backend().sum_message_tokens(
+        facts, after_seq=last_usage.after_seq
+    )
+    message_count = max(0, facts.last_seq - last_usage.after_seq)
+    return recount_tokens(context, stored_tokens, message_count)
+
+
+def _apply_model_calibration(
+    context: SessionContext, estimate: int, *, plain_estimate: int, token_ratio: float = 1.0
+) -> Measurement:
+    """Correct an estimate by the model's ratio; this makes it larger, never smaller.
+
+    A request that is estimated too small fails at the provider. One that is estimated too large is
+    only compacted early.
+    """
+    if context.policy.estimate.calibration != "none":
+        model_ratio = context.model_calibration.ratio * plain_estimate / max(1, estimate)
+        token_ratio = max(token_ratio, model_ratio)
+    if token_ratio <= 1:
+        return Measurement(tokens=estimate)
+    return Measurement(tokens=int(estimate * token_ratio), token_ratio=token_ratio)
