@@ -1,4 +1,9 @@
-"""How many tokens the next request takes: estimated by the policy's own rule, corrected by what the provider last counted."""
+"""The size of the next request: the policy's estimate, corrected by what the provider counted.
+
+For example, the last call was counted at 5,000 tokens with its answer, where the policy estimates
+4,000; since then messages of 300 estimated tokens were added. Under `last_usage` the next request
+takes 5,000 + 300 tokens, and one estimated token stands for 5,000 / 4,000 = 1.25 real ones.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -8,50 +13,56 @@ from compaction.core.counting import build_counter
 from compaction.core.policy import Policy
 from compaction.core.transcript import Transcript, TranscriptEntry
 
-# The plain estimate, FEAT-011's Token Counting Rules. Chatcore cannot import this and has its own in
-# sessions/token_estimate.py, as the page has in js/token_estimate.js; one test holds them equal.
+# The plain estimate of FEAT-011, Token Counting Rules. Chatcore cannot import this and has its own
+# in sessions/token_estimate.py, as the page has in js/token_estimate.js; one test compares them.
 CHARS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LastUsage:
-    """What the provider counted in the last call on this context: `tokens` in and out, `input` alone, and the seq of its answer."""
+    """What the provider counted in the last call on this context, in tokens."""
 
     tokens: int
+    """Input and output together."""
     after_seq: int
+    """The seq of the answer."""
     input: int = 0
+    """The input alone; 0 if it is not known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measurement:
-    """The size of the next request in tokens, and `scale`: how many real tokens an estimated one stands for, at least 1."""
+    """The size of the next request in tokens, and where the number comes from."""
 
     tokens: int
     source: Literal["provider", "estimated"] = "estimated"
     token_ratio: float = 1.0
+    """How many real tokens one estimated token stands for, at least 1."""
 
 
 def estimate_characters(characters: int, policy: Policy, family: str = "") -> int:
-    """Tokens of a text of so many characters. Under oneclaw one for four, rounded down, at least one (FEAT-011, Token Counting Rules)."""
+    """Return the tokens of a text of which only the number of characters is known.
+
+    Under `oneclaw` a token is four characters, rounded down, with a minimum of one token.
+    (FEAT-011, Token Counting Rules)
+    """
     return build_counter(policy, family).count_characters(characters)
 
 
 def estimate_text(text: str, policy: Policy, family: str = "", *, is_code: bool = False) -> int:
-    """Tokens of a text in hand; `code`: all of it is code, else what stands in fences."""
+    """Return the tokens of a text. Unless all of it is code, only what stands in fences is."""
     return build_counter(policy, family).count_text(text, is_code=is_code)
 
 
 def estimate_summary(summary: str | None, policy: Policy, family: str = "") -> int:
-    """Tokens of a summary, none for none."""
+    """Return the tokens of a summary, 0 without one."""
     return estimate_text(summary, policy, family) if summary else 0
 
 
 def estimate_overhead(transcript: Transcript, policy: Policy) -> int:
-    """Tokens of what every request sends besides the messages and the summary, as far as the policy counts it."""
-    token_counter, tokens = (
-        build_counter(policy, transcript.family),
-        transcript.overhead_tokens + policy.estimate.per_conversation,
-    )
+    """Return the tokens of everything but the messages and the summary, as the policy counts."""
+    token_counter = build_counter(policy, transcript.family)
+    tokens = transcript.overhead_tokens + policy.estimate.per_conversation
     if transcript.system and policy.estimate.count_system:
         tokens += token_counter.count_text(transcript.system)
     if transcript.tools and policy.estimate.count_tools:
@@ -60,78 +71,75 @@ def estimate_overhead(transcript: Transcript, policy: Policy) -> int:
 
 
 def count_entry_tokens(transcript: Transcript, policy: Policy) -> Transcript:
-    """The same transcript with every entry counted; entries that come counted stay the objects they are."""
+    """Return the transcript with every entry counted. Counted entries stay the same objects."""
     if all(entry.tokens for entry in transcript.entries):
         return transcript
     token_counter = build_counter(policy, transcript.family)
-    return replace(
-        transcript,
-        entries=tuple(
-            e if e.tokens else replace(e, tokens=token_counter.count_entry(e))
-            for e in transcript.entries
-        ),
+    entries = tuple(
+        entry if entry.tokens else replace(entry, tokens=token_counter.count_entry(entry))
+        for entry in transcript.entries
     )
+    return replace(transcript, entries=entries)
 
 
 def estimate_transcript(
     transcript: Transcript, policy: Policy, entries: Iterable[TranscriptEntry] | None = None
 ) -> int:
-    """Estimated tokens of what would be sent: overhead, summary, and the entries (all of them, or those given)."""
+    """Return the estimated tokens of a request: overhead, summary and entries.
+
+    `entries` replaces those of the transcript.
+    """
     token_counter = build_counter(policy, transcript.family)
     message_tokens = sum(
         entry.tokens or token_counter.count_entry(entry)
         for entry in (transcript.entries if entries is None else entries)
     )
-    return (
-        estimate_overhead(transcript, policy)
-        + estimate_summary(transcript.summary, policy, transcript.family)
-        + message_tokens
-    )
+    summary_tokens = estimate_summary(transcript.summary, policy, transcript.family)
+    return estimate_overhead(transcript, policy) + summary_tokens + message_tokens
 
 
 def measure(
     transcript: Transcript, policy: Policy, last_usage: LastUsage | None = None
 ) -> Measurement:
-    """Measure what would be sent next. `last_usage` must come from a call on this very context (same model, same version), else None.
+    """Measure the next request.
 
-    The provider's count stands for all up to its answer; what came after is estimated and added. Counts are never summed over calls.
-    Under `max` the bare count of the last input is taken where it is larger than the estimate (Wolffish, Layer 2).
+    `last_usage` must come from a call on this very context (same model, same version); else pass
+    None. The provider's count stands for everything up to its answer; what came after is estimated
+    and added. Counts of several calls are never added up: each already includes the history.
     """
     transcript = count_entry_tokens(transcript, policy)
     total_estimate = estimate_transcript(transcript, policy)
     if last_usage is None or last_usage.tokens <= 0 or policy.estimate.calibration == "none":
         return Measurement(tokens=total_estimate)
-    prior_estimate = estimate_transcript(
-        transcript,
-        policy,
-        (entry for entry in transcript.entries if entry.seq <= last_usage.after_seq),
-    )
+    prior_entries = (entry for entry in transcript.entries if entry.seq <= last_usage.after_seq)
+    prior_estimate = estimate_transcript(transcript, policy, prior_entries)
     measurement = calibrate_estimate(
         policy,
         total_estimate=total_estimate,
         newer_estimate=total_estimate - prior_estimate,
         last_usage=last_usage,
     )
-    token_ratio = (
-        measurement.tokens / max(1, total_estimate)
-        if policy.estimate.calibration == "max"
-        else last_usage.tokens / max(1, prior_estimate)
-    )
+    if policy.estimate.calibration == "max":
+        token_ratio = measurement.tokens / max(1, total_estimate)
+    else:
+        token_ratio = last_usage.tokens / max(1, prior_estimate)
     return replace(measurement, token_ratio=max(1.0, token_ratio))
 
 
 def calibrate_estimate(
     policy: Policy, *, total_estimate: int, newer_estimate: int, last_usage: LastUsage
 ) -> Measurement:
-    """The estimate of the whole request and of what came after the last call, corrected by that call's count as the policy says."""
+    """Correct the estimate of a request by the provider's count, as the policy says.
+
+    `newer_estimate` is the part of the estimate that came after the last call. Under `max` the
+    count of that call's input is compared as it is (Wolffish, Three-Layer Defense).
+    """
     calibration = policy.estimate.calibration
-    usage_tokens = (
-        (last_usage.input or last_usage.tokens)
-        if calibration == "max"
-        else last_usage.tokens + newer_estimate
-    )
-    if calibration == "none" or (
-        calibration in ("max", "floor") and total_estimate >= usage_tokens
-    ):
+    if calibration == "max":
+        usage_tokens = last_usage.input or last_usage.tokens
+    else:
+        usage_tokens = last_usage.tokens + newer_estimate
+    takes_larger = calibration in ("max", "floor")
+    if calibration == "none" or (takes_larger and total_estimate >= usage_tokens):
         return Measurement(tokens=total_estimate)
     return Measurement(tokens=usage_tokens, source="provider")

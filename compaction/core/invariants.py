@@ -1,4 +1,4 @@
-"""What must hold after a pass, whatever the policy; an outcome that breaks one is not installed."""
+"""What holds after every pass, whatever the policy. An outcome that breaks one is not installed."""
 
 from dataclasses import replace
 
@@ -8,7 +8,10 @@ from compaction.core.transcript import Transcript, TranscriptEdit, TranscriptEnt
 
 
 def find_violations(transcript: Transcript, outcome: Outcome) -> list[str]:
-    """Every invariant that an outcome breaks against the transcript it was made from, one sentence each; none is the normal case."""
+    """Return one sentence for every invariant that an outcome breaks; normally none.
+
+    `transcript` is the one from which the outcome was made.
+    """
     if outcome.status != "applied":
         is_unchanged = (
             outcome.boundary_seq is None
@@ -25,11 +28,12 @@ def find_violations(transcript: Transcript, outcome: Outcome) -> list[str]:
         _check_pairs,
         _check_tokens,
     )
-    return [complaint for check in checks if (complaint := check(transcript, outcome))]
+    complaints = (check(transcript, outcome) for check in checks)
+    return [complaint for complaint in complaints if complaint]
 
 
 def _check_summary(transcript: Transcript, outcome: Outcome) -> str:
-    """What is gone is told of: by a summary, or by the marker of messages left out."""
+    # A summary or a marker must tell the model that messages are gone.
     is_shorter = len(outcome.entries) < len(transcript.entries)
     has_notice = bool((outcome.summary or "").strip()) or bool(outcome.marker)
     return "The summary is empty." if is_shorter and not has_notice else ""
@@ -74,7 +78,7 @@ def _check_edits(transcript: Transcript, outcome: Outcome) -> str:
 
 
 def _check_originals(transcript: Transcript, outcome: Outcome) -> str:
-    """A message kept is the one that was, or what its one edit makes of it."""
+    # Every message that stays is the original, or the original with its one edit.
     originals = {entry.seq: entry for entry in transcript.entries}
     edits = {edit.seq: edit for edit in outcome.edits}
     altered_seqs = [
@@ -94,10 +98,12 @@ def _check_originals(transcript: Transcript, outcome: Outcome) -> str:
 def _is_same(
     entry: TranscriptEntry, original: TranscriptEntry | None, edit: TranscriptEdit | None
 ) -> bool:
-    if original is None or edit is None:
-        return entry is original or (
-            original is not None
-            and entry == replace(original, tokens=original.tokens or entry.tokens)
+    if original is None:
+        return False
+    if edit is None:
+        # The pass counts messages that came without a count, and changes nothing else.
+        return entry is original or entry == replace(
+            original, tokens=original.tokens or entry.tokens
         )
     stored_text = original.content if original.original is None else original.original
     return entry == replace(
@@ -108,11 +114,13 @@ def _is_same(
 def _check_pairs(transcript: Transcript, outcome: Outcome) -> str:
     remaining_seqs = {entry.seq for entry in outcome.entries}
     pair_seqs = [
-        (transcript.entries[call].seq, transcript.entries[result].seq)
-        for call, result in find_pairs(transcript.entries)
+        (transcript.entries[caller].seq, transcript.entries[result].seq)
+        for caller, result in find_pairs(transcript.entries)
     ]
     split_pairs = [
-        pair for pair in pair_seqs if (pair[0] in remaining_seqs) != (pair[1] in remaining_seqs)
+        (caller_seq, result_seq)
+        for caller_seq, result_seq in pair_seqs
+        if (caller_seq in remaining_seqs) != (result_seq in remaining_seqs)
     ]
     return f"Tool calls are separated from their results: {split_pairs}." if split_pairs else ""
 
@@ -120,4 +128,7 @@ def _check_pairs(transcript: Transcript, outcome: Outcome) -> str:
 def _check_tokens(transcript: Transcript, outcome: Outcome) -> str:
     if outcome.tokens_after < outcome.tokens_before:
         return ""
-    return f"The context is not smaller: {outcome.tokens_before} tokens before, {outcome.tokens_after} after."
+    return (
+        f"The context is not smaller: {outcome.tokens_before} tokens before, "
+        f"{outcome.tokens_after} after."
+    )

@@ -1,6 +1,7 @@
-"""One pass: the stages of a policy in order, until the target is met; what comes out holds its invariants or changes nothing."""
+"""One pass: the stages of a policy in order, until the context is down to its target."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Literal
 
 from compaction.core import invariants
@@ -16,6 +17,15 @@ from compaction.core.targets import list_targets
 from compaction.core.transcript import Transcript
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _StageResults:
+    """What the stages made of a context."""
+
+    draft: ContextDraft
+    stages_used: tuple[str, ...]
+    summary_error: str
+
+
 def run(
     transcript: Transcript,
     policy: Policy,
@@ -28,23 +38,26 @@ def run(
     only_stages: Collection[str] = (),
     force: bool = False,
 ) -> Outcome:
-    """Propose a smaller context. Nothing is changed, the caller installs what an applied outcome says.
+    """Propose a smaller context. Nothing changes here: the caller installs an applied outcome.
 
-    Without `force` a context that is not over its threshold is skipped; with it, what is older than the protected tail is compacted
-    all the same. `only_stages`: of the policy's stages only these, and each of them, target or not. `summarize` is called once at most,
-    and may raise SummaryFailed: calling a provider again is its own affair, and the stages after it go on. Every outcome that is not
-    applied says why in `reason`. FEAT-011, Compact Rules.
+    A context that is not over its threshold is skipped; with `force`, whatever is older than the
+    protected tail is compacted all the same. `only_stages` runs only these stages of the policy,
+    and each of them, whether the target is met or not. No message newer than `up_to_seq` is
+    compacted.
+
+    `summarize` is called once at most and is the only way out of the core, see `Summarize`. If it
+    raises SummaryFailed, the stages that follow still run. An outcome that is not applied says why
+    in `reason`. (FEAT-011, Compact Rules)
     """
     if budget is None:
-        return _build_unchanged(
-            transcript, measurement, "skipped", "The model's context window is not known."
-        )
+        reason = "The model's context window is not known."
+        return _build_unchanged(transcript, measurement, "skipped", reason)
     is_over_threshold = budget.is_over(measurement.tokens)
     if not is_over_threshold and not force:
-        return _build_unchanged(
-            transcript, measurement, "skipped", "The context is within its threshold."
-        )
-    working_transcript = count_entry_tokens(transcript, policy)
+        reason = "The context is within its threshold."
+        return _build_unchanged(transcript, measurement, "skipped", reason)
+
+    counted_transcript = count_entry_tokens(transcript, policy)
     limits = PassLimits(
         policy=policy,
         budget=budget,
@@ -53,97 +66,93 @@ def run(
         up_to_seq=up_to_seq,
     )
     pass_context = PassContext(
-        policy=policy,
-        budget=budget,
+        limits=limits,
         measurement=measurement,
-        estimate=estimate_transcript(working_transcript, policy),
-        protection=build_protection(working_transcript, limits),
+        estimate=estimate_transcript(counted_transcript, policy),
+        protection=build_protection(counted_transcript, limits),
         summarize=summarize,
         instructions=instructions,
-        up_to_seq=up_to_seq,
-        is_over_threshold=is_over_threshold,
     )
-    draft, stages_used, failure = _run_stages(working_transcript, pass_context, only_stages)
-    if not stages_used:
-        reason = failure or _explain_no_work(transcript, up_to_seq)
-        return _build_unchanged(transcript, measurement, "failed" if failure else "skipped", reason)
-    outcome = _build_outcome(working_transcript, draft, stages_used, pass_context, failure)
+    results = _run_stages(counted_transcript, pass_context, only_stages)
+    if results.summary_error and not results.stages_used:
+        return _build_unchanged(transcript, measurement, "failed", results.summary_error)
+    if not results.stages_used:
+        reason = _explain_no_work(transcript, up_to_seq)
+        return _build_unchanged(transcript, measurement, "skipped", reason)
+
+    outcome = _build_outcome(counted_transcript, results, pass_context)
     violations = invariants.find_violations(transcript, outcome)
-    return (
-        _build_unchanged(transcript, measurement, "failed", failure or " ".join(violations))
-        if violations
-        else outcome
-    )
+    if violations:
+        reason = results.summary_error or " ".join(violations)
+        return _build_unchanged(transcript, measurement, "failed", reason)
+    return outcome
 
 
 def _run_stages(
     transcript: Transcript, pass_context: PassContext, only_stages: Collection[str]
-) -> tuple[ContextDraft, tuple[str, ...], str]:
-    """The draft that comes out, the names of the stages that changed it, and why no summary was written if one was tried."""
-    draft, failure = ContextDraft(transcript=transcript), ""
-    stages_used: tuple[str, ...] = ()
+) -> _StageResults:
+    draft = ContextDraft(transcript=transcript)
+    stages_used: list[str] = []
+    summary_error = ""
     for name in pass_context.policy.stages:
-        if (only_stages and name not in only_stages) or not (
-            only_stages or _is_due(name, draft, pass_context, stages_used)
-        ):
+        if only_stages:
+            is_due = name in only_stages
+        else:
+            is_due = not stages_used or _is_still_due(name, draft, pass_context)
+        if not is_due:
             continue
         try:
             next_draft = STAGES[name](draft, pass_context)
         except SummaryFailed as error:
-            failure = error.reason
+            summary_error = error.reason
             continue
-        if (
-            next_draft is not draft
-            and name == "summarize"
-            and not pass_context.is_smaller(next_draft.transcript)
-        ):
-            failure = "With the summary the context is not smaller than it was."
-        elif next_draft is not draft:
-            draft, stages_used = next_draft, (*stages_used, name)
-    return draft, stages_used, failure
+        if next_draft is draft:
+            continue
+        if name == "summarize" and not pass_context.is_smaller(next_draft.transcript):
+            summary_error = "With the summary the context is not smaller than it was."
+            continue
+        draft = next_draft
+        stages_used.append(name)
+    return _StageResults(draft=draft, stages_used=tuple(stages_used), summary_error=summary_error)
 
 
-def _is_due(
-    name: str, draft: ContextDraft, pass_context: PassContext, stages_used: tuple[str, ...]
-) -> bool:
-    """Whether a stage's turn comes: until the target is met, by the measure that the trigger uses; a summary that is owed always."""
-    return (
-        not stages_used
-        or not pass_context.fits(draft.transcript)
-        or (name == "summarize" and needs_original_summary(draft, pass_context.policy))
-    )
+def _is_still_due(name: str, draft: ContextDraft, pass_context: PassContext) -> bool:
+    """Return whether a stage runs after another one has changed something.
+
+    It does until the target is met, by the measure that the trigger uses. A summary that the policy
+    writes of excerpted originals is due even then: only it still has their text.
+    """
+    if not pass_context.fits(draft.transcript):
+        return True
+    return name == "summarize" and needs_original_summary(draft, pass_context.policy)
 
 
 def _build_outcome(
-    original: Transcript,
-    draft: ContextDraft,
-    stages_used: tuple[str, ...],
-    pass_context: PassContext,
-    failure: str,
+    original: Transcript, results: _StageResults, pass_context: PassContext
 ) -> Outcome:
+    draft = results.draft
     transcript = draft.transcript
     remaining_seqs = {entry.seq for entry in transcript.entries}
+    # A message that was edited and then removed counts once, as removed.
+    edits = tuple(edit for edit in draft.edits if edit.seq in remaining_seqs)
+    boundary_seq = transcript.boundary_seq or 0
+    final_estimate = estimate_transcript(transcript, pass_context.policy)
     return Outcome(
         status="applied",
         summary=transcript.summary,
-        summary_error=failure,
+        summary_error=results.summary_error,
         summarized_up_to=transcript.summarized_up_to,
         boundary_seq=transcript.boundary_seq,
-        edits=tuple(edit for edit in draft.edits if edit.seq in remaining_seqs),
+        edits=edits,
         entries=transcript.entries,
-        exempt_seqs=tuple(
-            entry.seq for entry in transcript.entries if entry.seq < (transcript.boundary_seq or 0)
-        ),
+        exempt_seqs=tuple(entry.seq for entry in transcript.entries if entry.seq < boundary_seq),
         protected_seqs=pass_context.protection.seqs,
         marker=transcript.marker,
-        stages_used=stages_used,
+        stages_used=results.stages_used,
         targets=list_targets(original, draft),
-        messages_compacted=draft.removal_count
-        + sum(edit.seq in remaining_seqs for edit in draft.edits),
+        messages_compacted=draft.removal_count + len(edits),
         tokens_before=pass_context.measurement.tokens,
-        tokens_after=pass_context.to_real_tokens(
-            estimate_transcript(transcript, pass_context.policy)
-        ),
+        tokens_after=pass_context.to_real_tokens(final_estimate),
         proposed_state=draft.proposed_state,
     )
 
@@ -168,5 +177,11 @@ def _explain_no_work(transcript: Transcript, up_to_seq: int | None) -> str:
     if not transcript.entries:
         return "There are no messages to compact."
     if up_to_seq is not None:
-        return f"No whole turn up to message {up_to_seq} is older than the protected messages."
-    return "There is too little to compact: every message is pinned or among the newest, which are protected."
+        return (
+            f"There is no complete turn up to message {up_to_seq} that is older than the protected "
+            "messages."
+        )
+    return (
+        "There is too little to compact: every message is pinned or among the newest, which are "
+        "protected."
+    )

@@ -1,8 +1,16 @@
-"""Tool calls and their results, which pair by id: where messages may be parted, and what stands in for a half that is gone."""
+"""Tool calls and their results: where messages may be separated, and how broken pairs are repaired.
+
+Calls and results pair by id. Providers refuse a request with half of a pair, so no cut may separate
+the two. For example, of the messages
+
+    0 user   1 assistant (calls a, b)   2 result of a   3 result of b   4 assistant   5 user
+
+the safe cuts are 0, 1, 4 and 5: before 2 and 3 a call would be cut from its result.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 
@@ -13,7 +21,7 @@ NO_CALL = "[Tool call for {tool} - conversation was compacted]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairRepair:
-    """Messages in which every call has its result and every result its call, and how many of each were without."""
+    """Messages in which every pair is complete, and how many halves were added."""
 
     entries: tuple[TranscriptEntry, ...]
     calls_fixed: int = 0
@@ -21,20 +29,24 @@ class PairRepair:
 
 
 def find_pairs(entries: Sequence[TranscriptEntry]) -> list[Pair]:
-    """(index of the call's message, index of the result) for every result that has its call; an id used again means the newest call."""
-    matches: list[Pair] = []
+    """Return the indices (message with the call, result) of every result whose call is there.
+
+    If an id is used more than once, the newest call before the result counts.
+    """
+    pairs: list[Pair] = []
     callers: dict[str, int] = {}
     for index, entry in enumerate(entries):
         callers.update((call.id, index) for call in entry.calls)
         if entry.role == "tool" and entry.call_id in callers:
-            matches.append((callers[entry.call_id], index))
-    return matches
+            pairs.append((callers[entry.call_id], index))
+    return pairs
 
 
 def find_pending_call(entries: Sequence[TranscriptEntry]) -> int | None:
-    """The index of the first message with a call that may still be answered: one without its result, in the turn that is still open.
+    """Return the index of the first message with a call that may still be answered, or None.
 
-    A call left without result in an earlier turn was interrupted; nothing will answer it, and it holds nothing back.
+    Only the newest turn can have such calls. A call without a result in an earlier turn was
+    interrupted: nothing will answer it.
     """
     answered_calls = {(caller, entries[result].call_id) for caller, result in find_pairs(entries)}
     first_index: int | None = None
@@ -48,56 +60,62 @@ def find_pending_call(entries: Sequence[TranscriptEntry]) -> int | None:
 
 
 def find_safe_cuts(entries: Sequence[TranscriptEntry]) -> list[int]:
-    """The indices that may be the first kept, 0 included: no pair is split, no result comes first, no pending call is cut off."""
-    steps = [0] * (len(entries) + 1)
+    """Return the indices before which the messages may be separated; 0 is always one of them.
+
+    No cut separates a pair, comes before a tool result, or comes after a pending call.
+    """
+    if not entries:
+        return []
+    # How many pairs open minus how many close at each index.
+    changes = [0] * (len(entries) + 1)
     for caller, result in find_pairs(entries):
-        steps[caller + 1] += 1
-        steps[result + 1] -= 1
+        changes[caller + 1] += 1
+        changes[result + 1] -= 1
     pending_index = find_pending_call(entries)
-    open_pairs = accumulate(steps)
-    return [
-        index
-        for index, entry in enumerate(entries)
-        if (
-            next(open_pairs) == 0
-            and entry.role != "tool"
-            and (pending_index is None or index <= pending_index)
-        )
-        or index == 0
-    ]
+    last_index = len(entries) - 1 if pending_index is None else pending_index
+    cuts = [0]
+    open_pair_count = changes[0]
+    for index in range(1, last_index + 1):
+        open_pair_count += changes[index]
+        if open_pair_count == 0 and entries[index].role != "tool":
+            cuts.append(index)
+    return cuts
 
 
 def split_entries(entries: Sequence[TranscriptEntry]) -> list[Sequence[TranscriptEntry]]:
-    """The entries in the smallest pieces that may be parted."""
+    """Return the entries in the smallest pieces that may be separated."""
     return split_at_cuts(entries, find_safe_cuts(entries))
 
 
 def split_at_cuts(
     entries: Sequence[TranscriptEntry], cuts: Sequence[int]
 ) -> list[Sequence[TranscriptEntry]]:
-    """The entries, parted at all of these places."""
+    """Return the entries in pieces that begin at these indices."""
     return [entries[start:end] for start, end in pairwise([*cuts, len(entries)])] if cuts else []
 
 
 def repair(entries: Sequence[TranscriptEntry]) -> PairRepair:
-    """Put a placeholder beside each half of a pair whose other half is gone (NeuroLink, Tool Pair Repair); by id, like all pairing here.
+    """Add a placeholder for each half of a pair whose other half is missing.
 
-    A call that may still be answered counts as unanswered too: what is repaired is about to be sent. A second result of one call is a
-    result without a call. A placeholder has the seq of the message it stands beside.
+    A pending call gets one too, because what is repaired is about to be sent. A second result of
+    one call is a result without a call. A placeholder has the seq of the message beside it.
+    (NeuroLink, Tool Pair Repair)
     """
     results_by_call: dict[tuple[int, str], int] = {}
     for caller, result in find_pairs(entries):
         results_by_call.setdefault((caller, entries[result].call_id), result)
     result_indices = set(results_by_call.values())
     output_entries: list[TranscriptEntry] = []
-    calls_fixed = results_fixed = 0
+    calls_fixed = 0
+    results_fixed = 0
     for index, entry in enumerate(entries):
         if entry.role == "tool" and index not in result_indices:
             output_entries += _add_call(entry)
             results_fixed += 1
             continue
         open_calls = [call for call in entry.calls if (index, call.id) not in results_by_call]
-        output_entries += [entry, *(_build_result(call, entry) for call in open_calls)]
+        output_entries.append(entry)
+        output_entries += [_build_result(call, entry) for call in open_calls]
         calls_fixed += len(open_calls)
     return PairRepair(
         entries=tuple(output_entries), calls_fixed=calls_fixed, results_fixed=results_fixed
@@ -111,9 +129,13 @@ def _build_result(call: TranscriptCall, entry: TranscriptEntry) -> TranscriptEnt
 
 
 def _add_call(entry: TranscriptEntry) -> tuple[TranscriptEntry, TranscriptEntry]:
-    tool_name, call_id = entry.tool_name or "a tool", entry.call_id or f"call_{entry.seq}"
+    """Return a message with a call for a result that has none, and the result."""
+    call_id = entry.call_id or f"call_{entry.seq}"
     call = TranscriptCall(id=call_id, name=entry.tool_name or "unknown", arguments="{}")
     call_entry = TranscriptEntry(
-        seq=entry.seq, role="assistant", content=NO_CALL.format(tool=tool_name), calls=(call,)
+        seq=entry.seq,
+        role="assistant",
+        content=NO_CALL.format(tool=entry.tool_name or "a tool"),
+        calls=(call,),
     )
     return call_entry, replace(entry, call_id=call_id)

@@ -1,4 +1,8 @@
-"""What a stage is: it takes a draft of the context and gives back a smaller one, or the same."""
+"""What a stage is, and what it works with.
+
+A stage takes a draft of the context and returns a smaller one, or the same draft when there is
+nothing for it to do. It knows nothing of the stages before and after it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +17,7 @@ from compaction.core.transcript import Transcript, TranscriptEdit, TranscriptEnt
 
 
 class SummaryFailed(Exception):
-    """No usable summary came back; `reason` is one sentence for people."""
+    """No usable summary came back. `reason` is one sentence for people."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -22,7 +26,7 @@ class SummaryFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SummaryTask:
-    """What to summarize: the summary so far, merged with these messages into one of at most `max_tokens` tokens."""
+    """What to summarize: the earlier summary and these messages, in at most `max_tokens` tokens."""
 
     previous: str | None
     entries: tuple[TranscriptEntry, ...]
@@ -55,69 +59,69 @@ class Summarize(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassContext:
-    """What stays the same during one pass. `cramped`: the context is over its threshold, so room must be made.
+    """What stays the same during one pass."""
 
-    `estimate`: what the policy's own rule makes of the context that `measure` measured.
-    """
-
-    policy: Policy
-    budget: Budget
+    limits: PassLimits
     measurement: Measurement
+    """The size of the context when the pass began, with what the provider counted."""
     estimate: int
+    """The size of the same context by the policy's own estimate alone, in tokens."""
     protection: Protection
     summarize: Summarize
     instructions: str = ""
-    up_to_seq: int | None = None
-    is_over_threshold: bool = False
 
     @property
-    def limits(self) -> PassLimits:
-        """How much this pass may keep."""
-        token_ratio = self.measurement.token_ratio
-        return PassLimits(
-            policy=self.policy,
-            budget=self.budget,
-            token_ratio=token_ratio,
-            is_over_threshold=self.is_over_threshold,
-            up_to_seq=self.up_to_seq,
-        )
+    def policy(self) -> Policy:
+        """The policy of the pass."""
+        return self.limits.policy
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of the pass."""
+        return self.limits.budget
 
     def to_real_tokens(self, estimate: int) -> int:
-        """Real tokens of a context by its estimate, in the proportion of what was measured, so that before and after compare."""
+        """Convert an estimated size of a context to real tokens, so that before and after compare.
+
+        For example, a context was measured at 9,000 tokens where the policy estimates 6,000. A
+        stage that brings the estimate down to 4,000 brings the context down to
+        9,000 * 4,000 / 6,000 = 6,000 real tokens.
+        """
         return self.measurement.tokens * estimate // max(1, self.estimate)
 
+    def measure_tokens(self, transcript: Transcript) -> int:
+        """Return the size of a context in real tokens."""
+        return self.to_real_tokens(estimate_transcript(transcript, self.policy))
+
     def is_smaller(self, transcript: Transcript) -> bool:
-        """Whether a context is smaller than when the pass began."""
-        return (
-            self.to_real_tokens(estimate_transcript(transcript, self.policy))
-            < self.measurement.tokens
-        )
+        """Return whether a context is smaller than when the pass began."""
+        return self.measure_tokens(transcript) < self.measurement.tokens
 
     def fits(self, transcript: Transcript) -> bool:
-        """Whether a context is down to the target."""
-        return (
-            self.to_real_tokens(estimate_transcript(transcript, self.policy)) <= self.budget.target
-        )
+        """Return whether a context is down to the target."""
+        return self.measure_tokens(transcript) <= self.budget.target
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContextDraft:
-    """The context as the stages so far leave it: `compacted` went into the summary, `left_out` into nothing."""
+    """The context as the stages so far leave it."""
 
     transcript: Transcript
     edits: tuple[TranscriptEdit, ...] = ()
     compacted_seqs: tuple[int, ...] = ()
+    """The messages that a summary replaces."""
     left_out_seqs: tuple[int, ...] = ()
+    """The messages that nothing replaces."""
     proposed_state: StructuredState | None = None
 
     @property
     def removal_count(self) -> int:
-        """How many messages are gone."""
+        """How many messages are removed."""
         return len(self.compacted_seqs) + len(self.left_out_seqs)
 
 
 class Stage(Protocol):
-    """One way to make room. Raises SummaryFailed; returns the draft it was given when it has nothing to do."""
+    """One way to make room. It may raise SummaryFailed."""
 
     def __call__(self, draft: ContextDraft, pass_context: PassContext) -> ContextDraft: ...
 
@@ -125,33 +129,41 @@ class Stage(Protocol):
 def apply_edits(
     draft: ContextDraft, pass_context: PassContext, kind: str, texts: Mapping[int, str]
 ) -> ContextDraft:
-    """The draft with messages (by seq) shown as other texts, without their images; each only where that makes it smaller."""
+    """Return the draft with messages, given by seq, shown as other texts and without images.
+
+    A message is edited only if that makes it smaller. It keeps one edit, the latest.
+    """
     transcript = draft.transcript
-    edited_entries = tuple(
+    replaced_entries = tuple(
         _replace_text(entry, texts[entry.seq]) if entry.seq in texts else entry
         for entry in transcript.entries
     )
     sized_entries = count_entry_tokens(
-        replace(transcript, entries=edited_entries), pass_context.policy
+        replace(transcript, entries=replaced_entries), pass_context.policy
     ).entries
-    entries = tuple(
-        new if new.tokens < old.tokens else old
-        for old, new in zip(transcript.entries, sized_entries, strict=True)
-    )
-    edit_seqs = {
-        new.seq for old, new in zip(transcript.entries, entries, strict=True) if new is not old
-    }
+    entries: list[TranscriptEntry] = []
+    edit_seqs: set[int] = set()
+    for old, new in zip(transcript.entries, sized_entries, strict=True):
+        if new.tokens < old.tokens:
+            entries.append(new)
+            edit_seqs.add(new.seq)
+        else:
+            entries.append(old)
     if not edit_seqs:
         return draft
-    edits = [edit for edit in draft.edits if edit.seq not in edit_seqs]
-    edits += [
+    earlier_edits = [edit for edit in draft.edits if edit.seq not in edit_seqs]
+    edits = [
         TranscriptEdit(seq=seq, kind=kind, replacement=texts[seq]) for seq in sorted(edit_seqs)
     ]
-    return replace(draft, transcript=replace(transcript, entries=entries), edits=tuple(edits))
+    return replace(
+        draft,
+        transcript=replace(transcript, entries=tuple(entries)),
+        edits=(*earlier_edits, *edits),
+    )
 
 
 def count_savings(before: ContextDraft, after: ContextDraft) -> dict[int, int]:
-    """Estimated tokens that each message takes less, by seq."""
+    """Return the estimated tokens that each edited message takes less, by seq."""
     entry_pairs = zip(before.transcript.entries, after.transcript.entries, strict=True)
     return {old.seq: old.tokens - new.tokens for old, new in entry_pairs if new is not old}
 

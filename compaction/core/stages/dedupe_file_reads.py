@@ -1,7 +1,7 @@
-"""Of several reads of one file keep the latest, and refer the others to it."""
+"""Of several reads of one file, keep the latest and replace the others by a reference to it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +21,36 @@ _PATH_ARGUMENTS = (
     "absolute_path",
     "uri",
 )
+# An argument with one of these words in its name asks for a part of a file.
 _PART_WORDS = frozenset(
-    "offset limit start end line range head tail page from to first last max skip chunk length count size byte".split()  # noqa: RUF100, SIM905
+    {
+        "offset",
+        "limit",
+        "start",
+        "end",
+        "line",
+        "range",
+        "head",
+        "tail",
+        "page",
+        "from",
+        "to",
+        "first",
+        "last",
+        "max",
+        "skip",
+        "chunk",
+        "length",
+        "count",
+        "size",
+        "byte",
+    }
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _FileRead:
-    """A whole file as a tool gave it: `key` is equal for reads that give the same."""
+    """The result of a tool that read a whole file. Reads of the same content have the same key."""
 
     key: str
     path: str
@@ -36,7 +58,12 @@ class _FileRead:
 
 
 def dedupe_file_reads(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
-    """Looks at tool calls and their arguments, never at prose (traps, 15). A file whose reads would shrink too little stays as it is."""
+    """Replace all but the latest read of each file by a reference, if that saves enough.
+
+    Only tool calls and their arguments are examined, never the text of messages: a user or a model
+    that merely mentions a path has not read the file. The policy's minimum holds for each file.
+    (NeuroLink, Stage 2: File Read Deduplication)
+    """
     reads_by_file: dict[str, list[_FileRead]] = {}
     for file_read in _find_reads(draft.transcript.entries, pass_context):
         reads_by_file.setdefault(file_read.key, []).append(file_read)
@@ -45,88 +72,85 @@ def dedupe_file_reads(draft: ContextDraft, pass_context: PassContext) -> Context
         for file, reads in reads_by_file.items()
         if len(reads) > 1
     }
+    # What a file saves is known only when its placeholders are counted, so all are tried first.
     full_draft = apply_edits(
         draft, pass_context, "deduplicated", _merge_texts(texts_by_file.values())
     )
     savings = count_savings(draft, full_draft)
+    minimum_ratio = pass_context.policy.dedupe.minimum_ratio
     worthwhile_texts = [
-        texts_by_file[file]
-        for file in texts_by_file
-        if sum(savings.get(file_read.entry.seq, 0) for file_read in reads_by_file[file])
-        >= pass_context.policy.dedupe.minimum_ratio
-        * sum(file_read.entry.tokens for file_read in reads_by_file[file])
+        texts
+        for file, texts in texts_by_file.items()
+        if _saves_enough(reads_by_file[file], savings, minimum_ratio)
     ]
-    return (
-        full_draft
-        if len(worthwhile_texts) == len(texts_by_file)
-        else apply_edits(draft, pass_context, "deduplicated", _merge_texts(worthwhile_texts))
-    )
+    if len(worthwhile_texts) == len(texts_by_file):
+        return full_draft
+    return apply_edits(draft, pass_context, "deduplicated", _merge_texts(worthwhile_texts))
 
 
 def parse_whole_read(call: TranscriptCall) -> tuple[str, str] | None:
-    """The path that a call reads, and what makes two calls the same; None where it names no file, or asks for a part of one."""
+    """Return the path that a call reads, and the key that equal calls share.
+
+    Returns None if the call names no file, or asks for a part of one.
+    """
     try:
         arguments = json.loads(call.arguments)
-        values = (
-            {name: value for name, value in arguments.items() if value is not None}
-            if isinstance(arguments, dict)
-            else {}
-        )
-        name = next(
-            (
-                name
-                for name in _PATH_ARGUMENTS
-                if isinstance(values.get(name), str) and values[name].strip()
-            ),
-            None,
-        )
-        if name is None or any(
-            _is_part(argument_name) for argument_name in values if argument_name != name
-        ):
+        if not isinstance(arguments, dict):
             return None
-        path = normalize_path(values.pop(name))
+        values = {name: value for name, value in arguments.items() if value is not None}
+        path_name = _find_path_argument(values)
+        if path_name is None:
+            return None
+        path = normalize_path(values.pop(path_name))
+        if any(_names_part(name) for name in values):
+            return None
         return path, json.dumps([path, values], sort_keys=True)
     except (ValueError, RecursionError):
         return None
 
 
 def normalize_path(path: str) -> str:
-    """One spelling of a path, without what cannot be printed: `./a//b/../c` is `a/c`. Case and a leading slash make a difference."""
-    clean_path = "".join(
-        letter for letter in path.strip().replace("\\", "/") if letter.isprintable()
-    )
+    """Return one spelling of a path, without unprintable characters: `./a//b/../c` is `a/c`.
+
+    Case and a leading slash are significant.
+    """
+    letters = (letter for letter in path.strip().replace("\\", "/") if letter.isprintable())
+    clean_path = "".join(letters)
+    is_absolute = clean_path.startswith("/")
     steps: list[str] = []
     for step in clean_path.split("/"):
-        if step == ".." and steps and steps[-1] != "..":
-            steps.pop()
-        elif step not in ("", ".") and not (step == ".." and clean_path.startswith("/")):
+        if step in ("", "."):
+            continue
+        if step != "..":
             steps.append(step)
-    return ("/" if clean_path.startswith("/") else "") + "/".join(steps)
+        elif steps and steps[-1] != "..":
+            steps.pop()
+        elif not is_absolute:
+            steps.append(step)
+    return ("/" if is_absolute else "") + "/".join(steps)
 
 
 def _find_reads(
     entries: Sequence[TranscriptEntry], pass_context: PassContext
 ) -> Iterator[_FileRead]:
-    """The whole reads in the order of their results, without errors and without what an edit has shortened already."""
+    """Yield the reads of whole files in the order of their results.
+
+    Errors, and results that an edit has already shortened, are left out.
+    """
     tools = frozenset(pass_context.policy.dedupe.tools)
     for caller, result in sorted(find_pairs(entries), key=lambda pair: pair[1]):
         entry = entries[result]
         is_shortened = entry.original is not None and len(entry.content) < len(entry.original)
-        read_call = next(
-            (
-                call
-                for call in entries[caller].calls
-                if call.id == entry.call_id and call.name in tools
-            ),
-            None,
-        )
-        path_and_key = (
-            None
-            if read_call is None or entry.is_error or is_shortened
-            else parse_whole_read(read_call)
-        )
-        if path_and_key:
-            yield _FileRead(path_and_key[1], path_and_key[0], entry)
+        if entry.is_error or is_shortened:
+            continue
+        for call in entries[caller].calls:
+            if call.id != entry.call_id or call.name not in tools:
+                continue
+            path_and_key = parse_whole_read(call)
+            if path_and_key:
+                path, key = path_and_key
+                yield _FileRead(key, path, entry)
+            break
 
 
 def _build_references(reads: Sequence[_FileRead], pass_context: PassContext) -> dict[int, str]:
@@ -138,15 +162,28 @@ def _build_references(reads: Sequence[_FileRead], pass_context: PassContext) -> 
     }
 
 
-def _merge_texts(texts: Any) -> dict[int, str]:
-    return {seq: text for part in texts for seq, text in part.items()}
+def _saves_enough(
+    reads: Sequence[_FileRead], savings: Mapping[int, int], minimum_ratio: float
+) -> bool:
+    saved_tokens = sum(savings.get(file_read.entry.seq, 0) for file_read in reads)
+    total_tokens = sum(file_read.entry.tokens for file_read in reads)
+    return saved_tokens >= minimum_ratio * total_tokens
 
 
-def _is_part(name: str) -> bool:
-    """Whether an argument's name says that it asks for a part: `offset`, `view_range`, `startLine`."""
-    words = (
-        "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-        .replace("-", "_")
-        .split("_")
-    )
+def _merge_texts(texts_by_file: Iterable[Mapping[int, str]]) -> dict[int, str]:
+    return {seq: text for texts in texts_by_file for seq, text in texts.items()}
+
+
+def _find_path_argument(values: Mapping[str, Any]) -> str | None:
+    for name in _PATH_ARGUMENTS:
+        value = values.get(name)
+        if isinstance(value, str) and value.strip():
+            return name
+    return None
+
+
+def _names_part(name: str) -> bool:
+    """Return whether an argument's name asks for a part: `offset`, `view_range`, `startLine`."""
+    snake_case = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    words = snake_case.replace("-", "_").split("_")
     return any(word.rstrip("s") in _PART_WORDS for word in words)

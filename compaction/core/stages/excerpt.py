@@ -1,9 +1,12 @@
-"""Cut large older messages to their beginning and end."""
+"""Cut large older messages to their beginning and their end.
 
-from collections.abc import Iterator, Sequence
+For example, under `wolffish` a tool result of 100,000 characters keeps the first 6,000 (15 % would
+be 15,000, but the cap is 6,000) and the last 3,000, with a marker between them.
+"""
+
+from collections.abc import Sequence
 
 from compaction.core.budget import take_share
-from compaction.core.estimate import estimate_transcript
 from compaction.core.groups.stages import ExcerptKnobs
 from compaction.core.stages.base import ContextDraft, PassContext, apply_edits
 from compaction.core.stages.strip_images import add_placeholder
@@ -11,37 +14,30 @@ from compaction.core.transcript import TranscriptEntry
 
 
 def excerpt(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
-    """As many messages as the projected savings need to come down to the target (Wolffish, Target Selection).
+    """Cut as many messages as are expected to bring the context down to the target.
 
-    Where the context is not over its threshold, which means that it was asked for by hand or the provider refused it: all of them.
-    Tool calls stay as they are; what was cut before is not cut again.
+    A context that is not over its threshold comes here only by hand or because the provider refused
+    it; then all of them are cut. Tool calls stay as they are. What was cut before is not cut again.
+    (Wolffish, Target Selection)
     """
-    knobs, texts = pass_context.policy.excerpt, {}
-    excess = (
-        pass_context.to_real_tokens(estimate_transcript(draft.transcript, pass_context.policy))
-        - pass_context.budget.target
-        if pass_context.is_over_threshold
-        else None
-    )
-    for entry in _order_candidates(draft.transcript.entries, pass_context):
-        if excess is not None and excess <= 0:
-            break
-        texts[entry.seq] = _build_text(entry, pass_context)
-        if excess is not None:
-            excess -= max(
-                0, int(pass_context.to_real_tokens(entry.tokens) * (1 - knobs.expected_ratio))
-            )
+    candidates = _order_candidates(draft.transcript.entries, pass_context)
+    if pass_context.limits.is_over_threshold:
+        excess = pass_context.measure_tokens(draft.transcript) - pass_context.budget.target
+        candidates = _take_until_saved(candidates, excess, pass_context)
+    texts = {entry.seq: _build_text(entry, pass_context) for entry in candidates}
     return apply_edits(draft, pass_context, "excerpted", texts)
 
 
 def cut_middle(text: str, knobs: ExcerptKnobs) -> str:
-    """The beginning and the end of a text, in code points, and between them what is missing; the text itself where that is no shorter."""
+    """Return the beginning and the end of a text, with a marker between them that counts the rest.
+
+    Returns the text itself if that is not longer. Sizes are in code points.
+    """
     head, tail = _compute_sizes(text, knobs)
     omitted_chars = len(text) - head - tail
     marker = knobs.marker.format(total=len(text), omitted=omitted_chars, head=head, tail=tail)
-    excerpt_text = "\n\n".join(
-        part for part in (text[:head], marker, text[len(text) - tail :]) if part
-    )
+    parts = (text[:head], marker, text[len(text) - tail :])
+    excerpt_text = "\n\n".join(part for part in parts if part)
     return excerpt_text if len(excerpt_text) < len(text) else text
 
 
@@ -53,23 +49,41 @@ def _compute_sizes(text: str, knobs: ExcerptKnobs) -> tuple[int, int]:
 
 def _order_candidates(
     entries: Sequence[TranscriptEntry], pass_context: PassContext
-) -> Iterator[TranscriptEntry]:
-    """Tool results, the largest first; then answers and then questions, the oldest first."""
+) -> list[TranscriptEntry]:
+    """Return the messages that may be cut, in the order in which they are.
+
+    Tool results come first, the largest before the others; then answers and then questions, the
+    oldest before the others.
+    """
     candidates = [
         entry
         for entry in entries
         if not pass_context.protection.covers(entry) and _can_shrink(entry, pass_context)
     ]
-    yield from sorted(
-        (entry for entry in candidates if entry.role == "tool"),
-        key=lambda entry: -len(entry.content),
-    )
-    for role in ("assistant", "user"):
-        yield from (entry for entry in candidates if entry.role == role)
+    results = [entry for entry in candidates if entry.role == "tool"]
+    return [
+        *sorted(results, key=lambda entry: -len(entry.content)),
+        *(entry for entry in candidates if entry.role == "assistant"),
+        *(entry for entry in candidates if entry.role == "user"),
+    ]
+
+
+def _take_until_saved(
+    candidates: Sequence[TranscriptEntry], excess: int, pass_context: PassContext
+) -> list[TranscriptEntry]:
+    """Return the first candidates whose expected savings cover the excess, given in real tokens."""
+    savings_ratio = 1 - pass_context.policy.excerpt.expected_ratio
+    selection: list[TranscriptEntry] = []
+    for entry in candidates:
+        if excess <= 0:
+            break
+        selection.append(entry)
+        excess -= max(0, int(pass_context.to_real_tokens(entry.tokens) * savings_ratio))
+    return selection
 
 
 def _can_shrink(entry: TranscriptEntry, pass_context: PassContext) -> bool:
-    """Whether cutting makes a message shorter; what an edit has shortened already is let be."""
+    """Return whether a cut makes a message shorter that no edit has shortened before."""
     if entry.original is not None and len(entry.content) < len(entry.original):
         return False
     return len(cut_middle(entry.content, pass_context.policy.excerpt)) < len(entry.content)

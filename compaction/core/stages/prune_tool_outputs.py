@@ -1,4 +1,9 @@
-"""Replace old tool results by a placeholder, and keep the newest ones up to a number of tokens."""
+"""Replace old tool results by a placeholder; the newest ones stay, up to a number of tokens.
+
+For example, `protect_tokens` 40,000 and results of 30,000, 25,000 and 8,000 tokens, newest first:
+the second one crosses the limit (55,000). It stays if `crossing_item` is `keep`, and the third one
+is pruned; if `crossing_item` is `prune`, both are.
+"""
 
 from collections.abc import Iterator
 
@@ -7,9 +12,10 @@ from compaction.core.transcript import TranscriptEntry
 
 
 def prune_tool_outputs(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
-    """Goes from the newest result back, as NeuroLink's stage 1 and BaseAgent's first pass do; all or nothing, by what it saves.
+    """Prune all old results, or none if that saves fewer real tokens than the policy's minimum.
 
-    Tokens are real ones. What a placeholder takes is not saved.
+    The tokens of the placeholders are subtracted from what is saved.
+    (NeuroLink, Stage 1: Tool Output Pruning; BaseAgent, Pruning)
     """
     knobs = pass_context.policy.prune
     texts = {
@@ -18,29 +24,33 @@ def prune_tool_outputs(draft: ContextDraft, pass_context: PassContext) -> Contex
         if _can_prune(entry, pass_context)
     }
     next_draft = apply_edits(draft, pass_context, "pruned", texts)
-    savings = sum(count_savings(draft, next_draft).values()) * pass_context.measurement.token_ratio
-    is_enough = (
-        savings > knobs.minimum_savings if knobs.strict else savings >= knobs.minimum_savings
-    )
-    return next_draft if is_enough else draft
+    estimated_savings = sum(count_savings(draft, next_draft).values())
+    savings = estimated_savings * pass_context.measurement.token_ratio
+    if savings > knobs.minimum_savings:
+        return next_draft
+    if savings == knobs.minimum_savings and not knobs.strict:
+        return next_draft
+    return draft
 
 
 def _find_old_results(draft: ContextDraft, pass_context: PassContext) -> Iterator[TranscriptEntry]:
-    """The results older than the protected number of tokens; the one that crosses it is kept, or is the first to go."""
-    knobs, total, turns = pass_context.policy.prune, 0.0, 0
+    """Yield the results that are older than the protected number of tokens, newest first."""
+    knobs = pass_context.policy.prune
+    total = 0.0
+    turn_count = 0
     for entry in reversed(draft.transcript.entries):
-        turns += entry.role == "user"
-        if entry.role != "tool" or turns < knobs.skip_user_turns:
+        if entry.role == "user":
+            turn_count += 1
+        if entry.role != "tool" or turn_count < knobs.skip_user_turns:
             continue
-        previous_total, total = total, total + entry.tokens * pass_context.measurement.token_ratio
-        if previous_total >= knobs.protect_tokens or (
-            knobs.crossing_item == "prune" and total > knobs.protect_tokens
-        ):
+        is_after_limit = total >= knobs.protect_tokens
+        total += entry.tokens * pass_context.measurement.token_ratio
+        crosses_limit = total > knobs.protect_tokens
+        if is_after_limit or (crosses_limit and knobs.crossing_item == "prune"):
             yield entry
 
 
 def _can_prune(entry: TranscriptEntry, pass_context: PassContext) -> bool:
-    return (
-        entry.tool_name not in pass_context.policy.prune.protected_tools
-        and not pass_context.protection.covers(entry)
-    )
+    if entry.tool_name in pass_context.policy.prune.protected_tools:
+        return False
+    return not pass_context.protection.covers(entry)

@@ -1,4 +1,8 @@
-"""The stages by the names policies give them; a new one is a file here and a line in this table."""
+"""The stages by the names that policies give them.
+
+A new stage is one file in this folder, one line in this table, and its name in `policy.STAGES`
+(policies are checked before stages are imported). A test compares the two lists.
+"""
 
 from compaction.core.stages.base import Stage
 from compaction.core.stages.dedupe_file_reads import dedupe_file_reads

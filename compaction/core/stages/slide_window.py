@@ -1,4 +1,4 @@
-"""Leave out the oldest messages after the first ones, and say so: the last resort, for no summary tells of them."""
+"""Leave out the oldest messages after the first ones: the last resort, without a summary."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,33 +13,56 @@ from compaction.core.transcript import TranscriptEntry
 
 
 def slide_window(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
-    """Moves the boundary and edits nothing. Nothing where all fits; the first messages and pinned ones stay (NeuroLink, Stage 4).
+    """Move the boundary forward until the context fits; edit nothing.
 
-    The newest question stays too, for no summary tells of it.
+    The first messages and the pinned ones stay, and so does the newest question: the model needs
+    it, and no summary has it. (NeuroLink, Stage 4: Sliding Window Truncation)
     """
     if pass_context.fits(draft.transcript):
         return draft
     question_seqs = _find_newest_question(draft.transcript.entries)
     for split in find_splits(draft.transcript, pass_context.limits):
-        next_draft = _slide_draft(
-            draft, pass_context, replace(split, exempt_seqs=split.exempt_seqs | question_seqs)
-        )
+        exempt_seqs = split.exempt_seqs | question_seqs
+        next_draft = _slide_draft(draft, pass_context, replace(split, exempt_seqs=exempt_seqs))
         if next_draft is not draft:
             return next_draft
     return draft
 
 
 def _find_newest_question(entries: Sequence[TranscriptEntry]) -> frozenset[int]:
-    newest_user_seq = max((entry.seq for entry in entries if entry.role == "user"), default=None)
-    return frozenset(
-        entry.seq
-        for piece in split_entries(entries)
-        if any(member.seq == newest_user_seq for member in piece)
-        for entry in piece
-    )
+    """Return the seqs of the newest user message and of what cannot be separated from it."""
+    question_seq = max((entry.seq for entry in entries if entry.role == "user"), default=None)
+    for piece in split_entries(entries):
+        seqs = frozenset(entry.seq for entry in piece)
+        if question_seq in seqs:
+            return seqs
+    return frozenset()
 
 
 def _slide_draft(draft: ContextDraft, pass_context: PassContext, split: SplitPoint) -> ContextDraft:
+    entries = draft.transcript.entries
+    start_index = _find_start(draft, pass_context, split)
+    left_out_seqs = tuple(
+        entry.seq for entry in entries[:start_index] if entry.seq not in split.exempt_seqs
+    )
+    if not left_out_seqs:
+        return draft
+    left_out_set = frozenset(left_out_seqs)
+    next_transcript = replace(
+        draft.transcript,
+        entries=tuple(entry for entry in entries if entry.seq not in left_out_set),
+        boundary_seq=max(entries[start_index].seq, draft.transcript.boundary_seq or 0),
+        # The summary covers no more than before: exempt messages after it are still to be covered.
+        summarized_up_to=draft.transcript.last_summarized_seq or None,
+        marker=pass_context.policy.slide.marker,
+    )
+    return replace(
+        draft, transcript=next_transcript, left_out_seqs=(*draft.left_out_seqs, *left_out_seqs)
+    )
+
+
+def _find_start(draft: ContextDraft, pass_context: PassContext, split: SplitPoint) -> int:
+    """Return the index of the first message that stays for its age, exempt ones aside."""
     entries = draft.transcript.entries
     stop = next(
         (index for index, entry in enumerate(entries) if entry.seq >= split.boundary),
@@ -48,50 +71,26 @@ def _slide_draft(draft: ContextDraft, pass_context: PassContext, split: SplitPoi
     start = next(
         (index for index, entry in enumerate(entries) if entry.seq not in split.exempt_seqs), stop
     )
-    total_estimate, removable_tokens = (
-        estimate_transcript(draft.transcript, pass_context.policy),
-        _sum_removable_tokens(entries, split.exempt_seqs),
-    )
-    start_index = find_slide_index(
+    total_estimate = estimate_transcript(draft.transcript, pass_context.policy)
+    removable_tokens = _sum_removable_tokens(entries, split.exempt_seqs)
+
+    def fits(index: int) -> bool:
+        remaining_estimate = total_estimate - removable_tokens[index]
+        return pass_context.to_real_tokens(remaining_estimate) <= pass_context.budget.target
+
+    return find_slide_index(
         find_safe_cuts(entries),
         start=start,
         stop=stop,
         length=len(entries),
         fraction=pass_context.policy.slide.fraction,
-        fits=lambda start_index: (
-            pass_context.to_real_tokens(total_estimate - removable_tokens[start_index])
-            <= pass_context.budget.target
-        ),
-    )
-    left_out_seqs = tuple(
-        entry.seq for entry in entries[:start_index] if entry.seq not in split.exempt_seqs
-    )
-    if not left_out_seqs:
-        return draft
-    left_out_set = frozenset(left_out_seqs)
-    remaining_entries = tuple(entry for entry in entries if entry.seq not in left_out_set)
-    boundary = max(entries[start_index].seq, draft.transcript.boundary_seq or 0)
-    last_summarized_seq = (
-        draft.transcript.last_summarized_seq or None
-    )  # what is kept from after that is yet to be told
-    next_transcript = replace(
-        draft.transcript,
-        entries=remaining_entries,
-        boundary_seq=boundary,
-        summarized_up_to=last_summarized_seq,
-        marker=pass_context.policy.slide.marker,
-    )
-    return replace(
-        draft, transcript=next_transcript, left_out_seqs=(*draft.left_out_seqs, *left_out_seqs)
+        fits=fits,
     )
 
 
 def _sum_removable_tokens(
     entries: Sequence[TranscriptEntry], exempt_seqs: frozenset[int]
 ) -> list[int]:
-    """For each index the tokens of what goes when what is older goes."""
-    return list(
-        accumulate(
-            (0 if entry.seq in exempt_seqs else entry.tokens for entry in entries), initial=0
-        )
-    )
+    """Return for each index the tokens that are saved when everything older goes."""
+    tokens = (0 if entry.seq in exempt_seqs else entry.tokens for entry in entries)
+    return list(accumulate(tokens, initial=0))

@@ -1,10 +1,14 @@
-"""Show older messages without their images, and say that there was one."""
+"""Send older messages without their images, with a text that says that there was one."""
 
 from compaction.core.stages.base import ContextDraft, PassContext, apply_edits
 
 
 def strip_images(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
-    """The placeholder stands before the words, once (Wolffish, Step 1). Few words make no small message: its image is what weighs."""
+    """Replace the images of older messages by the placeholder, before the text of the message.
+
+    A message with few characters is not spared as elsewhere: its image is what takes the tokens.
+    (Wolffish, The Compaction Flow, step 1)
+    """
     placeholder = pass_context.policy.strip.placeholder
     texts = {
         entry.seq: add_placeholder(entry.content, placeholder)
@@ -15,7 +19,7 @@ def strip_images(draft: ContextDraft, pass_context: PassContext) -> ContextDraft
 
 
 def add_placeholder(text: str, placeholder: str) -> str:
-    """The words of a message whose images are gone."""
+    """Return the text of a message whose images are removed, with the placeholder once."""
     if text.startswith(placeholder):
         return text
     return f"{placeholder}\n{text}" if text else placeholder

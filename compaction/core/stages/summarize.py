@@ -1,4 +1,4 @@
-"""Replace what is older than the protected tail by one summary, which takes in the one before; or put it beside what was cut short."""
+"""Replace what is older than the protected tail by one summary, which includes the earlier one."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,15 +17,14 @@ from compaction.core.transcript import TranscriptEntry
 
 
 def summarize(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
-    """One call of the summarizer, or none when nothing is older than the tail. Raises SummaryFailed.
+    """Call the summarizer once, or not at all if nothing is older than the tail.
 
-    Where the policy summarizes originals and messages were cut to excerpts, these stay and the summary of what they were is added
-    (Wolffish, Steps 2 to 5): it tells of the whole conversation, the tail too, because it says what is done and what remains. Only when
-    the excerpts leave the context over its target does the boundary move as well.
+    If the policy summarizes originals and messages were cut to excerpts, the excerpts stay and the
+    summary is added: it covers the whole conversation, the tail too, because it says what is done
+    and what remains. The boundary moves as well only if the excerpts leave the context over its
+    target. Raises SummaryFailed. (Wolffish, The Compaction Flow, steps 2 to 5)
     """
-    adds_summary = needs_original_summary(draft, pass_context.policy) and _is_worthwhile(
-        draft, pass_context
-    )
+    adds_summary = _can_add_summary(draft, pass_context)
     if adds_summary and pass_context.fits(draft.transcript):
         return _add_summary(draft, pass_context)
     for split in find_splits(draft.transcript, pass_context.limits):
@@ -40,61 +39,60 @@ def summarize(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
 
 
 def needs_original_summary(draft: ContextDraft, policy: Policy) -> bool:
-    """Whether this pass cut messages whose whole text the policy wants summarized."""
-    return policy.summary.source == "originals" and any(
-        edit.kind == "excerpted" for edit in draft.edits
-    )
+    """Return whether this pass cut messages whose whole text the policy wants summarized."""
+    if policy.summary.source != "originals":
+        return False
+    return any(edit.kind == "excerpted" for edit in draft.edits)
 
 
 def find_objection(text: str, task: SummaryTask, policy: Policy) -> str | None:
-    """Why a text is no summary of what the task gave, in one sentence; None when it is one. A summarizer that tries again asks this too."""
+    """Return why a text is not a usable summary for a task, in one sentence; None if it is usable.
+
+    A summarizer that tries again by itself calls this too.
+    """
     if not text.strip():
         return "The summary is empty."
-    source_tokens = estimate_summary(task.previous, policy) + sum(
-        entry.tokens for entry in task.entries
-    )
+    source_tokens = estimate_summary(task.previous, policy)
+    source_tokens += sum(entry.tokens for entry in task.entries)
     text_tokens = estimate_summary(text.strip(), policy)
+    if text_tokens < source_tokens:
+        return None
     return (
-        f"The summary ({text_tokens} tokens) is not smaller than what it replaces ({source_tokens} tokens)."
-        if text_tokens >= source_tokens
-        else None
+        f"The summary ({text_tokens} tokens) is not smaller than what it replaces "
+        f"({source_tokens} tokens)."
     )
 
 
-def _is_worthwhile(draft: ContextDraft, pass_context: PassContext) -> bool:
-    """Whether a summary of full length beside the excerpts leaves the context smaller than it was."""
-    base_estimate = estimate_transcript(
-        replace(draft.transcript, summary=None), pass_context.policy
-    )
-    return (
-        pass_context.to_real_tokens(base_estimate + pass_context.budget.summary_tokens)
-        < pass_context.measurement.tokens
-    )
+def _can_add_summary(draft: ContextDraft, pass_context: PassContext) -> bool:
+    """Return whether a summary belongs beside the excerpts, and leaves the context smaller."""
+    if not needs_original_summary(draft, pass_context.policy):
+        return False
+    bare_transcript = replace(draft.transcript, summary=None)
+    bare_estimate = estimate_transcript(bare_transcript, pass_context.policy)
+    full_estimate = bare_estimate + pass_context.budget.summary_tokens
+    return pass_context.to_real_tokens(full_estimate) < pass_context.measurement.tokens
 
 
 def _add_summary(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
     entries = draft.transcript.entries
     summary = _request_summary(draft, pass_context, entries)
-    return replace(
-        draft,
-        transcript=replace(
-            draft.transcript, summary=summary.text, summarized_up_to=entries[-1].seq
-        ),
-        proposed_state=summary.proposed_state,
+    next_transcript = replace(
+        draft.transcript, summary=summary.text, summarized_up_to=entries[-1].seq
     )
+    return replace(draft, transcript=next_transcript, proposed_state=summary.proposed_state)
 
 
 def _replace_with_summary(
     draft: ContextDraft, pass_context: PassContext, split: SplitPoint, old_seqs: tuple[int, ...]
 ) -> ContextDraft:
     transcript = draft.transcript
-    covers_all = needs_original_summary(draft, pass_context.policy)
-    summary = _request_summary(
-        draft,
-        pass_context,
-        (entry for entry in transcript.entries if covers_all or entry.seq < split.boundary),
-    )
-    end_seq = transcript.entries[-1].seq if covers_all else transcript.last_summarized_seq
+    if needs_original_summary(draft, pass_context.policy):
+        sources = transcript.entries
+        last_seq = transcript.entries[-1].seq
+    else:
+        sources = tuple(entry for entry in transcript.entries if entry.seq < split.boundary)
+        last_seq = transcript.last_summarized_seq
+    summary = _request_summary(draft, pass_context, sources)
     next_transcript = replace(
         transcript,
         entries=tuple(
@@ -104,7 +102,7 @@ def _replace_with_summary(
         ),
         summary=summary.text,
         boundary_seq=split.boundary,
-        summarized_up_to=end_seq if end_seq >= split.boundary else None,
+        summarized_up_to=last_seq if last_seq >= split.boundary else None,
     )
     return replace(
         draft,
@@ -119,9 +117,10 @@ def _request_summary(
 ) -> SummaryOutcome:
     """Return a summary of the messages and of the earlier summary. Raises SummaryFailed.
 
-    Where the earlier summary covers all of them already, it is returned and no model is called.
+    If the earlier summary covers all of them already, it is returned and no model is called.
     """
-    previous, last_summarized_seq = draft.transcript.summary, draft.transcript.last_summarized_seq
+    previous = draft.transcript.summary
+    last_summarized_seq = draft.transcript.last_summarized_seq
     new_entries = tuple(entry for entry in entries if entry.seq > last_summarized_seq)
     if previous and not new_entries:
         return SummaryOutcome(text=previous)
@@ -142,13 +141,12 @@ def _request_summary(
 def _select_sources(
     draft: ContextDraft, pass_context: PassContext, entries: tuple[TranscriptEntry, ...]
 ) -> tuple[TranscriptEntry, ...]:
-    """The messages as the summarizer is given them: as they are shown, or as they were before any edit."""
+    """Return the messages as the summarizer reads them: as they are shown, or their originals."""
     if pass_context.policy.summary.source == "shown":
         return entries
     original_entries = tuple(
         entry if entry.original is None else replace(entry, content=entry.original, tokens=0)
         for entry in entries
     )
-    return count_entry_tokens(
-        replace(draft.transcript, entries=original_entries), pass_context.policy
-    ).entries
+    originals = replace(draft.transcript, entries=original_entries)
+    return count_entry_tokens(originals, pass_context.policy).entries
