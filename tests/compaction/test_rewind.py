@@ -1,7 +1,6 @@
 """Going back to what the model saw before a run, and staying there."""
 
 import threading
-import time
 
 import pytest
 from django.db import connection, transaction
@@ -19,6 +18,7 @@ from tests.support.compaction_scenes import (
     say,
     summarize_or_chat,
 )
+from tests.support.database import wait_until_somebody_waits_for_us
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -147,17 +147,3 @@ def test_a_session_that_is_deleted_meanwhile_has_nothing_to_rewind(full: Session
         full.delete()
     rewinding.join(30)
     assert refusals == ["The session was deleted."]
-
-
-def wait_until_somebody_waits_for_us() -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_locks waiting JOIN pg_locks held USING (transactionid) "
-                "WHERE NOT waiting.granted AND held.pid = pg_backend_pid()"
-            )
-            if cursor.fetchone()[0]:
-                return
-        time.sleep(0.05)
-    raise TimeoutError("nobody waits for a lock of this transaction")

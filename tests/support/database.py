@@ -1,6 +1,8 @@
-"""Empty the test database quickly after a test that commits."""
+"""Empty the test database quickly after a test that commits, and watch its locks."""
 
-from django.db import connections, transaction
+import time
+
+from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
@@ -42,3 +44,18 @@ def _list_filled_tables(connection: BaseDatabaseWrapper) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts))
         return [row[0] for row in cursor.fetchall()]
+
+
+def wait_until_somebody_waits_for_us() -> None:
+    """Wait until another connection waits for a row that this transaction locks (PostgreSQL)."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks waiting JOIN pg_locks held USING (transactionid) "
+                "WHERE NOT waiting.granted AND held.pid = pg_backend_pid()"
+            )
+            if cursor.fetchone()[0]:
+                return
+        time.sleep(0.05)
+    raise TimeoutError("nobody waits for a lock of this transaction")

@@ -1,0 +1,101 @@
+"""Turns are locked before their session, and sessions in the order of their primary keys."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from chatcore.models import Message, Session, Turn
+from chatcore.sessions import deletion as session_deletion
+from chatcore.sessions.archive import archive_surplus_sessions
+from chatcore.turns import deletion, leases
+from tests.support.database import wait_until_somebody_waits_for_us
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def postgresql() -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite locks the whole database, and so in no order.")
+
+
+def start_thread(work: Callable[[], object]) -> threading.Thread:
+    def run() -> None:
+        try:
+            work()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def start_closed_turn(session: Session) -> Turn:
+    question = Message.objects.create(session=session, seq=1, role="user", content="Hello")
+    return Turn.objects.create(
+        session=session,
+        question=question,
+        status=Turn.Status.COMPLETED,
+        lease_until=timezone.now(),
+    )
+
+
+def test_deleting_a_message_locks_its_turn_before_the_session(session: Session) -> None:
+    turn = start_closed_turn(session)
+    assert turn.question
+    question = turn.question
+    with transaction.atomic():
+        Turn.objects.select_for_update().get(pk=turn.pk)
+        deleting = start_thread(lambda: deletion.delete_message(question))
+        wait_until_somebody_waits_for_us()
+        # A session that the deletion had locked already would raise here: that was the deadlock.
+        Session.objects.select_for_update(nowait=True, of=("self",)).get(pk=session.pk)
+    deleting.join(30)
+    assert not session.messages.exists()
+
+
+def test_a_turn_that_begins_while_its_session_is_deleted_is_locked_too(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_closed_turn(session)
+    lock_turns = leases.lock_turns
+    locked_counts: list[int] = []
+
+    def lock_turns_and_start_another(turns: QuerySet[Turn]) -> int:
+        locked_counts.append(lock_turns(turns))
+        if len(locked_counts) == 1:
+            lease_until = timezone.now() + timedelta(seconds=30)
+            start_thread(
+                lambda: Turn.objects.create(session=session, lease_until=lease_until)
+            ).join(30)
+        return locked_counts[-1]
+
+    monkeypatch.setattr(leases, "lock_turns", lock_turns_and_start_another)
+    session_deletion.delete_session(session.pk)
+    assert locked_counts == [1, 2]
+    assert not Session.objects.filter(pk=session.pk).exists()
+
+
+def test_the_archive_locks_sessions_by_primary_key(user: User, settings: LazySettings) -> None:
+    settings.CHATCORE = {**settings.CHATCORE, "MAX_SESSIONS": 1}
+    first, second = sorted(
+        (Session.objects.create(owner=user) for _ in range(2)), key=lambda session: session.pk
+    )
+    # The one used last is met first by a query in the order of the list.
+    Session.objects.filter(pk=second.pk).update(updated_at=timezone.now())
+    new_session = Session.objects.create(owner=user)
+    with transaction.atomic():
+        Session.objects.select_for_update().get(pk=first.pk)
+        archiving = start_thread(lambda: archive_surplus_sessions(new_session))
+        wait_until_somebody_waits_for_us()
+        Session.objects.select_for_update(nowait=True).get(pk=second.pk)
+    archiving.join(30)
+    assert list(Session.objects.filter(archived=False)) == [new_session]
