@@ -1,4 +1,4 @@
-"""Database work beside an event loop: each call in a pool thread, with its connection given back."""
+"""Run blocking database work in pool threads, so that an event loop never waits for it."""
 
 import functools
 from collections.abc import Callable
@@ -12,7 +12,11 @@ T = TypeVar("T")
 
 
 async def run_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run blocking `work` in a pool thread; no connection stays pinned to it, so streams do not exhaust a pool."""
+    """Run blocking `work` in a thread of the loop's pool and return its result.
+
+    Its database connection is given back afterwards. Django binds a connection to its thread, so
+    idle threads would otherwise hold all connections of a pool.
+    """
     return await sync_to_async(
         functools.partial(_run_with_fresh_connection, work), thread_sensitive=False
     )(*args, **kwargs)
@@ -23,4 +27,6 @@ def _run_with_fresh_connection(work: Callable[P, T], *args: P.args, **kwargs: P.
         return work(*args, **kwargs)
     finally:
         close_old_connections()
-        reset_queries()  # with DEBUG on, each thread would keep thousands of statements with the texts in them
+        # With DEBUG on, Django collects all statements of a connection until a request ends. These
+        # threads serve no request, so the list, with its texts, would only grow.
+        reset_queries()

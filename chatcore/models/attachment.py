@@ -11,11 +11,11 @@ from chatcore.models.session import Session
 
 
 class Attachment(models.Model):
-    """A file that came with a message; its name is a label and never reaches the file system."""
+    """A file that belongs to a message. Its name is a label and never reaches the file system."""
 
     class Kind(models.TextChoices):
         FILE = "file"
-        OUTPUT = "output"  # the whole of a tool's output, where the message holds a part
+        OUTPUT = "output"  # the full output of a tool; its message holds only a part
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="attachments")
@@ -35,7 +35,8 @@ class Attachment(models.Model):
         default=0, help_text="Estimated tokens of the text, or of the image."
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    # Last: SQLite reads a row up to the columns asked for.
+    # The large columns are the last ones, because SQLite reads a row only up to the last column
+    # that a query names.
     data = models.BinaryField()
     text = models.TextField(
         blank=True, help_text="What a model that cannot open the file is given."

@@ -9,7 +9,7 @@ from chatcore.models.session import Session
 
 
 class ContextRevision(models.Model):
-    """One installed change of what the model sees. Immutable."""
+    """One change of what the model sees of a session. It is never changed, except that `stale` is set."""
 
     class Source(models.TextChoices):
         COMPACTION = "compaction"
@@ -54,7 +54,7 @@ class ContextRevision(models.Model):
 
 
 class ContextEdit(models.Model):
-    """A message shown to the model in another form, from one context version until another."""
+    """Another form of a message for the model, in force from one context version to another."""
 
     class Kind(models.TextChoices):
         PRUNED = "pruned"

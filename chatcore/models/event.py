@@ -8,7 +8,11 @@ from chatcore.models.session import Session
 
 
 class SessionEvent(models.Model):
-    """One line of the session's log, which feeds every stream. `seq` is given under the session's row lock, so order is commit order."""
+    """An event of a session's log.
+
+    Its `seq` is taken while the session's row is locked, so events become visible in the order of
+    their numbers, and a reader that continues after a number misses none.
+    """
 
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
     seq = models.PositiveBigIntegerField()

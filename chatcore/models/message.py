@@ -23,21 +23,24 @@ MAX_TOOL_NAME = 128
 
 
 class MessageQuerySet(models.QuerySet["Message"]):
-    """Messages in order; every way in passes the save hook."""
+    """Queries of messages. Everything that stores messages passes through the save hook."""
 
     def bulk_create(self, objs: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
-        """Insert many, each through the same hook as save()."""
+        """Insert messages, each through the same hook as `save()`."""
         rows = list(objs)
         for row in rows:
             row.prepare_to_store()
         return super().bulk_create(rows, *args, **kwargs)
 
     def exclude_superseded(self) -> "MessageQuerySet":
-        """Without what an edit or another answer superseded."""
+        """Return the current messages, without those that an edit or another answer superseded."""
         return self.filter(branch=None)
 
     def filter_live(self, boundary_seq: int | None) -> "MessageQuerySet":
-        """From the boundary on, and the pinned ones before it: what is sent as it is. Two indexed ranges."""
+        """Return the messages from the boundary on, and the pinned ones before it.
+
+        These are sent word for word. The query reads two ranges of indexes.
+        """
         return (
             self.exclude_superseded()
             .filter(Q(seq__gte=boundary_seq or 0) | Q(pinned=True))
@@ -46,7 +49,10 @@ class MessageQuerySet(models.QuerySet["Message"]):
 
 
 class Message(models.Model):
-    """One message. Once complete it never changes; `status` and the words of a streaming answer are written once, at its end."""
+    """A message. Its text never changes once it is complete.
+
+    A streaming answer is stored without text; its text and status are written once, at its end.
+    """
 
     class Role(models.TextChoices):
         SYSTEM = "system"
@@ -155,30 +161,29 @@ class Message(models.Model):
         return f"{self.role} {self.seq}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Store through the hook: clean text, cut tool results."""
+        """Save the message after `prepare_to_store()`."""
         self.prepare_to_store()
         super().save(*args, **kwargs)
 
     def prepare_to_store(self) -> None:
-        """The save hook: remove what cannot be stored; cut a tool result to its limit. Never raises, changes nothing twice."""
+        """Remove characters that cannot be stored, and cut a tool result to its limit.
+
+        This is the save hook. It never raises, and applying it twice changes nothing more.
+        """
         self.content = clean_text(self.content or "")
         self.reasoning = clean_text(self.reasoning or "")
         self.provider_data = clean_json(self.provider_data)
         self.tool_calls = [
             {**call, "id": call["id"][:MAX_CALL_ID]} for call in clean_json(self.tool_calls)
         ]
-        self.tool_call_id, self.tool_name = (
-            clean_text(self.tool_call_id)[:MAX_CALL_ID],
-            clean_text(self.tool_name)[:MAX_TOOL_NAME],
-        )
+        self.tool_call_id = clean_text(self.tool_call_id)[:MAX_CALL_ID]
+        self.tool_name = clean_text(self.tool_name)[:MAX_TOOL_NAME]
         if self.role == self.Role.TOOL:
             self.content, original_chars = cut_tool_result(
                 self.content, self.tool_result_limit or TOOL_RESULT_MAX_CHARS
             )
-            self.original_chars = (
-                original_chars if original_chars is not None else self.original_chars
-            )
-        text_chars = len(self.content) + sum(
-            len(call["name"]) + len(call["arguments"]) for call in self.tool_calls
-        )
-        self.token_estimate = estimate_tokens(text_chars)
+            # None means that nothing was cut now; an earlier cut may have stored the number.
+            if original_chars is not None:
+                self.original_chars = original_chars
+        call_chars = sum(len(call["name"]) + len(call["arguments"]) for call in self.tool_calls)
+        self.token_estimate = estimate_tokens(len(self.content) + call_chars)

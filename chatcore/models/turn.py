@@ -10,20 +10,22 @@ from chatcore.models.session import Session
 
 
 class Turn(models.Model):
-    """A user message and all up to the next, while it is being generated and after: the lease a dead process cannot renew."""
+    """A user message and everything up to the next one, while it is generated and afterwards.
+
+    The process that generates it renews `lease_until`. A running turn whose lease has ended belongs
+    to a dead process; another process closes it.
+    """
 
     class Status(models.TextChoices):
         RUNNING = "running"
-        WAITING = "waiting"  # for results of tools that the client runs itself
+        WAITING = "waiting"  # for the results of tools that the client runs
         COMPLETED = "completed"
         FAILED = "failed"
         CANCELLED = "cancelled"
         INTERRUPTED = "interrupted"
 
-    OPEN_STATUSES = (
-        Status.RUNNING,
-        Status.WAITING,
-    )  # nothing else is said to the session meanwhile
+    # While a turn has one of these, no other turn of its session begins.
+    OPEN_STATUSES = (Status.RUNNING, Status.WAITING)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 
 class Webhook(models.Model):
-    """An address of the owner's that is told of finished turns and compactions (Standard Webhooks)."""
+    """A URL of the owner that receives events, as the specification Standard Webhooks describes."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(
@@ -29,7 +29,7 @@ class Webhook(models.Model):
 
 
 class WebhookDelivery(models.Model):
-    """One thing to tell one address, kept until it was told or given up. The row is the outbox."""
+    """An event to send to a webhook, stored until it is delivered or given up (an outbox)."""
 
     class Status(models.TextChoices):
         PENDING = "pending"
