@@ -1,0 +1,1 @@
+"""Import and export: sessions as JSON files, and messages of other systems."""

@@ -1,4 +1,4 @@
-"""What the model sees, in an exported session: the summary, its place, what is kept beside it, and messages in other forms."""
+"""Export and import what the model sees of a session: the summary, its place, and edits."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -11,11 +11,10 @@ from chatcore.transfer.reader import InvalidImport, is_number, read_column_value
 
 
 def export_context(session: Session) -> dict[str, Any]:
-    """As JSON values."""
+    """Return the session's summary, boundary and message edits as JSON values."""
     edits = session.context_edits.filter(until_version=None).order_by("message__seq")
-    revision = (
-        session.revisions.filter(version=session.context_version).first() or ContextRevision()
-    )
+    revision = session.revisions.filter(version=session.context_version).first()
+    revision = revision or ContextRevision()
     return {
         "summary": session.compacted_summary,
         "boundary_seq": session.compact_boundary_seq,
@@ -32,12 +31,17 @@ def export_context(session: Session) -> dict[str, Any]:
 def restore_context(
     session: Session, context_data: Mapping[str, Any], seqs: Collection[int], last_seq: int
 ) -> None:
-    """Install what the file says. `seqs` are the numbers of its messages; up to `last` there were others. Raises NotImportable."""
+    """Install an exported context as the first revision of the session.
+
+    `seqs` are the numbers of the imported messages, and `last_seq` the highest number that was ever
+    given; messages in between may have been deleted. Raises InvalidImport.
+    """
     if not any(context_data.values()):
         return
-    summary, boundary = context_data.get("summary"), context_data.get("boundary_seq")
+    summary = context_data.get("summary")
+    boundary = context_data.get("boundary_seq")
     if not isinstance(summary, str | None):
-        raise InvalidImport("context.summary", "A text.")
+        raise InvalidImport("context.summary", "It must be a text, or null.")
     if boundary is not None and not _is_position(boundary, last_seq):
         raise InvalidImport("context.boundary_seq", "There is no such message in the file.")
     revisions.install_revision(
@@ -55,22 +59,24 @@ def restore_context(
 
 
 def _is_position(seq: Any, last_seq: int) -> bool:
-    """Between the messages; the one that had this number may have been deleted."""
+    """Return True for the number of a message, which may have been deleted since."""
     return is_number(seq) and 0 < seq <= last_seq
 
 
 def _parse_summary_parts(
     context_data: Mapping[str, Any], boundary: int | None, seqs: Collection[int], last_seq: int
 ) -> dict[str, Any]:
-    """Kept messages, background and placement."""
-    if not isinstance(background := context_data.get("background", ""), str):
-        raise InvalidImport("context.background", "A text.")
-    kept_seqs, placement = (
-        read_section(context_data, "kept_seqs", list),
-        read_section(context_data, "placement", dict),
-    )
-    if any(not is_number(seq) or seq not in seqs or seq >= (boundary or 0) for seq in kept_seqs):
-        raise InvalidImport("context.kept_seqs", "Messages of the file, before the boundary.")
+    """Return kept messages, background and placement. Raises InvalidImport."""
+    background = context_data.get("background", "")
+    if not isinstance(background, str):
+        raise InvalidImport("context.background", "It must be a text.")
+    kept_seqs = read_section(context_data, "kept_seqs", list)
+    placement = read_section(context_data, "placement", dict)
+    for seq in kept_seqs:
+        if not is_number(seq) or seq not in seqs or seq >= (boundary or 0):
+            raise InvalidImport(
+                "context.kept_seqs", "It must name messages of the file before the boundary."
+            )
     return {
         "kept_seqs": kept_seqs,
         "background": clean_text(background),
@@ -85,7 +91,9 @@ def _parse_placement(data: Mapping[str, Any], last_seq: int) -> dict[str, Any]:
     texts = {name: data[name] for name in ("place", *TEXT_KEYS) if data.get(name) is not None}
     for name, value in texts.items():
         if not isinstance(value, str) or (name == "place" and value not in PLACES):
-            raise InvalidImport(f"context.placement.{name}", "A text, as an export has it.")
+            raise InvalidImport(
+                f"context.placement.{name}", "It must be a text as an export contains it."
+            )
     for name, seq in positions.items():
         if not _is_position(seq, last_seq):
             raise InvalidImport(
@@ -100,5 +108,7 @@ def _parse_edit(edit: Any, path: str, seqs: Collection[int]) -> revisions.Messag
         raise InvalidImport(path, "There is no such message in the file.")
     values = read_column_values(ContextEdit, edit, ("kind", "replacement"), path)
     if "kind" not in values:
-        raise InvalidImport(f"{path}.kind", "It says how the message is shown.")
+        raise InvalidImport(
+            f"{path}.kind", "It is missing; it says how the message is shown to the model."
+        )
     return revisions.MessageEdit(message_seq=seq, **values)

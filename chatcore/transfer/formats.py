@@ -1,4 +1,7 @@
-"""Message lists as OpenAI's and Anthropic's APIs write them, from and to the house's own; settings and summaries have no place in them."""
+"""Convert message lists from and to the formats of OpenAI's and Anthropic's APIs.
+
+These formats have no place for settings and summaries; only messages are converted.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,24 +16,31 @@ _OPENAI_ROLES = {"developer": "system", "function": "tool"}
 
 
 def to_chatcore(messages: Any, format: Format) -> Any:
-    """The list in the house's own form, which `history.import_messages` reads. Raises NotImportable, naming the place."""
+    """Return the list in our own format, which `importer.import_messages` takes.
+
+    Raises InvalidImport, which names the place.
+    """
     if format == "chatcore" or not isinstance(messages, list):
         return messages
     convert = {"openai": _from_openai, "anthropic": _from_anthropic}[format]
-    return [
-        message
-        for index, item in enumerate(messages)
-        for message in convert(_require_object(item, f"messages[{index}]"), f"messages[{index}]")
-    ]
+    converted_messages: list[dict[str, Any]] = []
+    for index, item in enumerate(messages):
+        path = f"messages[{index}]"
+        converted_messages += convert(_require_object(item, path), path)
+    return converted_messages
 
 
 def to_openai(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Chat Completions messages."""
+    """Return the messages as OpenAI's Chat Completions API takes them."""
     return [_to_openai_message(message) for message in messages]
 
 
 def to_anthropic(messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The `system` and `messages` of a Messages request: results are blocks of a user's message, and one role never follows itself."""
+    """Return `system` and `messages` of a request to Anthropic's Messages API.
+
+    Tool results become blocks of a user's message. Neighbouring messages of one role are joined,
+    because the API expects the roles to alternate.
+    """
     system: list[str] = []
     api_messages: list[dict[str, Any]] = []
     for message in messages:
@@ -97,7 +107,7 @@ def _from_openai(item: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]
     calls = item.get("tool_calls")
     if calls is not None:
         if not isinstance(calls, list):
-            raise InvalidImport(f"{path}.tool_calls", "A list of calls.")
+            raise InvalidImport(f"{path}.tool_calls", "It must be a list of calls.")
         message["tool_calls"] = [
             _from_openai_call(call, f"{path}.tool_calls[{index}]")
             for index, call in enumerate(calls)
@@ -117,59 +127,66 @@ def _from_openai_call(call: Any, path: str) -> dict[str, Any]:
 
 
 def _from_anthropic(item: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
-    role, content = item.get("role"), item.get("content")
+    """Yield a message for each tool result, then one for the texts and tool calls."""
+    content = item.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     if not isinstance(blocks, list):
-        raise InvalidImport(f"{path}.content", "A text, or a list of blocks.")
-    texts, calls = [], []
+        raise InvalidImport(f"{path}.content", "It must be a text, or a list of blocks.")
+    text_blocks = []
+    calls = []
     for index, part in enumerate(blocks):
-        block = _require_object(part, f"{path}.content[{index}]")
+        block_path = f"{path}.content[{index}]"
+        block = _require_object(part, block_path)
         kind = block.get("type")
         if kind == "text":
-            texts.append(block.get("text"))
+            text_blocks.append({"type": "text", "text": block.get("text")})
         elif kind == "tool_use":
-            calls.append(
-                {
-                    "id": block.get("id"),
-                    "name": block.get("name"),
-                    "arguments": json.dumps(block.get("input", {}), ensure_ascii=False),
-                }
-            )
+            calls.append(_from_anthropic_call(block))
         elif kind == "tool_result":
             yield {
                 "role": "tool",
                 "tool_call_id": block.get("tool_use_id"),
-                "content": _join_text(block.get("content"), f"{path}.content[{index}]"),
+                "content": _join_text(block.get("content"), block_path),
                 "is_error": bool(block.get("is_error", False)),
             }
         elif kind not in ("thinking", "redacted_thinking"):
             raise InvalidImport(
-                f"{path}.content[{index}].type", f"Blocks of type {kind!r} cannot be imported."
+                f"{block_path}.type", f"Blocks of type {kind!r} cannot be imported."
             )
-    if texts or calls:
+    if text_blocks or calls:
         yield {
-            "role": role,
-            "content": _join_text([{"type": "text", "text": part} for part in texts], path),
+            "role": item.get("role"),
+            "content": _join_text(text_blocks, path),
             "tool_calls": calls,
         }
 
 
+def _from_anthropic_call(block: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": block.get("id"),
+        "name": block.get("name"),
+        "arguments": json.dumps(block.get("input", {}), ensure_ascii=False),
+    }
+
+
 def _join_text(content: Any, path: str) -> str:
-    """The text of a content: one text, or parts of which each is one."""
+    """Return the text of a message's content, which is a text or a list of text parts."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
-        raise InvalidImport(f"{path}.content", "A text, or a list of text parts.")
+        raise InvalidImport(f"{path}.content", "It must be a text, or a list of text parts.")
     texts = []
     for index, part in enumerate(content):
         text = _require_object(part, f"{path}.content[{index}]").get("text")
         if not isinstance(text, str):
-            raise InvalidImport(f"{path}.content[{index}]", "Only parts of text can be imported.")
+            raise InvalidImport(
+                f"{path}.content[{index}]", "Only text can be imported, no other type of content."
+            )
         texts.append(text)
     return "\n\n".join(texts)
 
 
 def _require_object(value: Any, path: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise InvalidImport(path, "An object.")
+        raise InvalidImport(path, "It must be an object.")
     return value

@@ -1,4 +1,4 @@
-"""What leads from one exported message to others and to its files: numbers, versions, branches, attachments."""
+"""Export and import what connects messages: numbers, versions, branches and files."""
 
 import base64
 import binascii
@@ -12,36 +12,46 @@ from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.sessions.truncation import clean_text
 from chatcore.transfer.reader import InvalidImport, is_number
 
-MAX_SEQ = 10**9  # of a message; the column holds twice as many, so that the conversation can go on
+_BRANCH_AFTER_RULE = "It must be the number of an earlier message, or 0."
+MAX_SEQ = 10**9  # the column holds twice as many, so an imported conversation can continue
 
 
 def export_links(message: Message) -> dict[str, Any]:
-    """As JSON values; only what there is."""
+    """Return the links of a message as JSON values; missing ones are left out."""
     links: dict[str, Any] = {}
     if message.branch:
         links |= {"branch": str(message.branch), "branch_after": message.branch_after}
     if message.replaces:
         links["replaces"] = message.replaces.seq
     attachments = [_export_attachment(attachment) for attachment in message.attachments.all()]
-    return links | ({"attachments": attachments} if attachments else {})
+    if attachments:
+        links["attachments"] = attachments
+    return links
 
 
 def assign_seqs(items: Sequence[Any], rows: Sequence[Message]) -> int:
-    """Give the rows the numbers that the file gives them; summaries speak of these. A file without any counts from 1. The last number."""
+    """Number the rows as the file does, and return the last number.
+
+    The numbers must stay the same, because summaries and edits refer to them. Without numbers in
+    the file, messages are numbered from 1. Raises InvalidImport.
+    """
     item_seqs: list[Any] = [item.get("seq") for item in items]
-    seqs = range(1, len(rows) + 1) if all(seq is None for seq in item_seqs) else item_seqs
+    if all(seq is None for seq in item_seqs):
+        item_seqs = list(range(1, len(rows) + 1))
     last_seq = 0
-    for index, (seq, row) in enumerate(zip(seqs, rows, strict=True)):
+    for index, (seq, row) in enumerate(zip(item_seqs, rows, strict=True)):
         if not is_number(seq) or not last_seq < seq <= MAX_SEQ:
             raise InvalidImport(
-                f"messages[{index}].seq", "A whole number, greater than the one before."
+                f"messages[{index}].seq",
+                "It must be a whole number greater than that of the message before.",
             )
-        row.seq = last_seq = seq
+        row.seq = seq
+        last_seq = seq
     return last_seq
 
 
 def restore_links(items: Sequence[Any], rows: Sequence[Message]) -> None:
-    """Link the stored, numbered rows as the file's messages were. Raises NotImportable."""
+    """Restore branches and versions of the stored, numbered rows. Raises InvalidImport."""
     rows_by_seq = {row.seq: row for row in rows}
     branches: dict[str, tuple[UUID, int]] = {}
     for index, (item, row) in enumerate(zip(items, rows, strict=True)):
@@ -57,7 +67,10 @@ def restore_links(items: Sequence[Any], rows: Sequence[Message]) -> None:
 
 
 def read_files(items: Sequence[Any]) -> list[tuple[int, Attachment]]:
-    """The files of the messages, looked into but not stored, each with the place of its message. Raises NotImportable."""
+    """Return the messages' files, inspected but not stored, each with the index of its message.
+
+    Raises InvalidImport.
+    """
     return [
         (index, file)
         for index, item in enumerate(items)
@@ -66,10 +79,11 @@ def read_files(items: Sequence[Any]) -> list[tuple[int, Attachment]]:
 
 
 def store_files(attachments: Sequence[tuple[int, Attachment]], rows: Sequence[Message]) -> None:
-    """Give the stored rows their files, one at a time: they may be large."""
+    """Attach the files to the stored rows."""
     for index, attachment in attachments:
-        attachment.message, attachment.session = rows[index], rows[index].session
-        attachment.save(force_insert=True)
+        attachment.message = rows[index]
+        attachment.session = rows[index].session
+        attachment.save(force_insert=True)  # one at a time, because each may be large
 
 
 def _mark_superseded(
@@ -79,28 +93,33 @@ def _mark_superseded(
     known_seqs: Collection[int],
     path: str,
 ) -> None:
-    """A branch follows one message before all of its own, or none: else bringing it back would never end."""
+    """Put a row into its branch, under a new id. Raises InvalidImport.
+
+    All messages of a branch follow the same message, which comes before them; 0 means that they
+    follow none. A file that breaks this rule would make restoring the branch run for ever.
+    """
     branch_after = item.get("branch_after")
-    if (
-        not is_number(branch_after)
-        or (branch_after and branch_after not in known_seqs)
-        or branch_after >= row.seq
-    ):
-        raise InvalidImport(f"{path}.branch_after", "The number of an earlier message, or 0.")
+    if not is_number(branch_after) or branch_after >= row.seq:
+        raise InvalidImport(f"{path}.branch_after", _BRANCH_AFTER_RULE)
+    if branch_after and branch_after not in known_seqs:
+        raise InvalidImport(f"{path}.branch_after", _BRANCH_AFTER_RULE)
     row.branch, row.branch_after = branches.setdefault(str(item["branch"]), (uuid4(), branch_after))
     if row.branch_after != branch_after:
         raise InvalidImport(
-            f"{path}.branch_after", "The messages of a branch follow the same message."
+            f"{path}.branch_after", "All messages of a branch must follow the same message."
         )
 
 
 def _find_replaced_message(
     seq: Any, row: Message, rows_by_seq: Mapping[int, Message], path: str
 ) -> Message:
-    """The message of which it is another version: an earlier one, and only one of them is current."""
+    """Return the earlier version that this message replaces. Raises InvalidImport.
+
+    At most one of two versions can be current.
+    """
     message = rows_by_seq.get(seq) if is_number(seq) else None
     if message is None or message.seq >= row.seq:
-        raise InvalidImport(f"{path}.replaces", "The number of an earlier message.")
+        raise InvalidImport(f"{path}.replaces", "It must be the number of an earlier message.")
     if message.branch is None and row.branch is None:
         raise InvalidImport(f"{path}.replaces", "That message was not superseded.")
     return message
@@ -113,48 +132,50 @@ def _export_attachment(attachment: Attachment) -> dict[str, str]:
         "media_type": attachment.media_type,
         "data": base64.b64encode(data).decode(),
     }
-    return values | ({"kind": attachment.kind} if attachment.kind != Attachment.Kind.FILE else {})
+    if attachment.kind != Attachment.Kind.FILE:
+        values["kind"] = attachment.kind
+    return values
 
 
 def _parse_files(items: Any, path: str) -> Iterator[Attachment]:
     if not isinstance(items, list) or len(items) > intake.MAX_FILES:
-        raise InvalidImport(f"{path}.attachments", f"A list of at most {intake.MAX_FILES} files.")
+        raise InvalidImport(
+            f"{path}.attachments", f"It must be a list of at most {intake.MAX_FILES} files."
+        )
     for index, item in enumerate(items):
-        file_path = f"{path}.attachments[{index}]"
-        if (
-            not isinstance(item, Mapping)
-            or not isinstance(item.get("name"), str)
-            or not isinstance(item.get("data"), str)
-        ):
-            raise InvalidImport(file_path, "An object with name and data.")
-        try:
-            data = base64.b64decode(item["data"], validate=True)
-            yield (
-                _build_output(item["name"], data)
-                if item.get("kind") == Attachment.Kind.OUTPUT
-                else intake.inspect_file(name=item["name"], data=data)
-            )
-        except (binascii.Error, ValueError):
-            raise InvalidImport(
-                f"{file_path}.data", "Base64 is expected, and in an output text."
-            ) from None
-        except intake.FileRejected as error:
-            raise InvalidImport(file_path, str(error)) from None
+        yield _parse_file(item, f"{path}.attachments[{index}]")
+
+
+def _parse_file(item: Any, path: str) -> Attachment:
+    values = item if isinstance(item, Mapping) else {}
+    name = values.get("name")
+    encoded_data = values.get("data")
+    if not isinstance(name, str) or not isinstance(encoded_data, str):
+        raise InvalidImport(path, "It must be an object with name and data.")
+    try:
+        data = base64.b64decode(encoded_data, validate=True)
+        if values.get("kind") == Attachment.Kind.OUTPUT:
+            return _build_output(name, data)
+        return intake.inspect_file(name=name, data=data)
+    except (binascii.Error, ValueError):
+        raise InvalidImport(
+            f"{path}.data", "It must be base64; the output of a tool must be a text."
+        ) from None
+    except intake.FileRejected as error:
+        raise InvalidImport(path, str(error)) from None
 
 
 def _build_output(name: str, data: bytes) -> Attachment:
-    """The whole of a tool's output, of which the message holds a part."""
+    """Return the attachment for the whole output of a tool. Raises FileRejected, ValueError."""
     if len(data) > intake.MAX_BYTES:
-        raise intake.FileRejected("An output has at most 10 MB.")
+        raise intake.FileRejected(f"An output has at most {intake.MAX_BYTES // 1024**2} MB.")
     text = clean_text(data.decode())
-    tokens = estimate_tokens(len(text))
-    kind, file_name = Attachment.Kind.OUTPUT, names.clean_file_name(name)
     return Attachment(
-        kind=kind,
-        name=file_name,
+        kind=Attachment.Kind.OUTPUT,
+        name=names.clean_file_name(name),
         media_type="text/plain",
         size=len(data),
         data=b"",
         text=text,
-        token_estimate=tokens,
+        token_estimate=estimate_tokens(len(text)),
     )

@@ -1,4 +1,4 @@
-"""From parsed JSON to messages that can be stored; whatever cannot be read is named by its path."""
+"""Validate parsed JSON and build messages from it; an error names the path of the bad value."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -11,13 +11,12 @@ from django.db.models import Field, Model
 from chatcore.models import Message
 from chatcore.sessions.truncation import clean_json, clean_text
 
-MAX_MESSAGE_BYTES = (
-    256 * 1024
-)  # of what people and models say; tool results are cut when they are stored
+# The limit for texts of people and models, in UTF-8. Tool results are cut when they are stored.
+MAX_MESSAGE_BYTES = 256 * 1024
 
 
 class InvalidImport(Exception):
-    """A value that cannot be taken; `field` is its path, as in messages[3].role."""
+    """A value that cannot be imported; `field` is its path, such as `messages[3].role`."""
 
     def __init__(self, field: str, detail: str) -> None:
         super().__init__(f"{field}: {detail}")
@@ -26,7 +25,7 @@ class InvalidImport(Exception):
 
 
 class MessageTooLong(InvalidImport):
-    """A message over the limit."""
+    """A message with more than MAX_MESSAGE_BYTES of text."""
 
 
 def read_messages(
@@ -35,22 +34,26 @@ def read_messages(
     extra_fields: Collection[str] = (),
     load_call_ids: Callable[[], Collection[str]] = frozenset[str],
 ) -> list[Message]:
-    """Unsaved messages, in order. A tool's result must follow the call it answers, here or in `known_calls`.
+    """Return unsaved messages, in order. Raises InvalidImport.
 
-    `also` names further fields of Message that are taken as they are. Raises NotImportable.
+    A tool's result must follow the call that it answers; `load_call_ids` returns the ids of calls
+    that are stored already, and is called only when one is needed. `extra_fields` names further
+    columns of Message that are imported.
     """
     if not isinstance(items, list):
-        raise InvalidImport("messages", "A list of messages.")
+        raise InvalidImport("messages", "It must be a list of messages.")
     call_ids: set[str] = set()
     rows = []
-    earlier_ids: Collection[str] | None = None
+    has_stored_ids = False
     for index, item in enumerate(items):
         row = _MessageReader(f"messages[{index}]", item, extra_fields).read_message()
-        if row.role == Message.Role.TOOL and row.tool_call_id not in call_ids:
-            earlier_ids = load_call_ids() if earlier_ids is None else earlier_ids
-            if row.tool_call_id not in earlier_ids:
+        if row.role == Message.Role.TOOL:
+            if row.tool_call_id not in call_ids and not has_stored_ids:
+                call_ids.update(load_call_ids())
+                has_stored_ids = True
+            if row.tool_call_id not in call_ids:
                 raise InvalidImport(
-                    f"messages[{index}].tool_call_id", "No call before it has this id."
+                    f"messages[{index}].tool_call_id", "No call before this result has this id."
                 )
         call_ids.update(call["id"] for call in row.tool_calls)
         rows.append(row)
@@ -60,39 +63,41 @@ def read_messages(
 def read_column_values(
     model: type[Model], data: Mapping[str, Any], names: Collection[str], path: str
 ) -> dict[str, Any]:
-    """The values of these columns that are given, checked as the columns check them. Raises NotImportable."""
+    """Return the values that `data` has for these columns, validated. Raises InvalidImport."""
     values = {}
     for name in names:
-        if name in data:
-            field = model._meta.get_field(name)
-            assert isinstance(field, Field)
-            try:
-                values[name] = field.clean(clean_json(data[name]), None)
-            except ValidationError as error:
-                raise InvalidImport(f"{path}.{name}", " ".join(error.messages)) from None
+        if name not in data:
+            continue
+        field = model._meta.get_field(name)
+        assert isinstance(field, Field)
+        try:
+            values[name] = field.clean(clean_json(data[name]), None)
+        except ValidationError as error:
+            raise InvalidImport(f"{path}.{name}", " ".join(error.messages)) from None
     return values
 
 
 def read_section(export_data: Mapping[str, Any], name: str, kind: Callable[[], Any]) -> Any:
-    """A list or an object of an export, empty where it is missing. Raises NotImportable."""
+    """Return a list or an object of an export; an empty one if missing. Raises InvalidImport."""
     section = export_data.get(name, kind())
     if not isinstance(section, type(kind())):
-        raise InvalidImport(name, "It has not the form that an export has.")
+        form = "a list" if kind is list else "an object"
+        raise InvalidImport(name, f"It must be {form}.")
     return section
 
 
 def is_number(value: Any) -> TypeGuard[int]:
-    """Whether it can be the number of a message; True and False, which Python takes for numbers, cannot."""
+    """Return True for an integer. True and False, which Python counts as integers, are none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 class _MessageReader:
-    """One message."""
+    """The reader of one message; each method reads or checks a part and raises InvalidImport."""
 
     def __init__(self, path: str, item: Any, extra_fields: Collection[str]) -> None:
         self.path = path
         if not isinstance(item, Mapping):
-            raise InvalidImport(path, "An object.")
+            raise InvalidImport(path, "It must be an object.")
         self.item = item
         self.extra_fields = extra_fields
 
@@ -115,77 +120,79 @@ class _MessageReader:
 
     def read_role(self) -> str:
         if self.item.get("role") not in Message.Role.values:
-            raise self.build_error("role", f"One of {', '.join(Message.Role.values)}.")
+            raise self.build_error("role", f"It must be one of {', '.join(Message.Role.values)}.")
         return str(self.item["role"])
 
     def read_text(self, name: str) -> str:
         value = self.item[name]
-        if value is None and name == "content":  # as OpenAI writes a message that only calls tools
+        # OpenAI writes null as the content of a message that only calls tools.
+        if value is None and name == "content":
             return ""
         if not isinstance(value, str):
-            raise self.build_error(name, "A text.")
+            raise self.build_error(name, "It must be a text.")
         return clean_text(value)
 
     def read_short_text(self, name: str) -> str:
         value = self.read_text(name)
         limit = getattr(Message._meta.get_field(name), "max_length", 0)
         if len(value) > limit:
-            raise self.build_error(name, f"At most {limit} characters.")
+            raise self.build_error(name, f"It has more than {limit} characters.")
         return value
 
     def read_flag(self, name: str) -> bool:
         if not isinstance(self.item[name], bool):
-            raise self.build_error(name, "Either true or false.")
+            raise self.build_error(name, "It must be true or false.")
         return bool(self.item[name])
 
     def read_datetime(self, name: str) -> datetime:
         try:
             value = datetime.fromisoformat(self.item[name])
-            return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+            if value.tzinfo is None:
+                return value.replace(tzinfo=UTC)
+            return value.astimezone(UTC)
         except (TypeError, ValueError, OverflowError):
-            raise self.build_error(name, "A date and time as ISO 8601 writes it.") from None
+            raise self.build_error(name, "It must be a date and time in ISO 8601.") from None
 
     def read_calls(self, name: str) -> list[dict[str, str]]:
         if not isinstance(self.item[name], list):
-            raise self.build_error(name, "A list of calls.")
+            raise self.build_error(name, "It must be a list of calls.")
         return [
             self.read_call(f"{name}[{index}]", call) for index, call in enumerate(self.item[name])
         ]
 
     def read_call(self, name: str, call: Any) -> dict[str, str]:
         if not isinstance(call, Mapping) or set(call) != {"id", "name", "arguments"}:
-            raise self.build_error(name, "An object with id, name and arguments.")
+            raise self.build_error(name, "It must be an object with id, name and arguments.")
         arguments = call["arguments"]
-        if isinstance(arguments, Mapping):  # as Anthropic writes them
+        if isinstance(arguments, Mapping):  # Anthropic writes an object, OpenAI its JSON text
             arguments = json.dumps(arguments, ensure_ascii=False)
         texts = {"id": call["id"], "name": call["name"], "arguments": arguments}
         for part, value in texts.items():
             if not isinstance(value, str) or (not value and part != "arguments"):
-                raise self.build_error(f"{name}.{part}", "A text.")
+                raise self.build_error(f"{name}.{part}", "It must be a text.")
         return {part: clean_text(value) for part, value in texts.items()}
 
     def check_stored_fields(self, row: Message) -> None:
-        """What protocols want back is an object; no tool result is longer than what people and models may say."""
+        """Check columns of an export that no other method reads."""
         if not isinstance(row.provider_data, dict):
-            raise self.build_error("provider_data", "An object.")
+            raise self.build_error("provider_data", "It must be an object.")
         if (row.tool_result_limit or 0) > MAX_MESSAGE_BYTES:
-            raise self.build_error("tool_result_limit", f"At most {MAX_MESSAGE_BYTES:,}.")
+            raise self.build_error(
+                "tool_result_limit", f"It must be at most {MAX_MESSAGE_BYTES:,}."
+            )
 
     def check_consistency(self, row: Message) -> None:
+        is_tool_result = row.role == Message.Role.TOOL
         if row.tool_calls and row.role != Message.Role.ASSISTANT:
             raise self.build_error("tool_calls", "Only an assistant calls tools.")
-        if row.role == Message.Role.TOOL and not row.tool_call_id:
-            raise self.build_error("tool_call_id", "A tool's result names the call it answers.")
-        if row.role != Message.Role.TOOL and row.tool_call_id:
+        if is_tool_result and not row.tool_call_id:
+            raise self.build_error("tool_call_id", "A tool's result must name its call.")
+        if not is_tool_result and row.tool_call_id:
             raise self.build_error("tool_call_id", "Only a tool's result answers a call.")
-        if (
-            not row.content
-            and not row.tool_calls
-            and row.role != Message.Role.TOOL
-            and row.status == Message.Status.COMPLETE
-        ):
-            raise self.build_error("content", "It says nothing.")
-        if row.role != Message.Role.TOOL and len(row.content.encode()) > MAX_MESSAGE_BYTES:
+        is_empty = not row.content and not row.tool_calls
+        if is_empty and not is_tool_result and row.status == Message.Status.COMPLETE:
+            raise self.build_error("content", "The message is empty.")
+        if not is_tool_result and len(row.content.encode()) > MAX_MESSAGE_BYTES:
             raise MessageTooLong(
                 f"{self.path}.content",
                 f"A message has at most {MAX_MESSAGE_BYTES // 1024} KB of text.",

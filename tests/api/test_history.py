@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from chatcore.context import builder, revisions
 from chatcore.models import Attachment, Message, Session
 from chatcore.sessions import verification
-from chatcore.transfer import reader, sessions
+from chatcore.transfer import exporter, importer, reader
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def talked(session: Session) -> Session:
     )
     session.refresh_from_db()
     call = {"id": "c1", "name": "look", "arguments": "{}"}
-    sessions.import_messages(
+    importer.import_messages(
         session,
         [
             {"role": "user", "content": "I like tea.", "created_at": "2026-01-01T00:00:00Z"},
@@ -54,11 +54,11 @@ def talked(session: Session) -> Session:
 
 
 def exported(session: Session) -> dict[str, Any]:
-    return json.loads(json.dumps(sessions.export_session(session)))
+    return json.loads(json.dumps(exporter.export_session(session)))
 
 
 def test_what_was_exported_is_imported_whole(talked: Session, user: User) -> None:
-    again = sessions.import_session(user, exported(talked))
+    again = importer.import_session(user, exported(talked))
     assert again.pk != talked.pk
     assert exported(again) == exported(talked)
     assert builder.build_request(again) == builder.build_request(talked)
@@ -86,7 +86,7 @@ def test_a_window_that_slid_without_a_summary_is_imported_as_it_was(
         source="compaction",
     )
     talked.refresh_from_db()
-    again = sessions.import_session(user, exported(talked))
+    again = importer.import_session(user, exported(talked))
     assert exported(again) == exported(talked)
     assert builder.build_request(again) == builder.build_request(talked)
 
@@ -106,7 +106,7 @@ def test_messages_keep_their_numbers_and_outputs_their_whole(talked: Session, us
     talked.messages.filter(seq=1).delete()
     Session.objects.filter(pk=talked.pk).update(message_count=3, last_seq=9)
     talked.refresh_from_db()
-    again = sessions.import_session(user, exported(talked))
+    again = importer.import_session(user, exported(talked))
     assert exported(again) == exported(talked)
     assert list(again.messages.order_by("seq").values_list("seq", flat=True)) == [2, 3, 4]
     assert again.last_seq == 9
@@ -117,11 +117,11 @@ def test_messages_keep_their_numbers_and_outputs_their_whole(talked: Session, us
 def test_an_export_asks_little_of_the_database(
     talked: Session, django_assert_max_num_queries: Any
 ) -> None:
-    sessions.import_messages(talked, [said()] * 50)
+    importer.import_messages(talked, [said()] * 50)
     with django_assert_max_num_queries(6):
-        sessions.export_session(talked)
+        exporter.export_session(talked)
     with django_assert_max_num_queries(1):
-        sessions.export_as(talked, "openai")
+        exporter.export_as(talked, "openai")
 
 
 def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(
@@ -171,7 +171,7 @@ def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(
     }
     for field, change in changes.items():
         with pytest.raises(reader.InvalidImport) as refused:
-            sessions.import_session(user, whole | change)
+            importer.import_session(user, whole | change)
         assert refused.value.field == field
     assert Session.objects.count() == 1
 

@@ -15,7 +15,7 @@ from chatcore.files import intake
 from chatcore.models import Message, Session, SessionEvent
 from chatcore.search import query as search_query
 from chatcore.sessions import verification
-from chatcore.transfer import sessions
+from chatcore.transfer import importer
 from chatcore.turns import versions
 from compaction.models import CompactionRun, WorkingState
 from tests.support.scripted import ScriptedModel, call
@@ -36,7 +36,7 @@ def talk(session: Session) -> Session:
         {"role": "tool", "content": "Found.", "tool_call_id": "c1", "tool_name": "look"},
         {"role": "assistant", "content": "It is there."},
     ]
-    sessions.import_messages(session, said)
+    importer.import_messages(session, said)
     session.refresh_from_db()
     return session
 

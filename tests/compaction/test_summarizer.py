@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from chatcore.models import Message, Session
-from chatcore.transfer import sessions
+from chatcore.transfer import importer
 from compaction.backends.base import CallResult
 from compaction.core.presets import PRESETS
 from compaction.core.stages.base import SummaryFailed
@@ -327,7 +327,7 @@ def test_a_short_message_before_a_huge_one_is_summarized_with_it(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = summarize_or_chat()
-    sessions.import_messages(
+    importer.import_messages(
         session,
         [
             {"role": "user", "content": "Hi"},
@@ -348,7 +348,7 @@ def test_a_merged_summary_may_outgrow_the_last_short_piece(
         SUMMARY
         + " The flight leaves from Porto on the third of May, early in the morning, and has a seat at the window."
     )
-    sessions.import_messages(
+    importer.import_messages(
         session,
         [
             {"role": "user", "content": "lisbon trip " * 2100},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chatcore.models import ContextEdit, ContextRevision, Message, Session
-from chatcore.transfer import sessions
+from chatcore.transfer import importer
 from compaction.models import CompactionRun, WorkingState
 from compaction.runs import engine
 from compaction.summaries import prompt, state
@@ -289,7 +289,7 @@ def test_four_hundred_parallel_tool_calls(
         {"role": "assistant", "tool_calls": calls},
         *results,
     ]
-    sessions.import_messages(
+    importer.import_messages(
         session,
         [*said, {"role": "assistant", "content": "Read."}, {"role": "user", "content": "And now?"}],
     )

@@ -11,7 +11,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
-from chatcore.transfer import sessions
+from chatcore.transfer import exporter
 from models_registry.models import AiModel
 from tests.support.browsing import fill, send, until
 from tests.support.events import append_events
@@ -91,7 +91,7 @@ def test_a_chat_goes_out_as_a_file_and_comes_in_again(
     download.value.save_as(tmp_path / "sums.json")
     session.refresh_from_db()
     assert json.loads((tmp_path / "sums.json").read_text()) == json.loads(
-        json.dumps(sessions.export_session(session), default=str)
+        json.dumps(exporter.export_session(session), default=str)
     )
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Import").click()

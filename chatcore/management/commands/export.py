@@ -1,4 +1,4 @@
-"""Write a session to standard output as JSON."""
+"""`chatcore export`: write a session to standard output as JSON."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatcore.models import Session
-from chatcore.transfer import sessions
+from chatcore.transfer import exporter
 
 
 class Command(BaseCommand):
@@ -17,11 +17,11 @@ class Command(BaseCommand):
         parser.add_argument("session", type=UUID, help="The session's id.")
 
     def handle(self, *args: Any, session: UUID, **options: Any) -> None:
-        """One JSON object."""
+        """Print one JSON object."""
         try:
             session_row = Session.objects.select_related("model__provider").get(pk=session)
         except Session.DoesNotExist:
             raise CommandError(f"There is no session {session}.") from None
         self.stdout.write(
-            json.dumps(sessions.export_session(session_row), ensure_ascii=False, indent=1)
+            json.dumps(exporter.export_session(session_row), ensure_ascii=False, indent=1)
         )

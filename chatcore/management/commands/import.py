@@ -1,4 +1,4 @@
-"""Read a session from a JSON file."""
+"""`chatcore import`: create a session from a JSON file."""
 
 import json
 import sys
@@ -8,11 +8,14 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatcore.transfer import reader, sessions
+from chatcore.transfer import importer, reader
 
 
 class Command(BaseCommand):
-    help = "Make a new session from FILE, as `export` writes it; - is standard input. Prints the new session's id."
+    help = (
+        "Create a session from FILE, as `export` writes it, and print its id."
+        " A - means standard input."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", help="A JSON file, or -.")
@@ -23,8 +26,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, file: str, user: str | None, **options: Any) -> None:
         """Print the new session's id."""
         try:
-            export_data = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text())
-            session = sessions.import_session(_find_owner(user), export_data)
+            text = sys.stdin.read() if file == "-" else Path(file).read_text()
+            export_data = json.loads(text)
+            session = importer.import_session(_find_owner(user), export_data)
         except (OSError, ValueError) as error:
             raise CommandError(f"{file} cannot be read: {error}") from None
         except reader.InvalidImport as error:
@@ -33,10 +37,15 @@ class Command(BaseCommand):
 
 
 def _find_owner(name: str | None) -> Any:
-    users = get_user_model()._default_manager.all()
-    matches = list(users.filter(**{get_user_model().USERNAME_FIELD: name}) if name else users[:2])
-    if len(matches) != 1:
-        raise CommandError(
-            f"There is no user called {name}." if name else "Name the owner with --user."
-        )
-    return matches[0]
+    """Return the user with this name, or without a name the only user."""
+    user_model = get_user_model()
+    users = user_model._default_manager.all()
+    if name:
+        user = users.filter(**{user_model.USERNAME_FIELD: name}).first()
+        if user is None:
+            raise CommandError(f"There is no user called {name}.")
+        return user
+    first_users = list(users[:2])
+    if len(first_users) != 1:
+        raise CommandError("Name the owner with --user.")
+    return first_users[0]

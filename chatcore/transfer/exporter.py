@@ -1,0 +1,96 @@
+"""Export a session: in full as JSON, or its current messages as a provider's API takes them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from chatcore.context import tool_pairs
+from chatcore.models import Message, Session
+from chatcore.providers.base import ChatMessage, ToolCall
+from chatcore.transfer import context, formats, links
+
+FORMAT = "chatcore-session-1"
+BATCH_SIZE = 500  # rows loaded at a time
+
+# The columns of an exported session, besides its model and its last number.
+SETTING_FIELDS = (
+    "title",
+    "system_prompt",
+    "policy",
+    "auto_compact",
+    "compact_threshold",
+    "tools",
+    "params",
+    "pinned",
+    "archived",
+)
+# The columns of an exported message that are stored again without interpreting them.
+RECORD_FIELDS = (
+    "reasoning",
+    "status",
+    "model",
+    "pinned",
+    "token_count_input",
+    "token_count_output",
+    "token_count_cache_read",
+    "token_count_cache_write",
+    "original_chars",
+    "tool_result_limit",
+    "provider_data",
+)
+_CONTENT_FIELDS = ("seq", "role", "content", "tool_calls", "tool_call_id", "tool_name", "is_error")
+
+
+def export_session(session: Session) -> dict[str, Any]:
+    """Return a session as JSON values: its settings, all messages, and what the model sees."""
+    finished_messages = session.messages.exclude(status=Message.Status.STREAMING).order_by("seq")
+    rows = finished_messages.select_related("replaces").prefetch_related("attachments")
+    settings = {name: getattr(session, name) for name in (*SETTING_FIELDS, "last_seq")}
+    settings["model"] = str(session.model) if session.model else None
+    return {
+        "format": FORMAT,
+        "session": settings,
+        "messages": [
+            _export_message(message) | links.export_links(message)
+            for message in rows.iterator(chunk_size=BATCH_SIZE)
+        ],
+        "context": context.export_context(session),
+    }
+
+
+def export_as(session: Session, format: formats.Format) -> dict[str, Any]:
+    """Return the session in a format.
+
+    `chatcore` is what `export_session` returns; the others contain the current messages as the API
+    of OpenAI or Anthropic takes them.
+    """
+    if format == "chatcore":
+        return export_session(session)
+    messages: list[Mapping[str, Any]] = []
+    if session.system_prompt:
+        messages.append({"role": "system", "content": session.system_prompt})
+    current_messages = tool_pairs.pair_tool_calls(_load_current_messages(session))
+    messages += [asdict(message) for message in current_messages]
+    if format == "openai":
+        return {"messages": formats.to_openai(messages)}
+    return formats.to_anthropic(messages)
+
+
+def _export_message(message: Message) -> dict[str, Any]:
+    values = {name: getattr(message, name) for name in (*_CONTENT_FIELDS, *RECORD_FIELDS)}
+    return values | {"created_at": message.created_at.isoformat()}
+
+
+def _load_current_messages(session: Session) -> list[ChatMessage]:
+    """Load the messages of the current conversation, interrupted answers too, without files."""
+    rows = (
+        session.messages.exclude_superseded()
+        .exclude(status__in=(Message.Status.STREAMING, Message.Status.FAILED))
+        .order_by("seq")
+        .values(*_CONTENT_FIELDS)
+    )
+    return [_build_chat_message(**row) for row in rows.iterator(chunk_size=BATCH_SIZE)]
+
+
+def _build_chat_message(*, tool_calls: Sequence[Mapping[str, str]], **fields: Any) -> ChatMessage:
+    return ChatMessage(**fields, tool_calls=tuple(ToolCall(**call) for call in tool_calls))
