@@ -1,4 +1,4 @@
-"""`python -m chatcore X` is `chatcore X`, for whoever knows the interpreter and not the script."""
+"""Make `python -m chatcore X` the same as `chatcore X`."""
 
 from chatcore.cli.main import main
 

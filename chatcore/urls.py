@@ -1,4 +1,4 @@
-"""Every address; the other apps' are included by string."""
+"""The URLs of the project. Those of compaction are included by string, without an import."""
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path

@@ -1,0 +1,1 @@
+"""The command line: the script `chatcore`, and the conversation in a terminal."""

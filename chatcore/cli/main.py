@@ -12,13 +12,15 @@ EXIT_USAGE = 2
 
 
 def main() -> None:
-    """Run one management command; argv is the process's own.
+    """Run the management command that the process's arguments name.
 
-    A setting or a database that cannot be used ends it with the sentence that names it; --traceback shows where.
+    A setting or a database that cannot be used ends the process with one sentence about it. With
+    --traceback, a database error shows where it was raised.
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
     try:
-        settings.DATABASES  # noqa: B018 - reads them all
+        # Reading one setting loads all of them.
+        settings.DATABASES  # noqa: B018
     except ImproperlyConfigured as configuration_error:
         sys.stderr.write(f"{configuration_error}\n")
         sys.exit(EXIT_USAGE)
@@ -29,6 +31,7 @@ def main() -> None:
             raise
         reason = str(error).partition("\n")[0].rstrip(".")
         sys.stderr.write(
-            f"The database cannot be used: {reason}. CHATCORE_DATABASE_URL says where it is; `chatcore migrate` makes its tables.\n"
+            f"The database cannot be used: {reason}."
+            " CHATCORE_DATABASE_URL says where it is; `chatcore migrate` makes its tables.\n"
         )
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""How full a context is, in a terminal: one line, or all of its parts."""
+"""Show in a terminal how full the context is: one line, or a table of its parts."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,41 +21,39 @@ BAR_CHARS = 30
 
 
 def format_usage(usage: Mapping[str, Any]) -> str:
-    """`41.2k / 128k · 32 %`; without a window, only what is used. `usage` is the `context.usage` event's data."""
-    used_tokens, window = usage.get("estimated_input_tokens") or 0, usage.get("context_window")
-    return (
-        f"{format_tokens(used_tokens)} / {format_tokens(window)} · {used_tokens / window:.0%}".replace(
-            "%", " %"
-        )
-        if window
-        else format_tokens(used_tokens)
-    )
+    """Return how full the context is, as `41.2k / 128k · 32 %`; without a window only the tokens.
+
+    `usage` is the data of the event `context.usage`.
+    """
+    used_tokens = usage.get("estimated_input_tokens") or 0
+    window = usage.get("context_window")
+    if not window:
+        return format_tokens(used_tokens)
+    percent = f"{used_tokens / window:.0%}".replace("%", " %")
+    return f"{format_tokens(used_tokens)} / {format_tokens(window)} · {percent}"
 
 
 def choose_color(usage: Mapping[str, Any]) -> str:
-    """By the level."""
+    """Return the color of the usage's level; `dim` without a level."""
     return COLORS.get(str(usage.get("level")), "dim")
 
 
 def build_usage_table(usage: Mapping[str, Any]) -> Table:
-    """The whole, its parts with a bar each, and where compaction begins."""
-    grid = Table(box=None, show_header=False, padding=(0, 1))
-    used_tokens, window = usage.get("estimated_input_tokens") or 0, usage.get("context_window")
-    grid.add_row(
-        "context",
-        f"[{choose_color(usage)}]{format_usage(usage)}[/]",
-        Bar(window or used_tokens or 1, 0, used_tokens, width=BAR_CHARS, color=choose_color(usage)),
-    )
+    """Build a table of the context and its parts, with a bar each, and of the threshold."""
+    used_tokens = usage.get("estimated_input_tokens") or 0
+    full_tokens = usage.get("context_window") or used_tokens or 1
+    color = choose_color(usage)
+
+    def build_bar(tokens: int, color: str) -> Bar:
+        return Bar(full_tokens, 0, tokens, width=BAR_CHARS, color=color)
+
+    table = Table(box=None, show_header=False, padding=(0, 1))
+    table.add_row("context", f"[{color}]{format_usage(usage)}[/]", build_bar(used_tokens, color))
     for name, tokens in (usage.get("breakdown") or {}).items():
-        grid.add_row(
-            f"[dim]{LABELS.get(name, name)}[/]",
-            f"{tokens:,}",
-            Bar(window or used_tokens or 1, 0, tokens, width=BAR_CHARS, color="blue"),
-        )
-    if usage.get("threshold_tokens"):
-        grid.add_row(
-            "[dim]compacts above[/]",
-            f"{usage['threshold_tokens']:,}",
-            f"[dim]policy {usage.get('policy')}[/]",
-        )
-    return grid
+        label = f"[dim]{LABELS.get(name, name)}[/]"
+        table.add_row(label, f"{tokens:,}", build_bar(tokens, "blue"))
+    threshold = usage.get("threshold_tokens")
+    if threshold:
+        policy = f"[dim]policy {usage.get('policy')}[/]"
+        table.add_row("[dim]compacts above[/]", f"{threshold:,}", policy)
+    return table

@@ -1,4 +1,4 @@
-"""Talking in a terminal: the same turns as everywhere, followed through the event log."""
+"""A conversation in a terminal. It starts turns as REST does, and follows their events."""
 
 import contextlib
 import io
@@ -21,9 +21,21 @@ from chatcore.models import Session, Turn
 from chatcore.turns import leases, service
 from models_registry.models import AiModel
 
-EXIT_OK, EXIT_USAGE, EXIT_PROVIDER, EXIT_CANNOT_FIT, EXIT_SIGN_IN = 0, 2, 3, 4, 5
-CONTEXT_NOTE_RATIO = 0.60  # of the context window: where the context line begins to show
-# What would move the cursor, name the window or fill the clipboard is shown as a sign that stands for it.
+# The exit codes of `chatcore chat`.
+EXIT_OK = 0
+EXIT_USAGE = 2
+EXIT_PROVIDER = 3
+EXIT_CANNOT_FIT = 4
+EXIT_SIGN_IN = 5
+
+CONTEXT_NOTE_RATIO = 0.60  # of the context window; above it a line about the context is shown
+CANCEL_SECONDS = 10  # for the turn to end after Ctrl-C
+USAGE_SECONDS = 0.3  # for the event about the context that follows the end of a turn
+POLL_SECONDS = 0.03
+
+# Control characters in a message could move the cursor, change the title of the window or write to
+# the clipboard. Each is replaced by a visible character, except tab and line feed; a carriage
+# return is removed.
 CONTROL_SIGNS = (
     {code: 0x2400 + code for code in range(32)}
     | {0x7F: 0x2421}
@@ -34,7 +46,7 @@ HELP = "/context  /compact [focus]  /rewind [N]  /models  /export  /quit"
 
 
 class Terminal:
-    """One session at one console. Every method returns an exit code of `chatcore chat`."""
+    """A session at a console. The public methods return an exit code of `chatcore chat`."""
 
     def __init__(self, session: Session, console: Console, *, as_json: bool = False) -> None:
         self.session = session
@@ -43,36 +55,35 @@ class Terminal:
         self.usage = _load_last_usage(session)
 
     def send_message(self, text: str) -> int:
-        """Send one message and show the answer as it comes. Ctrl-C stops the answer and keeps what was said."""
+        """Send a message and show the answer as it comes.
+
+        Ctrl-C stops the answer; the part that has come is stored.
+        """
         try:
             turn = service.start_turn(self.session, content=text)
         except leases.TurnRunning as error:
-            activity = (
-                "waiting for results of a client's tools" if error.is_waiting else "still answering"
-            )
-            return self._print_error(
-                f"This session is {activity} (turn {error.turn_id}).", EXIT_USAGE
-            )
+            activity = "still answering"
+            if error.is_waiting:
+                activity = "waiting for results of a client's tools"
+            sentence = f"This session is {activity} (turn {error.turn_id})."
+            return self._print_error(sentence, EXIT_USAGE)
         except service.NoModel as error:
-            return self._print_error(
-                f"{error} See `chatcore chat --model` and /models.", EXIT_USAGE
-            )
+            sentence = f"{error} See `chatcore chat --model` and /models."
+            return self._print_error(sentence, EXIT_USAGE)
         self._follow_turn(turn)
         turn.refresh_from_db()
         if self.as_json:
             self._print_json(turn)
-        elif turn.error:
-            self.console.print(f"[red]{escape_text(turn.error['detail'])}[/]", highlight=False)
-        if not self.as_json:
+        else:
+            if turn.error:
+                self._print(f"[red]{escape_text(turn.error['detail'])}[/]")
             self._show_context()
         return self._get_exit_code(turn)
 
     def run_loop(self) -> int:
-        """Read lines until /quit, the end of input, or Ctrl-C twice at the prompt."""
-        self.console.print(
-            f"[dim]{escape_text(str(self.session.model or 'no model'))} · {self.session.pk} · {escape(HELP)}[/]",
-            highlight=False,
-        )
+        """Read and execute lines until /quit, the end of the input, or Ctrl-C twice in a row."""
+        model_name = escape_text(str(self.session.model or "no model"))
+        self._print(f"[dim]{model_name} · {self.session.pk} · {escape(HELP)}[/]")
         is_leaving = False
         while True:
             try:
@@ -94,12 +105,11 @@ class Terminal:
                 self.send_message(line)
 
     def _format_prompt(self) -> str:
-        """With the meter in it, at a real terminal."""
-        return (
-            f"[{meter.choose_color(self.usage)}]{meter.format_usage(self.usage)}[/] [bold]› [/]"
-            if self.console.is_terminal and self.usage
-            else "[bold]› [/]"
-        )
+        prompt = "[bold]› [/]"
+        if not self.console.is_terminal or not self.usage:
+            return prompt
+        color = meter.choose_color(self.usage)
+        return f"[{color}]{meter.format_usage(self.usage)}[/] {prompt}"
 
     def _follow_turn(self, turn: Turn) -> None:
         try:
@@ -108,10 +118,10 @@ class Terminal:
         except KeyboardInterrupt:
             service.cancel_turn(self.session.pk)
             with contextlib.suppress(TimeoutError):
-                service.wait_for_turn(turn.pk, 10)
+                service.wait_for_turn(turn.pk, CANCEL_SECONDS)
             for event in _read_turn_events(turn):
                 if event.name == EventType.TURN_CANCELLED and not self.as_json:
-                    self.console.print("\n[dim]stopped; what was said is kept[/]")
+                    self.console.print("\n[dim]stopped; the text so far is stored[/]")
 
     def _show_event(self, event: Event) -> None:
         if event.name == EventType.CONTEXT_USAGE:
@@ -136,19 +146,19 @@ class Terminal:
             self.console.print()
 
     def _show_context(self) -> None:
-        """The context lines of NeuroLink's seed, CLI Session Warnings."""
-        used_tokens, window = (
-            self.usage.get("estimated_input_tokens"),
-            self.usage.get("context_window"),
-        )
-        if not used_tokens or not window or used_tokens / window <= CONTEXT_NOTE_RATIO:
+        """Print how full the context is, in NeuroLink's words (docs/origins.md#neurolink)."""
+        used_tokens = self.usage.get("estimated_input_tokens")
+        window = self.usage.get("context_window")
+        if not used_tokens or not window:
+            return
+        ratio = used_tokens / window
+        if ratio <= CONTEXT_NOTE_RATIO:
             return
         if not self.usage.get("should_compact"):
-            self.console.print(f"[dim]Context: {used_tokens / window:.0%} used[/]", highlight=False)
+            self._print(f"[dim]Context: {ratio:.0%} used[/]")
             return
-        self.console.print(
-            f"[yellow]Context usage: {used_tokens / window:.0%} of window ({used_tokens:,} / {window:,} tokens)[/]",
-            highlight=False,
+        self._print(
+            f"[yellow]Context usage: {ratio:.0%} of window ({used_tokens:,} / {window:,} tokens)[/]"
         )
         self.console.print(
             "[yellow]Auto-compaction will trigger to preserve conversation quality.[/]"
@@ -159,45 +169,41 @@ class Terminal:
         session = str(self.session.pk)
         match name:
             case "context":
-                self.console.print(
-                    meter.build_usage_table(self.usage)
-                    if self.usage
-                    else "[dim]Nothing was sent yet.[/]"
-                )
+                self._show_usage_table()
             case "compact":
-                self._call_management_command(
-                    "compact_session", session, f"--instructions={argument}"
-                )
+                instructions = f"--instructions={argument}"
+                self._call_management_command("compact_session", session, instructions)
             case "rewind":
                 self._rewind_context(argument)
             case "models":
-                self.console.print(
-                    "\n".join(
-                        str(model).translate(CONTROL_SIGNS)
-                        for model in AiModel.objects.filter_usable()
-                    ),
-                    markup=False,
-                    highlight=False,
-                )
+                names = [str(model) for model in AiModel.objects.filter_usable()]
+                text = "\n".join(names).translate(CONTROL_SIGNS)
+                self.console.print(text, markup=False, highlight=False)
             case "export":
                 self._call_management_command("export", session)
             case _:
-                self.console.print(f"[dim]{escape(HELP)}[/]", highlight=False)
+                self._print(f"[dim]{escape(HELP)}[/]")
+
+    def _show_usage_table(self) -> None:
+        if self.usage:
+            self.console.print(meter.build_usage_table(self.usage))
+        else:
+            self.console.print("[dim]Nothing was sent yet.[/]")
 
     def _call_management_command(self, *command: str) -> None:
         output = io.StringIO()
         try:
             call_command(*command, stdout=output)
         except CommandError as error:
-            self.console.print(f"[red]{escape_text(str(error))}[/]", highlight=False)
+            self._print(f"[red]{escape_text(str(error))}[/]")
         self.console.file.write(output.getvalue().translate(CONTROL_SIGNS))
 
     def _rewind_context(self, version: str) -> None:
         self.session.refresh_from_db()
-        if not self.session.context_version or (version and not version.isdecimal()):
-            self.console.print(
-                "[dim]There is nothing to rewind; /rewind N goes back to context version N.[/]",
-                highlight=False,
+        is_usable = version == "" or version.isdecimal()
+        if not self.session.context_version or not is_usable:
+            self._print(
+                "[dim]There is nothing to rewind; /rewind N goes back to context version N.[/]"
             )
             return
         target_version = int(version) if version else self.session.context_version - 1
@@ -206,48 +212,43 @@ class Terminal:
         except models.ContextRevision.DoesNotExist:
             self.console.print(f"[red]There is no context version {target_version}.[/]")
         else:
-            self.console.print(
-                f"[dim]The model sees again what it saw at version {target_version}.[/]",
-                highlight=False,
-            )
+            self._print(f"[dim]The model sees again what it saw at version {target_version}.[/]")
 
     def _print_json(self, turn: Turn) -> None:
         answer = turn.messages.filter(role="assistant").order_by("-seq").first()
-        self.console.print_json(
-            json.dumps(
-                {
-                    "session": str(self.session.pk),
-                    "turn": str(turn.pk),
-                    "status": turn.status,
-                    "content": answer.content if answer else "",
-                    "notices": turn.notices,
-                    "error": turn.error,
-                    "context": self.usage,
-                }
-            )
-        )
+        result = {
+            "session": str(self.session.pk),
+            "turn": str(turn.pk),
+            "status": turn.status,
+            "content": answer.content if answer else "",
+            "notices": turn.notices,
+            "error": turn.error,
+            "context": self.usage,
+        }
+        self.console.print_json(json.dumps(result))
+
+    def _print(self, markup: str) -> None:
+        self.console.print(markup, highlight=False)
 
     def _print_error(self, sentence: str, code: int) -> int:
-        self.console.print(f"[red]{escape_text(sentence)}[/]", highlight=False)
+        self._print(f"[red]{escape_text(sentence)}[/]")
         return code
 
     def _get_exit_code(self, turn: Turn) -> int:
         if not turn.error:
             return EXIT_OK
-        return (
-            EXIT_CANNOT_FIT
-            if turn.error["type"] in ("context_overflow", "context_budget_exceeded")
-            else EXIT_PROVIDER
-        )
+        if turn.error["type"] in ("context_overflow", "context_budget_exceeded"):
+            return EXIT_CANNOT_FIT
+        return EXIT_PROVIDER
 
 
 def escape_text(text: str) -> str:
-    """What others wrote, for the console's markup: nothing in it is markup, and nothing steers the terminal."""
+    """Escape a text, so that it is no markup and does not control the terminal."""
     return escape(text.translate(CONTROL_SIGNS))
 
 
 def _load_last_usage(session: Session) -> dict[str, Any]:
-    """What the last event about it told."""
+    """Return the data of the session's last event `context.usage`; empty without one."""
     usage = (
         session.events.filter(name=EventType.CONTEXT_USAGE)
         .order_by("-seq")
@@ -258,9 +259,13 @@ def _load_last_usage(session: Session) -> dict[str, Any]:
 
 
 def _read_turn_events(turn: Turn) -> Iterator[Event]:
-    """The turn's events as they come, and the usage that follows its end."""
-    last_seq, end_time = turn.first_event_seq - 1, None
-    while end_time is None or time.monotonic() < end_time + 0.3:
+    """Yield the events of a turn as they come, and the event `context.usage` after its end.
+
+    That event comes from another thread, and sometimes not at all. So the wait for it is short.
+    """
+    last_seq = turn.first_event_seq - 1
+    end_time: float | None = None
+    while end_time is None or time.monotonic() < end_time + USAGE_SECONDS:
         new_events = event_log.read_events(turn.session_id, last_seq)
         for event in new_events:
             last_seq = event.seq
@@ -270,4 +275,4 @@ def _read_turn_events(turn: Turn) -> Iterator[Event]:
             if event.name == EventType.CONTEXT_USAGE and end_time:
                 return
         if not new_events:
-            time.sleep(0.03)
+            time.sleep(POLL_SECONDS)

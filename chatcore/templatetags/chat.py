@@ -1,4 +1,4 @@
-"""What the chat's templates need beyond Django: icons, token counts, readable JSON."""
+"""Template tags and filters for icons, token counts, prices and JSON."""
 
 import json
 from decimal import Decimal
@@ -15,7 +15,7 @@ register = template.Library()
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    """A drawing of the icon sheet; it says nothing to a screen reader, its button does."""
+    """Render an icon of the icon sheet. Screen readers skip it; the button needs a text."""
     return format_html(
         '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>',
         static("chatcore/icons.svg"),
@@ -25,25 +25,25 @@ def icon(name: str) -> SafeString:
 
 @register.filter
 def tokens(count: object) -> str:
-    """A token count as the meter writes it; empty when unknown."""
+    """Format a number of tokens, as 41.2k; an unknown one as an empty text."""
     return format_tokens(count) if isinstance(count, int) else ""
 
 
 @register.filter
 def price(amount: Decimal | None) -> str:
-    """Dollars as they are written on a list: 3, 0.15, 0.075; a question mark when unknown."""
+    """Format dollars without needless zeros: 3, 0.15, 0.075; a question mark if unknown."""
     if amount is None:
         return "?"
-    return (
-        f"{amount:.0f}"
-        if amount == int(amount)
-        else max(f"{amount:.2f}", f"{amount.normalize():f}", key=len)
-    )
+    if amount == int(amount):
+        return f"{amount:.0f}"
+    cents = f"{amount:.2f}"
+    exact = f"{amount.normalize():f}"
+    return exact if len(exact) > len(cents) else cents
 
 
 @register.filter
 def pretty_json(text: str) -> str:
-    """A tool call's arguments, indented when they are JSON, as they are when not."""
+    """Indent the arguments of a tool call if they are JSON; else return them unchanged."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (TypeError, ValueError):

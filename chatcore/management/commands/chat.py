@@ -1,4 +1,4 @@
-"""`chatcore chat`: talk in a terminal."""
+"""`chatcore chat`: talk with a language model in a terminal."""
 
 import logging
 import sys
@@ -21,11 +21,14 @@ from models_registry.models import AiModel
 
 
 class ChatUnavailable(Exception):
-    """Nothing to talk with: a sentence and an exit code."""
+    """The conversation cannot begin. The arguments are a sentence and an exit code."""
 
 
 class Command(BaseCommand):
-    help = "Talk in a terminal. With TEXT (or a pipe) one shot. Exit codes: 0 ok, 2 usage, 3 provider, 4 cannot fit, 5 sign-in."
+    help = (
+        "Talk in a terminal. With TEXT (or a pipe) one shot."
+        " Exit codes: 0 ok, 2 usage, 3 provider, 4 cannot fit, 5 sign-in."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("text", nargs="?", metavar="TEXT")
@@ -44,26 +47,30 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Open the session, talk, and leave with the exit code."""
+        """Open the session, talk, and exit with the code of the last turn."""
         try:
             terminal = Terminal(_open_session(options), Console(), as_json=options["json"])
         except ChatUnavailable as error:
             sentence, code = error.args
             self.stderr.write(sentence)
             sys.exit(code)
-        text = options["text"] or ("" if sys.stdin.isatty() else sys.stdin.read().strip())
+        text = options["text"] or ""
+        if not text and not sys.stdin.isatty():
+            text = sys.stdin.read().strip()
         with _reduce_logging():
             code = terminal.send_message(text) if text else terminal.run_loop()
+            # Generation runs in threads of this process and must end before the process does.
             turn_runner.drain()
         sys.exit(code)
 
 
 @contextmanager
 def _reduce_logging() -> Iterator[None]:
-    """What goes well is told by the answer, not by the log, unless that is asked for more."""
+    """Log only warnings at the usual level, so that log lines do not mix with the answer."""
     root_logger = logging.getLogger()
     level = root_logger.level
-    root_logger.setLevel(logging.WARNING if level == logging.INFO else level)
+    if level == logging.INFO:
+        root_logger.setLevel(logging.WARNING)
     try:
         yield
     finally:
@@ -71,11 +78,11 @@ def _reduce_logging() -> Iterator[None]:
 
 
 def _open_session(options: dict[str, Any]) -> Session:
-    session = (
-        _find_session(options)
-        if options["session"]
-        else Session(owner=_find_user(options["user"]), model=AiModel.objects.find_default())
-    )
+    """Load or create the session, with the settings that the options give."""
+    if options["session"]:
+        session = _find_session(options)
+    else:
+        session = Session(owner=_find_user(options["user"]), model=AiModel.objects.find_default())
     if options["model"]:
         session.model = AiModel.objects.find_by_name(options["model"])
         if session.model is None:
@@ -111,9 +118,8 @@ def _check_threshold(ratio: float, session: Session) -> float:
     try:
         get_compactor().validate_threshold_override(ratio, session.policy, model_policy)
     except ValidationError as error:
-        raise ChatUnavailable(
-            f"--compact-threshold: {' '.join(error.messages)}", EXIT_USAGE
-        ) from None
+        reason = " ".join(error.messages)
+        raise ChatUnavailable(f"--compact-threshold: {reason}", EXIT_USAGE) from None
     return ratio
 
 
@@ -125,13 +131,13 @@ def _find_session(options: dict[str, Any]) -> Session:
 
 
 def _find_user(name: str | None) -> Any:
+    """Return the active user with this name, or without a name the only active superuser."""
     users = get_user_model().objects.filter(is_active=True)
-    matches = list(users.filter(username=name) if name else users.filter(is_superuser=True))
-    if len(matches) != 1:
-        raise ChatUnavailable(
-            "Say who you are with --user NAME."
-            if matches
-            else "There is no such user; `chatcore serve` makes the first.",
-            EXIT_SIGN_IN,
-        )
+    users = users.filter(username=name) if name else users.filter(is_superuser=True)
+    matches = list(users[:2])
+    if not matches:
+        sentence = "There is no such user; `chatcore serve` makes the first."
+        raise ChatUnavailable(sentence, EXIT_SIGN_IN)
+    if len(matches) > 1:
+        raise ChatUnavailable("Say who you are with --user NAME.", EXIT_SIGN_IN)
     return matches[0]

