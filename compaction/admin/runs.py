@@ -1,4 +1,4 @@
-"""Compaction for operators: runs with their summaries side by side, policies, and what past runs mean for a session."""
+"""The admin pages of compaction runs: what each did, and actions to retry and rewind them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,25 +10,29 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from compaction.admin.rendering import render_preformatted
 from compaction.backends import registry as backend_registry
 from compaction.core.knobs import PolicyError
 from compaction.core.state import render_state
-from compaction.models import (
-    CompactionPolicy,
-    CompactionRun,
-    ModelRatio,
-    SessionState,
-    WorkingState,
-)
+from compaction.models import CompactionRun
 from compaction.policies import UnknownPolicy
 from compaction.runs import engine, queue
 from compaction.sizing import session_context
 from compaction.summaries import state as summary_state
 
+LONG_FIELDS = (
+    "summary_before",
+    "summary_after",
+    "policy_snapshot",
+    "edits",
+    "targets",
+    "state_after",
+)
+
 
 @admin.register(CompactionRun)
 class CompactionRunAdmin(admin.ModelAdmin):
-    """A record: read, retried and rewound, never edited."""
+    """A record of a run. It can be read, retried and rewound, but never edited."""
 
     list_display = (
         "created_at",
@@ -105,7 +109,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: CompactionRun | None = None
     ) -> list[str]:
-        """All of them."""
+        """Return all fields."""
         return [
             name
             for _, options in self.fieldsets
@@ -114,31 +118,20 @@ class CompactionRunAdmin(admin.ModelAdmin):
         ]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Runs are asked for, not typed in."""
+        """Return False: runs are requested, not typed in."""
         return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CompactionRun]:
-        """Without the long texts where a list is shown."""
-        rows = super().get_queryset(request)
-        is_list = request.resolver_match is not None and (
-            request.resolver_match.url_name or ""
-        ).endswith("_changelist")
-        return (
-            rows.defer(
-                "summary_before",
-                "summary_after",
-                "policy_snapshot",
-                "edits",
-                "targets",
-                "state_after",
-            )
-            if is_list
-            else rows
-        )
+        """Return the runs, without their long texts where a list is shown."""
+        runs = super().get_queryset(request)
+        match = request.resolver_match
+        if match is None or not (match.url_name or "").endswith("_changelist"):
+            return runs
+        return runs.defer(*LONG_FIELDS)
 
     @admin.display(description="session")
     def session_link(self, run: CompactionRun) -> SafeString:
-        """To the conversation and its stored messages."""
+        """Return a link to the conversation and its stored messages."""
         return format_html(
             '<a href="{}">{}</a>',
             reverse("admin:chatcore_session_change", args=[run.session_id]),
@@ -147,7 +140,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
 
     @admin.display(description="summary before and after")
     def summaries(self, run: CompactionRun) -> SafeString:
-        """Side by side, as text."""
+        """Return both summaries side by side, as text."""
         sides = (("Before", run.summary_before or "none"), ("After", run.summary_after or "none"))
         cells = format_html_join(
             "",
@@ -158,24 +151,22 @@ class CompactionRunAdmin(admin.ModelAdmin):
 
     @admin.display(description="tokens")
     def tokens(self, run: CompactionRun) -> str:
-        """Of the whole next request."""
-        return (
-            "not known"
-            if run.tokens_saved is None
-            else f"{run.tokens_before:,} → {run.tokens_after:,} ({run.tokens_saved:,} saved)"
-        )
+        """Return the tokens of the whole next request before and after the run."""
+        if run.tokens_saved is None:
+            return "not known"
+        return f"{run.tokens_before:,} → {run.tokens_after:,} ({run.tokens_saved:,} saved)"
 
     @admin.display(description="oldest message sent")
     def boundary(self, run: CompactionRun) -> str:
-        """Sequence numbers."""
+        """Return the boundary before and after the run, as numbers of messages."""
         return f"{run.boundary_before or 'the first'} → {run.boundary_after or 'unchanged'}"
 
     @admin.display(description="originals")
     def originals(self, run: CompactionRun) -> str:
-        """To the messages behind the summary, as they are stored."""
+        """Return a link to the stored messages that the summary replaces."""
         boundary_seq = run.boundary_after or run.boundary_before
         if not boundary_seq:
-            return "none is behind a summary"
+            return "no message is replaced by a summary"
         url = reverse("admin:chatcore_message_changelist")
         return format_html(
             '<a href="{}?session__id__exact={}&seq__lt={}">messages before {}</a>',
@@ -187,81 +178,77 @@ class CompactionRunAdmin(admin.ModelAdmin):
 
     @admin.display(description="messages changed")
     def changes(self, run: CompactionRun) -> str:
-        """What became of each: its size, and the text the model is shown instead."""
+        """Return a table of the changed messages: their sizes, and the text that replaces each."""
         if not run.targets:
             return "none"
         replacements = {edit["seq"]: edit["replacement"] for edit in run.edits}
         columns = ("seq", "role", "tool", "method", "chars_before", "chars_after")
-        rows = (
-            (*(target[name] for name in columns), replacements.get(target["seq"], ""))
-            for target in run.targets
-        )
+        rows = []
+        for target in run.targets:
+            cells = [target[name] for name in columns]
+            rows.append((*cells, replacements.get(target["seq"], "")))
         cell = '<td style="vertical-align:top">{}</td>'
         body = format_html_join(
             "", "<tr>" + cell * 6 + '<td style="white-space:pre-wrap">{}</td></tr>', rows
         )
-        head = format_html_join("", "<th>{}</th>", ((name,) for name in (*columns, "shown as")))
+        head_cells = [(name,) for name in (*columns, "replacement")]
+        head = format_html_join("", "<th>{}</th>", head_cells)
         return format_html("<table><tr>{}</tr>{}</table>", head, body)
 
-    @admin.display(description="as the run left it")
+    @admin.display(description="after the run")
     def state(self, run: CompactionRun) -> SafeString:
-        """As the model is shown it."""
-        return format_html(
-            '<div style="white-space:pre-wrap">{}</div>',
-            render_state(summary_state.parse_structured_state(run.state_after)) or "empty",
-        )
+        """Return the structured state and memory as the model reads them."""
+        structured_state = summary_state.parse_structured_state(run.state_after)
+        return render_preformatted(render_state(structured_state) or "empty")
 
     @admin.display(description="timeline")
     def timeline(self, run: CompactionRun) -> SafeString:
-        """What happened when."""
+        """Return the times of the run's steps."""
         steps = (
-            ("asked for", run.created_at),
-            ("queue told", run.enqueued_at),
+            ("requested", run.created_at),
+            ("sent to the queue", run.enqueued_at),
             ("first claimed", run.started_at),
             ("lease until", run.lease_until),
             ("ended", run.finished_at),
         )
-        return format_html_join(
-            "",
-            "<div>{} — {}</div>",
-            ((f"{moment:%Y-%m-%d %H:%M:%S}", name) for name, moment in steps if moment),
-        )
+        lines = [(f"{moment:%Y-%m-%d %H:%M:%S}", name) for name, moment in steps if moment]
+        return format_html_join("", "<div>{} — {}</div>", lines)
 
     @admin.display(description="seconds")
     def duration(self, run: CompactionRun) -> str:
-        """From the first claim to the end."""
+        """Return the seconds from the first claim to the end."""
         return "" if run.duration_ms is None else f"{run.duration_ms / 1000:.1f}"
 
-    @admin.action(description="Retry: ask for the same run again", permissions=["change"])
+    @admin.action(description="Retry: request the same run again", permissions=["change"])
     def retry(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
-        """By hand, with the same policy and instructions."""
-        self._apply_to_each(request, runs, _request_again, "asked for again")
+        """Request the runs again by hand, with the same policy and instructions."""
+        self._apply_to_each(request, runs, _request_again, "requested again")
 
     @admin.action(
         description="Rewind to here: undo what came after the run", permissions=["change"]
     )
     def rewind_to_here(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
-        """What the model saw right after it is what it sees again."""
+        """Show the model what it saw right after the run."""
         self._apply_to_each(request, runs, engine.rewind_to_run, "what came after it was rewound")
 
     @admin.action(description="Rewind to before the run", permissions=["change"])
     def rewind_to_before(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
-        """Undo applied runs."""
+        """Show the model what it saw before the run."""
         self._apply_to_each(request, runs, engine.rewind_run, "rewound")
 
     @admin.action(description="Compact these sessions now", permissions=["change"])
     def compact_now(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
-        """Under their own policies; a worker does it."""
+        """Request a run for each session under its own policy; a worker executes it."""
         self._apply_to_each(
             request,
             runs,
             lambda run: engine.request_run(run.session_id, trigger="manual"),
-            "asked for",
+            "requested",
         )
 
     @admin.action(description="Clear summary: send the full history again", permissions=["change"])
     def clear_summary(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
-        """Of the sessions of these runs; messages and revisions stay."""
+        """Forget the summaries of the runs' sessions. Messages and revisions stay."""
         self._apply_to_each(
             request, runs, engine.forget_summary, "its session sends the full history again"
         )
@@ -270,7 +257,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
         description="Verify: check all that is stored of the session", permissions=["view"]
     )
     def verify(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
-        """Every invariant of the sessions of these runs."""
+        """Check every invariant of the runs' sessions, and show what does not hold."""
         for run in runs:
             violations = backend_registry.get_backend().find_violations(run.session_id)
             report = " ".join(violations) or "everything holds."
@@ -310,80 +297,3 @@ def _request_again(run: CompactionRun) -> CompactionRun:
         "stages": run.only_stages,
     }
     return engine.request_run(run.session_id, trigger="manual", **options)
-
-
-@admin.register(CompactionPolicy)
-class CompactionPolicyAdmin(admin.ModelAdmin):
-    """Policies of the operator's own: a preset with overrides, validated when saved."""
-
-    list_display = ("name", "base", "overrides")
-    search_fields = ("name",)
-
-
-@admin.register(SessionState)
-class SessionStateAdmin(admin.ModelAdmin):
-    """Why a session's automatic runs wait or have stopped; deleting a row forgets it."""
-
-    list_display = (
-        "session_id",
-        "failures",
-        "not_before",
-        "fruitless",
-        "trimming",
-        "learned_window",
-        "learned_scale",
-    )
-    list_filter = ("trimming",)
-    search_fields = ("=session__id",)
-    readonly_fields = ("session",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Runs write these."""
-        return False
-
-
-@admin.register(ModelRatio)
-class ModelRatioAdmin(admin.ModelAdmin):
-    """What the counts of each language model have taught; deleting a row forgets it."""
-
-    list_display = ("model", "ratio", "samples", "window", "registered")
-    search_fields = ("model",)
-    readonly_fields = ("model", "samples", "registered")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Responses and refusals write these."""
-        return False
-
-
-@admin.register(WorkingState)
-class WorkingStateAdmin(admin.ModelAdmin):
-    """What is kept beside a session's summary: read here, changed by runs and by the session's owner."""
-
-    list_display = ("session_id", "runs")
-    search_fields = ("=session__id",)
-    fields = ("session_id", "runs", "kept")
-    readonly_fields = fields
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Runs write these."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: WorkingState | None = None) -> bool:
-        """Over REST, by its owner."""
-        return False
-
-    @admin.display(description="runs")
-    def runs(self, row: WorkingState) -> SafeString:
-        """The session's compactions, each with the state as it left it."""
-        url = reverse("admin:compaction_compactionrun_changelist")
-        return format_html(
-            '<a href="{}?session__id__exact={}">of this session</a>', url, row.session_id
-        )
-
-    @admin.display(description="state and memory")
-    def kept(self, row: WorkingState) -> SafeString:
-        """As the model is shown it."""
-        return format_html(
-            '<div style="white-space:pre-wrap">{}</div>',
-            render_state(summary_state.parse_structured_state(row.__dict__)),
-        )

@@ -1,0 +1,8 @@
+"""The admin pages of compaction, one file a subject.
+
+Django's autodiscovery imports this package, and each module registers its pages on import.
+"""
+
+from compaction.admin import calibration, policies, runs, session_state
+
+__all__ = ["calibration", "policies", "runs", "session_state"]

@@ -1,0 +1,19 @@
+"""The admin page of what the providers' counts have taught about each language model."""
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from compaction.models import ModelRatio
+
+
+@admin.register(ModelRatio)
+class ModelRatioAdmin(admin.ModelAdmin):
+    """The learned token ratio and window of a language model. Deleting a row forgets them."""
+
+    list_display = ("model", "ratio", "samples", "window", "registered")
+    search_fields = ("model",)
+    readonly_fields = ("model", "samples", "registered")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return False: responses and refusals write these rows."""
+        return False
