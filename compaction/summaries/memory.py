@@ -1,4 +1,4 @@
-"""The memory block: when it is full, its oldest entries become part of its summary."""
+"""Fold the oldest entries of a full memory into the memory's summary."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from compaction.core.state import StructuredState
 
 logger = logging.getLogger(__name__)
 
-MAX_MEMORY_ENTRIES = 200  # that may wait to be folded
+MAX_MEMORY_ENTRIES = 200  # entries that may wait to be folded
 
 MemoryBlender = Callable[[str, Iterable[str]], str]
 
@@ -18,9 +18,11 @@ MemoryBlender = Callable[[str, Iterable[str]], str]
 def fold_oldest_entries(
     structured_state: StructuredState, knobs: MemoryKnobs, blend: MemoryBlender
 ) -> StructuredState:
-    """The memory with its oldest `fold` entries folded into its summary, once it has `entries` of them (Lota, Memory Block Compaction).
+    """Return the state with the oldest `fold` entries of its memory folded into their summary.
 
-    `blend` writes that summary from the one before and the entries; where it fails nothing is lost, and the next run tries again.
+    This happens when the memory has `entries` of them (docs/origins.md, "Lota, Memory Block
+    Compaction"). `blend` writes the new summary from the earlier one and the entries. Where it
+    fails, the state is returned unchanged, and the next run tries again.
     """
     if not knobs.entries or not knobs.fold or len(structured_state.memory) < knobs.entries:
         return structured_state

@@ -1,4 +1,8 @@
-"""What a summarizer is told of the messages: words, and the tool calls and results a policy lets in; never what a model only thought."""
+"""Render messages as the text that is summarized.
+
+Words are included, and the tool calls and results that the policy selects. What a model only
+thought is left out.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,45 +19,46 @@ _LEADING_THOUGHT = re.compile(
 def render_lines(
     entries: Iterable[TranscriptEntry], knobs: SummaryKnobs, *, with_numbers: bool
 ) -> list[str]:
-    """Each message as lines of text, in order; one that has nothing left to tell is left out. `numbered`: by its seq."""
+    """Return each message as one text, in order. Messages without content are left out.
+
+    With `with_numbers` each text begins with the number (seq) of its message.
+    """
     tool_names: dict[str, str] = {}
     lines = []
     for entry in entries:
         tool_names |= {call.id: call.name for call in entry.calls}
         source_entry = _select_source(entry, tool_names, knobs)
-        if source_entry is not None:
-            lines.append(
-                f"{source_entry.seq}. {render_entry(source_entry)}"
-                if with_numbers
-                else render_entry(source_entry)
-            )
+        if source_entry is None:
+            continue
+        text = render_entry(source_entry)
+        lines.append(f"{source_entry.seq}. {text}" if with_numbers else text)
     return lines
 
 
 def _select_source(
     entry: TranscriptEntry, tool_names: dict[str, str], knobs: SummaryKnobs
 ) -> TranscriptEntry | None:
-    """The message as the policy wants it told; None when nothing is left of it."""
-    content = (
-        entry.original
-        if knobs.source == "originals" and entry.original is not None
-        else entry.content
-    )
+    """Return the message with what the policy includes of it; None for nothing."""
+    content = entry.content
+    if knobs.source == "originals" and entry.original is not None:
+        content = entry.original
     if entry.role == "tool":
         name = entry.tool_name or tool_names.get(entry.call_id, "")
-        return (
-            replace(entry, content=content, tool_name=name) if includes_tool(name, knobs) else None
-        )
+        if not includes_tool(name, knobs):
+            return None
+        return replace(entry, content=content, tool_name=name)
     if entry.role == "assistant":
         content = _LEADING_THOUGHT.sub("", content)
     if entry.images:
         content = f"{content}\n[images: {entry.images}]".lstrip()
     calls = tuple(call for call in entry.calls if includes_tool(call.name, knobs))
-    return replace(entry, content=content, calls=calls) if content.strip() or calls else None
+    if not content.strip() and not calls:
+        return None
+    return replace(entry, content=content, calls=calls)
 
 
 def includes_tool(name: str, knobs: SummaryKnobs) -> bool:
-    """Whether calls and results of a tool are told."""
+    """Return True if the policy includes the calls and results of a tool."""
     return (
         knobs.tools == "all"
         or name in knobs.tool_names
@@ -62,9 +67,10 @@ def includes_tool(name: str, knobs: SummaryKnobs) -> bool:
 
 
 def render_entry(entry: TranscriptEntry) -> str:
-    """A message as lines of text; its tool calls and results are text too."""
+    """Return a message as text, its tool calls included."""
     if entry.role == "tool":
-        return f"[result of {entry.tool_name or 'a tool'}{', an error' if entry.is_error else ''}]\n{entry.content}"
+        error_mark = ", an error" if entry.is_error else ""
+        return f"[result of {entry.tool_name or 'a tool'}{error_mark}]\n{entry.content}"
     return "\n".join(_render_parts(entry))
 
 

@@ -1,4 +1,8 @@
-"""Takes the delta of the structured state off an answer: leniently, and without ever losing the summary over it."""
+"""Split the delta of the structured state from an answer, and parse it.
+
+Models write it in many forms, so the parsing is lenient. What cannot be parsed is left out, and the
+summary is never lost because of it.
+"""
 
 import json
 import re
@@ -14,7 +18,7 @@ from compaction.core.state import (
     StructuredState,
 )
 
-MAX_ITEMS = 100  # of a list; what a broken model repeats is not kept
+MAX_ITEMS = 100  # of a list; a broken model may repeat itself without end
 
 _FENCED_BLOCK = re.compile(r"```[ \t]*(\w*)[ \t]*\n(.*?)(?:\n?```|\Z)", re.DOTALL)
 _BARE_DELTA = re.compile(
@@ -26,7 +30,10 @@ _TEXT_KEYS = ("text", "sentence", "title", "description", "content", "summary", 
 
 
 def split_delta(text: str) -> tuple[str, str | None]:
-    """The summary, and the block that stood beside it; None where there is none. What is cut off is never part of the summary."""
+    """Return the summary and the block with the delta, which is None if there is none.
+
+    A block that was cut off is split off too, so that it never becomes part of the summary.
+    """
     document = _parse_json(text) if text.lstrip().startswith("{") else None
     if isinstance(document, Mapping) and isinstance(document.get("summary"), str):
         return document["summary"], text
@@ -35,31 +42,32 @@ def split_delta(text: str) -> tuple[str, str | None]:
         if (is_last and match[2].lstrip().startswith("{")) or _is_delta(_parse_json(match[2])):
             return (text[: match.start()] + text[match.end() :]).strip(), match[2]
     bare_match = _BARE_DELTA.search(text)
-    return (
-        (text[: bare_match.start()].strip(), text[bare_match.start() :])
-        if bare_match
-        else (text, None)
-    )
+    if bare_match:
+        return text[: bare_match.start()].strip(), text[bare_match.start() :]
+    return text, None
 
 
 def parse_delta(block: str, structured_state: StructuredState) -> StateDelta:
-    """The delta in a block; an empty one where it cannot be read. Numbers name items of the state that the model was shown."""
+    """Return the delta in a block; an empty one if it cannot be parsed.
+
+    Numbers in it refer to the items of `structured_state`, as the prompt numbered them.
+    """
     value = _parse_json(block)
     if not isinstance(value, Mapping):
         return StateDelta()
     lists = value["state"] if isinstance(value.get("state"), Mapping) else value
-    changes = {
-        name: _parse_change(section_change, structured_state.sections.get(name, ()))
-        for key, section_change in lists.items()
-        if (name := _find_section(key))
-    }
-    return StateDelta(
-        sections=changes, memory=tuple(_iterate_sentences(value.get("memory"), ENTRY_CHARS))
-    )
+    changes: dict[str, SectionChange] = {}
+    for key, section_change in lists.items():
+        name = _find_section(key)
+        if name is not None:
+            items = structured_state.sections.get(name, ())
+            changes[name] = _parse_change(section_change, items)
+    memory = tuple(_iterate_sentences(value.get("memory"), ENTRY_CHARS))
+    return StateDelta(sections=changes, memory=memory)
 
 
 def _parse_json(block: str) -> Any:
-    """The first JSON value of a text, also where commas too many stand in it; None for none."""
+    """Return the first JSON value of a text, trailing commas allowed; None if there is none."""
     for candidate in (block, _TRAILING_COMMA.sub(r"\1", block)):
         try:
             return json.JSONDecoder(strict=False).raw_decode(candidate.strip())[0]
@@ -69,56 +77,54 @@ def _parse_json(block: str) -> Any:
 
 
 def _is_delta(value: Any) -> bool:
-    return isinstance(value, Mapping) and any(
-        key == "memory" or _find_section(key) or isinstance(value.get("state"), Mapping)
-        for key in value
-    )
+    if not isinstance(value, Mapping):
+        return False
+    has_known_key = any(key == "memory" or _find_section(key) for key in value)
+    return has_known_key or isinstance(value.get("state"), Mapping)
 
 
 def _find_section(key: Any) -> str | None:
-    """`keyDecisions` and `Open questions` are known too."""
+    # Models also write `keyDecisions` or `Open questions`.
     return next((name for name in SECTIONS if str(key).casefold().endswith(name)), None)
 
 
 def _parse_change(value: Any, items: tuple[str, ...]) -> SectionChange:
     if not isinstance(value, Mapping):
         return SectionChange(add=tuple(_iterate_sentences(value, ITEM_CHARS)))
+    removals = _wrap_list(value.get("remove"))
     return SectionChange(
         add=tuple(_iterate_sentences(value.get("add"), ITEM_CHARS)),
         update=tuple(_parse_updates(value.get("update"), items)),
-        remove=tuple(
-            _resolve_item(reference, items) for reference in _wrap_list(value.get("remove"))
-        ),
+        remove=tuple(_resolve_item(reference, items) for reference in removals),
     )
 
 
 def _parse_updates(value: Any, items: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    pairs = (
-        value.items()
-        if isinstance(value, Mapping)
-        else [_parse_update(update) for update in _wrap_list(value)]
-    )
+    if isinstance(value, Mapping):
+        pairs = list(value.items())
+    else:
+        pairs = [_parse_update(update) for update in _wrap_list(value)]
     for old, new in pairs:
         for sentence in _iterate_sentences([new], ITEM_CHARS):
             yield _resolve_item(old, items), sentence
 
 
 def _parse_update(value: Any) -> tuple[Any, Any]:
-    """`{"item": 1, "text": …}`, `{"from": …, "to": …}` or a new sentence alone."""
+    """Return the old and the new item of `{"item": 1, "text": …}` or `{"from": …, "to": …}`.
+
+    A new sentence alone has no old item.
+    """
     if not isinstance(value, Mapping):
         return "", value
-    old = next(
-        (value[name] for name in ("item", "number", "id", "from", "old") if name in value), ""
-    )
-    return old, next((value[name] for name in ("to", "new") if name in value), value)
+    old = _find_first(value, ("item", "number", "id", "from", "old"), "")
+    new = _find_first(value, ("to", "new"), value)
+    return old, new
 
 
 def _resolve_item(value: Any, items: tuple[str, ...]) -> str:
-    """The item that a number or its own words name."""
+    """Return the item that a number or its own text refers to."""
     if isinstance(value, Mapping):
-        value = next(
-            (value[name] for name in ("item", "number", "id", *_TEXT_KEYS) if name in value), ""
-        )
+        value = _find_first(value, ("item", "number", "id", *_TEXT_KEYS), "")
     try:
         number = int(str(value).strip().rstrip("."))
     except ValueError:
@@ -127,15 +133,18 @@ def _resolve_item(value: Any, items: tuple[str, ...]) -> str:
 
 
 def _iterate_sentences(value: Any, max_chars: int) -> Iterator[str]:
-    """Texts of a list, or of one text, on one line each and not too long."""
+    """Yield the texts of a list, or one text, each on one line and cut to `max_chars`."""
     for entry in _wrap_list(value):
-        text = (
-            next((entry[name] for name in _TEXT_KEYS if name in entry), "")
-            if isinstance(entry, Mapping)
-            else entry
-        )
-        if isinstance(text, str) and (sentence := " ".join(text.replace("\0", "").split())):
+        text = _find_first(entry, _TEXT_KEYS, "") if isinstance(entry, Mapping) else entry
+        if not isinstance(text, str):
+            continue
+        sentence = " ".join(text.replace("\0", "").split())
+        if sentence:
             yield sentence[:max_chars]
+
+
+def _find_first(value: Mapping[str, Any], names: Iterable[str], default: Any) -> Any:
+    return next((value[name] for name in names if name in value), default)
 
 
 def _wrap_list(value: Any) -> Iterable[Any]:

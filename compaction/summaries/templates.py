@@ -1,4 +1,8 @@
-"""The shapes a summary may have, as data: what each asks the summarizer for, in words of our own. A new one is one entry here."""
+"""Define the templates of summaries: what each asks the summary model for.
+
+A new template is one entry here. The words are behavior and our own: a model reads them. Which
+document asks for each is in docs/origins.md, under the names below.
+"""
 
 from dataclasses import dataclass
 
@@ -9,10 +13,13 @@ STYLE_REMARK = "Write plain factual sentences about the conversation, not a furt
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SummaryTemplate:
-    """`asks` stands after the transcript; whoever uses it ends its last sentence. `headings`: those it must use, in order.
+    """What a summary is asked to look like.
 
-    `bare`: the same with the headings alone, for models that give back what each is for; empty where there are no headings.
-    `numbered`: messages are told with their numbers. `rewrites`: it is given summaries, of which much may stay as it is.
+    `instruction` follows the transcript; the prompt ends its last sentence. `headings` are those
+    that the summary must use, in order. `bare_instruction` names the headings without what each is
+    for, because some models repeat that; it is empty for a template without headings. With
+    `numbers_messages` the messages are shown with their numbers. `rewrites_summaries` marks a
+    template whose source is a summary, of which much may stay as it is.
     """
 
     instruction: str
@@ -22,16 +29,20 @@ class SummaryTemplate:
     rewrites_summaries: bool = False
 
 
-_LENGTH_RULE = "Summarize the conversation between the transcript tags above in {min_words} to {max_words} words, in its own language. "
+_LENGTH_RULE = (
+    "Summarize the conversation between the transcript tags above in {min_words} to {max_words} "
+    "words, in its own language. "
+)
 _EMPTY_HEADING_RULE = 'Under a heading for which there is nothing, write "none". '
 
 FACTS = SummaryTemplate(
     instruction=_LENGTH_RULE
-    + "Keep every name, decision, number, date, file, result and open task that later messages may need; leave out greetings. "
+    + "Keep every name, decision, number, date, file, result and open task that later messages may "
+    + "need; leave out greetings. "
     + "{merge}"
     + STYLE_REMARK,
 )
-"""FEAT-011, Compact Rules, 6: a concise factual summary."""
+"""FEAT-011, Compact Rules (6): a concise factual summary."""
 
 
 def _build_headed_template(
@@ -41,19 +52,27 @@ def _build_headed_template(
     numbers_headings: bool = False,
     numbers_messages: bool = False,
 ) -> SummaryTemplate:
-    """Headings with what each is for. That stands in brackets: small models give "TASK: what the user asked for" back as it is."""
+    """Return a template with these headings, and with what each is for in brackets.
+
+    Without the brackets small models repeat "TASK: what the user asked for" as it is.
+    """
     heading_labels = [
         f"{number}. {heading}" if numbers_headings else heading
         for number, heading in enumerate(sections, start=1)
     ]
-    opening = f"{_LENGTH_RULE}{lead}Use exactly these {len(sections)} headings, each on a line of its own, and below each what the conversation says"
+    opening = (
+        f"{_LENGTH_RULE}{lead}Use exactly these {len(sections)} headings, each on a line of its "
+        "own, and below each what the conversation says"
+    )
     heading_lines = "\n".join(
         f"{heading} ({meaning})"
         for heading, meaning in zip(heading_labels, sections.values(), strict=True)
     )
     ending = f"\n{_EMPTY_HEADING_RULE}{{merge}}{STYLE_REMARK}"
     return SummaryTemplate(
-        instruction=f"{opening} of the matter in brackets; leave the brackets out:\n{heading_lines}{ending}",
+        instruction=(
+            f"{opening} of the matter in brackets; leave the brackets out:\n{heading_lines}{ending}"
+        ),
         bare_instruction=f"{opening} of it:\n" + "\n".join(heading_labels) + ending,
         headings=tuple(sections),
         numbers_messages=numbers_messages,
@@ -74,7 +93,7 @@ NINE_SECTIONS = _build_headed_template(
     },
     numbers_headings=True,
 )
-"""NeuroLink, Stage 3: LLM Summarization; its document names no section, so these are those a working conversation needs."""
+"""NeuroLink, Stage 3: LLM Summarization. Its document names no sections; these are our own."""
 
 WORKSTREAM = _build_headed_template(
     {
@@ -84,18 +103,21 @@ WORKSTREAM = _build_headed_template(
     },
     numbers_messages=True,
 )
-"""Lota, 4. LLM Summarization and 3. Content Extraction (a numbered transcript)."""
+"""Lota, LLM Summarization, and Lota, Content Extraction (a numbered transcript)."""
 
 TASK_STATE = _build_headed_template(
     {
         "TASK": "what the user asked for in the first place",
         "PROGRESS": "a numbered list of the steps done, each with its result",
         "REMAINING": "what is still to be done: exact items, counts, identifiers",
-        "DATA": "values that are needed later: names, addresses, dates, identifiers, numbers, links, errors",
+        "DATA": (
+            "values that are needed later: names, addresses, dates, identifiers, numbers, links, "
+            "errors"
+        ),
         "DECISIONS": "what was decided or confirmed",
     }
 )
-"""Wolffish, Step 4: One-Shot Summary."""
+"""Wolffish, The Compaction Flow (step 4, a summary in one call)."""
 
 HANDOFF = _build_headed_template(
     {
@@ -106,27 +128,39 @@ HANDOFF = _build_headed_template(
         "FILES": "which were changed, and how",
         "ERRORS": "what went wrong, and how it was resolved",
     },
-    lead="It hands the work over to another language model, which goes on with it and knows nothing else. ",
+    lead=(
+        "It hands the work over to another language model, which goes on with it and knows nothing "
+        "else. "
+    ),
 )
-"""BaseAgent, the compaction prompt."""
+"""BaseAgent, AI Compaction."""
 
 MEMORY_TEMPLATE = SummaryTemplate(
-    instruction="Between the transcript tags above are entries of a long-lived memory, the oldest first. Blend them into one text of at most "
-    "{max_words} words, in their own language: keep every fact that may matter later, let a newer entry correct an older one, and say "
-    "nothing twice. {merge}Write plain factual sentences",
+    instruction=(
+        "Between the transcript tags above are entries of a long-lived memory, the oldest first. "
+        "Blend them into one text of at most {max_words} words, in their own language: keep every "
+        "fact that may matter later, let a newer entry correct an older one, and say nothing "
+        "twice. {merge}Write plain factual sentences"
+    ),
     rewrites_summaries=True,
 )
 """Lota, Memory Block Compaction."""
 
 ROLLUP_TEMPLATE = SummaryTemplate(
-    instruction="Between the transcript tags above is a summary that has grown too long. Write it anew in {min_words} to {max_words} words, in "
-    "its own language and with the headings it has: keep what later messages may need, merge what is said twice, drop what is settled and "
-    "no longer matters. {merge}Write plain factual sentences",
+    instruction=(
+        "Between the transcript tags above is a summary that has grown too long. Write it anew in "
+        "{min_words} to {max_words} words, in its own language and with the headings it has: keep "
+        "what later messages may need, merge what is said twice, drop what is settled and no "
+        "longer matters. {merge}Write plain factual sentences"
+    ),
     rewrites_summaries=True,
 )
-"""Lota, 6. Summary Rollup."""
+"""Lota, Summary Rollup."""
 
-PARTS_INSTRUCTION = "The transcript is told as summaries of its parts, in their order: make one summary of them all. "
+PARTS_INSTRUCTION = (
+    "The transcript is told as summaries of its parts, in their order: make one summary of them "
+    "all. "
+)
 
 SUMMARY_TEMPLATES: dict[TemplateName, SummaryTemplate] = {
     "facts": FACTS,
@@ -135,4 +169,4 @@ SUMMARY_TEMPLATES: dict[TemplateName, SummaryTemplate] = {
     "task_state": TASK_STATE,
     "handoff": HANDOFF,
 }
-"""By the name that `summary.template` gives."""
+"""The templates by the names that the knob `summary.template` accepts."""

@@ -1,4 +1,4 @@
-"""Takes a summary out of what models put around it: thoughts, fences, JSON, tags, an announcement."""
+"""Remove what models put around a summary: thoughts, fences, JSON, tags, an announcement."""
 
 import json
 import re
@@ -16,7 +16,8 @@ _WRAPPER_TAG = re.compile(
     r"\A<(summary|output|answer|result)>(.*)</\1>\Z", re.IGNORECASE | re.DOTALL
 )
 _ANNOUNCEMENT = re.compile(
-    r"\A(?:(?:sure|certainly|of course|okay|ok)\b[^\n]{0,40}?[,.!:]\s*)?(?:here(?: is|['’]s)|below is)\b[^\n]{0,60}:\s*\n",
+    r"\A(?:(?:sure|certainly|of course|okay|ok)\b[^\n]{0,40}?[,.!:]\s*)?"
+    r"(?:here(?: is|['’]s)|below is)\b[^\n]{0,60}:\s*\n",
     re.IGNORECASE,
 )
 _SUMMARY_KEYS = ("summary", "text", "content", "result", "output", "answer")
@@ -24,17 +25,22 @@ MAX_LAYERS = 4
 
 
 def unwrap_summary(text: str) -> str:
-    """The summary alone; a text that is wrapped in nothing is given back as it is."""
+    """Return the summary without anything around it."""
     summary = _PROMPT_TAG.sub("", _SPECIAL_TOKEN.sub("", strip_thoughts(text))).strip()
     for _ in range(MAX_LAYERS):
-        previous, summary = summary, _strip_layer(summary).strip()
-        if summary == previous:
+        inner = _strip_layer(summary).strip()
+        if inner == summary:
             break
+        summary = inner
     return summary
 
 
 def strip_thoughts(text: str) -> str:
-    """The text without reasoning blocks, closed or not, and without the end of one whose beginning the template swallowed."""
+    """Return the text without the model's reasoning.
+
+    A block may be left open at the end. Its beginning may be missing too, because some models'
+    chat templates put it into the prompt.
+    """
     return _END_OF_THOUGHT.sub("", _THOUGHT.sub("", text)).strip()
 
 
@@ -54,21 +60,25 @@ def _unwrap_json(text: str) -> str:
     except (ValueError, RecursionError):
         return text
     if isinstance(value, Mapping) and "error" not in value:
-        field = next((value[name] for name in _SUMMARY_KEYS if name in value), None)
-        content = _format_sections(value) if field is None else _format_value(field)
+        summary_value = next((value[name] for name in _SUMMARY_KEYS if name in value), None)
+        if summary_value is None:
+            content = _format_sections(value)
+        else:
+            content = _format_value(summary_value)
     else:
         content = _format_value(value)
     return text if content is None else content
 
 
 def _format_sections(value: Mapping[str, Any]) -> str | None:
-    """An object whose keys are headings."""
-    parts = [(str(name), _format_value(content)) for name, content in value.items()]
-    return (
-        None
-        if any(section_text is None for _, section_text in parts)
-        else "\n".join(f"{name}:\n{section_text}" for name, section_text in parts)
-    )
+    """Return an object whose keys are headings as text; None if a value of it has no text."""
+    sections: list[str] = []
+    for name, content in value.items():
+        section_text = _format_value(content)
+        if section_text is None:
+            return None
+        sections.append(f"{name}:\n{section_text}")
+    return "\n".join(sections)
 
 
 def _format_value(value: Any) -> str | None:
@@ -76,4 +86,6 @@ def _format_value(value: Any) -> str | None:
         return value
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return "\n".join(f"- {item}" for item in value)
-    return _format_sections(value) if isinstance(value, Mapping) and value else None
+    if isinstance(value, Mapping) and value:
+        return _format_sections(value)
+    return None

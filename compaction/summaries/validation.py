@@ -1,4 +1,8 @@
-"""What came back from a summary call: a summary, or one of the many things models say instead."""
+"""Check that the answer of a summary call is a summary, and not something else that models write.
+
+A bad summary would replace good messages, so an answer that looks wrong counts as a failed call
+(docs/origins.md, "A bad summary is a failure").
+"""
 
 import re
 import zlib
@@ -9,15 +13,15 @@ from compaction.backends.base import CallResult
 from compaction.core.stages.base import SummaryFailed
 from compaction.summaries.unwrapping import unwrap_summary
 
-LOOP_CHARS = 400  # shorter texts do not repeat themselves enough to tell
+LOOP_CHARS = 400  # in a shorter text repetition cannot be told from chance
 LOOP_RATIO = 0.12  # prose compresses to a third or more of its size; a loop to a few hundredths
 LOOP_LINES = 4
+MIN_LOOP_LINE_CHARS = 20  # shorter lines may be equal by chance
 LOOP_WORDS = 24
 LOOP_SHARE = 0.2
 REFUSAL_CHARS = 400
-ECHO_WORDS = (
-    6  # in a row; fewer of an instruction, as its headings have, may stand in a summary by chance
-)
+# In a row. Fewer words of an instruction, such as its headings, may be in a summary by chance.
+ECHO_WORDS = 6
 ECHO_SHARE = 0.3
 COPY_CHARS = 200
 COPY_LINE_CHARS = 50  # shorter lines may be the same by chance
@@ -29,21 +33,27 @@ _SPEAKER = re.compile(
     r"^\s*[\[*#]*\s*(user|assistant|human|ai)\b\s*[\]*]*\s*(:|\]|$)", re.IGNORECASE | re.MULTILINE
 )
 _REFUSAL = re.compile(
-    r"\A\W*(i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|i can(no|['’])t|i am (unable|not able)|i['’]m (unable|not able)|as an ai\b)",
+    r"\A\W*(i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|i can(no|['’])t|i am (unable|not able)|"
+    r"i['’]m (unable|not able)|as an ai\b)",
     re.IGNORECASE,
 )
 _COUNTER_QUESTION = re.compile(
-    r"\A\W*(please (provide|share|paste|send|give)|(could|can|would) you (please )?(provide|share|paste|tell)|"
-    r"what would you like|how (can|may) i (help|assist)|(there is|i (do not|don['’]t) see|i see) no (transcript|conversation))",
+    r"\A\W*(please (provide|share|paste|send|give)|"
+    r"(could|can|would) you (please )?(provide|share|paste|tell)|"
+    r"what would you like|how (can|may) i (help|assist)|"
+    r"(there is|i (do not|don['’]t) see|i see) no (transcript|conversation))",
     re.IGNORECASE,
 )
 _NO_ANSWER = re.compile(
-    r"\A\W*(ok(ay)?|sure|done|yes|no|understood|got it|certainly|of course|will do|noted|hello|hi|null|undefined|nan|none|n/a|summary|"
+    r"\A\W*(ok(ay)?|sure|done|yes|no|understood|got it|certainly|of course|will do|noted|hello|hi|"
+    r"null|undefined|nan|none|n/a|summary|"
     r"to ?do|tbd|(here|below) is (the|a|your) (\w+ )?summary)\W*\Z",
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(
-    r"[\[<{(][^\n\]>})]{0,80}(insert|your|placeholder|to be (added|filled|written)|goes here|fill in)[^\n\]>})]{0,80}[\]>})]|lorem ipsum.*|"
+    r"[\[<{(][^\n\]>})]{0,80}"
+    r"(insert|your|placeholder|to be (added|filled|written)|goes here|fill in)"
+    r"[^\n\]>})]{0,80}[\]>})]|lorem ipsum.*|"
     r"\b(none|n/a|tbd|todo|nil|nothing|unknown|not applicable|not available)\b|\.\.\.|…",
     re.IGNORECASE,
 )
@@ -57,16 +67,20 @@ _HEADING = re.compile(
 def extract_summary(
     answer: CallResult, *, instruction: str = "", transcript: str = "", headings: Iterable[str] = ()
 ) -> str:
-    """The summary in an answer, out of its wrapping. Raises SummaryFailed with what is wrong.
+    """Return the summary in an answer. Raises SummaryFailed with what is wrong with it.
 
-    `asked`: the instruction, which an answer may only repeat; `told`: the transcript, which it may only copy; `headings`: the template's.
+    An answer that only repeats the `instruction`, copies the `transcript`, or holds nothing but
+    the template's `headings` is no summary.
     """
     summary = unwrap_summary(answer.text)
-    complaint = (
-        _check_finish(answer, summary) or _check_words(summary, headings) or _check_purpose(summary)
+    objection = (
+        _check_finish(answer, summary)
+        or _check_words(summary, headings)
+        or _check_purpose(summary)
+        or _check_copying(summary, instruction, transcript)
     )
-    if complaint := complaint or _check_copying(summary, instruction, transcript):
-        raise SummaryFailed(complaint)
+    if objection:
+        raise SummaryFailed(objection)
     return summary
 
 
@@ -77,13 +91,11 @@ def _check_finish(answer: CallResult, summary: str) -> str | None:
         return "The model refused to write a summary."
     if answer.finish == "length":
         return "The summary was cut off at its length limit."
-    if not summary:
-        return (
-            "The model only reasoned and wrote no summary."
-            if answer.text.strip()
-            else "The summary is empty."
-        )
-    return None
+    if summary:
+        return None
+    if answer.text.strip():
+        return "The model only reasoned and wrote no summary."
+    return "The summary is empty."
 
 
 def _check_words(summary: str, headings: Iterable[str]) -> str | None:
@@ -94,18 +106,20 @@ def _check_words(summary: str, headings: Iterable[str]) -> str | None:
     if _NO_ANSWER.match(summary) or not _has_content(summary, headings):
         return "The summary holds only headings and placeholders."
     characters = [char for char in summary if not char.isspace()]
-    if sum(map(str.isalnum, characters)) < LETTERS_SHARE * len(characters) or summary.count(
-        "\ufffd"
-    ) > LETTERS_SHARE * len(characters):
+    letter_count = sum(map(str.isalnum, characters))
+    broken_count = summary.count("\ufffd")
+    share = LETTERS_SHARE * len(characters)
+    if letter_count < share or broken_count > share:
         return "The summary holds hardly any words."
-    longest = max((len(word) for word in summary.split() if word.isascii()), default=0)
-    return (
-        "The summary is data, not words." if longest > max(WORD_CHARS, len(summary) // 2) else None
-    )
+    # Only ASCII: languages such as Chinese write whole sentences without a space.
+    longest_word = max((len(word) for word in summary.split() if word.isascii()), default=0)
+    if longest_word > max(WORD_CHARS, len(summary) // 2):
+        return "The summary is data, not words."
+    return None
 
 
 def _has_content(summary: str, headings: Iterable[str]) -> bool:
-    """Whether anything is left without headings and what stands in for content."""
+    """Return True if anything remains without headings, placeholders and numbers of lists."""
     content = _HEADING.sub("", summary)
     for heading in headings:
         content = re.sub(
@@ -114,14 +128,9 @@ def _has_content(summary: str, headings: Iterable[str]) -> bool:
             content,
             flags=re.IGNORECASE | re.MULTILINE,
         )
-    return bool(
-        re.search(
-            r"\w",
-            re.sub(r"^\s*\d+[.)]", "", _PLACEHOLDER.sub("", content), flags=re.MULTILINE).replace(
-                "_", ""
-            ),
-        )
-    )
+    content = _PLACEHOLDER.sub("", content)
+    content = re.sub(r"^\s*\d+[.)]", "", content, flags=re.MULTILINE)
+    return re.search(r"[^\W_]", content) is not None
 
 
 def _check_purpose(summary: str) -> str | None:
@@ -132,36 +141,46 @@ def _check_purpose(summary: str) -> str | None:
         return "The model asked back instead of writing a summary."
     if len(_SPEAKER.findall(summary)) >= 2 or _SPEAKER.match(summary):
         return "The model continued the conversation instead of summarizing it."
-    return "The model repeats itself." if is_repetitive(summary) else None
+    if is_repetitive(summary):
+        return "The model repeats itself."
+    return None
 
 
 def _check_copying(summary: str, instruction: str, transcript: str) -> str | None:
     if _measure_echo(summary, instruction) > ECHO_SHARE:
         return "The model repeated its instruction instead of following it."
-    if transcript and len(" ".join(summary.split())) >= COPY_CHARS:
-        lines = [line for raw in summary.splitlines() if (line := raw.strip())]
-        if sum(
-            len(line) for line in lines if len(line) >= COPY_LINE_CHARS and line in transcript
-        ) > COPY_SHARE * sum(map(len, lines)):
-            return "The model copied the conversation instead of summarizing it."
+    if transcript and _is_copy(summary, transcript):
+        return "The model copied the conversation instead of summarizing it."
     return None
 
 
-def _measure_echo(summary: str, instruction_text: str) -> float:
-    """The share of a summary's words that stand in a row in the instruction, however they are put on lines or punctuated."""
-    summary_words, instruction_words = _split_words(summary), _split_words(instruction_text)
-    phrases = {
-        tuple(instruction_words[start : start + ECHO_WORDS])
-        for start in range(len(instruction_words) - ECHO_WORDS + 1)
-    }
-    starts = [
-        start
-        for start in range(len(summary_words) - ECHO_WORDS + 1)
-        if tuple(summary_words[start : start + ECHO_WORDS]) in phrases
-    ]
-    return len({start + offset for start in starts for offset in range(ECHO_WORDS)}) / max(
-        1, len(summary_words)
-    )
+def _is_copy(summary: str, transcript: str) -> bool:
+    if len(" ".join(summary.split())) < COPY_CHARS:
+        return False
+    lines = [line.strip() for line in summary.splitlines()]
+    long_lines = [line for line in lines if len(line) >= COPY_LINE_CHARS]
+    copied_chars = sum(len(line) for line in long_lines if line in transcript)
+    return copied_chars > COPY_SHARE * sum(map(len, lines))
+
+
+def _measure_echo(summary: str, instruction: str) -> float:
+    """Return the share of a summary's words that are a phrase of the instruction.
+
+    Line breaks and punctuation make no difference.
+    """
+    summary_words = _split_words(summary)
+    phrases = set(_list_phrases(_split_words(instruction)))
+    echoed_positions: set[int] = set()
+    for start, phrase in enumerate(_list_phrases(summary_words)):
+        if phrase in phrases:
+            echoed_positions.update(range(start, start + ECHO_WORDS))
+    return len(echoed_positions) / max(1, len(summary_words))
+
+
+def _list_phrases(words: list[str]) -> list[tuple[str, ...]]:
+    """Return every row of ECHO_WORDS words, in order."""
+    starts = range(len(words) - ECHO_WORDS + 1)
+    return [tuple(words[start : start + ECHO_WORDS]) for start in starts]
 
 
 def _split_words(text: str) -> list[str]:
@@ -169,14 +188,15 @@ def _split_words(text: str) -> list[str]:
 
 
 def is_repetitive(text: str) -> bool:
-    """Whether a text says the same again and again."""
-    lines = Counter(line for raw in text.splitlines() if len(line := raw.strip()) > 20)
-    if max(lines.values(), default=0) >= LOOP_LINES:
+    """Return True if a text says the same thing again and again."""
+    lines = [line.strip() for line in text.splitlines()]
+    line_counts = Counter(line for line in lines if len(line) > MIN_LOOP_LINE_CHARS)
+    if max(line_counts.values(), default=0) >= LOOP_LINES:
         return True
-    word_list = text.split()
-    if len(word_list) >= LOOP_WORDS and len(set(word_list)) < min(
-        LOOP_WORDS, LOOP_SHARE * len(word_list)
-    ):
+    words = text.split()
+    most_words_of_loop = min(LOOP_WORDS, LOOP_SHARE * len(words))
+    if len(words) >= LOOP_WORDS and len(set(words)) < most_words_of_loop:
         return True
+    # A loop that is longer than a line and has varied words is found by how well it compresses.
     data = text.encode()
     return len(text) >= LOOP_CHARS and len(zlib.compress(data)) < LOOP_RATIO * len(data)

@@ -1,4 +1,4 @@
-"""`chatcore compact_session`: one compaction run now, or what it would do."""
+"""`chatcore compact_session`: compact a session now, or print what a run would do."""
 
 from argparse import ArgumentParser
 from collections import Counter
@@ -17,11 +17,11 @@ from compaction.sizing import session_context
 
 
 class Command(BaseCommand):
-    help = "Compact a session now, whatever its size; exit 1 when the run failed."
+    help = "Compact a session now, whatever its size. Exits with 1 if the run fails."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("session", type=UUID, metavar="ID")
-        parser.add_argument("--policy", help="Instead of the session's own.")
+        parser.add_argument("--policy", help="A policy to use instead of the session's own.")
         parser.add_argument(
             "--instructions", default="", help="What the summary should give special attention to."
         )
@@ -30,17 +30,17 @@ class Command(BaseCommand):
             type=_parse_names,
             default=(),
             metavar="A,B",
-            help="Only these of the policy's stages.",
+            help="Run only these of the policy's stages.",
         )
         parser.add_argument("--up-to", type=int, metavar="SEQ", help="The last message to compact.")
         parser.add_argument(
             "--dry-run",
             action="store_true",
-            help="Only say what each stage would do; no model is called.",
+            help="Print what each stage would do. No model is called and nothing is stored.",
         )
 
     def handle(self, *args: Any, session: UUID, dry_run: bool, **options: Any) -> None:
-        """Run, and print what came of it."""
+        """Execute the run and print its result."""
         run_options: queue.RunOptions = {
             "policy": options["policy"],
             "instructions": options["instructions"],
@@ -48,11 +48,10 @@ class Command(BaseCommand):
             "up_to_seq": options["up_to"],
         }
         try:
-            run = (
-                engine.preview_run(session, **run_options)
-                if dry_run
-                else engine.compact_now(session, trigger="manual", **run_options)
-            )
+            if dry_run:
+                run = engine.preview_run(session, **run_options)
+            else:
+                run = engine.compact_now(session, trigger="manual", **run_options)
         except session_context.NoSuchSession:
             raise CommandError(f"There is no session {session}.") from None
         except (policies.UnknownPolicy, PolicyError, queue.RunConflict) as error:
@@ -76,7 +75,11 @@ REMOVAL_STAGES = {"summarize": "into a summary", "slide_window": "left out"}
 
 
 def _describe_stages(run: CompactionRun) -> Iterator[tuple[str, str]]:
-    """Each stage that changed something, and what it did; of the messages that went, a run notes only how many there were in all."""
+    """Yield each stage that changed something, and what it did.
+
+    Of the messages that were removed a run records only the total, so the stages that remove
+    messages are described together.
+    """
     edit_counts = Counter(edit["kind"] for edit in run.edits)
     removal_count = run.messages_compacted - edit_counts.total()
     for stage in run.stages_used:
@@ -85,26 +88,21 @@ def _describe_stages(run: CompactionRun) -> Iterator[tuple[str, str]]:
             yield stage, phrase.format(edit_counts[kind], pluralize(edit_counts[kind]))
     if removal_stages := [stage for stage in run.stages_used if stage in REMOVAL_STAGES]:
         destination = " or ".join(REMOVAL_STAGES[stage] for stage in removal_stages)
-        yield (
-            ", ".join(removal_stages),
-            f"{removal_count} message{pluralize(removal_count)} {destination}"
-            if removal_count
-            else "a summary beside the messages",
-        )
+        effect = f"{removal_count} message{pluralize(removal_count)} {destination}"
+        if not removal_count:
+            effect = "a summary beside the messages"
+        yield ", ".join(removal_stages), effect
 
 
 def _format_report(run: CompactionRun, *, dry_run: bool) -> list[str]:
-    lines = [
-        f"policy     {run.policy}",
-        f"status     {run.status}{' (dry run: nothing was changed)' if dry_run else ''}",
-    ]
+    status_note = " (dry run: nothing was changed)" if dry_run else ""
+    tokens_note = " (estimated)" if dry_run else ""
+    lines = [f"policy     {run.policy}", f"status     {run.status}{status_note}"]
     if run.reason:
         lines.append(f"reason     {run.reason}")
     lines += [f"stage      {stage}: {effect}" for stage, effect in _describe_stages(run)]
     if run.tokens_before is not None:
-        lines.append(
-            f"tokens     {run.tokens_before:,} → {run.tokens_after:,}{' (estimated)' if dry_run else ''}"
-        )
+        lines.append(f"tokens     {run.tokens_before:,} → {run.tokens_after:,}{tokens_note}")
     if run.boundary_after is not None:
         lines.append(f"boundary   {run.boundary_before or 'none'} → {run.boundary_after}")
     return lines
