@@ -1,5 +1,6 @@
 """The list of event types: what the page and compaction repeat of it."""
 
+import ast
 from pathlib import Path
 
 from django.conf import settings
@@ -22,3 +23,17 @@ def test_every_event_of_compaction_is_an_event_type() -> None:
 def test_every_event_name_fits_its_column() -> None:
     max_length = SessionEvent._meta.get_field("name").max_length
     assert max(len(event) for event in EventType) <= (max_length or 0)
+
+
+def test_no_module_writes_the_name_of_an_event_itself() -> None:
+    owners = {"chatcore/events/types.py", "compaction/backends/events.py"}
+    names = {event.value for event in EventType}
+    repeated_names = [
+        f"{path}:{node.lineno} {node.value}"
+        for room in ("chatcore", "compaction")
+        for path in sorted(Path(settings.BASE_DIR, room).rglob("*.py"))
+        if path.relative_to(settings.BASE_DIR).as_posix() not in owners
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in names
+    ]
+    assert not repeated_names

@@ -1,6 +1,8 @@
 """The registry of built-in tools, and the small tools: whatever a model writes, there is a result and never an exception."""
 
+import json
 import uuid
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,7 @@ from chatcore.providers import base as provider_base
 from chatcore.providers.base import ToolCall
 from chatcore.tools import base
 from chatcore.tools import registry as tool_registry
+from chatcore.tools.arguments import parse_arguments
 
 SESSION = uuid.uuid4()
 
@@ -80,6 +83,31 @@ def test_broken_or_wrong_arguments_are_an_error_the_model_can_read(arguments: st
     outcome = run("calculate", arguments)
     assert outcome.is_error
     assert "argument" in outcome.content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, "The argument 'query' is missing."),
+        ({"query": ""}, "The argument 'query' is empty."),
+        ({"query": "x" * 100_000}, "The argument 'query' has more than 200 characters."),
+        ({"query": 1}, "The argument 'query' must be of type string."),
+        ({"query": "a", "limit": 3.0}, "The argument 'limit' must be of type integer."),
+        ({"query": "a", "limit": 99}, "The argument 'limit' must be between 1 and 20."),
+        ({"query": "a", "more": "x" * 100_000}, "Unknown argument 'more'. Known: query, limit."),
+    ],
+)
+def test_an_error_names_the_argument_and_the_rule(arguments: dict[str, Any], sentence: str) -> None:
+    assert run("search_history", json.dumps(arguments)).content == sentence
+
+
+def test_a_rule_for_a_nested_value_names_its_place() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"files": {"type": "array", "items": {"enum": ["a", "b"]}}},
+    }
+    with pytest.raises(base.ToolError, match=r"'files\[1\]' must be one of a, b\."):
+        parse_arguments('{"files": ["a", "c"]}', schema)
 
 
 def test_no_arguments_at_all_are_an_empty_object() -> None:
