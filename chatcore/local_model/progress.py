@@ -1,4 +1,4 @@
-"""How far a download is: a bar in a terminal, a line every tenth elsewhere."""
+"""Show the progress of a download: a bar in a terminal, elsewhere a line for each tenth."""
 
 from typing import Self
 
@@ -14,10 +14,11 @@ from rich.progress import (
 
 
 class ProgressBar:
-    """Counts bytes up to `total`; use it as a context manager."""
+    """The progress of a download of `total` bytes; a context manager."""
 
     def __init__(self, title: str, *, total: int) -> None:
-        self.title, self.total = title, total
+        self.title = title
+        self.total = total
         self._console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -39,7 +40,7 @@ class ProgressBar:
         self._progress.stop()
 
     def advance_to(self, byte_count: int) -> None:
-        """`done` bytes are there."""
+        """Show that `byte_count` bytes have come."""
         self._progress.update(self._task, completed=min(byte_count, self.total))
         tenth = min(10, byte_count * 10 // self.total)
         if not self._console.is_terminal and tenth > self._last_tenth:

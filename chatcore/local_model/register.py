@@ -1,4 +1,4 @@
-"""The running embedded model's rows in the registry: where it is, and the window it really has."""
+"""Register the running embedded model: its address and its true context window."""
 
 from typing import Any
 
@@ -8,11 +8,14 @@ from django.db import transaction
 from models_registry.models import AiModel, Provider
 
 PROVIDER_NAME = "local"
-TIMEOUT_SECONDS = 600  # a full window on two busy cores takes minutes to read
+TIMEOUT_SECONDS = 600  # two busy cores take minutes to process a full window
 
-# Small models say the same sentence until their output limit, and summarize by copying: both are made costly, the second in summaries only,
-# since a chat about code has to copy. Measured: without them the 0.5B model ends no summary of 1,400 tokens, with them most. Told what
-# each heading of a summary is for, it gives that back as it is; told the headings alone, it fills them.
+# Small models repeat a sentence until their output limit, and summarize by copying.
+# `repeat_penalty` makes the first costly, the "dry" options the second. These apply only to
+# summaries, because a chat about code has to copy. Measured with summaries of 1,400 tokens: without
+# the options the 0.5B model finishes none of them, with them most.
+# A prompt that explains the headings of a summary makes such a model return the explanations, while
+# bare headings make it fill them in.
 PROVIDER_OPTIONS = {
     "body": {"repeat_penalty": 1.1},
     "summary_seconds": TIMEOUT_SECONDS,
@@ -22,18 +25,19 @@ PROVIDER_OPTIONS = {
 
 
 def register_model(base_url: str, api_key: str) -> AiModel:
-    """Store what the server at `base_url` (ending in /v1) says of itself; the default model only when there is none."""
+    """Store the model that the server at `base_url` (which ends in /v1) describes.
+
+    It becomes the default model only if there is no other default.
+    """
     description = _fetch_description(base_url, api_key)
     with transaction.atomic():
         provider = Provider.objects.filter(name=PROVIDER_NAME).first() or Provider(
             name=PROVIDER_NAME, timeout_seconds=TIMEOUT_SECONDS, options=PROVIDER_OPTIONS
         )
-        provider.protocol, provider.base_url, provider.api_key, provider.is_active = (
-            Provider.Protocol.OPENAI,
-            base_url,
-            api_key,
-            True,
-        )
+        provider.protocol = Provider.Protocol.OPENAI
+        provider.base_url = base_url
+        provider.api_key = api_key
+        provider.is_active = True
         provider.save()
         provider.models.exclude(name=description["id"]).update(is_active=False, is_default=False)
         window = description["meta"]["n_ctx"]
@@ -50,14 +54,13 @@ def register_model(base_url: str, api_key: str) -> AiModel:
 
 
 def withdraw_model() -> None:
-    """Offer the embedded model to nobody until it registers again."""
+    """Make the embedded model unusable until it registers again."""
     Provider.objects.filter(name=PROVIDER_NAME).update(is_active=False)
 
 
 def _fetch_description(base_url: str, api_key: str) -> dict[str, Any]:
-    response = httpx2.get(
-        f"{base_url}/models", headers={"Authorization": f"Bearer {api_key}"}, timeout=30
-    )
+    headers = {"Authorization": f"Bearer {api_key}"}
+    response = httpx2.get(f"{base_url}/models", headers=headers, timeout=30)
     response.raise_for_status()
     description: dict[str, Any] = response.json()["data"][0]
     return description

