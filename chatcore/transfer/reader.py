@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Field, Model
@@ -13,6 +13,8 @@ from chatcore.sessions.truncation import clean_json, clean_text
 
 # The limit for texts of people and models, in UTF-8. Tool results are cut when they are stored.
 MAX_MESSAGE_BYTES = 256 * 1024
+
+SectionT = TypeVar("SectionT", list[Any], dict[str, Any])
 
 
 class InvalidImport(Exception):
@@ -77,10 +79,10 @@ def read_column_values(
     return values
 
 
-def read_section(export_data: Mapping[str, Any], name: str, kind: Callable[[], Any]) -> Any:
+def read_section(export_data: Mapping[str, Any], name: str, kind: type[SectionT]) -> SectionT:
     """Return a list or an object of an export; an empty one if missing. Raises InvalidImport."""
     section = export_data.get(name, kind())
-    if not isinstance(section, type(kind())):
+    if not isinstance(section, kind):
         form = "a list" if kind is list else "an object"
         raise InvalidImport(name, f"It must be {form}.")
     return section

@@ -9,10 +9,9 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from chatcore.context import revisions
-from chatcore.events import log as event_log
-from chatcore.events.types import EventType
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions import verification
+from tests.support.events import append_events
 
 pytestmark = pytest.mark.django_db
 BRANCH = UUID(int=1)
@@ -88,7 +87,7 @@ def test_every_derived_column_of_a_session_is_recomputed(session: Session) -> No
         name: "stale" if name == "compacted_summary" else timezone.now()
         for name in ("compacted_summary", "compact_boundary_timestamp")
     }
-    event_log.append_events(session.pk, (EventType.SESSION_UPDATED, {"fields": []}))
+    append_events(session.pk, ("session.updated", {"fields": []}))
     for name in verification.DERIVED_FIELDS:
         stored = Session.objects.values(name).get(pk=session.pk)
         Session.objects.filter(pk=session.pk).update(**{name: stale_values.get(name, 0)})
