@@ -1,8 +1,9 @@
-"""The ASGI application: Django, and the life of the generator around it."""
+"""The ASGI application: Django, and the background work of a web process around it."""
 
 import os
 import threading
 import warnings
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from django.conf import settings
@@ -13,51 +14,61 @@ from chatcore.events.long_responses import serve_request
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
 PRUNE_SECONDS = 600.0
 
-# WhiteNoise hands over static files, which are small and on this disk, in synchronous pieces.
+Scope = dict[str, Any]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+# WhiteNoise sends static files as a synchronous iterator, and Django warns that this blocks. The
+# files are small and on a local disk, so it does not matter.
 warnings.filterwarnings(
     "ignore", message="StreamingHttpResponse must consume synchronous iterators"
 )
 django_application = get_asgi_application()
 
 
-async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Serve HTTP through Django; at shutdown, write down what is being said before the process ends."""
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve HTTP through Django, and start and stop the work that goes on besides."""
     if scope["type"] == "lifespan":
         await _run_lifespan(receive, send)
     else:
-        await serve_request(django_application, *await _buffer_chunked_body(scope, receive), send)
+        scope, receive = await _buffer_chunked_body(scope, receive)
+        await serve_request(django_application, scope, receive, send)
 
 
-async def _buffer_chunked_body(scope: dict[str, Any], receive: Any) -> tuple[dict[str, Any], Any]:
-    """A body sent in chunks names no length, and the API's framework takes it for none: read it, up to the limit, and say its length."""
+async def _buffer_chunked_body(scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
+    """Read a body that is sent in chunks, and return the request with the header Content-Length.
+
+    Such a body comes without a length, and Django REST framework takes it for an empty one.
+    """
     header_names = {name for name, _ in scope["headers"]}
     if b"transfer-encoding" not in header_names or b"content-length" in header_names:
         return scope, receive
     body = bytearray()
-    message = {"more_body": True}
+    message: Message = {"more_body": True}
+    # Django refuses a body above this limit by its length, so the rest need not be read.
     while message.get("more_body") and len(body) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         message = await receive()
         body += message.get("body", b"")
-    pending_messages = [
-        message
-        if message["type"] == "http.disconnect"
-        else {"type": "http.request", "body": bytes(body)}
-    ]
+    if message["type"] != "http.disconnect":
+        message = {"type": "http.request", "body": bytes(body)}
+    pending_messages = [message]
 
-    async def replay() -> Any:
+    async def replay() -> Message:
         if pending_messages:
             return pending_messages.pop()
-        while (message := await receive())["type"] == "http.request":
-            pass  # what is over the limit
-        return message
+        # Pieces of the body above the limit are dropped; Django waits for the disconnect only.
+        next_message = await receive()
+        while next_message["type"] == "http.request":
+            next_message = await receive()
+        return next_message
 
-    return {
-        **scope,
-        "headers": [*scope["headers"], (b"content-length", str(len(body)).encode())],
-    }, replay
+    length_header = (b"content-length", str(len(body)).encode())
+    return {**scope, "headers": [*scope["headers"], length_header]}, replay
 
 
-async def _run_lifespan(receive: Any, send: Any) -> None:
+async def _run_lifespan(receive: Receive, send: Send) -> None:
+    # These modules need Django's apps, which are loaded when this module makes the application.
     from chatcore.events import log as event_log
     from chatcore.events import webhooks
     from chatcore.files import intake
@@ -83,6 +94,7 @@ async def _run_lifespan(receive: Any, send: Any) -> None:
             turn_runner.run_periodically(webhooks.POLL_SECONDS, webhooks.start_due_deliveries)
             await send({"type": "lifespan.startup.complete"})
         else:
+            # The parts of answers that have arrived are stored before the process ends.
             await run_in_thread(turn_runner.stop)
             await send({"type": "lifespan.shutdown.complete"})
             return

@@ -1,17 +1,20 @@
-"""What the next request sends: the system prompt, the summary in its place, and the live messages."""
+"""Build the next request of a session: system prompt, summary and live messages."""
 
 from collections.abc import Sequence
 
 from chatcore.context import live_messages as context_live_messages
 from chatcore.context import summary_block
+from chatcore.context.live_messages import ActiveRevision
 from chatcore.models import Session
 from chatcore.providers.base import ChatMessage, Request, Tool
 
 
 def build_request(session: Session, *, tools: Sequence[Tool] = ()) -> Request:
-    """The next request of a session, read from storage: cost grows with the live tail, not with the history.
+    """Build the next request of a session from the database.
 
-    Refreshes the session's context fields, so that `session.context_version` is the version that the request was built on.
+    The cost grows with the number of live messages, not with the length of the history. The
+    session's context fields are refreshed, so `session.context_version` is the version that the
+    request was built on.
     """
     revision = context_live_messages.load_active_revision(session)
     params = dict(session.params)
@@ -21,18 +24,13 @@ def build_request(session: Session, *, tools: Sequence[Tool] = ()) -> Request:
     )
     summary_place = summary_block.get_place(revision.placement)
     system_summary = block_text if summary_place == "system_prefix" else ""
+    messages = _load_request_messages(session, revision)
     return Request(
         model=session.model.name if session.model else "",
         system="\n\n".join(part for part in (session.system_prompt, system_summary) if part),
         system_summary=system_summary,
         preface=block_text if summary_place == "first_system" else "",
-        messages=summary_block.insert_block(
-            context_live_messages.pair_live_messages(
-                context_live_messages.load_live_messages(session, revision), revision.boundary_seq
-            ),
-            block_text,
-            revision.placement,
-        ),
+        messages=summary_block.insert_block(messages, block_text, revision.placement),
         tools=tools,
         max_tokens=max_tokens,
         params=params,
@@ -40,10 +38,14 @@ def build_request(session: Session, *, tools: Sequence[Tool] = ()) -> Request:
 
 
 def build_request_messages(session: Session) -> tuple[ChatMessage, ...]:
-    """The messages that are sent, in the form their edits in force give them; without those still being written."""
+    """Return the messages of the next request, in the form that their edits give them.
+
+    The summary and messages that are still being written are not among them.
+    """
     revision = context_live_messages.load_active_revision(session)
-    return tuple(
-        context_live_messages.pair_live_messages(
-            context_live_messages.load_live_messages(session, revision), revision.boundary_seq
-        )
-    )
+    return tuple(_load_request_messages(session, revision))
+
+
+def _load_request_messages(session: Session, revision: ActiveRevision) -> list[ChatMessage]:
+    live_messages = context_live_messages.load_live_messages(session, revision)
+    return context_live_messages.pair_live_messages(live_messages, revision.boundary_seq)

@@ -1,4 +1,7 @@
-"""The interface to whatever keeps a conversation inside its context window; CHATCORE["COMPACTOR"] names the class."""
+"""The interface to the compactor, which keeps a conversation inside its context window.
+
+CHATCORE["COMPACTOR"] names the class.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -51,9 +54,9 @@ class TruncatedOutput(Protocol):
 class Compactor(Protocol):
     """Decides how a conversation stays inside the context window of its model.
 
-    Methods whose names begin with `on_` are called inside the transaction that makes the change, and
-    the session's row is locked. All others are called outside any transaction, because they may wait
-    for a language model. An instance lives for one call, so it keeps no state of its own.
+    Methods whose names begin with `on_` are called inside the transaction that makes the change,
+    while the session's row is locked. All others are called outside any transaction, because they
+    may wait for a language model. An instance lives for one call, so it keeps no state of its own.
     """
 
     def before_request(self, session: Session, request: Request) -> FittedRequest:
@@ -114,8 +117,8 @@ class Compactor(Protocol):
     def validate_threshold_override(self, threshold: float, *policy_names: str) -> None:
         """Check a session's own threshold, a share of the context window from 0 to 1.
 
-        The policy is the first of `policy_names` that is not empty. Raises Django's ValidationError,
-        which names the field, if the policy cannot work with this threshold.
+        The policy is the first of `policy_names` that is not empty. Raises Django's
+        ValidationError, which names the field, if the policy cannot work with this threshold.
         """
         ...
 

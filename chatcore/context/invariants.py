@@ -1,4 +1,4 @@
-"""What must hold of what a session's next request sends: its revision, its boundary, what is kept before it, its place, its pins."""
+"""Check the context of a stored session: boundary, kept messages, placement and pins."""
 
 from collections.abc import Iterator
 
@@ -7,10 +7,12 @@ from chatcore.models import ContextRevision, Message, Session
 
 
 def find_context_violations(session: Session) -> Iterator[str]:
-    """Sentences on everything that does not hold; none when all does."""
+    """Yield a sentence for each rule that the session's context breaks."""
     revision = session.revisions.order_by("-version").first() or ContextRevision(version=0)
     if revision.stale and revision.version == session.context_version:
-        yield f"the context in force, {revision.version}, speaks of messages that were changed since"
+        yield (
+            f"the context in force, {revision.version}, speaks of messages that were changed since"
+        )
     yield from _check_boundary(session)
     yield from _check_kept_messages(session, revision)
     yield from _check_placement(session, revision)
@@ -18,7 +20,8 @@ def find_context_violations(session: Session) -> Iterator[str]:
 
 
 def _check_boundary(session: Session) -> Iterator[str]:
-    """It may be at a message that was deleted, or superseded, if what follows is the newer version."""
+    # The message at the boundary may have been deleted. It may also have been superseded, if the
+    # next current message is its newer version.
     boundary = session.compact_boundary_seq
     if boundary is None:
         return
@@ -29,12 +32,9 @@ def _check_boundary(session: Session) -> Iterator[str]:
     first_message = (
         session.messages.exclude_superseded().filter(seq__gte=boundary).order_by("seq").first()
     )
-    if (
-        boundary_message is not None
-        and boundary_message.branch is not None
-        and first_message is not None
-        and first_message.replaces_id is None
-    ):
+    is_superseded = boundary_message is not None and boundary_message.branch is not None
+    is_replaced = first_message is None or first_message.replaces_id is not None
+    if is_superseded and not is_replaced:
         yield f"the boundary {boundary} is at a superseded message"
     elif first_message is not None and first_message.role == Message.Role.TOOL:
         yield f"the boundary {boundary} parts a tool result from its call"
@@ -50,7 +50,10 @@ def _check_kept_messages(session: Session, revision: ContextRevision) -> Iterato
         if seq not in current_seqs:
             yield f"message {seq} is kept before the boundary, and is not there"
         elif revision.boundary_seq is None or seq >= revision.boundary_seq:
-            yield f"message {seq} is kept before the boundary {revision.boundary_seq}, and is not before it"
+            yield (
+                f"message {seq} is kept before the boundary {revision.boundary_seq}, "
+                "and is not before it"
+            )
 
 
 def _check_placement(session: Session, revision: ContextRevision) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Changing what the model sees without changing a message: install, reword, rewind, reset, uncover; each one immutable row more."""
+"""Change what the model sees of a session: each change is a new revision; messages stay."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,22 +10,17 @@ from django.db.models import Max, Q
 
 from chatcore.models import ContextEdit, ContextRevision, Session
 
-REVISION_FIELDS = (
-    "summary",
-    "boundary_seq",
-    "kept_seqs",
-    "background",
-    "placement",
-)  # of a revision: all that a request is made of
+# The columns of a revision that decide what a request sends.
+REVISION_FIELDS = ("summary", "boundary_seq", "kept_seqs", "background", "placement")
 
 
 class StaleContext(Exception):
-    """The context changed since the version this change was built on; nothing was installed."""
+    """The context is no longer the one that a change was based on; nothing was installed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessageEdit:
-    """A message to be shown to the model in another form."""
+    """Another form of a message for the model."""
 
     message_seq: int
     kind: str
@@ -46,12 +41,13 @@ def install_revision(
     source: str,
     run: str = "",
 ) -> ContextRevision:
-    """Install what the model sees from now on, if the context still is `base_version`. Raises StaleContext if it is not.
+    """Install what the model sees from now on, if the context still has version `base_version`.
 
-    Messages are not touched. Edits in force before the boundary stay in force; `edits` are added to them. `read` are the messages
-    that the summary was made of: one that was superseded or deleted since makes it stale too. `kept_seqs` are sent although they are older
-    than the boundary; `background` is reference text that goes with the summary; `placement` says where and between which words
-    (`summary_block.py`).
+    `edits` are added to the edits that are in force. `source_seqs` are the messages from which the
+    summary was written. `kept_seqs` are sent although they are older than the boundary.
+    `background` is reference text that is sent with the summary, and `placement` says where the
+    summary is sent and with which words around it (summary_block.py). Raises StaleContext if the
+    context has another version, or if a source message was superseded or deleted.
     """
     fields = {
         "summary": summary,
@@ -75,91 +71,91 @@ def reword_summary(
     summary: str | None = None,
     background: str | None = None,
 ) -> ContextRevision:
-    """Put other words in place of the summary, or of what goes with it; where they stand and all else stays. Raises StaleContext."""
-    changes = {
-        name: text
-        for name, text in (("summary", summary), ("background", background))
-        if text is not None
-    }
+    """Replace the text of the summary, of the background, or of both; all else stays.
+
+    Raises StaleContext if the context does not have version `base_version`.
+    """
     with transaction.atomic():
         session = _lock_session(session_id, base_version)
-        source = (
-            ContextRevision.Source.EDIT if summary is not None else _choose_reword_source(session)
-        )
-        return _record_revision(
-            session,
-            _load_revision_fields(session, session.context_version) | changes,
-            source=source,
-        )
+        fields = _load_revision_fields(session, session.context_version)
+        if background is not None:
+            fields["background"] = background
+        if summary is None:
+            source = _choose_background_source(session)
+        else:
+            fields["summary"] = summary
+            source = ContextRevision.Source.EDIT
+        return _record_revision(session, fields, source=source)
 
 
 def rewind_context(session_id: UUID, *, to_version: int) -> ContextRevision:
-    """Go back to what the model saw under an earlier version; 0 is the whole history. Raises ContextRevision.DoesNotExist.
+    """Go back to what the model saw under an earlier version; version 0 is the whole history.
 
-    A version that covers messages that were edited or deleted since is not brought back, but the newest one before it that is sound.
+    A version that covers messages which were edited or deleted since is stale. In its place, the
+    newest version before it that is not stale is restored. Raises ContextRevision.DoesNotExist.
     """
     with transaction.atomic():
         session = _lock_session(session_id, None)
         if to_version:
             session.revisions.get(version=to_version)
-        return _restore_version(
-            session, _find_sound_version(session, to_version), ContextRevision.Source.REWIND
-        )
+        sound_version = _find_sound_version(session, to_version)
+        return _restore_version(session, sound_version, ContextRevision.Source.REWIND)
 
 
 def reset_context(session_id: UUID, *, base_version: int | None = None) -> ContextRevision:
-    """Forget the summary: the full history is sent again, and what goes with a summary (state, memory) stays.
+    """Drop the summary, so that the full history is sent again; the background stays.
 
-    Raises StaleContext if the context is not `base_version`.
+    Raises StaleContext if the context does not have version `base_version`.
     """
     with transaction.atomic():
         session = _lock_session(session_id, base_version)
-        background_field = {
-            "background": _load_revision_fields(session, session.context_version)["background"]
-        }
-        revision = _record_revision(
-            session,
-            _load_revision_fields(session, 0) | background_field,
-            source=ContextRevision.Source.RESET,
-        )
+        fields = _load_revision_fields(session, 0)
+        current_fields = _load_revision_fields(session, session.context_version)
+        fields["background"] = current_fields["background"]
+        revision = _record_revision(session, fields, source=ContextRevision.Source.RESET)
         session.context_edits.filter(until_version=None).update(until_version=revision.version)
         return revision
 
 
 def revert_summaries_covering(session: Session, seqs: Collection[int]) -> int | None:
-    """The text of these messages changes, or whether they are sent: what was said of them in a summary holds no longer.
+    """Revert summaries that cover these messages, because their text or their place changes.
 
-    Every revision that covers or edited one of them is marked stale. If the current one is, the newest older one that is not takes its
-    place, or the whole history does. A boundary at one of them moves to the next message that is left. The new version, if there is one.
-    To be called in a transaction that holds the session's row.
+    Every revision that covers or edits one of the messages is marked stale. If the current one is
+    among them, the newest older revision that is not stale is restored, or the whole history. A
+    boundary at one of the messages moves to the next message that stays. Returns the new version of
+    the context, or None. Call it in a transaction that has locked the session's row.
     """
     if not seqs:
         return None
     session.refresh_from_db(fields=["compacted_summary", "compact_boundary_seq", "context_version"])
-    stale_filter = Q(boundary_seq__gt=min(seqs)) | Q(placement__summarized_up_to__gte=min(seqs))
-    version_ranges = (
-        session.context_edits.filter(message__seq__in=seqs)
-        .values_list("from_version", "until_version")
-        .distinct()
-    )
-    for from_version, until_version in version_ranges:
-        stale_filter |= (
-            Q(version__gte=from_version, version__lt=until_version)
-            if until_version
-            else Q(version__gte=from_version)
-        )
-    session.revisions.filter(stale_filter).update(stale=True)
-    if session.revisions.filter(version=session.context_version, stale=True).exists():
-        return _restore_version(
-            session,
-            _find_sound_version(session, session.context_version),
-            ContextRevision.Source.EDIT,
-        ).version
+    session.revisions.filter(_build_stale_filter(session, seqs)).update(stale=True)
+    current_revision = session.revisions.filter(version=session.context_version)
+    if current_revision.filter(stale=True).exists():
+        sound_version = _find_sound_version(session, session.context_version)
+        return _restore_version(session, sound_version, ContextRevision.Source.EDIT).version
     return _move_boundary_past(session, seqs)
 
 
-def _choose_reword_source(session: Session) -> str:
-    """Other words beside the summary do not end what going back began."""
+def _build_stale_filter(session: Session, seqs: Collection[int]) -> Q:
+    """Return the filter of the revisions that cover or edit one of these messages."""
+    oldest_seq = min(seqs)
+    stale_filter = Q(boundary_seq__gt=oldest_seq) | Q(placement__summarized_up_to__gte=oldest_seq)
+    edits = session.context_edits.filter(message__seq__in=seqs)
+    version_ranges = edits.values_list("from_version", "until_version").distinct()
+    for from_version, until_version in version_ranges:
+        edited_revisions = Q(version__gte=from_version)
+        if until_version:
+            edited_revisions &= Q(version__lt=until_version)
+        stale_filter |= edited_revisions
+    return stale_filter
+
+
+def _choose_background_source(session: Session) -> str:
+    """Return the source of a revision that only changes the background.
+
+    After a rewind or a reset, automatic compaction waits. A new background must not end that, so
+    the new revision has the same source.
+    """
     rollback_sources = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
     source = (
         session.revisions.filter(version=session.context_version)
@@ -179,22 +175,21 @@ def _lock_session(session_id: UUID, base_version: int | None) -> Session:
 
 
 def _refuse_changed_messages(session: Session, seqs: Collection[int]) -> None:
-    if seqs:
-        current_messages = session.messages.exclude_superseded().filter(
-            seq__range=(min(seqs), max(seqs))
-        )
-        if not set(seqs) <= set(current_messages.values_list("seq", flat=True)):
-            raise StaleContext("Messages that were read for it were superseded or deleted since.")
+    if not seqs:
+        return
+    # A range, because a list of many thousand numbers exceeds what a database takes as parameters.
+    current_messages = session.messages.exclude_superseded().filter(
+        seq__range=(min(seqs), max(seqs))
+    )
+    if not set(seqs) <= set(current_messages.values_list("seq", flat=True)):
+        raise StaleContext("Messages that were read for it were superseded or deleted since.")
 
 
 def _find_sound_version(session: Session, version: int) -> int:
-    """The newest version up to this one that covers nothing that changed; 0 for none."""
-    return (
-        session.revisions.filter(version__lte=version, stale=False).aggregate(
-            newest=Max("version")
-        )["newest"]
-        or 0
-    )
+    """Return the newest version up to this one that is not stale; 0, the whole history, if none."""
+    sound_revisions = session.revisions.filter(version__lte=version, stale=False)
+    newest_version: int | None = sound_revisions.aggregate(newest=Max("version"))["newest"]
+    return newest_version or 0
 
 
 def _move_boundary_past(session: Session, seqs: Collection[int]) -> int | None:
@@ -215,7 +210,7 @@ def _move_boundary_past(session: Session, seqs: Collection[int]) -> int | None:
 
 
 def _load_revision_fields(session: Session, version: int) -> dict[str, Any]:
-    """What a version shows; 0: everything, and nothing besides."""
+    """Return the fields of a version; those of version 0 show the whole history."""
     revision = session.revisions.get(version=version) if version else ContextRevision()
     return {name: getattr(revision, name) for name in REVISION_FIELDS}
 

@@ -1,4 +1,4 @@
-"""What stands for the messages that are not sent: the summary as data in its envelope, the words around it, and the place of it all."""
+"""Render the summary block, which replaces the older messages in a request, and insert it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,20 @@ _DELIMITER = re.compile(r"<(\s*/?\s*conversation_summary)", re.IGNORECASE)
 
 
 def wrap_in_envelope(text: str) -> str:
-    """The text as data: in a fixed envelope whose delimiters are neutralised inside it."""
+    """Return the text in an envelope that marks it as data.
+
+    Delimiters inside the text are made harmless. A summary repeats what users and tools wrote, and
+    such a text could otherwise close the envelope and be read as an instruction.
+    """
     return ENVELOPE.format(summary=_DELIMITER.sub(r"‹\1", text))
 
 
 def render_block(summary: str | None, background: str, placement: Mapping[str, Any]) -> str:
-    """All that is said: heading and envelope, if there is anything to put into it; then what tells of messages left out, and the nudge."""
+    """Return the text of the whole block, empty if there is nothing to send.
+
+    It has the heading and the envelope with summary and background, if either has text, then the
+    marker for omitted messages, and the closing sentence (nudge) of the placement.
+    """
     reference = "\n\n".join(text for text in (summary, background) if text)
     parts = [placement.get("heading"), wrap_in_envelope(reference)] if reference else []
     return "\n\n".join(
@@ -33,49 +41,43 @@ def render_block(summary: str | None, background: str, placement: Mapping[str, A
 
 
 def count_wrapping_chars(summary: str | None, background: str, placement: Mapping[str, Any]) -> int:
-    """Characters of the block besides the summary: the envelope, what else stands in it, the words around it."""
+    """Return how many characters the block has apart from the summary."""
     return len(render_block(summary, background, placement)) - len(summary or "")
 
 
 def get_place(placement: Mapping[str, Any]) -> str:
-    """Which of PLACES; the system text where nothing else is said."""
+    """Return the place of the block, one of PLACES; by default the system text."""
     return str(placement.get("place") or PLACES[0])
 
 
 def insert_block(
     messages: Sequence[ChatMessage], text: str, placement: Mapping[str, Any]
 ) -> tuple[ChatMessage, ...]:
-    """The messages with the block as a message of the user's among them: before all, or after `after_seq` and the results it waits for.
+    """Return the messages with the block inserted as a message in the user's role.
 
-    It stays a message of its own here; a protocol that wants roles to alternate joins it with its neighbor.
+    It is the first message, or it follows the message with number `after_seq` and the results of
+    its tool calls. If the block belongs to the system text, the messages are returned as they are.
+    A protocol in which roles must alternate joins the block with the next message later.
     """
     summary_place = get_place(placement)
     if not text or summary_place not in ("first_user", "last_user"):
         return tuple(messages)
-    index = (
-        0
-        if summary_place == "first_user"
-        else _find_insert_index(messages, placement.get("after_seq"))
-    )
-    return (
-        *messages[:index],
-        ChatMessage(role="user", content=text, aside=True),
-        *messages[index:],
-    )
+    index = 0
+    if summary_place == "last_user":
+        index = _find_insert_index(messages, placement.get("after_seq"))
+    block = ChatMessage(role="user", content=text, aside=True)
+    return (*messages[:index], block, *messages[index:])
 
 
 def _find_insert_index(messages: Sequence[ChatMessage], seq: int | None) -> int:
-    """The place behind everything up to this seq; never between a call and its results. None: behind all."""
+    """Return the index behind all messages up to this number; None is behind all messages."""
     if seq is None:
         return len(messages)
-    position = max(
-        (
-            index
-            for index, message in enumerate(messages, start=1)
-            if message.seq is not None and message.seq <= seq
-        ),
-        default=0,
-    )
+    position = 0
+    for index, message in enumerate(messages, start=1):
+        if message.seq is not None and message.seq <= seq:
+            position = index
+    # Providers refuse a request that has anything between a tool call and its results.
     while position < len(messages) and messages[position].role == "tool":
         position += 1
     return position

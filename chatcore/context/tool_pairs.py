@@ -1,4 +1,4 @@
-"""Tool calls and their results as both protocols want them: every call followed by all of its results, no result without its call."""
+"""Pair tool calls with their results, as both provider protocols require it."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -16,21 +16,24 @@ def pair_tool_calls(
     hidden_call_ids: Collection[str] = (),
     repairable_seqs: Collection[int] = (),
 ) -> list[ChatMessage]:
-    """The messages with every result right behind its call, and words of ours in place of what is missing (NeuroLink, Tool Pair Repair).
+    """Return the messages with every result directly behind its call (docs/origins.md, NeuroLink).
 
-    A result belongs to the newest call of its id before it: some models begin to count their calls anew in each answer. A call before
-    the boundary, or whose result is among the `hidden` ids, lost it to compaction; any other was interrupted. A result without its call
-    is given one when its seq is among the `rescued`; else it is left out.
+    A missing result is replaced by a note: the call lies before the boundary, or its id is one of
+    `hidden_call_ids`, so compaction removed the result; otherwise the call was interrupted. For a
+    result without a call, one is made up if its number is one of `repairable_seqs`; otherwise the
+    result is left out. A result belongs to the newest earlier call with its id, because some models
+    use the same ids again in each answer.
     """
     results, lone_indexes = _match_results(messages)
     request_messages: list[ChatMessage] = []
     for index, message in enumerate(messages):
         if message.role != "tool":
-            request_messages += [message, *results.get(index, {}).values()]
+            call_results = results.get(index, {})
             is_compacted = (message.seq or 0) < boundary_seq
+            request_messages += [message, *call_results.values()]
             request_messages += _fill_missing_results(
                 message,
-                results.get(index, {}),
+                call_results,
                 hidden_call_ids=None if is_compacted else hidden_call_ids,
             )
         elif index in lone_indexes and message.seq in repairable_seqs:
@@ -41,15 +44,18 @@ def pair_tool_calls(
 def _match_results(
     messages: Sequence[ChatMessage],
 ) -> tuple[dict[int, dict[str, ChatMessage]], set[int]]:
-    """The results by the place of their call and its id; and the places of those that have none."""
+    """Return the results by the index of their message with calls and by call id.
+
+    The second value holds the indexes of the results that have no call.
+    """
     results: dict[int, dict[str, ChatMessage]] = {}
     call_indexes: dict[str, int] = {}
     lone_indexes: set[int] = set()
     for index, message in enumerate(messages):
-        if message.role == "tool" and message.tool_call_id in call_indexes:
-            results.setdefault(call_indexes.pop(message.tool_call_id), {})[message.tool_call_id] = (
-                message
-            )
+        call_id = message.tool_call_id
+        if message.role == "tool" and call_id in call_indexes:
+            call_index = call_indexes.pop(call_id)
+            results.setdefault(call_index, {})[call_id] = message
         elif message.role == "tool":
             lone_indexes.add(index)
         call_indexes |= {call.id: index for call in message.tool_calls}
@@ -59,7 +65,7 @@ def _match_results(
 def _fill_missing_results(
     message: ChatMessage, results: Collection[str], *, hidden_call_ids: Collection[str] | None
 ) -> Iterator[ChatMessage]:
-    """Words in place of results. `hidden`: the ids of those that compaction hides; None: all of them."""
+    """Yield a note for each call without a result; with None, compaction hides all results."""
     for call in message.tool_calls:
         is_compacted = hidden_call_ids is None or call.id in hidden_call_ids
         if call.id not in results:

@@ -3,12 +3,19 @@
 from chatcore.models.attachment import Attachment
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
-from chatcore.models.message import MAX_CALL_ID, MAX_TOOL_NAME, Message, MessageQuerySet
+from chatcore.models.message import (
+    CHAT_COLUMNS,
+    MAX_CALL_ID,
+    MAX_TOOL_NAME,
+    Message,
+    MessageQuerySet,
+)
 from chatcore.models.session import Session, SessionQuerySet
 from chatcore.models.turn import Turn
 from chatcore.models.webhook import Webhook, WebhookDelivery
 
 __all__ = [
+    "CHAT_COLUMNS",
     "MAX_CALL_ID",
     "MAX_TOOL_NAME",
     "Attachment",

@@ -9,7 +9,7 @@ from chatcore.models.session import Session
 
 
 class ContextRevision(models.Model):
-    """One change of what the model sees of a session. It is never changed, except that `stale` is set."""
+    """One change of what the model sees of a session; never changed, except that `stale` is set."""
 
     class Source(models.TextChoices):
         COMPACTION = "compaction"
@@ -31,7 +31,10 @@ class ContextRevision(models.Model):
     )
     placement = models.JSONField(
         default=dict,
-        help_text="Where the summary stands, and between which words (summary_block.py); empty: in the system text.",
+        help_text=(
+            "Where the summary stands, and between which words (summary_block.py); "
+            "empty: in the system text."
+        ),
     )
     stale = models.BooleanField(
         default=False, help_text="It covers a message that was edited, superseded or deleted since."

@@ -21,6 +21,17 @@ from chatcore.sessions.truncation import (
 MAX_CALL_ID = 255
 MAX_TOOL_NAME = 128
 
+# The columns of a message that a chat message of a request is built from.
+CHAT_COLUMNS = (
+    "seq",
+    "role",
+    "content",
+    "tool_calls",
+    "tool_call_id",
+    "tool_name",
+    "is_error",
+)
+
 
 class MessageQuerySet(models.QuerySet["Message"]):
     """Queries of messages. Everything that stores messages passes through the save hook."""

@@ -33,10 +33,10 @@ class SessionQuerySet(models.QuerySet["Session"]):
         which messages are current, and the context. All rooms take it here.
 
         Row locks are taken in one order: turn, session, compaction run, structured state. A writer
-        may skip a lock, but it never goes back to an earlier one. The turn comes first because every
-        write for a running turn begins with the renewal of its lease, and only then needs a number
-        from the session. Whoever holds the session and then waits for a turn would therefore wait
-        for a writer that waits for the session (docs/concurrency.md, Lock order).
+        may skip a lock, but it never goes back to an earlier one. The turn comes first because
+        every write for a running turn begins with the renewal of its lease, and only then needs a
+        number from the session. Whoever holds the session and waits for a turn would therefore
+        wait for a writer that waits for the session (docs/concurrency.md, Lock order).
         """
         # Only the session's own row is locked: a lock on the joined model would stop every
         # conversation that uses it.

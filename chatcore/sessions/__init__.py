@@ -1,0 +1,1 @@
+"""What belongs to a session as a whole: changes, archive, deletion, verification, text limits."""

@@ -7,7 +7,7 @@ from chatcore.models import Session
 
 
 def archive_surplus_sessions(new_session: Session) -> None:
-    """Archive the sessions of this owner that were used longest ago, beyond CHATCORE["MAX_SESSIONS"].
+    """Archive the owner's least recently used sessions, beyond CHATCORE["MAX_SESSIONS"].
 
     The new session and pinned sessions stay listed; 0 archives nothing. Call it after the
     transaction that created the session, because it locks the rows of other sessions.

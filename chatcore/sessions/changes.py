@@ -41,6 +41,12 @@ def record_session_change(
         event_log.append_events(session_id, (EventType.SESSION_UPDATED, payload))
 
 
+def announce_context_change(session_id: UUID, version: int) -> None:
+    """Append the event of a new version of the context, in the transaction that installed it."""
+    payload = SessionUpdatedPayload(context_version=version)
+    event_log.append_events(session_id, (EventType.SESSION_UPDATED, payload))
+
+
 def record_history_change(session_id: UUID, values: Mapping[str, Any] | None = None) -> None:
     """Record that other messages than before are current; `values` are columns to write besides."""
     record_session_change(

@@ -1,16 +1,23 @@
-"""Tokens: the estimate for text no provider has counted yet (FEAT-011, Token Counting Rules), and a count as people read it."""
+"""Estimate tokens of text that no provider has counted, and format counts for people.
+
+The estimate is that of FEAT-011 (docs/origins.md, Token Counting Rules).
+"""
 
 CHARS_PER_TOKEN_ESTIMATE = 4
 
 
 def estimate_tokens(characters: int) -> int:
-    """Tokens of a text of so many characters: one for every four, rounded down, at least one."""
+    """Return the estimated tokens of a text: a quarter of its characters, at least one."""
     return max(1, characters // CHARS_PER_TOKEN_ESTIMATE)
 
 
 def format_tokens(tokens: int) -> str:
-    """940, 41.2k for 41,200, 128k, 1.05M: three digits, or as many as there are."""
+    """Return a count of tokens with three digits: 940, 41.2k, 128k, 1.05M."""
     if tokens < 1_000:
         return str(tokens)
-    number, unit = (tokens / 1_000, "k") if tokens < 1_000_000 else (tokens / 1_000_000, "M")
+    if tokens < 1_000_000:
+        number, unit = tokens / 1_000, "k"
+    else:
+        number, unit = tokens / 1_000_000, "M"
+    # The format "g" would write 100 and more as a power of ten when it rounds up to 1,000.
     return f"{number:.3g}{unit}" if number < 100 else f"{number:.0f}{unit}"

@@ -1,4 +1,7 @@
-"""The one cut for tool results: head kept, marker appended, before anything is stored (FEAT-011, Tool Result Truncation)."""
+"""Cut tool results to a limit, and remove characters that cannot be stored.
+
+The rules of the cut are those of FEAT-011 (docs/origins.md, Tool Result Truncation Rules).
+"""
 
 import re
 from typing import Any
@@ -13,9 +16,10 @@ _MARKER_MAX_CHARS = 120  # characters; longer than any marker
 
 
 def cut_tool_result(text: str, limit: int = TOOL_RESULT_MAX_CHARS) -> tuple[str, int | None]:
-    """Keep the first `limit` characters (code points). Returns the text to store, and its original length when it was cut.
+    """Return the first `limit` characters (code points) with a marker, and the original length.
 
-    Idempotent: a text that this function already cut comes back unchanged. Never raises. FEAT-011, Tool Result Truncation Rules.
+    The length is None if nothing was cut. A text that this function has already cut is returned
+    unchanged, with the length from its marker. Never raises.
     """
     total = len(text)
     if total <= limit:
@@ -28,7 +32,7 @@ def cut_tool_result(text: str, limit: int = TOOL_RESULT_MAX_CHARS) -> tuple[str,
 
 
 def clean_text(text: str) -> str:
-    """Drop NUL and lone surrogates, which no database stores and no provider accepts."""
+    """Return the text without NUL and lone surrogates, which cannot be stored or sent."""
     if "\x00" in text:
         text = text.replace("\x00", "")
     try:
@@ -39,7 +43,7 @@ def clean_text(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """The same JSON value with every text in it, keys too, made storable."""
+    """Return the JSON value with `clean_text` applied to every text in it, keys too."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Check that a stored session is consistent, whatever process was killed; `chatcore verify` runs it."""
+"""Check that a stored session is consistent; the command `verify` prints what is not."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -115,7 +115,8 @@ def _check_derived_fields(session: Session) -> Iterator[str]:
 
 
 def _check_branches(session: Session) -> Iterator[str]:
-    """What was superseded together follows one earlier message; what is current follows from `seq` alone."""
+    # Messages that were superseded together follow one earlier message. The order of the current
+    # messages follows from `seq` alone, so they have no such link.
     superseded_messages = session.messages.exclude(branch=None).order_by()
     branches = superseded_messages.values("branch").annotate(
         first=Min("seq"), after=Min("branch_after"), until=Max("branch_after")
