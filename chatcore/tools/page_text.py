@@ -6,10 +6,11 @@ from html.parser import HTMLParser
 from chatcore.tools.base import ToolError
 
 _HIDDEN_TAGS = {"script", "style", "noscript", "template", "svg", "iframe", "object"}
-_BLOCK_TAGS = frozenset(
-    "address article aside blockquote br dd div dl dt figcaption figure footer form header"
-    " h1 h2 h3 h4 h5 h6 hr li main nav ol p pre section table title tr ul".split()
-)
+_BLOCK_TAGS = {
+    "address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption",
+    "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main",
+    "nav", "ol", "p", "pre", "section", "table", "title", "tr", "ul",
+}  # fmt: skip
 _TEXT_TYPES = re.compile(
     r"text/|application/(.*\+)?(json|xml)|application/(javascript|yaml|x-ndjson)"
 )
