@@ -1,1 +1,1 @@
-"""The REST face: one file a subject, over the same domain calls that every face makes."""
+"""The REST API: one file a subject, each view makes one call of the domain."""

@@ -1,7 +1,6 @@
 """The context: what the next request would send, and the summary in it."""
 
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -12,27 +11,27 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore.api.serializers import PreviewSerializer, SessionSerializer, SummarySerializer
-from chatcore.api.sessions import get_owned_session
+from chatcore.api.ownership import get_owned_session
+from chatcore.api.serializers.context import PreviewSerializer, SummarySerializer
+from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.context import builder, revisions
-from chatcore.events import log as event_log
 from chatcore.models import Session
 from chatcore.rest import conditions
+from chatcore.sessions.changes import record_session_change
 from chatcore.tools import registry as tool_registry
 
 
 class ContextPreviewView(APIView):
-    """What the model is shown."""
+    """The next request."""
 
     @extend_schema(
         operation_id="preview_context", parameters=[conditions.ETAG], responses=PreviewSerializer
     )
     def get(self, request: Request, session_id: UUID) -> Response:
-        """Exactly what the next request would send."""
+        """Return exactly what the next request would send."""
         session = get_owned_session(request, session_id)
-        model_request = builder.build_request(
-            session, tools=tool_registry.list_session_tools(session)
-        )
+        tools = tool_registry.list_session_tools(session)
+        model_request = builder.build_request(session, tools=tools)
         preview = {
             "model": model_request.model,
             "context_version": session.context_version,
@@ -60,17 +59,15 @@ class SummaryView(GenericAPIView[Session]):
         responses={200: SessionSerializer} | conditions.CONTEXT_CHANGED_RESPONSES,
     )
     def patch(self, request: Request, session_id: UUID) -> Response:
-        """Put other words in place of the summary, from the next request on."""
+        """Replace the text of the summary, from the next request on."""
         session = get_owned_session(request, session_id)
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         if session.compacted_summary is None:
             raise Http404
-        summary, version = (
-            serializer.validated_data["summary"],
-            conditions.check_if_match(request, session.context_version),
-        )
-        _apply_change(
+        summary = serializer.validated_data["summary"]
+        version = conditions.check_if_match(request, session.context_version)
+        _change_context(
             session,
             lambda: revisions.reword_summary(session.pk, base_version=version, summary=summary),
         )
@@ -87,21 +84,26 @@ class SummaryView(GenericAPIView[Session]):
         responses={204: None} | conditions.CONTEXT_CHANGED_RESPONSES,
     )
     def delete(self, request: Request, session_id: UUID) -> Response:
-        """Forget the summary: the full history is sent again. The structured state and the memory stay, and are sent as before."""
+        """Remove the summary, so that the full history is sent again.
+
+        The structured state and the memory stay, and are still sent.
+        """
         session = get_owned_session(request, session_id)
         version = conditions.check_if_match(request, session.context_version)
-        _apply_change(session, lambda: revisions.reset_context(session.pk, base_version=version))
+        _change_context(session, lambda: revisions.reset_context(session.pk, base_version=version))
         return Response(status=204)
 
 
-def _apply_change(session: Session, change: Callable[[], Any]) -> None:
-    """Change it and tell open pages, or raise the 412 problem when another change came first."""
+def _change_context(session: Session, change: Callable[[], object]) -> None:
+    """Change the context and announce it to open pages.
+
+    Raises the 412 problem if another change was installed after the client read its version: the
+    version that `check_if_match` compared was read without a lock.
+    """
     try:
         with transaction.atomic():
             change()
-            event_log.append_events(
-                session.pk, ("session.updated", {"fields": ["compacted_summary"]})
-            )
+            record_session_change(session.pk, fields=["compacted_summary"], is_user_act=False)
     except revisions.StaleContext:
         session.refresh_from_db(fields=["context_version"])
         raise conditions.build_context_changed_problem(session.context_version) from None

@@ -1,4 +1,4 @@
-"""Whether this process lives, and whether it can serve; for supervisors and load balancers."""
+"""Health checks for supervisors and load balancers: the process runs, and it can serve."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,16 @@ from django.http import HttpRequest, JsonResponse
 
 
 def report_liveness(request: HttpRequest) -> JsonResponse:
-    """The process answers."""
+    """Answer 200: the process runs."""
     return JsonResponse({"status": "ok"})
 
 
 def report_readiness(request: HttpRequest) -> JsonResponse:
-    """What a request needs is there; what is not is named, without its address."""
-    failures = [name for name, check in DEPENDENCY_CHECKS.items() if not _passes_check(check)]
+    """Answer 200 if all that requests need is available; otherwise 503 with the missing names."""
+    missing_names = [name for name, check in DEPENDENCY_CHECKS.items() if not _passes_check(check)]
     return JsonResponse(
-        {"status": "unavailable" if failures else "ok", "missing": failures},
-        status=503 if failures else 200,
+        {"status": "unavailable" if missing_names else "ok", "missing": missing_names},
+        status=503 if missing_names else 200,
     )
 
 
@@ -48,5 +48,5 @@ DEPENDENCY_CHECKS: dict[str, Callable[[], bool]] = {
 def _passes_check(check: Callable[[], bool]) -> bool:
     try:
         return check()
-    except Exception:  # noqa: BLE001 - whatever is wrong with it, it is missing
+    except Exception:  # noqa: BLE001 - any error of a dependency means that it is not available
         return False

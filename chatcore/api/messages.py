@@ -1,4 +1,4 @@
-"""Messages: the whole history in pages, one more said, many imported."""
+"""Messages of a session: list them, and send a new one to be answered."""
 
 from uuid import UUID
 
@@ -8,21 +8,26 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.api.serializers import ImportedSerializer, ImportSerializer, MessageSerializer
-from chatcore.api.sessions import get_owned_session, parse_flag
-from chatcore.api.turn_responses import TURN_RESPONSES, build_message_context
-from chatcore.api.turns import SEND_MESSAGE_SCHEMA, send_message
+from chatcore.api.attachments import resolve_attachments
+from chatcore.api.ownership import get_owned_session
+from chatcore.api.serializers.messages import MessageSerializer, build_message_context
+from chatcore.api.sessions import parse_flag
+from chatcore.api.turn_requests import (
+    TURN_PARAMETERS,
+    NewMessageSerializer,
+    build_idempotency_fields,
+)
+from chatcore.api.turn_responses import NEW_TURN_RESPONSES, respond_with_turn
 from chatcore.models import Message
 from chatcore.rest import limits
-from chatcore.rest.auth import ImportBodyParser
-from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
-from chatcore.transfer import formats, reader, sessions
+from chatcore.rest.problems import InvalidFieldError
+from chatcore.turns import service
 
 ORDERINGS = {"asc": "seq", "desc": "-seq"}
 
 
 class MessageListView(GenericAPIView[Message]):
-    """A session's messages, the compacted ones too, without what was superseded."""
+    """A session's messages, compacted ones included, superseded ones not."""
 
     serializer_class = MessageSerializer
 
@@ -34,74 +39,43 @@ class MessageListView(GenericAPIView[Message]):
                 "superseded",
                 bool,
                 default=False,
-                description="Show also what edits and other answers superseded.",
+                description="Include messages that edits and other answers superseded.",
             ),
         ],
         responses=MessageSerializer(many=True),
     )
     def get(self, request: Request, session_id: UUID) -> Response:
-        """A page of messages, by `seq`."""
+        """Return a page of messages, ordered by `seq`."""
         session = get_owned_session(request, session_id)
         order = request.query_params.get("order", "asc")
         if order not in ORDERINGS:
             raise InvalidFieldError("order", "Either asc or desc.")
-        rows = (
-            Message.objects.filter(session=session)
-            .prefetch_related("attachments")
-            .order_by(ORDERINGS[order])
-        )
+        rows = Message.objects.filter(session=session).prefetch_related("attachments")
         if not parse_flag("superseded", request.query_params.get("superseded", "false")):
             rows = rows.exclude_superseded()
-        page = self.paginate_queryset(rows)
-        return self.get_paginated_response(
-            MessageSerializer(page, many=True, context=build_message_context(session)).data
-        )
-
-    @SEND_MESSAGE_SCHEMA
-    def post(self, request: Request, session_id: UUID) -> HttpResponseBase:
-        """Say something, and get it answered."""
-        return send_message(request, session_id)
-
-
-class MessageImportView(GenericAPIView[Message]):
-    """Another system's history."""
-
-    parser_classes = (ImportBodyParser,)
-    serializer_class = ImportSerializer
+        page = self.paginate_queryset(rows.order_by(ORDERINGS[order]))
+        serializer = MessageSerializer(page, many=True, context=build_message_context(session))
+        return self.get_paginated_response(serializer.data)
 
     @extend_schema(
-        operation_id="import_messages",
-        responses={201: ImportedSerializer, 409: TURN_RESPONSES[409]},
+        operation_id="send_message",
+        request=NewMessageSerializer,
+        parameters=TURN_PARAMETERS,
+        responses=NEW_TURN_RESPONSES,
     )
-    def post(self, request: Request, session_id: UUID) -> Response:
-        """Append messages, all or none, without calling a model."""
+    def post(self, request: Request, session_id: UUID) -> HttpResponseBase:
+        """Start a turn; then wait for its end, stream it, or return at once, as requested."""
         session = get_owned_session(request, session_id)
-        body = request.data
-        if not isinstance(body, dict) or not {"messages"} <= set(body) <= {"messages", "format"}:
-            raise InvalidFieldError(
-                "messages",
-                "The body is an object with `messages`, perhaps `format`, and nothing else.",
-            )
-        if (format_name := body.get("format", "chatcore")) not in formats.FORMATS:
-            raise InvalidFieldError("format", f"One of {', '.join(formats.FORMATS)}.")
-        try:
-            messages = formats.to_chatcore(body["messages"], format_name)
-            if isinstance(messages, list) and len(messages) > limits.IMPORT_MESSAGES:
-                raise TooLargeProblem(f"An import has at most {limits.IMPORT_MESSAGES:,} messages.")
-            rows = sessions.import_messages(session, messages)
-        except reader.MessageTooLong as error:
-            raise TooLargeProblem(str(error)) from None
-        except reader.InvalidImport as error:
-            raise InvalidFieldError(error.field, error.detail) from None
-        except sessions.SessionBusy as error:
-            raise Problem(409, "turn_running", str(error), turn=str(error.turn_id)) from None
-        session.refresh_from_db(fields=["message_count"])
-        seqs = [message.seq for message in rows]
-        seq_range = (
-            {"first_seq": seqs[0], "last_seq": seqs[-1]}
-            if seqs
-            else {"first_seq": None, "last_seq": None}
+        serializer = NewMessageSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        payload = serializer.validated_data
+        idempotency = build_idempotency_fields(request, "send", payload)
+        limits.count_turn(request)
+        turn = service.start_turn(
+            session,
+            content=payload["content"],
+            attachments=resolve_attachments(session, payload.get("attachments", ())),
+            tools=payload.get("tools", ()),
+            **idempotency,
         )
-        return Response(
-            {"imported": len(seqs), **seq_range, "message_count": session.message_count}, status=201
-        )
+        return respond_with_turn(request, turn, stream=payload.get("stream", False))

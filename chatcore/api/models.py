@@ -1,13 +1,39 @@
-"""Language models, as a client may pick one."""
+"""Language models that a client may choose."""
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.api.serializers import AiModelSerializer
 from models_registry.models import AiModel
+
+
+class AiModelSerializer(serializers.ModelSerializer[AiModel]):
+    """A language model. An unknown context window is null; prices are per million tokens."""
+
+    id = serializers.CharField(source="__str__", help_text="provider/name")
+    provider = serializers.CharField(source="provider.name")
+    input_price = serializers.FloatField(allow_null=True)
+    output_price = serializers.FloatField(allow_null=True)
+
+    class Meta:
+        model = AiModel
+        fields = (
+            "id",
+            "name",
+            "provider",
+            "context_window_size",
+            "max_output_tokens",
+            "input_price",
+            "output_price",
+            "supports_tools",
+            "supports_images",
+            "policy",
+            "is_default",
+        )
+        read_only_fields = fields
 
 
 class AiModelListView(ListAPIView[AiModel]):
@@ -16,10 +42,10 @@ class AiModelListView(ListAPIView[AiModel]):
     serializer_class = AiModelSerializer
 
     def get_queryset(self) -> QuerySet[AiModel]:
-        """Active models of active providers."""
+        """Return the active models of active providers."""
         return AiModel.objects.filter_usable().order_by("id")
 
     @extend_schema(operation_id="list_models")
     def get(self, request: Request) -> Response:
-        """A page of language models."""
+        """Return a page of language models."""
         return self.list(request)

@@ -1,17 +1,18 @@
-"""Search over everything that was said, compacted or not."""
+"""Search in all messages, compacted ones included."""
 
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Max
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from chatcore.api.serializers import HitSerializer, HitsSerializer
-from chatcore.api.sessions import get_owned_session
+from chatcore.api.ownership import get_owned_session
 from chatcore.models import Message
 from chatcore.rest.pagination import MAX_LIMIT, Cursor, parse_limit
 from chatcore.rest.problems import InvalidFieldError
@@ -23,13 +24,32 @@ SEARCH_PARAMETERS = [
         "q",
         {"type": "string", "minLength": 1},
         required=True,
-        description="Words that a message must all hold.",
+        description="Words that a message must all contain.",
     ),
     OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}),
     OpenApiParameter(
         "cursor", {"type": "string"}, description="From `next` or `previous` of another page."
     ),
 ]
+
+
+class HitSerializer(serializers.Serializer[Any]):
+    """A message that contains the words, with the text around them."""
+
+    session = serializers.UUIDField(source="session_id")
+    message = serializers.IntegerField(source="message_id")
+    seq = serializers.IntegerField()
+    role = serializers.ChoiceField(Message.Role.choices)
+    snippet = serializers.CharField()
+    created_at = serializers.DateTimeField()
+
+
+class HitsSerializer(serializers.Serializer[Any]):
+    """A page of hits, best first."""
+
+    results = HitSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)
 
 
 class SessionSearchView(APIView):
@@ -39,52 +59,60 @@ class SessionSearchView(APIView):
         operation_id="search_session", parameters=SEARCH_PARAMETERS, responses=HitsSerializer
     )
     def get(self, request: Request, session_id: UUID) -> Response:
-        """The messages that hold every word, the best first, then the newest."""
+        """Return the messages that contain all words: the best first, then the newest."""
         return _respond_with_hits(request, get_owned_session(request, session_id).pk)
 
 
 class SearchView(APIView):
-    """Search in all of the asker's sessions."""
+    """Search in all of the user's sessions."""
 
     @extend_schema(
         operation_id="search_all", parameters=SEARCH_PARAMETERS, responses=HitsSerializer
     )
     def get(self, request: Request) -> Response:
-        """The messages that hold every word, the best first, then the newest."""
+        """Return the messages that contain all words: the best first, then the newest."""
         return _respond_with_hits(request, request.user)
 
 
-def _respond_with_hits(request: Request, scope: Any) -> Response:
+def _respond_with_hits(
+    request: Request, scope: UUID | AbstractBaseUser | AnonymousUser
+) -> Response:
+    """Return a page of hits in one session, by its id, or in all sessions of a user."""
     words = clean_text(request.query_params.get("q", "")).strip()
     if not words:
-        raise InvalidFieldError("q", "What to search for.")
-    limit, (offset, newest_id) = parse_limit(request), _parse_cursor(request)
+        raise InvalidFieldError("q", "The words to search for.")
+    limit = parse_limit(request)
+    offset, newest_id = _parse_cursor(request)
     hits = search_query.search_messages(scope, words, limit + 1, skip=offset, up_to_id=newest_id)
-    next_link = _build_link(request, offset + limit, newest_id) if len(hits) > limit else None
-    previous_link = _build_link(request, max(0, offset - limit), newest_id) if offset else None
+    has_next = len(hits) > limit
     return Response(
         {
             "results": HitSerializer(hits[:limit], many=True).data,
-            "next": next_link,
-            "previous": previous_link,
+            "next": _build_link(request, offset + limit, newest_id) if has_next else None,
+            "previous": _build_link(request, max(0, offset - limit), newest_id) if offset else None,
         }
     )
 
 
 def _parse_cursor(request: Request) -> tuple[int, int]:
-    """How many hits to skip, and the newest message that counts: what is said after the first page shifts no other."""
+    """Return the number of hits to skip, and the id of the newest message to search.
+
+    Hits are ordered by how well they match, so a page begins at a number. Messages that are added
+    after the first page are left out, because they would shift that number.
+    """
     cursor_text = request.query_params.get("cursor")
     if cursor_text is None:
         return 0, Message.objects.aggregate(newest=Max("id"))["newest"] or 0
     values = Cursor.decode(cursor_text).values
-    if len(values) != 2 or not all(
-        value.isascii() and value.isdigit() and len(value) < 16 for value in values
-    ):
-        raise InvalidFieldError("cursor", "This is no cursor of this list.")
+    if len(values) != 2 or not all(_is_number(value) for value in values):
+        raise InvalidFieldError("cursor", "This is not a cursor of this list.")
     return int(values[0]), int(values[1])
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 16
+
+
 def _build_link(request: Request, offset: int, newest_id: int) -> str:
-    return replace_query_param(
-        request.build_absolute_uri(), "cursor", Cursor([str(offset), str(newest_id)]).encode()
-    )
+    cursor_text = Cursor([str(offset), str(newest_id)]).encode()
+    return replace_query_param(request.build_absolute_uri(), "cursor", cursor_text)

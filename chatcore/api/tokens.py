@@ -1,4 +1,4 @@
-"""API tokens: list, make, revoke."""
+"""API tokens: list, create, revoke."""
 
 from datetime import timedelta
 from typing import Any
@@ -7,29 +7,55 @@ from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from knox.models import AuthToken
+from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.api.serializers import CreatedTokenSerializer, NewTokenSerializer, TokenSerializer
+from chatcore.rest.fields import StrictIntegerField, StrictSerializer
 from chatcore.sessions.truncation import clean_text
 
 
+class NewTokenSerializer(StrictSerializer):
+    """How long a new token is valid."""
+
+    expires_in_days = StrictIntegerField(
+        min_value=1,
+        max_value=3650,
+        allow_null=True,
+        required=False,
+        help_text="Null: until it is revoked.",
+    )
+
+
+class TokenSerializer(serializers.Serializer[Any]):
+    """An API token. Only its first characters are stored in readable form."""
+
+    id = serializers.CharField(source="token_key", help_text="The token's first characters.")
+    created_at = serializers.DateTimeField(source="created")
+    expires_at = serializers.DateTimeField(source="expiry", allow_null=True)
+
+
+class CreatedTokenSerializer(TokenSerializer):
+    """A new token. `token` is shown only this once."""
+
+    token = serializers.CharField()
+
+
 class TokenListView(GenericAPIView[Any]):
-    """The asker's tokens."""
+    """The user's tokens."""
 
     serializer_class = TokenSerializer
 
     def get_queryset(self) -> QuerySet[Any]:
-        """The newest first."""
+        """Return the user's tokens, newest first."""
         return AuthToken.objects.filter(user=self.request.user).order_by("-created", "-digest")
 
     @extend_schema(operation_id="list_tokens", responses=TokenSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """A page of tokens, without their secret part."""
-        return self.get_paginated_response(
-            TokenSerializer(self.paginate_queryset(self.get_queryset()), many=True).data
-        )
+        """Return a page of tokens, without their secret part."""
+        page = self.paginate_queryset(self.get_queryset())
+        return self.get_paginated_response(TokenSerializer(page, many=True).data)
 
     @extend_schema(
         operation_id="create_token",
@@ -37,18 +63,17 @@ class TokenListView(GenericAPIView[Any]):
         responses={201: CreatedTokenSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Make a token. It is shown in this answer and never again."""
+        """Create a token. Only this response shows it."""
         serializer = NewTokenSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         days = serializer.validated_data.get("expires_in_days")
-        row, token = AuthToken.objects.create(
-            request.user, expiry=timedelta(days=days) if days else None
-        )
+        expiry = timedelta(days=days) if days else None
+        row, token = AuthToken.objects.create(request.user, expiry=expiry)
         return Response({**TokenSerializer(row).data, "token": token}, status=201)
 
     @extend_schema(operation_id="revoke_all_tokens", request=None, responses={204: None})
     def delete(self, request: Request) -> Response:
-        """Revoke every token of the asker's, the one in use too."""
+        """Revoke all of the user's tokens, including the one that this request uses."""
         self.get_queryset().delete()
         return Response(status=204)
 
@@ -60,10 +85,9 @@ class TokenDetailView(GenericAPIView[Any]):
 
     @extend_schema(operation_id="revoke_token", request=None, responses={204: None})
     def delete(self, request: Request, token_id: str) -> Response:
-        """Revoke one token by its first characters."""
-        deleted_count, _ = AuthToken.objects.filter(
-            user=request.user, token_key=clean_text(token_id)
-        ).delete()
+        """Revoke the token that begins with these characters."""
+        tokens = AuthToken.objects.filter(user=request.user, token_key=clean_text(token_id))
+        deleted_count, _ = tokens.delete()
         if not deleted_count:
             raise Http404
         return Response(status=204)

@@ -1,94 +1,78 @@
-"""Histories as a whole: forks, pins, sessions out and in."""
+"""Histories in and out: import messages, export and import sessions."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
+from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore.api.serializers import SessionSerializer
-from chatcore.api.sessions import build_created_response, get_owned_session
-from chatcore.api.turn_responses import translate_turn_errors
-from chatcore.api.versions import get_owned_message
+from chatcore.api.ownership import get_owned_session
+from chatcore.api.serializers.messages import ImportedSerializer, ImportSerializer
+from chatcore.api.serializers.sessions import SessionSerializer
+from chatcore.api.sessions import build_created_response
+from chatcore.api.turn_responses import TURN_RESPONSES
+from chatcore.models import Message
 from chatcore.rest import limits
-from chatcore.rest.auth import ImportBodyParser
-from chatcore.rest.fields import StrictBooleanField, StrictSerializer
+from chatcore.rest.parsers import ImportBodyParser
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
-from chatcore.transfer import formats, reader, sessions
-from chatcore.turns import forks, pins
+from chatcore.transfer import exporter, formats, importer
 
 FORMAT_PARAMETER = OpenApiParameter("format", str, enum=list(formats.FORMATS), default="chatcore")
 
 
-class PinSerializer(StrictSerializer):
-    """Pin, or take the pin out."""
+class MessageImportView(GenericAPIView[Message]):
+    """Another system's history."""
 
-    pinned = StrictBooleanField(default=True)
-
-
-class PinnedSerializer(serializers.Serializer[Any]):
-    """How it is now."""
-
-    id = serializers.IntegerField()
-    pinned = serializers.BooleanField()
-
-
-class ForkMessageView(APIView):
-    """A session that begins as this one did."""
+    parser_classes = (ImportBodyParser,)
+    serializer_class = ImportSerializer
 
     @extend_schema(
-        operation_id="fork_message",
-        request=None,
-        responses={
-            201: SessionSerializer,
-            409: OpenApiResponse(description="The message was superseded."),
-        },
+        operation_id="import_messages",
+        responses={201: ImportedSerializer, 409: TURN_RESPONSES[409]},
     )
-    def post(self, request: Request, message_id: int) -> Response:
-        """Copy all up to this message into a new session, with the newest summary that the copied messages support."""
-        message = get_owned_message(request, message_id)
-        with translate_turn_errors():
-            new_session = forks.fork_session(message)
-        return build_created_response(request, get_owned_session(request, new_session.pk))
-
-
-class PinMessageView(APIView):
-    """A message that is sent verbatim for ever."""
-
-    @extend_schema(operation_id="pin_message", request=PinSerializer, responses=PinnedSerializer)
-    def post(self, request: Request, message_id: int) -> Response:
-        """Pin it, or with `pinned: false` take the pin out."""
-        message = get_owned_message(request, message_id)
-        serializer = PinSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        pins.pin_message(message, pinned=serializer.validated_data["pinned"])
-        return Response(PinnedSerializer(message).data)
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Append messages without calling a model: all of them, or none if one is not valid."""
+        session = get_owned_session(request, session_id)
+        messages = _parse_import(request.data)
+        rows = importer.import_messages(session, messages)
+        session.refresh_from_db(fields=["message_count"])
+        body = {
+            "imported": len(rows),
+            "first_seq": rows[0].seq if rows else None,
+            "last_seq": rows[-1].seq if rows else None,
+            "message_count": session.message_count,
+        }
+        return Response(body, status=201)
 
 
 class SessionExportView(APIView):
-    """A session out."""
+    """A session as a file."""
 
     @extend_schema(
         operation_id="export_session", parameters=[FORMAT_PARAMETER], responses=OpenApiTypes.OBJECT
     )
     def get(self, request: Request, session_id: UUID) -> Response:
-        """The whole session: ours with its settings, files and summary; OpenAI's and Anthropic's message lists with what is current."""
+        """Return the whole session.
+
+        Chatcore's format has settings, files, summary and all versions of messages. The formats of
+        OpenAI and Anthropic have the current messages.
+        """
         session = get_owned_session(request, session_id)
-        format_name = request.query_params.get("format", "chatcore")
-        if format_name not in formats.FORMATS:
-            raise InvalidFieldError("format", f"One of {', '.join(formats.FORMATS)}.")
+        format_name = _check_format(request.query_params.get("format", "chatcore"))
         return Response(
-            sessions.export_as(session, format_name),
+            exporter.export_as(session, format_name),
             headers={"Content-Disposition": f'attachment; filename="{session.pk}.json"'},
         )
 
 
 class SessionImportView(APIView):
-    """A session in."""
+    """A session from a file."""
 
     parser_classes = (ImportBodyParser,)
 
@@ -98,26 +82,45 @@ class SessionImportView(APIView):
         responses={201: SessionSerializer},
     )
     def post(self, request: Request) -> Response:
-        """A new session from what `export` gave, all or nothing."""
+        """Create a session from what `export` returned: all of it, or nothing."""
         _validate_exported_session(request.data)
-        try:
-            session = sessions.import_session(request.user, request.data)
-        except reader.MessageTooLong as error:
-            raise TooLargeProblem(str(error)) from None
-        except reader.InvalidImport as error:
-            raise InvalidFieldError(error.field, error.detail) from None
+        session = importer.import_session(request.user, request.data)
         return build_created_response(request, get_owned_session(request, session.pk))
 
 
+def _parse_import(body: Any) -> Any:
+    """Return the messages of an import in Chatcore's format, not validated yet."""
+    if not isinstance(body, dict) or not {"messages"} <= set(body) <= {"messages", "format"}:
+        raise InvalidFieldError(
+            "messages", "The body is an object with `messages`, and perhaps `format`, only."
+        )
+    format_name = _check_format(body.get("format", "chatcore"))
+    messages = formats.to_chatcore(body["messages"], format_name)
+    if isinstance(messages, list) and len(messages) > limits.IMPORT_MESSAGES:
+        raise TooLargeProblem(f"An import has at most {limits.IMPORT_MESSAGES:,} messages.")
+    return messages
+
+
+def _check_format(name: Any) -> formats.Format:
+    if name not in formats.FORMATS:
+        raise InvalidFieldError("format", f"One of {', '.join(formats.FORMATS)}.")
+    format_name: formats.Format = name
+    return format_name
+
+
 def _validate_exported_session(data: Any) -> None:
-    """Its length, and its settings as a client could set them; the rest is the reader's. Raises the problem that names the field."""
-    data = data if isinstance(data, dict) else {}
-    settings, messages = data.get("session"), data.get("messages")
+    """Check the number of messages, and the settings by the rules for clients.
+
+    `transfer.reader` validates the rest. Raises the problem that names the field.
+    """
+    if not isinstance(data, Mapping):
+        return
+    messages = data.get("messages")
     if isinstance(messages, list) and len(messages) > limits.SESSION_MESSAGES:
         raise TooLargeProblem(f"An import has at most {limits.SESSION_MESSAGES:,} messages.")
-    if isinstance(settings, dict):
-        serializer = SessionSerializer(
-            data={name: settings[name] for name in sessions.SETTING_FIELDS if name in settings}
-        )
+    settings = data.get("session")
+    if isinstance(settings, Mapping):
+        values = {name: settings[name] for name in exporter.SETTING_FIELDS if name in settings}
+        serializer = SessionSerializer(data=values)
         if not serializer.is_valid():
             raise serializers.ValidationError({"session": serializer.errors})

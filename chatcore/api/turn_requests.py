@@ -1,12 +1,17 @@
-"""What a client says to a conversation: messages, the tools it runs, and what they came to."""
+"""Requests that start or continue a turn: their bodies, and the key that makes them repeatable."""
 
+import hashlib
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.validators import RegexValidator
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
+from rest_framework.request import Request
 
-from chatcore.api.attachments import AttachmentField
-from chatcore.api.serializers import ModelNameField
+from chatcore.api.serializers.attachments import AttachmentField
+from chatcore.api.serializers.sessions import ModelNameField
 from chatcore.files import intake
 from chatcore.rest import limits
 from chatcore.rest.fields import (
@@ -15,9 +20,26 @@ from chatcore.rest.fields import (
     StrictSerializer,
     StrictTextField,
 )
+from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import client_tools
 
 STREAM_HELP_TEXT = "Answer with the turn's events."
+MAX_IDEMPOTENCY_KEY_CHARS = 255
+PREFER_PARAMETER = OpenApiParameter(
+    "Prefer",
+    str,
+    OpenApiParameter.HEADER,
+    description="`respond-async`: 202 at once; follow the events.",
+)
+TURN_PARAMETERS = [
+    OpenApiParameter(
+        "Idempotency-Key",
+        {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY_CHARS},
+        OpenApiParameter.HEADER,
+        description="The same key gives the same turn.",
+    ),
+    PREFER_PARAMETER,
+]
 
 
 class ToolDefinitionSerializer(StrictSerializer):
@@ -36,7 +58,7 @@ class ToolDefinitionSerializer(StrictSerializer):
 
 
 class NewMessageSerializer(StrictSerializer):
-    """What a user says, in words, in files or in both."""
+    """A user's message: text, files, or both."""
 
     content = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
     attachments = serializers.ListField(
@@ -48,12 +70,16 @@ class NewMessageSerializer(StrictSerializer):
     stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Something is said."""
+        """Refuse a message without text and files."""
         return _require_content(attrs)
 
 
 class EditedMessageSerializer(StrictSerializer):
-    """What stands in place of a message. Without `attachments` its files come along; with them, those that are named by their ids."""
+    """A new version of a message.
+
+    Without `attachments` it keeps the files of the old version; with them, those whose ids are
+    named.
+    """
 
     content = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
     attachments = serializers.ListField(
@@ -62,19 +88,19 @@ class EditedMessageSerializer(StrictSerializer):
     stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Something is said."""
+        """Refuse a message without text and files."""
         return _require_content(attrs)
 
 
 class RegenerateSerializer(StrictSerializer):
-    """How another answer is given."""
+    """Options of another answer."""
 
     model = ModelNameField(required=False)
     stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
 
 class ToolResultSerializer(StrictSerializer):
-    """What a tool that the client ran came to."""
+    """The result of a tool that the client ran."""
 
     tool_call_id = StrictTextField(max_length=255)
     content = StrictTextField(allow_blank=True)
@@ -82,7 +108,7 @@ class ToolResultSerializer(StrictSerializer):
 
 
 class ToolResultsSerializer(StrictSerializer):
-    """Results of calls that wait, all or some of them."""
+    """Results of calls that wait for the client: all of them, or some."""
 
     results = serializers.ListField(
         child=ToolResultSerializer(), min_length=1, max_length=client_tools.MAX_TOOLS
@@ -90,12 +116,27 @@ class ToolResultsSerializer(StrictSerializer):
     stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
 
+def build_idempotency_fields(
+    request: Request, action: str, payload: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the Idempotency-Key (None if there is none) and a hash of the payload.
+
+    `stream` is not part of the hash: a client may repeat a request and want the answer in another
+    form. Raises the 400 problem for a key of the wrong length.
+    """
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not 1 <= len(key) <= MAX_IDEMPOTENCY_KEY_CHARS:
+        raise InvalidFieldError("Idempotency-Key", f"1 to {MAX_IDEMPOTENCY_KEY_CHARS} characters.")
+    hashed_payload = {"act": action, **payload}
+    hashed_payload.pop("stream", None)
+    text = json.dumps(hashed_payload, sort_keys=True, default=str)
+    return {"idempotency_key": key, "payload_hash": hashlib.sha256(text.encode()).hexdigest()}
+
+
 def _require_content(attrs: dict[str, Any]) -> dict[str, Any]:
-    """More than spaces, or at least a file."""
+    """Return the fields with a text. Raises ValidationError without text and without files."""
     if not attrs.get("content", "").strip():
         if not attrs.get("attachments"):
-            raise serializers.ValidationError(
-                {"content": ["It says nothing, and there is no file."]}
-            )
+            raise serializers.ValidationError({"content": ["The message has no text and no file."]})
         attrs["content"] = ""
     return attrs

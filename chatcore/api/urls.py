@@ -1,4 +1,4 @@
-"""The addresses of the API, each with and without a slash at its end."""
+"""The routes of the REST API, each with and without a slash at its end."""
 
 from django.urls import path, re_path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
@@ -7,8 +7,10 @@ from chatcore.api import (
     attachments,
     context,
     event_streams,
+    forks,
     messages,
     models,
+    pins,
     search,
     sessions,
     tokens,
@@ -17,13 +19,13 @@ from chatcore.api import (
     versions,
     webhooks,
 )
-from chatcore.rest.not_found import NotFoundView
+from chatcore.rest.routes import build_url_patterns, handle_unknown_path
 
 ROUTES = {
     "v1/sessions": sessions.SessionListView,
     "v1/sessions/<uuid:session_id>": sessions.SessionDetailView,
     "v1/sessions/<uuid:session_id>/messages": messages.MessageListView,
-    "v1/sessions/<uuid:session_id>/messages/import": messages.MessageImportView,
+    "v1/sessions/<uuid:session_id>/messages/import": transfer.MessageImportView,
     "v1/sessions/<uuid:session_id>/tool_results": turns.ToolResultsView,
     "v1/sessions/<uuid:session_id>/attachments": attachments.AttachmentListView,
     "v1/sessions/<uuid:session_id>/cancel": turns.CancelTurnView,
@@ -35,8 +37,8 @@ ROUTES = {
     "v1/sessions/import": transfer.SessionImportView,
     "v1/sessions/<uuid:session_id>/export": transfer.SessionExportView,
     "v1/messages/<int:message_id>": versions.MessageDetailView,
-    "v1/messages/<int:message_id>/fork": transfer.ForkMessageView,
-    "v1/messages/<int:message_id>/pin": transfer.PinMessageView,
+    "v1/messages/<int:message_id>/fork": forks.ForkMessageView,
+    "v1/messages/<int:message_id>/pin": pins.PinMessageView,
     "v1/messages/<int:message_id>/regenerate": versions.RegenerateMessageView,
     "v1/messages/<int:message_id>/restore": versions.RestoreMessageView,
     "v1/search": search.SearchView,
@@ -49,8 +51,9 @@ ROUTES = {
 }
 
 urlpatterns = [
-    *(path(route + end, view.as_view()) for route, view in ROUTES.items() for end in ("", "/")),
+    *build_url_patterns(ROUTES),
     path("schema/", SpectacularJSONAPIView.as_view(), name="schema"),
     path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
-    re_path("", NotFoundView.as_view()),  # whatever else is under api/ is included before this file
+    # Last, because it matches everything; other apps' routes are included before this module.
+    re_path("", handle_unknown_path),
 ]

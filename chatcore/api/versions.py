@@ -1,40 +1,30 @@
-"""Versions: an answer given anew, a message edited, an earlier version brought back."""
+"""Versions of a message: answer again, edit, restore an earlier version; and delete."""
 
 from typing import Any
 
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.attachments import resolve_attachments
-from chatcore.api.serializers import MessageSerializer
-from chatcore.api.turn_requests import EditedMessageSerializer, RegenerateSerializer
-from chatcore.api.turn_responses import (
-    NEW_TURN_RESPONSES,
+from chatcore.api.ownership import get_owned_message
+from chatcore.api.serializers.messages import MessageSerializer, build_message_context
+from chatcore.api.turn_requests import (
     TURN_PARAMETERS,
+    EditedMessageSerializer,
+    RegenerateSerializer,
     build_idempotency_fields,
-    build_message_context,
-    respond_with_turn,
-    translate_turn_errors,
 )
-from chatcore.models import Message, Session
+from chatcore.api.turn_responses import NEW_TURN_RESPONSES, respond_with_turn
+from chatcore.models import Message, Turn
 from chatcore.rest import limits
 from chatcore.rest.fields import StrictSerializer
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import deletion, service, versions
 
 Role = Message.Role
-
-
-def get_owned_message(request: Request, message_id: int) -> Message:
-    """The message, if its session is the asker's; a 404 problem otherwise."""
-    queryset = Message.objects.filter(
-        session__in=Session.objects.owned_by(request.user)
-    ).select_related("session__model__provider")
-    return get_object_or_404(queryset, pk=message_id)
 
 
 class RegenerateMessageView(APIView):
@@ -47,12 +37,15 @@ class RegenerateMessageView(APIView):
         responses=NEW_TURN_RESPONSES,
     )
     def post(self, request: Request, message_id: int) -> HttpResponseBase:
-        """Answer the same user's message anew; what followed it is superseded: kept, and not sent. `model` is for this answer only."""
+        """Answer the same user's message again.
+
+        Messages after it are superseded: they stay stored and are not sent. `model` is used for
+        this answer only.
+        """
         message, options = _validate_request(request, message_id, RegenerateSerializer)
         idempotency = build_idempotency_fields(request, f"regenerate {message_id}", options)
         limits.count_turn(request)
-        with translate_turn_errors():
-            turn = service.regenerate_answer(message, model=options.get("model"), **idempotency)
+        turn = service.regenerate_answer(message, model=options.get("model"), **idempotency)
         return respond_with_turn(request, turn, stream=options.get("stream", False))
 
 
@@ -66,29 +59,17 @@ class MessageDetailView(APIView):
         responses={(200, "application/json"): MessageSerializer} | NEW_TURN_RESPONSES,
     )
     def patch(self, request: Request, message_id: int) -> HttpResponseBase:
-        """Put another message in its place; it and what followed is superseded. A user's is answered anew; an answer (200) is not."""
+        """Replace a message by a new version; it and all messages after it are superseded.
+
+        A user's message is answered again. An edited answer is only stored (200).
+        """
         message, payload = _validate_request(request, message_id, EditedMessageSerializer)
-        if message.role == Role.ASSISTANT:
-            if "attachments" in payload:
-                raise InvalidFieldError("attachments", "Only what a user says has files.")
-            with translate_turn_errors():
-                return _respond_with_message(versions.edit_answer(message, payload["content"]))
-        idempotency = build_idempotency_fields(request, f"edit {message_id}", payload)
-        limits.count_turn(request)
-        attachment_ids = (
-            resolve_attachments(message.session, payload["attachments"])
-            if "attachments" in payload
-            else None
-        )
-        with translate_turn_errors():
-            turn = service.start_turn(
-                message.session,
-                content=payload["content"],
-                attachments=attachment_ids,
-                replaces=message,
-                **idempotency,
-            )
-        return respond_with_turn(request, turn, stream=payload.get("stream", False))
+        if message.role == Role.USER:
+            turn = _edit_question(request, message, payload)
+            return respond_with_turn(request, turn, stream=payload.get("stream", False))
+        if "attachments" in payload:
+            raise InvalidFieldError("attachments", "Only a user's message has files.")
+        return _respond_with_message(versions.edit_answer(message, payload["content"]))
 
     @extend_schema(
         operation_id="delete_message",
@@ -96,10 +77,11 @@ class MessageDetailView(APIView):
         responses={204: None, 409: NEW_TURN_RESPONSES[409]},
     )
     def delete(self, request: Request, message_id: int) -> Response:
-        """Delete it, with the results of the tools it calls: out of the history, the search, the events and every summary."""
-        message = get_owned_message(request, message_id)
-        with translate_turn_errors():
-            deletion.delete_message(message)
+        """Delete a message, with the results of its tool calls.
+
+        Its text also disappears from the search, the events and every summary.
+        """
+        deletion.delete_message(get_owned_message(request, message_id))
         return Response(status=204)
 
 
@@ -112,24 +94,43 @@ class RestoreMessageView(APIView):
         responses={200: MessageSerializer, 409: NEW_TURN_RESPONSES[409]},
     )
     def post(self, request: Request, message_id: int) -> Response:
-        """Bring back the version that the message belongs to; the present one is superseded. A current one stays as it is."""
+        """Make the version that contains this message the current one again.
+
+        The version that is current now is superseded. Nothing changes if it contains the message.
+        """
         message = get_owned_message(request, message_id)
-        with translate_turn_errors():
-            return _respond_with_message(versions.restore_version(message))
+        return _respond_with_message(versions.restore_version(message))
+
+
+def _edit_question(request: Request, message: Message, payload: dict[str, Any]) -> Turn:
+    """Start the turn that answers a new version of the user's message."""
+    idempotency = build_idempotency_fields(request, f"edit {message.pk}", payload)
+    limits.count_turn(request)
+    attachment_ids = None  # the new version keeps the files
+    if "attachments" in payload:
+        attachment_ids = resolve_attachments(message.session, payload["attachments"])
+    return service.start_turn(
+        message.session,
+        content=payload["content"],
+        attachments=attachment_ids,
+        replaces=message,
+        **idempotency,
+    )
 
 
 def _validate_request(
     request: Request, message_id: int, serializer_class: type[StrictSerializer]
 ) -> tuple[Message, dict[str, Any]]:
-    """A message that somebody said, and what is wished for instead."""
+    """Return the user's or the assistant's message, and the validated body."""
     message = get_owned_message(request, message_id)
     serializer = serializer_class(data=request.data)
     serializer.is_valid(raise_exception=True)
     if message.role not in (Role.ASSISTANT, Role.USER):
-        raise InvalidFieldError("role", f"Not of a message of role {message.role}.")
+        raise InvalidFieldError("role", f"Not for a message of the role {message.role}.")
     return message, serializer.validated_data
 
 
 def _respond_with_message(message: Message) -> Response:
     message.session.refresh_from_db(fields=["compact_boundary_seq"])
-    return Response(MessageSerializer(message, context=build_message_context(message.session)).data)
+    context = build_message_context(message.session)
+    return Response(MessageSerializer(message, context=context).data)

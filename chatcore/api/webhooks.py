@@ -1,4 +1,4 @@
-"""Webhooks: the addresses that are told of finished turns and compactions, and what they were told."""
+"""Webhooks: URLs that receive an event when a turn or a compaction ends, and their deliveries."""
 
 from typing import Any
 from uuid import UUID
@@ -18,14 +18,18 @@ from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTex
 from chatcore.rest.problems import InvalidFieldError
 from models_registry import keys
 
-MAX_WEBHOOKS = 20  # addresses a user may have
+MAX_WEBHOOKS = 20  # of one user
 
 
 class WebhookUrlField(StrictTextField):
-    """Where to post to."""
+    """An http or https URL with a host and without credentials.
+
+    Whether the host may be reached is checked at each delivery, because a name can later point to
+    another address.
+    """
 
     def to_internal_value(self, data: Any) -> str:
-        """An http or https address with a host and without credentials; whether it may be reached is seen when it is."""
+        """Return the URL as it was sent. Raises ValidationError."""
         text = super().to_internal_value(data)
         try:
             url = httpx2.URL(text)
@@ -37,7 +41,7 @@ class WebhookUrlField(StrictTextField):
 
 
 class WebhookSerializer(StrictSerializer, serializers.ModelSerializer[Webhook]):
-    """An address; its secret is shown once, when it is made."""
+    """A webhook. Its secret is shown once, when it is created."""
 
     url = WebhookUrlField(max_length=2000)
     events = serializers.ListField(
@@ -54,7 +58,7 @@ class WebhookSerializer(StrictSerializer, serializers.ModelSerializer[Webhook]):
 
 
 class CreatedWebhookSerializer(WebhookSerializer):
-    """The same with the secret that signs."""
+    """A new webhook, with the secret that signs its deliveries."""
 
     secret = serializers.CharField(read_only=True)
 
@@ -63,7 +67,7 @@ class CreatedWebhookSerializer(WebhookSerializer):
 
 
 class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
-    """One thing that an address was told, or is to be told."""
+    """An event that was sent to a webhook, or waits to be sent."""
 
     class Meta:
         model = WebhookDelivery
@@ -82,75 +86,69 @@ class DeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
 
 
 class WebhookListView(GenericAPIView[Webhook]):
-    """The asker's addresses."""
+    """The user's webhooks."""
 
     serializer_class = WebhookSerializer
 
     def get_queryset(self) -> QuerySet[Webhook]:
-        """The newest first."""
+        """Return the user's webhooks, newest first."""
         return Webhook.objects.filter(owner_id=self.request.user.pk).order_by("-created_at", "-id")
 
     @extend_schema(operation_id="list_webhooks", responses=WebhookSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """A page of addresses."""
-        return self.get_paginated_response(
-            self.get_serializer(self.paginate_queryset(self.get_queryset()), many=True).data
-        )
+        """Return a page of webhooks."""
+        page = self.paginate_queryset(self.get_queryset())
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     @extend_schema(operation_id="create_webhook", responses={201: CreatedWebhookSerializer})
     def post(self, request: Request) -> Response:
-        """Add an address. The secret is in this answer and never again."""
+        """Create a webhook. Only this response shows its secret."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         if self.get_queryset().count() >= MAX_WEBHOOKS:
-            raise InvalidFieldError(
-                "url", f"There are {MAX_WEBHOOKS} addresses already, which is the most."
-            )
+            raise InvalidFieldError("url", f"There are already {MAX_WEBHOOKS} addresses, the most.")
         secret = webhooks.generate_secret()
         webhook = serializer.save(owner=request.user, secret=keys.encrypt(secret))
         return Response({**self.get_serializer(webhook).data, "secret": secret}, status=201)
 
 
 class WebhookDetailView(GenericAPIView[Webhook]):
-    """One address."""
+    """One webhook."""
 
     serializer_class = WebhookSerializer
 
     @extend_schema(operation_id="read_webhook")
     def get(self, request: Request, webhook_id: UUID) -> Response:
-        """The address as it is."""
+        """Return the webhook."""
         return Response(self.get_serializer(_get_owned_webhook(request, webhook_id)).data)
 
     @extend_schema(operation_id="change_webhook")
     def patch(self, request: Request, webhook_id: UUID) -> Response:
         """Change the given fields only."""
-        serializer = self.get_serializer(
-            _get_owned_webhook(request, webhook_id), data=request.data, partial=True
-        )
+        webhook = _get_owned_webhook(request, webhook_id)
+        serializer = self.get_serializer(webhook, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         return Response(self.get_serializer(serializer.save()).data)
 
     @extend_schema(operation_id="delete_webhook", responses={204: None})
     def delete(self, request: Request, webhook_id: UUID) -> Response:
-        """Tell it no more, and forget what it was told."""
+        """Delete the webhook and the record of its deliveries."""
         _get_owned_webhook(request, webhook_id).delete()
         return Response(status=204)
 
 
 class WebhookDeliveryListView(GenericAPIView[WebhookDelivery]):
-    """What an address was told."""
+    """The deliveries of a webhook."""
 
     serializer_class = DeliverySerializer
 
     @extend_schema(operation_id="list_webhook_deliveries", responses=DeliverySerializer(many=True))
     def get(self, request: Request, webhook_id: UUID) -> Response:
-        """A page of deliveries, the newest first."""
-        rows = WebhookDelivery.objects.filter(
-            webhook=_get_owned_webhook(request, webhook_id)
-        ).order_by("-created_at", "-id")
-        return self.get_paginated_response(
-            self.get_serializer(self.paginate_queryset(rows), many=True).data
-        )
+        """Return a page of deliveries, newest first."""
+        webhook = _get_owned_webhook(request, webhook_id)
+        rows = WebhookDelivery.objects.filter(webhook=webhook).order_by("-created_at", "-id")
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
 
 def _get_owned_webhook(request: Request, webhook_id: UUID) -> Webhook:

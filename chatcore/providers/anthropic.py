@@ -1,10 +1,10 @@
 """The Anthropic protocol: messages, spoken by Anthropic and by servers that imitate it."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from chatcore.providers import anthropic_wire
+from chatcore.providers import anthropic_params, anthropic_wire
 from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection, Request, StreamPart
 from chatcore.providers.error_mapping import translate_errors
@@ -34,6 +34,10 @@ class AnthropicProvider:
                         for part in stream_reader.read_event(event):
                             yield part
                 yield stream_reader.build_stream_end()
+
+    def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters of OpenAI's chat completions in this protocol's words."""
+        return anthropic_params.translate_params(params)
 
 
 def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a provider is to the rest of the house: a request goes in, typed parts stream out. No SDK type crosses this line."""
 
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -147,4 +147,11 @@ class ProviderClient(Protocol):
 
     def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         """Send the request; yield its parts as they arrive, `Finished` last. Closing it early closes the connection."""
+        ...
+
+    def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters of OpenAI's chat completions in the words of this protocol.
+
+        Raises InvalidParam.
+        """
         ...

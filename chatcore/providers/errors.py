@@ -3,6 +3,15 @@
 from typing import ClassVar
 
 
+class InvalidParam(ValueError):
+    """A parameter that cannot be expressed in the words of a protocol."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"{name}: {detail}")
+        self.name = name
+        self.detail = detail
+
+
 class ProviderError(Exception):
     """A call that did not end with an answer. `type` and `status` are the problem's, `detail` is for people."""
 

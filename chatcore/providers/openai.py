@@ -1,6 +1,6 @@
 """The OpenAI protocol, spoken by OpenAI itself and by nearly everybody else: Gemini, Mistral, Ollama, vLLM, llama.cpp."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,6 +33,10 @@ class OpenAIProvider:
                         for part in stream_reader.read_chunk(chunk):
                             yield part
                 yield stream_reader.build_stream_end()
+
+    def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters unchanged: they are in this protocol's words already."""
+        return dict(params)
 
 
 def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:

@@ -1,6 +1,4 @@
-"""Conditions of a request: changes of what the model sees that are made only if it still is the version that the client knows."""
-
-from typing import Any
+"""Conditional requests (RFC 9110): change only the version of the context that a client knows."""
 
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
@@ -26,12 +24,15 @@ CONTEXT_CHANGED_RESPONSES = {
 
 
 def build_etag_headers(version: int) -> dict[str, str]:
-    """The header that names a version of the context."""
+    """Return the ETag header that names a version of the context."""
     return {"ETag": f'"{version}"'}
 
 
 def check_if_match(request: Request, version: int) -> int | None:
-    """The version to change, or None when the client has no condition. Raises the 412 problem when it is not the present one."""
+    """Return the version that the client wants to change, or None if it set no condition.
+
+    `version` is the current one. Raises the 412 problem if If-Match does not name it.
+    """
     header = request.headers.get("If-Match", "*").strip()
     if header == "*":
         return None
@@ -41,7 +42,6 @@ def check_if_match(request: Request, version: int) -> int | None:
 
 
 def build_context_changed_problem(version: int) -> Problem:
-    """The 412 problem, with the present version."""
+    """Build the 412 problem that tells the client the current version."""
     detail = f"The context is at version {version}, which If-Match does not name."
-    members: dict[str, Any] = {"context_version": version}
-    return Problem(412, "context_changed", detail, **members)
+    return Problem(412, "context_changed", detail, context_version=version)

@@ -1,4 +1,4 @@
-"""Errors as the API words them: RFC 9457 problem details that name the fields, never a stack trace."""
+"""Errors of the API as RFC 9457 problem details: they name the fields and show no stack trace."""
 
 import logging
 import re
@@ -14,12 +14,17 @@ from rest_framework.response import Response
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-MAX_ERRORS = 50  # a wrong import of 10,000 messages need not say so 10,000 times
-TYPES = {"invalid": "validation_failed", "error": "error"}
+MAX_ERRORS = 50  # errors listed in a problem; an import may have 10,000 wrong messages
+TYPES_BY_CODE = {"invalid": "validation_failed", "error": "error"}
+
+ErrorPath = tuple[str | int, ...]  # keys and indexes that lead to a field, as in messages, 3, role
 
 
 class Problem(exceptions.APIException):
-    """A refusal with a `type` of its own; `members` are added to the body, `retry_after` (seconds) to the headers."""
+    """An error with a `type` of its own.
+
+    `members` are added to the body, and `retry_after` (seconds) to the headers.
+    """
 
     def __init__(
         self,
@@ -38,98 +43,109 @@ class Problem(exceptions.APIException):
 
 
 class TooLargeProblem(Problem):
-    """Over a limit of size."""
+    """The 413 problem: something is larger than its limit."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(413, "too_large", detail)
 
 
 class InvalidFieldError(exceptions.ValidationError):
-    """One field that cannot be taken, by its path, as in messages[3].role."""
+    """The 400 problem for one field. `field` is its path, as in messages[3].role."""
 
     def __init__(self, field: str, detail: str) -> None:
         detail_tree: Any = [detail]
         for part in reversed(re.findall(r"[^.\[\]]+", field)):
-            detail_tree = {int(part) if part.isdigit() else part: detail_tree}
+            key = int(part) if part.isdigit() else part
+            detail_tree = {key: detail_tree}
         super().__init__(detail_tree)
 
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
-    """Any exception of a view as a problem; what nobody foresaw is logged with its trace and told without it."""
+    """Return the problem for any exception of a view.
+
+    An unexpected exception is logged with its stack trace, and the client gets a plain 500.
+    """
     problem = _to_api_exception(error, context)
     headers = {}
-    if getattr(problem, "auth_header", None):
-        headers["WWW-Authenticate"] = problem.auth_header  # type: ignore[attr-defined]
+    challenge = getattr(problem, "auth_header", None)
+    if challenge:
+        headers["WWW-Authenticate"] = challenge
     retry_after = getattr(problem, "wait", None)
     if retry_after is not None:
         headers["Retry-After"] = str(max(1, round(retry_after)))
     return Response(
-        _build_body(problem), status=problem.status_code, headers=headers, content_type=MEDIA_TYPE
+        build_body(problem), status=problem.status_code, headers=headers, content_type=MEDIA_TYPE
     )
+
+
+def build_body(error: exceptions.APIException) -> dict[str, Any]:
+    """Build the JSON body of a problem."""
+    code = error.type if isinstance(error, Problem) else error.default_code
+    body: dict[str, Any] = {
+        "type": TYPES_BY_CODE.get(code, code),
+        "title": HTTPStatus(error.status_code).phrase,
+        "status": error.status_code,
+    }
+    if isinstance(error.detail, str):
+        body["detail"] = error.detail
+    else:
+        body |= _describe_field_errors(error.detail)
+    return body | getattr(error, "members", {})
 
 
 def _to_api_exception(error: Exception, context: dict[str, Any]) -> exceptions.APIException:
     if isinstance(error, exceptions.APIException):
         return error
-    if isinstance(
-        error, (Http404, ObjectDoesNotExist)
-    ):  # the second: it was deleted while the request ran
+    # ObjectDoesNotExist: the row was deleted while the request ran.
+    if isinstance(error, (Http404, ObjectDoesNotExist)):
         return exceptions.NotFound()
     if isinstance(error, PermissionDenied):
         return exceptions.PermissionDenied()
     if isinstance(error, RequestDataTooBig):
         return TooLargeProblem("The request body is too large.")
-    logger.error("unforeseen error in %s", type(context.get("view")).__name__, exc_info=error)
+    logger.error("unexpected error in %s", type(context.get("view")).__name__, exc_info=error)
     return Problem(500, "internal_error", "Something went wrong on our side.")
 
 
-def _build_body(error: exceptions.APIException) -> dict[str, Any]:
-    kind = error.type if isinstance(error, Problem) else error.default_code
-    body: dict[str, Any] = {
-        "type": TYPES.get(kind, kind),
-        "title": HTTPStatus(error.status_code).phrase,
-        "status": error.status_code,
-        "detail": error.detail
-        if isinstance(error.detail, str)
-        else "Some fields cannot be taken as they are.",
-    }
-    if not isinstance(error.detail, str):
-        body["errors"] = [
-            _format_field_error(path, detail) for path, detail in _flatten_detail(error.detail)
-        ][:MAX_ERRORS]
-        if len(body["errors"]) == 1:
-            body["detail"] = ": ".join(
-                part for part in (body["errors"][0]["field"], body["errors"][0]["detail"]) if part
-            )
-    return body | getattr(error, "members", {})
+def _describe_field_errors(detail: Any) -> dict[str, Any]:
+    """Return the members `detail` and `errors`. A single error is also told in `detail`."""
+    errors = [_format_field_error(path, text) for path, text in _flatten_detail(detail)]
+    errors = errors[:MAX_ERRORS]
+    text = "Some fields are not valid."
+    if len(errors) == 1:
+        parts = (errors[0]["field"], errors[0]["detail"])
+        text = ": ".join(part for part in parts if part)
+    return {"detail": text, "errors": errors}
 
 
-def _flatten_detail(
-    detail: Any, path: tuple[str | int, ...] = ()
-) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _flatten_detail(detail: Any, path: ErrorPath = ()) -> Iterator[tuple[ErrorPath, str]]:
+    """Yield each text in the tree of errors that the framework builds, with its path."""
     if isinstance(detail, dict):
         for key, value in detail.items():
             yield from _flatten_detail(value, path if key == "non_field_errors" else (*path, key))
     elif isinstance(detail, list):
         for index, value in enumerate(detail):
+            # A list of texts belongs to one field; a list of objects has one for each item.
             yield from _flatten_detail(value, (*path, index) if isinstance(value, dict) else path)
     else:
         yield path, str(detail)
 
 
-def _format_field_error(path: tuple[str | int, ...], detail: str) -> dict[str, str]:
-    field = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
-    ).removeprefix(".")
-    pointer = "#" + "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
-    return {"field": field, "pointer": pointer, "detail": detail}
+def _format_field_error(path: ErrorPath, detail: str) -> dict[str, str]:
+    names = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]
+    tokens = ["/" + str(part).replace("~", "~0").replace("/", "~1") for part in path]
+    return {
+        "field": "".join(names).removeprefix("."),
+        "pointer": "#" + "".join(tokens),
+        "detail": detail,
+    }
 
 
 class FieldErrorSchemaSerializer(serializers.Serializer[Any]):
-    """One field that was refused."""
+    """A field that is not valid."""
 
-    field = serializers.CharField(help_text="Its path, as in messages[3].role.")
-    pointer = serializers.CharField(help_text="The same as a JSON pointer.")
+    field = serializers.CharField(help_text="Its path, for example messages[3].role.")
+    pointer = serializers.CharField(help_text="Its path as a JSON pointer (RFC 6901).")
     detail = serializers.CharField()
 
 
@@ -142,11 +158,11 @@ class ProblemSchemaSerializer(serializers.Serializer[Any]):
     detail = serializers.CharField()
     errors = FieldErrorSchemaSerializer(many=True, required=False)  # type: ignore[assignment]
     turn = serializers.UUIDField(
-        required=False, help_text="The turn it is about, where it is about one."
+        required=False, help_text="The turn that the problem is about, if any."
     )
     context_version = serializers.IntegerField(
-        required=False, help_text="The present one, where another was to change."
+        required=False, help_text="The current version, if If-Match named another."
     )
     user_message = serializers.IntegerField(
-        required=False, help_text="The stored message that got no answer."
+        required=False, help_text="The stored message that was not answered."
     )

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what spectacular cannot know, which is which problems an operation can answer with."""
+"""Complete the OpenAPI document with what drf-spectacular cannot know: the problems."""
 
 from typing import Any
 
@@ -8,43 +8,41 @@ from drf_spectacular.openapi import AutoSchema as Base
 from chatcore.rest.problems import MEDIA_TYPE, ProblemSchemaSerializer
 
 COMMON_PROBLEMS = {
-    "401": "No token, or one that is not valid.",
+    "401": "There is no token, or it is not valid.",
     "403": "The CSRF token is missing.",
 }
-PATH_PROBLEMS = {"404": "There is none, or it is not yours."}
+PATH_PROBLEMS = {"404": "It does not exist, or it is not yours."}
 BODY_PROBLEMS = {
-    "400": "Not JSON, or a field that cannot be taken.",
-    "413": "Too large.",
-    "415": "Not JSON by its Content-Type.",
+    "400": "The body is not JSON, or a field is not valid.",
+    "413": "The body is too large.",
+    "415": "The Content-Type is not JSON.",
 }
-QUERY_PROBLEMS = {"400": "A parameter that cannot be taken."}
+QUERY_PROBLEMS = {"400": "A parameter is not valid."}
 
 
 class ProblemAutoSchema(Base):
-    """Adds to each operation the problems that follow from its shape; those it declares itself are given their body."""
+    """Adds to each operation the problems that follow from its path, method and parameters.
+
+    Problems that an operation declares itself keep their description and get the body of a problem.
+    """
 
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
-        own_descriptions = {
+        declared_problems = {
             code: body["description"] for code, body in bodies.items() if code >= "400"
         }
+        problems = self._collect_implied_problems() | declared_problems
         reference = self.resolve_serializer(ProblemSchemaSerializer, direction).ref
-        for code, description in sorted(
-            (self._collect_implied_problems() | own_descriptions).items()
-        ):
-            bodies[code] = {
-                "description": description,
-                "content": {MEDIA_TYPE: {"schema": reference}},
-            }
+        for code, description in sorted(problems.items()):
+            content = {MEDIA_TYPE: {"schema": reference}}
+            bodies[code] = {"description": description, "content": content}
         return bodies
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
         schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
-        return (
-            schema | {"additionalProperties": False}
-            if getattr(serializer, "closed", False)
-            else schema
-        )
+        if getattr(serializer, "refuses_unknown_fields", False):
+            schema["additionalProperties"] = False
+        return schema
 
     def _collect_implied_problems(self) -> dict[str, str]:
         problems = dict(COMMON_PROBLEMS)
@@ -58,16 +56,19 @@ class ProblemAutoSchema(Base):
 
 
 class BearerScheme(OpenApiAuthenticationExtension):
-    """How to sign in with a token."""
+    """The security scheme of bearer tokens."""
 
     target_class = "chatcore.rest.auth.BearerTokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """RFC 6750."""
+        """Return the scheme for the OpenAPI document (RFC 6750)."""
         return {"type": "http", "scheme": "bearer"}
 
 
 def drop_slash_twins(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
-    """The addresses as they are written in the contract: without their twins that end in a slash."""
+    """Return the endpoints without those whose path ends in a slash.
+
+    Every route also works with a slash at its end, which the document need not repeat.
+    """
     return [endpoint for endpoint in endpoints if not endpoint[0].endswith("/")]

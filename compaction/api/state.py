@@ -1,4 +1,4 @@
-"""The REST face of the structured state and the memory: what is kept beside the summary, read and set by its owner."""
+"""The structured state and the memory, which are sent with the summary: read and edit them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,49 +10,29 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from compaction.api.runs import SessionScopedView, get_own_session_id
+from chatcore.rest.fields import StrictSerializer, StrictTextField
+from chatcore.rest.problems import InvalidFieldError
+from compaction.api.session_scope import (
+    SessionScopedView,
+    get_owned_session_id,
+    load_owned_context,
+)
 from compaction.core.policy import Policy
 from compaction.core.state import ENTRY_CHARS, ITEM_CHARS, SECTIONS, StructuredState
-from compaction.sizing import session_context
 from compaction.summaries import state as summary_state
 from compaction.summaries.memory import MAX_MEMORY_ENTRIES
 
 MAX_MEMORY_SUMMARY_CHARS = 20_000
-NO_MEMORY_MESSAGE = "The session's policy keeps no memory."
-
-
-class SentenceField(serializers.CharField):
-    """A text on one line or more, without the space around it; no number becomes one."""
-
-    def to_internal_value(self, data: Any) -> str:
-        """Only a string."""
-        if not isinstance(data, str):
-            self.fail("invalid")
-        return super().to_internal_value(data)
-
-
-class _ClosedSerializer(serializers.Serializer[Any]):
-    """A field that is not known is refused by its name."""
-
-    closed = True  # for the OpenAPI document: additionalProperties: false
-
-    def to_internal_value(self, data: Any) -> Any:
-        """Refuse before anything is read."""
-        if isinstance(data, Mapping) and (
-            unknown_fields := [name for name in data if name not in self.fields]
-        ):
-            raise serializers.ValidationError(
-                {name: ["There is no such field."] for name in unknown_fields}
-            )
-        return super().to_internal_value(data)
+NO_MEMORY_DETAIL = "The session's policy has no memory."
 
 
 def _build_items_field() -> serializers.ListField:
-    return serializers.ListField(child=SentenceField(max_length=ITEM_CHARS), required=False)
+    item = StrictTextField(max_length=ITEM_CHARS, trim_whitespace=True)
+    return serializers.ListField(child=item, required=False)
 
 
-class StateSectionsSerializer(_ClosedSerializer):
-    """Lists of sentences, the newest last; how many each may hold is a knob of the policy."""
+class StateSectionsSerializer(StrictSerializer):
+    """Lists of sentences, newest last. Knobs of the policy limit their length."""
 
     decisions = _build_items_field()
     constraints = _build_items_field()
@@ -63,28 +43,29 @@ class StateSectionsSerializer(_ClosedSerializer):
     contributions = _build_items_field()
 
 
-class WorkingStateSerializer(_ClosedSerializer):
-    """What is sent beside the summary, as reference text."""
+class WorkingStateSerializer(StrictSerializer):
+    """What is sent with the summary, as reference text."""
 
     state = StateSectionsSerializer(required=False)
     memory = serializers.ListField(
-        child=SentenceField(max_length=ENTRY_CHARS),
+        child=StrictTextField(max_length=ENTRY_CHARS, trim_whitespace=True),
         max_length=MAX_MEMORY_ENTRIES,
         required=False,
-        help_text="Entries, the newest last.",
+        help_text="Entries, newest last.",
     )
-    memory_summary = SentenceField(
+    memory_summary = StrictTextField(
         max_length=MAX_MEMORY_SUMMARY_CHARS,
         allow_blank=True,
         required=False,
-        help_text="What older entries were folded into.",
+        trim_whitespace=True,
+        help_text="The summary of older entries.",
     )
 
 
-class MemoryEntrySerializer(_ClosedSerializer):
-    """One entry more."""
+class MemoryEntrySerializer(StrictSerializer):
+    """A new entry of the memory."""
 
-    text = SentenceField(max_length=ENTRY_CHARS)
+    text = StrictTextField(max_length=ENTRY_CHARS, trim_whitespace=True)
 
 
 class WorkingStateView(SessionScopedView):
@@ -94,93 +75,75 @@ class WorkingStateView(SessionScopedView):
 
     @extend_schema(operation_id="read_state", responses=WorkingStateSerializer)
     def get(self, request: Request, session_id: UUID) -> Response:
-        """What is kept beside the summary, and sent with it."""
-        return Response(
-            _build_state_payload(
-                summary_state.load_structured_state(get_own_session_id(request, session_id))
-            )
-        )
+        """Return what is stored and sent with the summary."""
+        session_id = get_owned_session_id(request, session_id)
+        return Response(_build_state_payload(summary_state.load_structured_state(session_id)))
 
     @extend_schema(operation_id="edit_state", responses=WorkingStateSerializer)
     def patch(self, request: Request, session_id: UUID) -> Response:
-        """Put other words in place of what is named, list by list, from the next request on."""
-        policy = _load_policy(get_own_session_id(request, session_id))
+        """Replace the given lists, from the next request on."""
+        policy = load_owned_context(request, session_id).policy
         serializer = self.get_serializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
-        data = serializer.validated_data
-        _enforce_limits(data, policy)
-        return Response(
-            _build_state_payload(
-                summary_state.change_structured_state(
-                    session_id, lambda old_state: _apply_edit(old_state, data)
-                )
-            )
+        changes = serializer.validated_data
+        _enforce_limits(changes, policy)
+        new_state = summary_state.change_structured_state(
+            session_id, lambda old_state: _apply_changes(old_state, changes)
         )
+        return Response(_build_state_payload(new_state))
 
 
 class MemoryView(SessionScopedView):
-    """The memory block of a session."""
+    """The memory of a session."""
 
     serializer_class = MemoryEntrySerializer
 
     @extend_schema(operation_id="add_memory", responses={201: WorkingStateSerializer})
     def post(self, request: Request, session_id: UUID) -> Response:
-        """Remember one thing more; when there are many, the oldest are folded into the memory's summary by the next compaction."""
-        policy = _load_policy(get_own_session_id(request, session_id))
+        """Add an entry. If there are many, the next compaction summarizes the oldest."""
+        policy = load_owned_context(request, session_id).policy
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         if not policy.memory.entries:
-            raise serializers.ValidationError({"text": [NO_MEMORY_MESSAGE]})
+            raise InvalidFieldError("text", NO_MEMORY_DETAIL)
         text = serializer.validated_data["text"]
-        return Response(
-            _build_state_payload(
-                summary_state.change_structured_state(
-                    session_id, lambda old_state: _add_memory_entry(old_state, text)
-                )
-            ),
-            status=201,
+        new_state = summary_state.change_structured_state(
+            session_id, lambda old_state: _add_memory_entry(old_state, text)
         )
+        return Response(_build_state_payload(new_state), status=201)
 
 
-def _load_policy(session_id: UUID) -> Policy:
-    context = session_context.load_session_context(session_id)
-    if context is None:
-        raise session_context.NoSuchSession(str(session_id))
-    return context.policy
-
-
-def _enforce_limits(data: Mapping[str, Any], policy: Policy) -> None:
+def _enforce_limits(changes: Mapping[str, Any], policy: Policy) -> None:
+    """Raise ValidationError for lists that are longer than the policy allows."""
     limits = {name: getattr(policy.state, name) for name in SECTIONS}
     errors = {
-        name: [f"The session's policy keeps at most {limits[name]} items here."]
-        for name, items in data.get("state", {}).items()
+        name: [f"The session's policy allows at most {limits[name]} items here."]
+        for name, items in changes.get("state", {}).items()
         if len(items) > limits[name]
     }
     if errors:
         raise serializers.ValidationError({"state": errors})
-    if not policy.memory.entries and (
-        memory_fields := [name for name in ("memory", "memory_summary") if data.get(name)]
-    ):
-        raise serializers.ValidationError({name: [NO_MEMORY_MESSAGE] for name in memory_fields})
+    memory_fields = [name for name in ("memory", "memory_summary") if changes.get(name)]
+    if memory_fields and not policy.memory.entries:
+        raise serializers.ValidationError({name: [NO_MEMORY_DETAIL] for name in memory_fields})
 
 
-def _apply_edit(structured_state: StructuredState, data: Mapping[str, Any]) -> StructuredState:
-    sections = {name: tuple(items) for name, items in data.get("state", {}).items()}
-    changes = {name: value for name, value in data.items() if name == "memory_summary"}
-    if "memory" in data:
-        changes["memory"] = tuple(data["memory"])
-    return replace(structured_state, sections={**structured_state.sections, **sections}, **changes)
+def _apply_changes(
+    structured_state: StructuredState, changes: Mapping[str, Any]
+) -> StructuredState:
+    new_sections = {name: tuple(items) for name, items in changes.get("state", {}).items()}
+    return replace(
+        structured_state,
+        sections={**structured_state.sections, **new_sections},
+        memory=tuple(changes.get("memory", structured_state.memory)),
+        memory_summary=changes.get("memory_summary", structured_state.memory_summary),
+    )
 
 
 def _add_memory_entry(structured_state: StructuredState, text: str) -> StructuredState:
     if len(structured_state.memory) >= MAX_MEMORY_ENTRIES:
-        raise serializers.ValidationError(
-            {
-                "text": [
-                    f"There are {MAX_MEMORY_ENTRIES} entries already; compact the session first."
-                ]
-            }
-        )
+        detail = f"There are already {MAX_MEMORY_ENTRIES} entries. Compact the session first."
+        raise InvalidFieldError("text", detail)
     return replace(structured_state, memory=(*structured_state.memory, text))
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatcore.faces.chat_completions.matching import _find_overlaps
+from chatcore.faces.chat_completions.matching import find_overlaps
 
 words = st.lists(st.sampled_from("ab"), max_size=12)
 
@@ -15,4 +15,4 @@ def test_every_overlap_is_found_the_longest_first(first: list[str], then: list[s
         for length in range(min(len(first), len(then)), 0, -1)
         if first[:length] == then[-length:]
     ]
-    assert list(_find_overlaps(first, then)) == plain
+    assert list(find_overlaps(first, then)) == plain

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
@@ -205,12 +206,12 @@ def test_a_session_that_is_deleted_while_it_is_changed_is_404(
 ) -> None:
     from chatcore.api import sessions
 
-    def change(found: Session, fields: dict[str, Any]) -> None:
-        Session.objects.get(pk=found.pk).delete()
-        changed(found, fields)
+    def delete_and_record(session_id: UUID, values: dict[str, Any]) -> None:
+        Session.objects.get(pk=session_id).delete()
+        record_session_change(session_id, values)
 
-    changed = sessions.update_session
-    monkeypatch.setattr(sessions, "update_session", change)
+    record_session_change = sessions.record_session_change
+    monkeypatch.setattr(sessions, "record_session_change", delete_and_record)
     assert api.patch(f"{SESSIONS}/{session.pk}", {"title": "Too late"}).status_code == 404
 
 

@@ -1,16 +1,19 @@
-"""Refusals as OpenAI words them, with its statuses and codes, so that a client raises what it raises there."""
+"""Errors in OpenAI's form, statuses and codes, so that its clients raise their usual exceptions."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
+from chatcore.api import errors as api_errors
 from chatcore.providers.errors import ProviderError
 from chatcore.rest import problems
-from chatcore.rest.problems import Problem
+from chatcore.rest.problems import InvalidFieldError, Problem
+from chatcore.transfer import reader
 
 # By the problem's type: the status and the code that OpenAI's clients know.
-_OPENAI_ERRORS = {
+OPENAI_ERRORS = {
     "context_overflow": (400, "context_length_exceeded"),
     "context_budget_exceeded": (400, "context_length_exceeded"),
     "provider_rejected": (400, "provider_rejected"),
@@ -21,70 +24,65 @@ _OPENAI_ERRORS = {
     "too_large": (413, "request_too_large"),
     "validation_failed": (400, None),
 }
-_RETRYABLE_TYPES = frozenset(
-    {"turn_running", "internal_error"}
-)  # of 409 and 5xx, what may be otherwise a moment later; clients try those again
-_FINAL_TYPES = frozenset({"provider_auth", "no_model", "tool_rounds_exceeded"})
+# OpenAI's clients repeat a request by themselves after 409 and 5xx. That helps only with these
+# 409s, and never with these other types.
+RETRYABLE_CONFLICTS = frozenset({"turn_running", "internal_error"})
+FINAL_TYPES = frozenset({"provider_auth", "no_model", "tool_rounds_exceeded"})
 
 
 class OpenAIProblem(Problem):
-    """A refusal of this face's own; `param` is the field it is about."""
+    """A problem of this API alone; `param` is the field that it is about."""
 
     def __init__(self, status: int, code: str, detail: str, *, param: str | None = None) -> None:
         super().__init__(status, code, detail)
         self.members = {"param": param} if param else {}
 
 
-def from_provider_error(error: ProviderError) -> Problem:
-    """What a provider's failure is to a client."""
-    return Problem(error.status, error.type, error.detail, retry_after=error.retry_after)
-
-
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
-    """Any exception of a view in OpenAI's words; what nobody foresaw is logged with its trace and told without it."""
-    response = problems.handle_exception(error, context)
-    kind = response.data["type"]
+    """Return any exception of a view in OpenAI's form.
+
+    An unexpected exception is logged with its stack trace, and the client gets a plain 500.
+    """
+    response = problems.handle_exception(to_problem(error) or error, context)
+    type = response.data["type"]
     response.status_code, response.data = format_error(response.data)
     response.content_type = "application/json"
-    if _is_final(kind, response.status_code):
+    if _is_final(type, response.status_code):
         response.headers["x-should-retry"] = "false"
     return response
 
 
+def to_problem(error: Exception) -> APIException | None:
+    """Return the problem for an error; None if a client must not learn more than that it failed."""
+    if isinstance(error, APIException):
+        return error
+    if isinstance(error, ProviderError):
+        return Problem(error.status, error.type, error.detail, retry_after=error.retry_after)
+    problem = api_errors.to_problem(error)
+    if isinstance(error, reader.InvalidImport) and isinstance(problem, InvalidFieldError):
+        # The path is one in the messages to import, which the client has not sent in this form.
+        return InvalidFieldError("messages", str(error))
+    return problem
+
+
 def format_error(problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-    """The status and the body that OpenAI would give for a problem."""
-    status, code = _OPENAI_ERRORS.get(problem["type"], (problem["status"], problem["type"]))
+    """Return the status and the body in OpenAI's form, given the body of a problem."""
+    status, code = OPENAI_ERRORS.get(problem["type"], (problem["status"], problem["type"]))
     param = problem.get("param")
     if param is None and problem.get("errors"):
         param = problem["errors"][0]["field"] or None
     if code == "context_length_exceeded":
         param = "messages"
-    kind = (
-        "server_error"
-        if status >= 500
-        else "requests"
-        if status == 429
-        else "invalid_request_error"
-    )
-    return status, {
-        "error": {"message": problem["detail"], "type": kind, "param": param, "code": code}
-    }
+    error = {"message": problem["detail"], "type": _get_type(status), "param": param, "code": code}
+    return status, {"error": error}
 
 
-def format_stream_error(problem: Problem) -> dict[str, Any]:
-    """The same, of what goes wrong when the stream has begun."""
-    return format_error(
-        {"type": problem.type, "status": problem.status_code, "detail": str(problem.detail)}
-    )[1]
+def _get_type(status: int) -> str:
+    if status >= 500:
+        return "server_error"
+    return "requests" if status == 429 else "invalid_request_error"
 
 
-def _is_final(kind: str, status: int) -> bool:
-    """Whether it is no use to send the same again, where a client would by itself."""
-    return kind in _FINAL_TYPES or (status == 409 and kind not in _RETRYABLE_TYPES)
-
-
-def to_problem(error: Exception) -> Problem | None:
-    """The problem that an exception is, if it is one that a client may be told of."""
-    if isinstance(error, ProviderError):
-        return from_provider_error(error)
-    return error if isinstance(error, Problem) else None
+def _is_final(type: str, status: int) -> bool:
+    """Return True if the same request would fail again, so that clients must not repeat it."""
+    return type in FINAL_TYPES or (status == 409 and type not in RETRYABLE_CONFLICTS)

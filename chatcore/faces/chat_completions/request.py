@@ -1,4 +1,7 @@
-"""What a client asks of `/v1/chat/completions`: the whole body, read. What is not known is ignored, as OpenAI's clients expect."""
+"""Parse the body of `/v1/chat/completions`.
+
+Unknown fields are ignored, as OpenAI does: its clients send new ones before servers know them.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,45 +11,42 @@ from chatcore.api.params import ParamsField
 from chatcore.faces.chat_completions.errors import OpenAIProblem
 from chatcore.faces.chat_completions.messages import ClientMessage, parse_messages
 from chatcore.models import Session
+from chatcore.providers import registry as provider_registry
+from chatcore.providers.errors import InvalidParam
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import client_tools
-from models_registry.models import AiModel, Provider
+from models_registry.models import AiModel
 
 SESSION_HEADER = "X-Session-Id"
-MAX_SESSION_NAME_CHARS = 255  # characters of a session's name
-_PROVIDER_PARAMS = (
-    *(
-        "temperature",
-        "top_p",
-        "top_k",
-        "min_p",
-        "stop",
-        "seed",
-        "n",
-        "presence_penalty",
-        "frequency_penalty",
-        "repetition_penalty",
-    ),
-    *(
-        "logit_bias",
-        "response_format",
-        "reasoning_effort",
-        "verbosity",
-        "prompt_cache_key",
-        "max_tokens",
-    ),
+MAX_SESSION_NAME_CHARS = 255
+PROVIDER_PARAMS = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "stop",
+    "seed",
+    "n",
+    "presence_penalty",
+    "frequency_penalty",
+    "repetition_penalty",
+    "logit_bias",
+    "response_format",
+    "reasoning_effort",
+    "verbosity",
+    "prompt_cache_key",
+    "max_tokens",
 )
-_TOOL_PARAMS = ("tool_choice", "parallel_tool_calls")
-_ANTHROPIC_TOOL_CHOICES = {
-    "auto": "auto",
-    "required": "any",
-    "none": "none",
-}  # OpenAI's words for a choice of tools, and Anthropic's
+TOOL_PARAMS = ("tool_choice", "parallel_tool_calls")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompletionRequest:
-    """One request. `model` is the registry's, `name` what the client called it; `params` are in the words of the model's protocol."""
+    """A request for a chat completion.
+
+    `model` is the row of the registry, and `model_name` what the client called it. `params` are in
+    the words of the provider's protocol. An empty `session_name` means an answer without memory.
+    """
 
     model: AiModel
     model_name: str
@@ -60,15 +60,19 @@ class CompletionRequest:
 
 
 def parse_completion_request(body: Any, headers: Mapping[str, str]) -> CompletionRequest:
-    """The request. Raises 400 that names the field, 404 for an unknown model, 413."""
+    """Return the request of a JSON body.
+
+    Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.
+    """
     if not isinstance(body, Mapping):
         raise InvalidFieldError("body", "A JSON object.")
     model = get_usable_model(body.get("model"))
     system, messages = parse_messages(body.get("messages"))
     tools = _parse_tools(body.get("tools"), model)
-    stream, stream_options = body.get("stream") or False, body.get("stream_options") or {}
+    stream = body.get("stream") or False
     if not isinstance(stream, bool):
         raise InvalidFieldError("stream", "Either true or false.")
+    stream_options = body.get("stream_options") or {}
     if not isinstance(stream_options, Mapping):
         raise InvalidFieldError("stream_options", "An object.")
     return CompletionRequest(
@@ -85,7 +89,7 @@ def parse_completion_request(body: Any, headers: Mapping[str, str]) -> Completio
 
 
 def get_usable_model(name: Any) -> AiModel:
-    """The usable model of this name, or `provider/name`. Raises 404 as OpenAI does."""
+    """Return the usable model of this name, or of `provider/name`. Raises 404 as OpenAI does."""
     if not isinstance(name, str) or not name:
         raise InvalidFieldError("model", "The name of a model.")
     model = AiModel.objects.find_by_name(name)
@@ -99,11 +103,13 @@ def get_usable_model(name: Any) -> AiModel:
 
 
 def _parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """What the client calls its session; empty: it wants no memory."""
+    """Return the session's name from the header, or else from the metadata; empty if none."""
+    source = SESSION_HEADER
+    name: Any = headers.get(SESSION_HEADER)
     metadata = body.get("metadata")
-    source, name = SESSION_HEADER, headers.get(SESSION_HEADER)
     if not name and isinstance(metadata, Mapping):
-        source, name = "metadata.session_id", metadata.get("session_id")
+        source = "metadata.session_id"
+        name = metadata.get("session_id")
     if not name:
         return ""
     if not isinstance(name, str) or len(name) > MAX_SESSION_NAME_CHARS or not name.isprintable():
@@ -117,73 +123,39 @@ def _parse_tools(value: Any, model: AiModel) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise InvalidFieldError("tools", "A list of tools.")
     definitions = [_parse_tool(item, f"tools[{index}]") for index, item in enumerate(value)]
-    try:
-        return client_tools.validate_tools(Session(model=model, tools=[]), definitions)
-    except client_tools.InvalidClientTools as error:
-        raise InvalidFieldError(error.field, error.detail) from None
+    # An unsaved session without tools of its own, since the client's are the only ones here.
+    return client_tools.validate_tools(Session(model=model, tools=[]), definitions)
 
 
 def _parse_tool(item: Any, path: str) -> dict[str, Any]:
-    function = (
-        item.get("function")
-        if isinstance(item, Mapping) and item.get("type", "function") == "function"
-        else None
-    )
+    function = None
+    if isinstance(item, Mapping) and item.get("type", "function") == "function":
+        function = item.get("function")
     if not isinstance(function, Mapping):
-        raise InvalidFieldError(path, "A tool of type function.")
-    for name, kind in (("name", str), ("description", str), ("parameters", Mapping)):
-        if not isinstance(function.get(name), kind) and (
-            name == "name" or function.get(name) is not None
-        ):
-            raise InvalidFieldError(
-                f"{path}.function.{name}", "An object." if kind is Mapping else "A text."
-            )
-    return {name: function.get(name) for name in ("name", "description", "parameters")}
+        raise InvalidFieldError(path, "A tool of the type function.")
+    name, description, parameters = (
+        function.get(key) for key in ("name", "description", "parameters")
+    )
+    if not isinstance(name, str):
+        raise InvalidFieldError(f"{path}.function.name", "A text.")
+    if description is not None and not isinstance(description, str):
+        raise InvalidFieldError(f"{path}.function.description", "A text.")
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InvalidFieldError(f"{path}.function.parameters", "An object.")
+    return {"name": name, "description": description, "parameters": parameters}
 
 
 def _parse_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) -> dict[str, Any]:
-    """What is said to the provider beside the messages, checked as a session's params are."""
-    body_values = dict(body) | {
-        "max_tokens": body.get("max_completion_tokens") or body.get("max_tokens")
-    }
-    values = {
-        name: body_values[name]
-        for name in (*_PROVIDER_PARAMS, *(_TOOL_PARAMS if has_tools else ()))
-        if body_values.get(name) is not None
-    }
-    params = ParamsField().to_internal_value(values)
-    params.pop("n", None)
-    return (
-        _to_anthropic_params(params)
-        if model.provider.protocol == Provider.Protocol.ANTHROPIC
-        else params
+    """Return the parameters for the provider, checked like those of a session."""
+    values = dict(body)
+    # OpenAI's newer name for the same limit.
+    values["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens")
+    names = PROVIDER_PARAMS + TOOL_PARAMS if has_tools else PROVIDER_PARAMS
+    params = ParamsField().to_internal_value(
+        {name: values[name] for name in names if values.get(name) is not None}
     )
-
-
-def _to_anthropic_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The same in the other protocol's words; what it has no word for, it would refuse."""
-    anthropic_params = {
-        name: params[name]
-        for name in ("temperature", "top_p", "top_k", "max_tokens")
-        if name in params
-    }
-    if "temperature" in anthropic_params:
-        anthropic_params["temperature"] = min(1, anthropic_params["temperature"])
-    if stop := params.get("stop"):
-        anthropic_params["stop_sequences"] = [stop] if isinstance(stop, str) else stop
-    tool_choice = params.get("tool_choice", "auto")
-    choice: dict[str, Any] = (
-        {"type": _ANTHROPIC_TOOL_CHOICES.get(tool_choice, "auto")}
-        if isinstance(tool_choice, str)
-        else _parse_tool_choice(tool_choice)
-    )
-    if params.get("parallel_tool_calls") is False and choice["type"] != "none":
-        choice["disable_parallel_tool_use"] = True
-    return anthropic_params | ({"tool_choice": choice} if choice != {"type": "auto"} else {})
-
-
-def _parse_tool_choice(choice: Any) -> dict[str, Any]:
-    function = choice.get("function") if isinstance(choice, Mapping) else None
-    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise InvalidFieldError("tool_choice", "auto, none, required, or a function by its name.")
-    return {"type": "tool", "name": function["name"]}
+    params.pop("n", None)  # it can only be 1
+    try:
+        return provider_registry.translate_params(model.provider.protocol, params)
+    except InvalidParam as error:
+        raise InvalidFieldError(error.name, error.detail) from None

@@ -1,4 +1,4 @@
-"""Answers without a memory: the request goes to its model as the client sent it, made to fit, and nothing of it is stored."""
+"""Answers without a memory: the request is made to fit and sent to its model; nothing is stored."""
 
 import logging
 from collections.abc import AsyncGenerator
@@ -6,8 +6,8 @@ from contextlib import aclosing
 
 from django.db import DatabaseError
 
-from chatcore.context import builder, tool_pairs
-from chatcore.context.builder import FittedRequest
+from chatcore.context import tool_pairs
+from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.faces.chat_completions.request import CompletionRequest
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool
@@ -20,28 +20,33 @@ logger = logging.getLogger(__name__)
 
 
 class StatelessExchange:
-    """One request and its answer; `fit` is what is sent. Raises ContextOverflow where the newest message alone is too large."""
+    """One request and its answer. `fit` is what is sent, after it was made to fit the window.
+
+    Raises ContextOverflow if the newest message alone is too large.
+    """
 
     def __init__(self, completion_request: CompletionRequest) -> None:
         self.model = completion_request.model
-        self.fit = _fit_request(self, build_provider_request(completion_request), None)
+        request = build_provider_request(completion_request)
+        self.fit = get_compactor().fit_request(self.model, request)
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """What the client may know of what was sent."""
+    def build_headers(self) -> dict[str, str]:
+        """Return headers about what was sent: its tokens, and whether it was shortened."""
         tokens = self.fit.tokens
         if tokens is None:
-            tokens = estimate_tokens(
-                len(self.fit.request.system)
-                + sum(len(message.content) for message in self.fit.request.messages)
-            )
+            request = self.fit.request
+            message_chars = sum(len(message.content) for message in request.messages)
+            tokens = estimate_tokens(len(request.system) + message_chars)
         return {
             "X-Context-Tokens": str(tokens),
             "X-Context-Compacted": "true" if self.fit.context_version is None else "false",
         }
 
     async def stream_parts(self) -> AsyncGenerator[StreamPart]:
-        """The answer. A request that the provider finds too long is sent once more, smaller. Raises the family of provider errors."""
+        """Yield the answer. A request that the provider finds too long is sent once more, shorter.
+
+        Raises the errors of `providers.errors`.
+        """
         has_started = False
         try:
             async with aclosing(self._stream_provider()) as parts:
@@ -50,9 +55,10 @@ class StatelessExchange:
                     yield part
             return
         except ContextOverflow as error:
+            # The client already has a part of the answer, so another answer cannot begin.
             if has_started:
                 raise ProviderUnavailable(error.detail) from error
-            self.fit = await run_in_thread(_fit_request, self, self.fit.request, error)
+            await run_in_thread(self._fit_again, error)
         async with aclosing(self._stream_provider()) as parts:
             async for part in parts:
                 yield part
@@ -62,52 +68,45 @@ class StatelessExchange:
         async with aclosing(provider_registry.stream(connection, self.fit.request)) as parts:
             async for part in parts:
                 if isinstance(part, StreamEnd) and part.usage:
-                    await run_in_thread(_learn_token_count, self, part.usage.input)
+                    await run_in_thread(self._learn_token_count, part.usage.input)
                 yield part
+
+    def _fit_again(self, overflow: ContextOverflow) -> None:
+        """Make the request smaller than before. Raises ContextOverflow if that is not possible."""
+        was_shortened = self.fit.context_version is None
+        fit = get_compactor().fit_request(self.model, self.fit.request, overflow=overflow)
+        self.fit = FittedRequest(
+            request=fit.request,
+            context_version=None if was_shortened else fit.context_version,
+            tokens=fit.tokens,
+        )
+
+    def _learn_token_count(self, tokens: int) -> None:
+        try:
+            get_compactor().learn_token_count(self.model, self.fit.request, tokens)
+        except DatabaseError:
+            # The count only improves later estimates, so the answer must not fail for it.
+            logger.warning("the token count of %s was not stored", self.model, exc_info=True)
 
 
 def build_provider_request(completion_request: CompletionRequest) -> Request:
-    """What would be sent if it fits. Calls without results and results without calls, as clients leave them that cut their own history,
-    are mended as in a session."""
+    """Build the request for the provider, before it is made to fit.
+
+    Clients that cut their own history leave calls without results and results without calls. These
+    are repaired as in a session.
+    """
+    model = completion_request.model
     params = dict(completion_request.params)
     max_tokens = params.pop("max_tokens", None)
+    messages = [
+        message.to_chat_message(supports_images=model.supports_images)
+        for message in completion_request.messages
+    ]
     return Request(
-        model=completion_request.model.name,
+        model=model.name,
         system=completion_request.system or "",
-        messages=tool_pairs.pair_tool_calls(
-            [
-                message.to_chat_message(supports_images=completion_request.model.supports_images)
-                for message in completion_request.messages
-            ]
-        ),
+        messages=tool_pairs.pair_tool_calls(messages),
         tools=[Tool(**tool) for tool in completion_request.tools],
         max_tokens=max_tokens,
         params=params,
     )
-
-
-def _fit_request(
-    exchange: StatelessExchange, request: Request, overflow: ContextOverflow | None
-) -> FittedRequest:
-    guard = builder.load_guard()
-    if guard is not None:
-        previous_fit = exchange.fit if overflow else None
-        fit = guard.fit_request(exchange.model, request, overflow=overflow)
-        is_trimmed = previous_fit is not None and previous_fit.context_version is None
-        return FittedRequest(
-            request=fit.request,
-            context_version=None if is_trimmed else fit.context_version,
-            tokens=fit.tokens,
-        )
-    if overflow is not None:
-        raise overflow
-    return FittedRequest(request=request, context_version=0)
-
-
-def _learn_token_count(exchange: StatelessExchange, tokens: int) -> None:
-    guard = builder.load_guard()
-    try:
-        if guard is not None:
-            guard.learn_token_count(exchange.model, exchange.fit.request, tokens)
-    except DatabaseError:
-        logger.warning("what %s counted was not learned", exchange.model, exc_info=True)

@@ -1,4 +1,4 @@
-"""The addresses of the OpenAI face, under /v1/."""
+"""The routes of OpenAI's API, under /v1/."""
 
 from django.urls import path, re_path
 

@@ -1,0 +1,76 @@
+"""Turn the errors of turns, files and imports into problems."""
+
+from http import HTTPStatus
+from typing import Any
+
+from rest_framework.exceptions import APIException
+from rest_framework.response import Response
+
+from chatcore.files import intake
+from chatcore.models import Turn
+from chatcore.rest import problems
+from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
+from chatcore.transfer import importer, reader
+from chatcore.turns import client_tools, leases, service, versions
+
+# The status and the `type` of errors whose text is the whole problem.
+PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
+    service.IdempotencyConflict: (422, "idempotency_key_reused"),
+    service.NoModel: (409, "no_model"),
+    service.NoWaitingTurn: (409, "nothing_waits"),
+    versions.MessageSuperseded: (409, "superseded"),
+    versions.NoQuestionToAnswer: (409, "nothing_to_answer"),
+}
+
+
+def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
+    """Return the problem for any exception of a view.
+
+    The setting EXCEPTION_HANDLER names this function, so that no view has to catch what the domain
+    raises.
+    """
+    return problems.handle_exception(to_problem(error) or error, context)
+
+
+def to_problem(error: Exception) -> APIException | None:
+    """Return the problem for an error of the domain; None if there is none for it."""
+    for error_class, (status, type) in PLAIN_PROBLEMS.items():
+        if isinstance(error, error_class):
+            return Problem(status, type, str(error))
+    match error:
+        case leases.TurnRunning():
+            return _build_busy_problem(error)
+        case intake.FileUnavailable():
+            return InvalidFieldError(f"attachments[{error.position}]", str(error))
+        case importer.SessionBusy():
+            return Problem(409, "turn_running", str(error), turn=str(error.turn_id))
+        case reader.MessageTooLong():  # before InvalidImport, its base class
+            return TooLargeProblem(str(error))
+        case (
+            reader.InvalidImport()
+            | client_tools.InvalidClientTools()
+            | client_tools.InvalidToolResult()
+        ):
+            return InvalidFieldError(error.field, error.detail)
+    return None
+
+
+def build_turn_problem(turn: Turn) -> Problem:
+    """Build the problem of a turn that failed. The user's message is stored."""
+    error = turn.error or {}
+    return Problem(
+        error.get("status", HTTPStatus.BAD_GATEWAY),
+        error.get("type", "turn_failed"),
+        error.get("detail", "The turn failed."),
+        retry_after=error.get("retry_after"),
+        turn=str(turn.pk),
+        user_message=turn.question_id,
+    )
+
+
+def _build_busy_problem(error: leases.TurnRunning) -> Problem:
+    if error.is_waiting:
+        type, detail = "turn_waiting", "The session is waiting for results of tools."
+    else:
+        type, detail = "turn_running", "The session is still answering."
+    return Problem(409, type, detail, turn=str(error.turn_id), repeated=error.is_repeat)

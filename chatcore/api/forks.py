@@ -1,0 +1,31 @@
+"""Forks: copy the beginning of a session into a new one."""
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chatcore.api.ownership import get_owned_message, get_owned_session
+from chatcore.api.serializers.sessions import SessionSerializer
+from chatcore.api.sessions import build_created_response
+from chatcore.turns import forks
+
+
+class ForkMessageView(APIView):
+    """A new session that begins like this one."""
+
+    @extend_schema(
+        operation_id="fork_message",
+        request=None,
+        responses={
+            201: SessionSerializer,
+            409: OpenApiResponse(description="The message was superseded."),
+        },
+    )
+    def post(self, request: Request, message_id: int) -> Response:
+        """Copy all messages up to this one into a new session.
+
+        It gets the newest summary that covers only copied messages.
+        """
+        new_session = forks.fork_session(get_owned_message(request, message_id))
+        return build_created_response(request, get_owned_session(request, new_session.pk))

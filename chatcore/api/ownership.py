@@ -1,0 +1,29 @@
+"""Find rows by their id for the user who asks; what belongs to others does not exist for them."""
+
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from rest_framework.request import Request
+
+from chatcore.models import Attachment, Message, Session
+
+
+def get_owned_session(request: Request, session_id: UUID) -> Session:
+    """Return the user's session with its language model. Raises Http404."""
+    queryset = Session.objects.owned_by(request.user).select_related("model__provider")
+    return get_object_or_404(queryset, pk=session_id)
+
+
+def get_owned_message(request: Request, message_id: int) -> Message:
+    """Return the message of one of the user's sessions, with its session. Raises Http404."""
+    queryset = Message.objects.filter(
+        session__in=Session.objects.owned_by(request.user)
+    ).select_related("session__model__provider")
+    return get_object_or_404(queryset, pk=message_id)
+
+
+def get_owned_attachment(request: Request, attachment_id: UUID) -> Attachment:
+    """Return the file of one of the user's sessions. Raises Http404."""
+    return get_object_or_404(
+        Attachment, pk=attachment_id, session__in=Session.objects.owned_by(request.user)
+    )

@@ -1,0 +1,1 @@
+"""What the REST API shows of the stored rows, and what it accepts for them."""

@@ -1,0 +1,78 @@
+"""The context in the REST API: the summary, and the next request."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from chatcore.api.serializers.messages import ToolCallSerializer
+from chatcore.providers.base import Image
+from chatcore.rest import limits
+from chatcore.rest.fields import StrictSerializer, StrictTextField
+
+
+class SummarySerializer(StrictSerializer):
+    """The text that replaces the compacted messages in requests."""
+
+    summary = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False)
+    compacted_summary = StrictTextField(
+        max_bytes=limits.MESSAGE_BYTES,
+        required=False,
+        help_text="Another name for `summary`: the name that it has in a session.",
+    )
+
+    def validate(self, attrs: dict[str, str]) -> dict[str, str]:
+        """Return the text as `summary`. Raises ValidationError unless exactly one name is used."""
+        if len(attrs) != 1:
+            raise serializers.ValidationError(
+                {"summary": ["Give it once, as summary or as compacted_summary."]}
+            )
+        return {"summary": next(iter(attrs.values()))}
+
+
+class ToolSerializer(serializers.Serializer[Any]):
+    """A tool as it is described to the model; `parameters` is a JSON schema."""
+
+    name = serializers.CharField()
+    description = serializers.CharField()
+    parameters = serializers.DictField()
+
+
+class SentImageSerializer(serializers.Serializer[Any]):
+    """An image that is sent, without its data."""
+
+    media_type = serializers.CharField()
+    size = serializers.SerializerMethodField()
+
+    def get_size(self, image: Image) -> int:
+        """Its size in bytes."""
+        return len(image.data)
+
+
+class SentMessageSerializer(serializers.Serializer[Any]):
+    """A message as it is sent. `seq` is null if it is not stored.
+
+    `aside` is true if Chatcore wrote it in the user's role.
+    """
+
+    seq = serializers.IntegerField(allow_null=True)
+    role = serializers.CharField()
+    content = serializers.CharField()
+    tool_calls = ToolCallSerializer(many=True)
+    tool_call_id = serializers.CharField()
+    tool_name = serializers.CharField()
+    is_error = serializers.BooleanField()
+    aside = serializers.BooleanField()
+    images = SentImageSerializer(many=True)
+
+
+class PreviewSerializer(serializers.Serializer[Any]):
+    """What the next request would send, before the user's next message is added."""
+
+    model = serializers.CharField()
+    context_version = serializers.IntegerField()
+    system = serializers.CharField()
+    preface = serializers.CharField(help_text="A second system text, sent after `system`.")
+    messages = SentMessageSerializer(many=True)
+    tools = ToolSerializer(many=True)
+    max_tokens = serializers.IntegerField(allow_null=True)
+    params = serializers.DictField()

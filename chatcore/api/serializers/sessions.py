@@ -1,0 +1,120 @@
+"""Sessions in the REST API."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from chatcore.api.params import ParamsField
+from chatcore.context.compactor import get_compactor
+from chatcore.models import Session
+from chatcore.rest import limits
+from chatcore.rest.fields import RatioField, StrictBooleanField, StrictSerializer, StrictTextField
+from chatcore.tools import registry as tool_registry
+from models_registry.models import AiModel
+
+DERIVED_FIELDS = (
+    "compacted_summary",
+    "compact_boundary_seq",
+    "compact_boundary_timestamp",
+    "context_version",
+    "message_count",
+    "created_at",
+    "updated_at",
+)
+
+
+@extend_schema_field(str)
+class ModelNameField(serializers.Field):
+    """A language model, as `name` or `provider/name`; always shown as `provider/name`."""
+
+    default_error_messages = {
+        "unknown": "There is no usable language model of this name.",
+        "invalid": "Not a valid string.",
+    }
+
+    def to_internal_value(self, data: Any) -> AiModel:
+        """Return the usable model of that name. Raises ValidationError if there is none."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        model = AiModel.objects.find_by_name(data)
+        if model is None:
+            self.fail("unknown")
+        return model
+
+    def to_representation(self, value: AiModel) -> str:
+        """Return `provider/name`, which is never ambiguous."""
+        return str(value)
+
+
+class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
+    """A conversation, and what the model sees of it now."""
+
+    title = StrictTextField(max_length=200, allow_blank=True, required=False)
+    model = ModelNameField(allow_null=True, required=False)
+    system_prompt = StrictTextField(
+        max_bytes=limits.MESSAGE_BYTES, allow_blank=True, required=False
+    )
+    policy = StrictTextField(max_length=64, allow_blank=True, required=False)
+    auto_compact = StrictBooleanField(required=False)
+    compact_threshold = RatioField(
+        allow_null=True,
+        required=False,
+        help_text="A share of the context window that replaces the policy's trigger.threshold.",
+    )
+    tools = serializers.ListField(
+        child=StrictTextField(max_length=128), allow_null=True, required=False, max_length=64
+    )
+    params = ParamsField(required=False)
+    pinned = StrictBooleanField(required=False)
+    archived = StrictBooleanField(required=False)
+
+    class Meta:
+        model = Session
+        fields = (
+            "id",
+            "title",
+            "model",
+            "system_prompt",
+            "policy",
+            "auto_compact",
+            "compact_threshold",
+            "tools",
+            "params",
+            "pinned",
+            "archived",
+            *DERIVED_FIELDS,
+        )
+        read_only_fields = DERIVED_FIELDS
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a threshold of the session's own that its compaction policy cannot work with."""
+
+        def get_new_value(name: str) -> Any:
+            return attrs[name] if name in attrs else getattr(self.instance, name, None)
+
+        threshold = get_new_value("compact_threshold")
+        is_affected = not attrs.keys().isdisjoint({"compact_threshold", "policy", "model"})
+        if threshold is not None and is_affected:
+            get_compactor().validate_threshold_override(
+                threshold,
+                get_new_value("policy") or "",
+                getattr(get_new_value("model"), "policy", ""),
+            )
+        return attrs
+
+    def validate_policy(self, name: str) -> str:
+        """Refuse a compaction policy that does not exist."""
+        if name and not get_compactor().accepts_policy(name):
+            raise serializers.ValidationError("There is no compaction policy of this name.")
+        return name
+
+    def validate_tools(self, names: list[str] | None) -> list[str] | None:
+        """Refuse tools that do not exist."""
+        known_names = {tool.name for tool in tool_registry.build_definitions()}
+        unknown_names = sorted(set(names or ()) - known_names)
+        if unknown_names:
+            raise serializers.ValidationError(
+                f"There is no tool called {', '.join(unknown_names)}."
+            )
+        return names

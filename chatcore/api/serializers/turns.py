@@ -1,0 +1,40 @@
+"""Turns in the REST API."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from chatcore.api.serializers.messages import MessageSerializer, ToolCallSerializer
+
+
+class AnswerSerializer(serializers.Serializer[Any]):
+    """A turn that has ended, or waits for the results of tools that the client runs."""
+
+    turn = serializers.UUIDField()
+    status = serializers.ChoiceField(["completed", "waiting", "cancelled"])
+    user_message = MessageSerializer(
+        allow_null=True, help_text="The message that was answered; null if it was deleted since."
+    )
+    assistant_message = MessageSerializer(
+        allow_null=True, help_text="Null if the turn was cancelled before any text came."
+    )
+    tool_messages = MessageSerializer(many=True, help_text="The results of tool calls, in order.")
+    requires_action = ToolCallSerializer(
+        many=True, help_text="The calls whose results the client must send; empty if none waits."
+    )
+    notices = serializers.ListField(child=serializers.CharField())
+
+
+class StartedTurnSerializer(serializers.Serializer[Any]):
+    """A turn that is running; `events` is the URL of its events."""
+
+    turn = serializers.UUIDField()
+    session = serializers.UUIDField()
+    user_message = serializers.IntegerField(allow_null=True)
+    events = serializers.CharField()
+
+
+class CancelledSerializer(serializers.Serializer[Any]):
+    """False if there was nothing to stop."""
+
+    cancelled = serializers.BooleanField()

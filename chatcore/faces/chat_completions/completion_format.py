@@ -1,0 +1,110 @@
+"""Format answers as OpenAI does: a whole completion, or the chunks of a streamed one."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from chatcore.providers.base import StreamEnd, StreamPart, TextDelta, ToolCall, Usage
+
+FINISH_REASONS = {"refusal": "content_filter"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletionEnvelope:
+    """The members that all chunks of one completion share."""
+
+    model: str
+    id: str = field(default_factory=lambda: f"chatcmpl-{uuid4().hex}")
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def format_chunk(self, *choices: dict[str, Any], **members: Any) -> bytes:
+        """Return one chunk as an event of a stream."""
+        head = self._build_head("chat.completion.chunk")
+        return format_event(head | {"choices": choices} | members)
+
+    def format_completion(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
+        """Return the whole completion."""
+        # OpenAI sends null, not "", as the content of an answer that only calls tools.
+        content = text if text or not final_part.tool_calls else None
+        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+        if reasoning:
+            message["reasoning_content"] = reasoning
+        if final_part.tool_calls:
+            message["tool_calls"] = [_format_call(call) for call in final_part.tool_calls]
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": _get_finish_reason(final_part),
+        }
+        head = self._build_head("chat.completion")
+        return head | {"choices": [choice], "usage": format_usage(final_part.usage)}
+
+    def _build_head(self, object_type: str) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "object": object_type,
+            "created": self.created,
+            "model": self.model,
+        }
+
+
+def format_usage(usage: Usage | None) -> dict[str, Any]:
+    """Return the token counts under OpenAI's names; zeros if the provider gave none."""
+    if usage is None:
+        usage = Usage(input=0, output=0)
+    body: dict[str, Any] = {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+    }
+    if usage.cache_read is not None:
+        body["prompt_tokens_details"] = {"cached_tokens": usage.cache_read}
+    return body
+
+
+def format_choice(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+    """Return the choice of a chunk. There is only ever one, since `n` is 1."""
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+
+
+def iterate_choices(part: StreamPart) -> Iterator[dict[str, Any]]:
+    """Yield the choice of each chunk that a part of the answer becomes."""
+    if isinstance(part, StreamEnd):
+        for index, call in enumerate(part.tool_calls):
+            for delta in _build_call_deltas(index, call):
+                yield format_choice({"tool_calls": [delta]})
+        yield format_choice({}, _get_finish_reason(part))
+    elif isinstance(part, TextDelta):
+        yield format_choice({"content": part.text})
+    else:
+        yield format_choice({"reasoning_content": part.text})
+
+
+def format_event(data: dict[str, Any]) -> bytes:
+    """Return an event of a stream: one `data` line of JSON."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return b"data: " + text.encode() + b"\n\n"
+
+
+def _build_call_deltas(index: int, call: ToolCall) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return two deltas, as OpenAI sends them: the name of the function, then its arguments."""
+    name_delta = _format_call(call)
+    name_delta["index"] = index
+    name_delta["function"] = {"name": call.name, "arguments": ""}
+    return name_delta, {"index": index, "function": {"arguments": call.arguments}}
+
+
+def _format_call(call: ToolCall) -> dict[str, Any]:
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
+
+
+def _get_finish_reason(final_part: StreamEnd) -> str:
+    return FINISH_REASONS.get(final_part.reason, final_part.reason)

@@ -1,0 +1,40 @@
+"""The compaction policies that a session may name."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chatcore.rest.pagination import build_single_page
+from compaction import policies
+
+
+class PolicySerializer(serializers.Serializer[Any]):
+    """A policy with all its knobs, in groups."""
+
+    name = serializers.CharField()
+    knobs = serializers.DictField()
+
+
+class PoliciesSerializer(serializers.Serializer[Any]):
+    """All policies on one page."""
+
+    results = PolicySerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+    previous = serializers.CharField(allow_null=True)
+
+
+class PolicyListView(APIView):
+    """The compaction policies."""
+
+    @extend_schema(operation_id="list_policies", responses=PoliciesSerializer)
+    def get(self, request: Request) -> Response:
+        """Return every policy that a session may name, with all its knobs."""
+        rows = [
+            {"name": name, "knobs": policy.to_dict()}
+            for name, policy in policies.list_policies().items()
+        ]
+        return build_single_page(rows)
