@@ -1,4 +1,4 @@
-"""Nothing that compaction stores outlives its session: a summary is what was said in it."""
+"""Nothing that compaction stores outlives its session, because a summary repeats its content."""
 
 import logging
 import threading
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def remembered(session: Session, scripted: ScriptedModel) -> Session:
-    """A session with a row of every kind that can hang on one."""
+    """Return a session with a row of every kind that can belong to one."""
     scripted.default = summarize_or_chat()
     compacted(session, scripted)
     edit = revisions.MessageEdit(message_seq=1, kind="pruned", replacement="gone")
@@ -41,7 +41,7 @@ def remembered(session: Session, scripted: ScriptedModel) -> Session:
 
 
 def left_of(session: Session) -> dict[str, int]:
-    """How many rows of each kind are the session's."""
+    """Return how many rows of each kind belong to the session."""
     kinds = (
         "chatcore.Message",
         "chatcore.SessionEvent",
@@ -124,7 +124,7 @@ def test_the_database_itself_holds_runs_and_states_to_their_sessions(session: Se
 def test_a_session_is_deleted_while_events_are_written_to_it(
     session: Session, api: APIClient
 ) -> None:
-    """Many writers, one deletion: nobody is refused, nothing is left."""
+    """With many writers and one deletion, no writer is refused and no row remains."""
     stop, refused = threading.Event(), []
 
     def write() -> None:

@@ -1,4 +1,4 @@
-"""Runs: one a session, claimed once, recorded whole, and nothing half done."""
+"""Runs: one for each session, claimed once, and installed and recorded all or nothing."""
 
 import threading
 import time
@@ -43,8 +43,8 @@ def test_thirty_concurrent_triggers_make_one_run(full: Session) -> None:
             connection.close()
 
     with ThreadPoolExecutor(max_workers=30) as pool:
-        asked = set(pool.map(ask, range(30)))
-    assert len(asked) == 1
+        run_ids = set(pool.map(ask, range(30)))
+    assert len(run_ids) == 1
     assert CompactionRun.objects.count() == 1
 
 
@@ -58,7 +58,7 @@ def test_two_workers_never_get_the_same_run(full: Session) -> None:
             connection.close()
 
     with ThreadPoolExecutor(max_workers=8) as pool:
-        claimed = [found for found in pool.map(claim, range(8)) if found]
+        claimed = [run_or_none for run_or_none in pool.map(claim, range(8)) if run_or_none]
     assert len(claimed) == 1
     assert claimed[0].attempts == 1
 
@@ -174,12 +174,12 @@ def test_a_worker_takes_over_when_the_lease_has_ended(
 def test_the_first_worker_writes_nothing_after_the_second_took_over(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    """The first one sleeps in its call; its lease ends; another one finishes; then the first one wakes up."""
+    """Let the first worker sleep in its call until its lease has ended and another has finished."""
     run = engine.request_run(full.pk, trigger="after_response")
-    asked = threading.Event()
+    call_began = threading.Event()
 
     def late(_: dict[str, Any]) -> Reply:
-        asked.set()
+        call_began.set()
         return Reply(text="The late summary, which must never be seen.", delay=1.5, usage=(10, 10))
 
     scripted.script(late)
@@ -191,7 +191,7 @@ def test_the_first_worker_writes_nothing_after_the_second_took_over(
 
     sleeper = threading.Thread(target=first)
     sleeper.start()
-    assert asked.wait(10)
+    assert call_began.wait(10)
     CompactionRun.objects.filter(pk=run.pk).update(
         lease_until=timezone.now() - timedelta(seconds=1)
     )
@@ -299,7 +299,7 @@ def test_a_message_that_arrives_during_a_run_survives_and_is_live(
 def test_no_transaction_is_open_while_the_model_is_called(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    """Another connection can write to the session while the summary is being written."""
+    """Another connection can write to the session while the summary is written."""
 
     def write(_: dict[str, Any]) -> Reply:
         Session.objects.filter(pk=full.pk).update(title="written meanwhile")
@@ -315,7 +315,7 @@ def test_no_transaction_is_open_while_the_model_is_called(
 def test_no_connection_is_held_while_the_model_is_called(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    """Else a pool of twenty were exhausted by twenty slow summaries."""
+    """Otherwise twenty slow summaries would exhaust a pool of twenty connections."""
     mine, held = connections["default"], []
 
     def look(_: dict[str, Any]) -> Reply:

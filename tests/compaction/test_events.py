@@ -1,4 +1,4 @@
-"""What open pages are told of a run: started and its end pair up, and the card has what it shows."""
+"""The events of a run: each start has an end, and the card finds everything that it shows."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def _summaries(scripted: ScriptedModel) -> None:
 
 
 def with_tools(session: Session, rounds: int = 12) -> Session:
-    """Questions answered by a tool each."""
+    """Fill the session with questions, each answered by a tool."""
     rows: list[Message] = []
     for seq in range(1, 4 * rounds, 4):
         called = [{"id": f"c{seq}", "name": "look_up", "arguments": "{}"}]
@@ -55,7 +55,7 @@ def with_tools(session: Session, rounds: int = 12) -> Session:
 
 
 def pruning(session: Session, **groups: Any) -> Session:
-    """The session under a policy that prunes and calls nobody."""
+    """Put the session under a policy that prunes and calls no model."""
     knobs = {
         "stages": ["prune_tool_outputs"],
         "prune": {"protect_tokens": 1_000, "minimum_savings": 100},
@@ -119,7 +119,7 @@ def test_the_card_shows_what_the_call_cost(
 def test_after_a_run_with_edits_and_without_any_usage_the_next_response_starts_no_other(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    """Trap 1: what is counted is what would be sent, in the form it would be sent in."""
+    """Messages are counted in the form in which they would be sent, not as they are stored."""
     phases = {"phases": ["after_response"]}
     with_tools(pruning(session, trigger=phases, target={"otherwise": "fits"}))
     scripted.default = summarize_or_chat(chat=Reply(text="Here you are.", usage=False))

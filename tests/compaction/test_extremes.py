@@ -1,4 +1,4 @@
-"""What no policy was made for: tiny windows, giant messages, hundreds of calls at once. Each ends clearly, under every preset."""
+"""Tiny windows, giant messages and hundreds of calls at once, under every preset."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ STATE = "TASK: tea.\nPROGRESS: none\nREMAINING: tea.\nDATA: none\nDECISIONS: non
 
 @pytest.fixture(params=["oneclaw", "neurolink", "lota", "wolffish", "baseagent"])
 def session_under(request: Any, session: Session, scripted: ScriptedModel) -> Session:
-    """A session under each preset, which waits for nothing between its calls."""
+    """Return a session under each preset, without waits between its calls."""
     scripted.default = summarize_or_chat(summary=Reply(text=STATE), chat=Reply(text="Yes."))
     Session.objects.filter(pk=session.pk).update(
         policy=variant(request.param, summary={"backoff": []})
@@ -43,7 +43,10 @@ def with_window(session: Session, tokens: int) -> None:
 
 
 def ended_clearly(session: Session, turn: Any) -> bool:
-    """Answered, or refused by a typed error; every start of a run with its end; nothing stored has changed."""
+    """Return True if the turn was answered or refused by a typed error, and each run has an end.
+
+    Nothing that was stored may have changed.
+    """
     names = event_names(session, "compaction")
     assert names.count("compaction.started") <= len(names) - names.count("compaction.started")
     assert not CompactionRun.objects.filter(error__contains="Error:").exists()  # no run crashed
@@ -96,12 +99,12 @@ def test_four_hundred_calls_at_once(session_under: Session, scripted: ScriptedMo
     turn = say(session_under, "And now?")
     assert ended_clearly(session_under, turn)
     request = chat_calls(scripted)[-1]
-    made = [
+    call_ids = [
         call["id"]
         for message in request.json["messages"]
         for call in message.get("tool_calls") or []
     ]
-    assert len(results(request)) == len(made)  # whole, or gone together
+    assert len(results(request)) == len(call_ids)  # whole, or gone together
 
 
 def test_a_provider_that_refuses_everything(

@@ -1,4 +1,4 @@
-"""When no summary comes: one silent retry, then trimmed requests, one notice, and longer and longer waits."""
+"""Failed summaries: one silent retry, then trimmed requests, one notice, and longer waits."""
 
 from datetime import timedelta
 from typing import Any
@@ -193,7 +193,7 @@ def test_a_run_by_hand_forgives(full: Session, scripted: ScriptedModel) -> None:
 def test_two_automatic_runs_that_gained_almost_nothing_stop_the_rest(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    """Each time the summary is nearly as long as what it replaces."""
+    """Let each summary be nearly as long as what it replaces."""
     words = " ".join(map(str, range(10_000, 20_000)))
 
     def long_winded(request: dict[str, Any]) -> Reply:

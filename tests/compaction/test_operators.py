@@ -1,4 +1,4 @@
-"""What operators see and do: the admin's pages and actions, and the two commands."""
+"""The pages and actions of the admin, and the two commands for operators."""
 
 from io import StringIO
 from uuid import uuid4
@@ -179,7 +179,8 @@ def test_the_page_shows_what_became_of_each_message_and_the_state(
 ) -> None:
     fill(session, messages=30)
     scripted.default = Reply(
-        text='KEY FACTS:\n- A trip.\n```json\n{"decisions": {"add": ["They fly <b>from Porto</b>."]}}\n```'
+        text="KEY FACTS:\n- A trip.\n```json\n"
+        '{"decisions": {"add": ["They fly <b>from Porto</b>."]}}\n```'
     )
     run = engine.compact_now(session.pk, trigger="manual", policy="lota")
     assert run.status == "applied", run.reason

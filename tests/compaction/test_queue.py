@@ -1,4 +1,4 @@
-"""Asking for a run: with wishes of one's own, beside a run that is open, and for more runs than a policy works on at once."""
+"""Requests for runs: with options, while another run is open, and beyond a policy's limit."""
 
 import threading
 from collections.abc import Iterator
@@ -25,18 +25,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextmanager
 def being_worked_on(run: CompactionRun, scripted: ScriptedModel) -> Iterator[threading.Event]:
-    """Another worker holds the run and writes its summary until the event is set."""
-    asked, go = threading.Event(), threading.Event()
+    """Let another worker hold the run, and write its summary until the event is set."""
+    call_began, go = threading.Event(), threading.Event()
 
     def slowly(_: dict[str, Any]) -> Reply:
-        asked.set()
+        call_began.set()
         go.wait(20)
         return Reply(text=SUMMARY)
 
     scripted.script(slowly)
     worker = work_beside(run)
     try:
-        assert asked.wait(20)
+        assert call_began.wait(20)
         yield go
     finally:
         go.set()
@@ -49,10 +49,10 @@ def another(session: Session) -> Session:
 
 def test_a_queued_automatic_run_becomes_the_one_asked_for_by_hand(full: Session) -> None:
     queued = engine.request_run(full.pk, trigger="after_response")
-    asked = engine.request_run(full.pk, trigger="manual", instructions="the hotel", policy="lota")
-    assert asked.pk == queued.pk
-    assert (asked.trigger, asked.instructions, asked.policy) == ("manual", "the hotel", "lota")
-    assert asked.policy_snapshot["protect"]["count"] == 6
+    joined = engine.request_run(full.pk, trigger="manual", instructions="the hotel", policy="lota")
+    assert joined.pk == queued.pk
+    assert (joined.trigger, joined.instructions, joined.policy) == ("manual", "the hotel", "lota")
+    assert joined.policy_snapshot["protect"]["count"] == 6
 
 
 def test_a_queued_run_by_hand_keeps_its_own_wishes(full: Session) -> None:
@@ -148,8 +148,8 @@ def test_no_more_runs_of_a_policy_are_worked_on_than_it_allows(
     full: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     CompactionPolicy.objects.create(name="one-by-one", overrides={"flow": {"workers": 1}})
-    told: list[Any] = []
-    monkeypatch.setattr(tasks, "enqueue", told.append)
+    enqueued_ids: list[Any] = []
+    monkeypatch.setattr(tasks, "enqueue", enqueued_ids.append)
     Session.objects.filter(pk=full.pk).update(policy="one-by-one")
     full.refresh_from_db()
     held, waiting = (
@@ -160,9 +160,9 @@ def test_no_more_runs_of_a_policy_are_worked_on_than_it_allows(
     assert tasks.execute(str(waiting.pk)) == "not claimable"
     assert tasks.execute(str(other.pk)) == "skipped"  # a policy of its own
     CompactionRun.objects.filter(pk=held.pk).update(status="queued")
-    told.clear()
+    enqueued_ids.clear()
     assert tasks.execute(str(held.pk)) == "applied"
-    assert told == [waiting.pk]
+    assert enqueued_ids == [waiting.pk]
     assert tasks.execute(str(waiting.pk)) == "skipped"
 
 

@@ -82,8 +82,8 @@ def test_the_next_response_does_not_undo_it(
     scripted.script(Reply(text="Sure.", usage=BIG))
     say(full)
     assert CompactionRun.objects.count() == 1
-    told = load_usage(full.pk)
-    assert (told["automatic"], told["should_compact"]) == ("waiting", True)
+    usage = load_usage(full.pk)
+    assert (usage["automatic"], usage["should_compact"]) == ("waiting", True)
 
 
 def test_a_run_that_was_already_queued_does_not_undo_it_either(full: Session) -> None:

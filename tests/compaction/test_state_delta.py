@@ -1,4 +1,4 @@
-"""The delta beside a summary: found, read leniently, and never shown as part of it."""
+"""The delta after a summary: found, parsed leniently, and never part of the summary."""
 
 import json
 from typing import Any
@@ -48,10 +48,10 @@ def tasks(value: Any) -> SectionChange:
     ],
 )
 def test_it_is_found_wherever_a_model_puts_it(answer: str) -> None:
-    summary, found = split_delta(answer)
+    summary, delta_block = split_delta(answer)
     assert summary == SUMMARY
-    assert found is not None
-    assert parse_delta(found, KNOWN).sections["tasks"].add == ("Rent a car",)
+    assert delta_block is not None
+    assert parse_delta(delta_block, KNOWN).sections["tasks"].add == ("Rent a car",)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_it_is_found_wherever_a_model_puts_it(answer: str) -> None:
     ],
 )
 def test_a_broken_one_is_lost_alone(broken: str) -> None:
-    summary, found = split_delta(f"{SUMMARY}\n```json\n{broken}\n```")
+    summary, delta_block = split_delta(f"{SUMMARY}\n```json\n{broken}\n```")
     assert summary in (SUMMARY, f"{SUMMARY}\n```json\n{broken}\n```")
-    assert not any(change.add for change in parse_delta(found or "", KNOWN).sections.values())
+    assert not any(change.add for change in parse_delta(delta_block or "", KNOWN).sections.values())
 
 
 def test_an_answer_without_one_is_the_summary() -> None:
@@ -77,10 +77,11 @@ def test_an_answer_without_one_is_the_summary() -> None:
 
 
 def test_code_inside_a_summary_stays_there() -> None:
-    told = f'The file holds\n```json\n{{"port": 8000}}\n```\nand Alice asked to change it.\n{block({"tasks": ["Change the port"]})}'
-    summary, found = split_delta(told)
+    summary_text = 'The file holds\n```json\n{"port": 8000}\n```\nand Alice asked to change it.'
+    answer = summary_text + "\n" + block({"tasks": ["Change the port"]})
+    summary, delta_block = split_delta(answer)
     assert '{"port": 8000}' in summary
-    assert "Change the port" in (found or "")
+    assert "Change the port" in (delta_block or "")
 
 
 @pytest.mark.parametrize(
@@ -120,8 +121,8 @@ def test_items_are_one_line_and_not_endless() -> None:
 
 @given(st.text(max_size=300) | st.from_regex(r"[\{\}\[\]\",:`jsontasks \n]{0,80}"))
 def test_nothing_makes_it_raise(text: str) -> None:
-    summary, found = split_delta(text)
-    parse_delta(found or text, KNOWN)
+    summary, delta_block = split_delta(text)
+    parse_delta(delta_block or text, KNOWN)
     assert len(summary) <= len(text)
 
 

@@ -1,4 +1,4 @@
-"""The structured state and the memory through runs: what a delta changes, what a rewind brings back, what is folded."""
+"""Structured state and memory through runs: deltas, rewinds and the folding of memory."""
 
 import json
 from typing import Any
@@ -46,11 +46,13 @@ def test_the_next_run_is_shown_the_state_and_changes_it(
         "memory": ["Alice likes tea."],
     }
     compact(session, scripted, with_delta(changes))
-    asked = summary_calls(scripted)[1].json["messages"][-1]["content"]
-    state = asked[asked.index("<existing-state>") : asked.index("</existing-state>")]
+    prompt_text = summary_calls(scripted)[1].json["messages"][-1]["content"]
+    state = prompt_text[
+        prompt_text.index("<existing-state>") : prompt_text.index("</existing-state>")
+    ]
     assert "decisions:\n1. Stay at the Lis" in state
     assert "risks: none" in state
-    assert asked.count("Stay at the Lis") == 1
+    assert prompt_text.count("Stay at the Lis") == 1
     assert (items(session, "decisions"), items(session, "tasks")) == ((), ("Book two flights",))
     assert summary_state.load_structured_state(session.pk).memory == ("Alice likes tea.",)
 
@@ -102,9 +104,9 @@ def test_where_no_delta_fits_beside_a_summary_none_is_asked_for(
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=4096)
     assert compact(session, scripted, Reply(text=SUMMARY)).summary_after == SUMMARY
-    asked = [request.json["messages"][-1]["content"] for request in summary_calls(scripted)]
-    assert asked
-    assert not any("existing-state" in words for words in asked)
+    prompt_texts = [request.json["messages"][-1]["content"] for request in summary_calls(scripted)]
+    assert prompt_texts
+    assert not any("existing-state" in words for words in prompt_texts)
 
 
 def test_a_failed_run_leaves_it_as_it_was(session: Session, scripted: ScriptedModel) -> None:
@@ -122,10 +124,10 @@ def test_a_policy_may_want_no_delta(session: Session, scripted: ScriptedModel) -
     run = compact(
         session, scripted, Reply(text=SUMMARY), overrides={"summary": {"state_delta": False}}
     )
-    asked = summary_calls(scripted)[0].json["messages"][-1]["content"]
+    prompt_text = summary_calls(scripted)[0].json["messages"][-1]["content"]
     assert run.status == "applied"
-    assert "existing-state" not in asked
-    assert "json" not in asked
+    assert "existing-state" not in prompt_text
+    assert "json" not in prompt_text
 
 
 def test_a_run_that_asks_for_no_delta_sends_the_state_on(
@@ -203,12 +205,12 @@ def test_fifteen_entries_are_folded_to_five_and_a_summary(
         Reply(text="Alice has said ten things."),
     )
     assert (run.status, run.provider_calls) == ("applied", 2)
-    told = summary_state.load_structured_state(session.pk)
-    assert told.memory == tuple(f"Entry {number}" for number in range(11, 16))
-    assert told.memory_summary == "Alice has said ten things."
-    asked = summary_calls(scripted)[1].json["messages"][-1]["content"]
-    assert "Entry 01" in asked
-    assert "Entry 11" not in asked
+    stored_state = summary_state.load_structured_state(session.pk)
+    assert stored_state.memory == tuple(f"Entry {number}" for number in range(11, 16))
+    assert stored_state.memory_summary == "Alice has said ten things."
+    prompt_text = summary_calls(scripted)[1].json["messages"][-1]["content"]
+    assert "Entry 01" in prompt_text
+    assert "Entry 11" not in prompt_text
 
 
 def test_fourteen_are_not(session: Session, scripted: ScriptedModel) -> None:
@@ -246,8 +248,8 @@ def test_the_summary_before_is_blended_with_the_entries(
         Reply(text=SUMMARY),
         Reply(text="Alice lives in Porto and has said ten things."),
     )
-    asked = summary_calls(scripted)[1].json["messages"][-1]["content"]
-    assert asked.count("Alice lives in Porto.") == 1
+    prompt_text = summary_calls(scripted)[1].json["messages"][-1]["content"]
+    assert prompt_text.count("Alice lives in Porto.") == 1
     assert (
         summary_state.load_structured_state(session.pk).memory_summary
         == "Alice lives in Porto and has said ten things."

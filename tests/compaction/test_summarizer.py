@@ -1,4 +1,4 @@
-"""What a summary call sends, how it is cut to the summarizer's window, and what is taken for a summary."""
+"""Summary calls: what they send, how it is cut to the window, and which answers are accepted."""
 
 from collections import deque
 from typing import Any
@@ -139,8 +139,8 @@ def test_a_history_longer_than_the_window_is_summarized_in_parts_one_into_the_ne
     for number, request in enumerate(calls):
         assert len(str(request.json["messages"])) // 4 + 2048 < 8192
         assert (f"PART {number}." in request.json["messages"][-1]["content"]) is (number > 0)
-    told = "".join(request.json["messages"][-1]["content"] for request in calls)
-    assert all(told.count(f"{seq:04d} lisbon") == 1 for seq in range(1, 57))
+    sent_text = "".join(request.json["messages"][-1]["content"] for request in calls)
+    assert all(sent_text.count(f"{seq:04d} lisbon") == 1 for seq in range(1, 57))
     assert run.summary_after == f"PART {len(calls)}. The trip to Lisbon is planned."
 
 
@@ -183,7 +183,7 @@ def test_a_summary_that_was_cut_off_is_asked_for_in_half_of_the_words(
 def test_a_call_refused_for_its_length_is_retried_shorter(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    """As with Chinese, of which a token holds one or two characters and not four."""
+    """Chinese, for example, has one or two characters a token and not four."""
     fill(session, messages=14)
     scripted.script(overflow(tokens=9000, window=8192))
     scripted.default = Reply(text=SUMMARY)
@@ -251,7 +251,10 @@ def test_a_model_that_takes_no_temperature_is_retried_without(
     session: Session, scripted: ScriptedModel
 ) -> None:
     fill(session)
-    refused = "Unsupported value: 'temperature' does not support 0.1 with this model. Only the default (1) value is supported."
+    refused = (
+        "Unsupported value: 'temperature' does not support 0.1 with this model. "
+        "Only the default (1) value is supported."
+    )
     scripted.script(Reply(status=400, text=refused), Reply(text=SUMMARY))
     assert engine.compact_now(session.pk, trigger="manual").status == "applied"
     assert "temperature" not in summary_calls(scripted)[1].json
@@ -310,11 +313,11 @@ def test_it_says_what_is_wrong_with_an_answer(reply: CallResult, reason: str) ->
 
 def test_taking_lines_loses_none() -> None:
     lines = ["a" * 10, "b" * 95, "c" * 250, "d"]
-    rest, taken = deque(lines), []
+    rest, pieces = deque(lines), []
     while rest:
-        taken.append(take_chunk(rest, 100))
-    assert all(len(piece) <= 102 for piece in taken)
-    assert "".join(taken).replace("\n\n", "") == "".join(lines)
+        pieces.append(take_chunk(rest, 100))
+    assert all(len(piece) <= 102 for piece in pieces)
+    assert "".join(pieces).replace("\n\n", "") == "".join(lines)
 
 
 def test_a_short_message_before_a_huge_one_is_no_call_of_its_own() -> None:
@@ -343,10 +346,11 @@ def test_a_short_message_before_a_huge_one_is_summarized_with_it(
 def test_a_merged_summary_may_outgrow_the_last_short_piece(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    """It replaces all that came before it, not that piece alone."""
+    """The last summary replaces everything before it, not only the last piece."""
     longer = (
         SUMMARY
-        + " The flight leaves from Porto on the third of May, early in the morning, and has a seat at the window."
+        + " The flight leaves from Porto on the third of May, early in the morning, "
+        + "and has a seat at the window."
     )
     importer.import_messages(
         session,
@@ -368,7 +372,7 @@ def test_a_merged_summary_may_outgrow_the_last_short_piece(
 def test_a_slow_provider_may_be_given_longer_for_a_summary_than_the_policy_gives(
     session: Session, scripted: ScriptedModel, patience: float, status: str
 ) -> None:
-    """The embedded model reads a full window in minutes."""
+    """The embedded model needs minutes to read a full window."""
     fill(session)
     Provider.objects.update(options={"summary_seconds": patience})
     scripted.default = Reply(text=SUMMARY, delay=0.7)
@@ -387,13 +391,13 @@ def test_a_model_that_gives_back_what_headings_are_for_is_told_the_headings_alon
     scripted.default = Reply(text=SUMMARY)
     Provider.objects.update(options={"summary_headings": "bare"})
     engine.compact_now(session.pk, trigger="manual", policy=policy, stages=["summarize"])
-    asked = (
+    instruction_lines = (
         summary_calls(scripted)[0]
         .json["messages"][-1]["content"]
         .rsplit("</transcript>")[-1]
         .splitlines()
     )
     headings = SUMMARY_TEMPLATES[PRESETS[policy].summary.template].headings
-    assert [heading for line in asked for heading in headings if line.endswith(heading)] == list(
-        headings
-    )
+    assert [
+        heading for line in instruction_lines for heading in headings if line.endswith(heading)
+    ] == list(headings)

@@ -1,4 +1,4 @@
-"""What models say instead of a summary, over the real wire: each a failed run with its reason, and the old state byte for byte."""
+"""Answers that are no summary, over HTTP: the run fails with a reason, and nothing changes."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def the_instruction(request: dict[str, Any]) -> Reply:
 
 
 def its_headings_as_explained(request: dict[str, Any]) -> Reply:
-    """As a small model does: the lines of the instruction alone, with other punctuation and a letter less."""
+    """Return the lines of an instruction with other punctuation, as small models repeat them."""
     lines = re.findall(
         r"^(?:\d+\. )?([A-Z][\w ]+) \((.*)\)$", the_instruction(request).text, re.MULTILINE
     )
@@ -134,7 +134,7 @@ NONSENSE: dict[str, tuple[Any, str]] = {
 
 
 def everything(session: Session) -> dict[str, Any]:
-    """All that a failed run must leave alone."""
+    """Return everything that a failed run must not change."""
     ignored = {"last_event_seq"}
     row = Session.objects.filter(pk=session.pk).values().get()
     return {
@@ -150,7 +150,7 @@ def everything(session: Session) -> dict[str, Any]:
 
 @pytest.fixture
 def summarized(session: Session, scripted: ScriptedModel) -> Session:
-    """A session with a summary, a state, and enough said since for another."""
+    """Return a session with a summary, a state, and enough new messages for another summary."""
     fill(session, messages=6)
     scripted.script(Reply(text=SUMMARY))
     engine.compact_now(session.pk, trigger="manual")
@@ -255,10 +255,14 @@ def test_a_message_of_five_megabytes(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=1_000_000)
-    said = [("user", "lisbon trip " * 430_000), ("assistant", "A long list."), ("user", "Thanks.")]
+    history = [
+        ("user", "lisbon trip " * 430_000),
+        ("assistant", "A long list."),
+        ("user", "Thanks."),
+    ]
     rows = [
         Message(session=session, seq=seq, role=role, content=content)
-        for seq, (role, content) in enumerate(said, start=1)
+        for seq, (role, content) in enumerate(history, start=1)
     ]
     Message.objects.bulk_create(rows)
     Session.objects.filter(pk=session.pk).update(last_seq=3, message_count=3)
@@ -284,19 +288,25 @@ def test_four_hundred_parallel_tool_calls(
         }
         for number in range(400)
     ]
-    said: list[dict[str, Any]] = [
+    history: list[dict[str, Any]] = [
         {"role": "user", "content": "Read my mail."},
         {"role": "assistant", "tool_calls": calls},
         *results,
     ]
     importer.import_messages(
         session,
-        [*said, {"role": "assistant", "content": "Read."}, {"role": "user", "content": "And now?"}],
+        [
+            *history,
+            {"role": "assistant", "content": "Read."},
+            {"role": "user", "content": "And now?"},
+        ],
     )
     scripted.default = summarize_or_chat()
     run = engine.compact_now(session.pk, trigger="manual")
     assert (run.status, run.messages_compacted, run.boundary_after) == ("applied", 402, 403)
-    told = "".join(request.json["messages"][-1]["content"] for request in summary_calls(scripted))
-    assert all(told.count(f"Mail {number:03d}:") == 1 for number in range(400))
-    assert told.count("[assistant calls read_mail]") == 400
+    sent_text = "".join(
+        request.json["messages"][-1]["content"] for request in summary_calls(scripted)
+    )
+    assert all(sent_text.count(f"Mail {number:03d}:") == 1 for number in range(400))
+    assert sent_text.count("[assistant calls read_mail]") == 400
     assert CompactionRun.objects.count() == 1

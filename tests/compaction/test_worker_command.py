@@ -1,4 +1,4 @@
-"""`chatcore worker` when nothing goes wrong: it runs what is asked for, lets canaries overtake, and ends when told."""
+"""`chatcore worker` when nothing goes wrong: it executes runs, and ends when asked to."""
 
 import os
 import signal
@@ -32,13 +32,13 @@ from tests.support.worker_scenes import Scene, scene
 
 @pytest.fixture
 def stage(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[Scene]:
-    with django_db_blocker.unblock(), scene("sqlite", tmp_path) as made:
-        yield made
+    with django_db_blocker.unblock(), scene("sqlite", tmp_path) as worker_scene:
+        yield worker_scene
 
 
 @pytest.fixture
 def run_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunLocks:
-    """The locks of a worker that is this process, which stays without a worker's name."""
+    """Let this process act as a worker, with its own name in ps and locks of its own."""
     locks = RunLocks(tmp_path)
     monkeypatch.setattr(cluster, "run_locks", locks)
     monkeypatch.setattr(cluster, "set_process_name", lambda _: None)
@@ -83,8 +83,8 @@ def test_a_canary_overtakes_the_backlog_and_no_other_cluster_takes_it() -> None:
 def test_a_message_is_taken_by_one_cluster_and_in_the_order_it_came() -> None:
     sent = [async_task("compaction.worker.tasks.canary", str(number)) for number in range(3)]
     first, second = LaneBroker(), LaneBroker()
-    taken = [row for queue in (first, second, first) for row in queue.dequeue() or []]
-    assert [OrmQ.objects.get(pk=pk).task_id() for pk, _ in taken] == sent
+    messages = [row for queue in (first, second, first) for row in queue.dequeue() or []]
+    assert [OrmQ.objects.get(pk=pk).task_id() for pk, _ in messages] == sent
     assert second.dequeue() is None
 
 

@@ -1,4 +1,4 @@
-"""What dead workers had in hand, and what the process table says of the living."""
+"""The locked files of workers that die, and the process table."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from compaction.worker.run_locks import RunLocks
 
 
 def in_a_child(*steps: object) -> int:
-    """Fork, run the steps, and live on until killed; its pid, once the steps are done."""
+    """Fork a child that runs the steps and then sleeps. Return its pid when the steps are done."""
     finished, done = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -72,8 +72,8 @@ def test_a_stopped_worker_keeps_what_it_has_in_hand(tmp_path: Path) -> None:
 def test_a_process_is_found_below_its_parent_under_the_name_it_gave_itself() -> None:
     pid = in_a_child(lambda: set_process_name("jobs-test"))
     try:
-        [found] = [process for process in list_descendants(os.getpid()) if process.pid == pid]
-        assert (found.name, found.parent) == ("jobs-test", os.getpid())
+        [child] = [process for process in list_descendants(os.getpid()) if process.pid == pid]
+        assert (child.name, child.parent) == ("jobs-test", os.getpid())
     finally:
         bury(pid)
 

@@ -7,7 +7,7 @@ LONGEST_TASK = 900.0
 
 
 class Lane:
-    """A queue of which a test says whether the canary is still out."""
+    """A lane in which the test decides whether the canary is still out."""
 
     def __init__(self) -> None:
         self.out = False
@@ -82,9 +82,7 @@ def test_a_process_that_stays_stopped_or_unburied_means_hung_though_canaries_ret
         assert complaints[0] is None
 
 
-def test_a_process_that_died_and_was_buried_at_once_is_no_complaint_but_asks_for_a_canary_at_once() -> (
-    None
-):
+def test_a_process_that_died_and_was_reaped_is_no_complaint_but_sends_a_canary_at_once() -> None:
     lane = Lane()
     watchdog = watched(lane)
     for _ in range(3):

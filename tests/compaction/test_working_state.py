@@ -1,4 +1,4 @@
-"""The structured state and the memory of a session: over REST, in the next request, in the admin, and when messages go."""
+"""Structured state and memory: over REST, in requests, in the admin, and after deletions."""
 
 import json
 from collections.abc import Callable
@@ -48,19 +48,22 @@ def test_it_is_set_list_by_list_and_the_rest_stays(api: APIClient, address: str)
             "memory_summary": "Alice lives in Porto.",
         },
     )
-    told = api.patch(f"{address}/state", {"state": {"tasks": ["Book a flight"]}})
-    assert told.status_code == 200
-    assert told.json() == EMPTY | {
+    response = api.patch(f"{address}/state", {"state": {"tasks": ["Book a flight"]}})
+    assert response.status_code == 200
+    assert response.json() == EMPTY | {
         "state": EMPTY["state"] | {"tasks": ["Book a flight"], "risks": ["Strike"]},  # type: ignore[operator]
         "memory_summary": "Alice lives in Porto.",
     }
-    assert api.get(f"{address}/state").json() == told.json()
+    assert api.get(f"{address}/state").json() == response.json()
 
 
 def test_an_entry_is_added_to_the_memory(api: APIClient, address: str) -> None:
     api.post(f"{address}/memory", {"text": "Alice likes tea."})
-    told = api.post(f"{address}/memory", {"text": " And\u0000 coffee. "})
-    assert (told.status_code, told.json()["memory"]) == (201, ["Alice likes tea.", "And coffee."])
+    response = api.post(f"{address}/memory", {"text": " And\u0000 coffee. "})
+    assert (response.status_code, response.json()["memory"]) == (
+        201,
+        ["Alice likes tea.", "And coffee."],
+    )
 
 
 def test_the_next_request_shows_it_as_reference_text(
@@ -202,7 +205,7 @@ def test_the_admin_shows_it_with_the_runs_and_changes_nothing(
 
 
 def ask(session: Session, section: str, item: str) -> None:
-    """Something the user noted over REST."""
+    """Add an item over REST, as a user would."""
 
     def edit(working: StructuredState) -> StructuredState:
         return replace(
@@ -288,13 +291,13 @@ def test_a_fork_has_what_was_made_of_its_messages_and_what_the_user_noted(
         with_delta({"tasks": {"add": ["Pack"]}, "memory": ["Alice likes coffee."]}),
     )
     ask(session, "tasks", "Buy a map")
-    made = api.post(f"/api/v1/messages/{session.messages.get(seq=6).pk}/fork").json()["id"]
-    told = api.get(f"/api/v1/sessions/{made}/state").json()
-    assert (told["state"]["tasks"], told["memory"]) == (
+    fork_id = api.post(f"/api/v1/messages/{session.messages.get(seq=6).pk}/fork").json()["id"]
+    fork_state = api.get(f"/api/v1/sessions/{fork_id}/state").json()
+    assert (fork_state["state"]["tasks"], fork_state["memory"]) == (
         ["Book a flight", "Buy a map"],
         ["Alice likes tea."],
     )
-    assert "Buy a map" in json.dumps(api.get(f"/api/v1/sessions/{made}/context/preview").json())
+    assert "Buy a map" in json.dumps(api.get(f"/api/v1/sessions/{fork_id}/context/preview").json())
     assert items(session, "tasks") == ("Book a flight", "Pack", "Buy a map")
 
 

@@ -1,4 +1,4 @@
-"""Whichever process is killed or stopped, at rest or at work: no run is lost, none runs twice at once, and the queue goes on."""
+"""Kill or stop each process of the worker: no run is lost or executed twice at the same time."""
 
 import os
 import signal
@@ -47,8 +47,8 @@ WHOLE: dict[str, Hurt] = {
 def stage(
     request: pytest.FixtureRequest, tmp_path: Path, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[Scene]:
-    with django_db_blocker.unblock(), scene("sqlite", tmp_path, "--patience", "4") as made:
-        yield made
+    with django_db_blocker.unblock(), scene("sqlite", tmp_path, "--patience", "4") as worker_scene:
+        yield worker_scene
 
 
 @pytest.mark.parametrize("victim", AT_REST)
@@ -84,8 +84,12 @@ def test_a_worker_that_is_started_again_goes_on_with_the_run_it_left(
 def test_a_run_that_kills_every_worker_ends_as_failed(stage: Scene) -> None:
     run = stage.ask_and_begin()
     stage.scripted.default = Reply(delay=60)
+
+    def wait_for_calls(count: int) -> None:
+        until(lambda: len(stage.scripted.requests) == count, seconds=30, what="the next call")
+
     for call in range(1, 4):
-        until(lambda: len(stage.scripted.requests) == call, seconds=30, what="the next call")  # noqa: B023
+        wait_for_calls(call)
         AT_WORK["busy worker"](stage.worker)
     until(
         lambda: CompactionRun.objects.filter(pk=run.pk, status__in=["failed", "fell_back"]),

@@ -1,4 +1,4 @@
-"""A conversation to compact, a slow model and a real worker, all over one database; and what must be true in the end."""
+"""A conversation to compact, a slow model and a real worker, over one database."""
 
 import time
 from collections.abc import Iterator
@@ -19,13 +19,14 @@ from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.workers import Worker, database, until
 
-INTERRUPTED = 7.0  # seconds a summary takes that is to be killed in the middle, after the watchdog noticed if need be
-PROMPT = 0.5  # seconds for every other
-LEASE = 4  # seconds
+# In seconds. A summary that is interrupted must take longer than the watchdog needs to notice.
+INTERRUPTED = 7.0
+PROMPT = 0.5  # for every other summary
+LEASE = 4
 
 
 class Scene:
-    """`run` is asked for by `ask()`; the scripted model notes every call, and whether an earlier one still went on."""
+    """What a test works with; `overlapping` counts calls that began before an earlier one ended."""
 
     def __init__(self, scripted: ScriptedModel, worker: Worker, session: Session) -> None:
         self.scripted, self.worker, self.session = scripted, worker, session
@@ -48,7 +49,10 @@ class Scene:
         return run
 
     def applied(self, run: CompactionRun, *, seconds: float = 60) -> float:
-        """Wait for the end of a run, and hold that it was executed once at a time and installed once; seconds it took."""
+        """Wait until a run is applied, and return the seconds that it took.
+
+        The run must have been executed by one worker at a time, and installed once.
+        """
         took = until(
             lambda: CompactionRun.objects.filter(pk=run.pk).exclude(
                 status__in=["queued", "running"]
@@ -65,7 +69,10 @@ class Scene:
         return took
 
     def queue_works(self, *, seconds: float = 60) -> float:
-        """Wait until a canary sent through the shared queue comes back; seconds it took. One may be lost with a dying cluster."""
+        """Wait until a canary comes back through the shared queue, and return the seconds it took.
+
+        More than one is sent, because one may be lost with a dying cluster.
+        """
         sent: list[int] = []
         next_one = time.monotonic()
 
@@ -82,7 +89,7 @@ class Scene:
 
 @contextmanager
 def scene(kind: str, folder: Path, *arguments: str) -> Iterator[Scene]:
-    """Everything above, over a database of this kind; leaves no process behind."""
+    """Yield a scene over a database of this kind. No process remains afterwards."""
     with database(kind, folder) as url, ScriptedModel() as scripted:
         session = conversation(scripted)
         worker = Worker(url, folder, *arguments)
@@ -94,7 +101,7 @@ def scene(kind: str, folder: Path, *arguments: str) -> Iterator[Scene]:
 
 
 def conversation(scripted: ScriptedModel) -> Session:
-    """Long enough to compact, with a policy whose leases are short."""
+    """Return a session that is long enough to compact, under a policy with short leases."""
     provider = Provider.objects.create(
         name="scripted",
         protocol=Provider.Protocol.OPENAI,

@@ -1,4 +1,4 @@
-"""A real `chatcore worker` over a real database of its own, and ways to hurt it; for the tests of the job queue."""
+"""Run a real `chatcore worker` over a database of its own, and kill or stop parts of it."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ SERVER = os.environ.get("CHATCORE_TEST_DATABASE_URL", "postgres://postgres@127.0
 
 
 def server_answers() -> bool:
-    """Whether there is a PostgreSQL to test on."""
+    """Return True if there is a PostgreSQL server to test on."""
     try:
         psycopg.connect(SERVER, connect_timeout=3).close()
     except psycopg.OperationalError:
@@ -37,7 +37,7 @@ KINDS = ("sqlite", "postgres") if server_answers() else ("sqlite",)
 
 
 def until(true: Callable[[], Any], *, seconds: float, what: str = "") -> float:
-    """Wait for something to become true; returns how long it took, in seconds."""
+    """Wait until a condition is true, and return the seconds that it took."""
     began = time.monotonic()
     while not true():
         assert time.monotonic() - began < seconds, f"not within {seconds} s: {what or true}"
@@ -47,7 +47,7 @@ def until(true: Callable[[], Any], *, seconds: float, what: str = "") -> float:
 
 @contextmanager
 def database(kind: str, folder: Path) -> Iterator[str]:
-    """A fresh migrated database, which is this test's `default` connection meanwhile; yields its URL."""
+    """Create a migrated database, make it the `default` connection, and yield its URL."""
     if kind == "sqlite":
         with default_connection(
             f"sqlite:///{folder}/chatcore.sqlite3", transaction_mode="IMMEDIATE", timeout=20
@@ -66,7 +66,7 @@ def database(kind: str, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def default_connection(url: str, **options: Any) -> Iterator[str]:
-    """Let `default` be the database at `url`, in this thread, and make its tables."""
+    """Make the database at `url` the `default` one in this thread, and create its tables."""
     described = connections.configure_settings(
         {"default": {**environ.Env.db_url_config(url), "OPTIONS": options}}
     )["default"]
@@ -83,7 +83,7 @@ def default_connection(url: str, **options: Any) -> Iterator[str]:
 
 
 class Worker:
-    """One `chatcore worker` process and all below it."""
+    """One `chatcore worker` process and all processes below it."""
 
     def __init__(self, url: str, folder: Path, *arguments: str) -> None:
         self.log = folder / "worker.log"
@@ -100,7 +100,7 @@ class Worker:
         self.start()
 
     def start(self) -> None:
-        """Start it, as a supervisor would after its death, in a process group of its own."""
+        """Start the command in a process group of its own, also again after its death."""
         with self.log.open("a") as log:
             command = [sys.executable, str(ROOT / "manage.py"), "worker", *self.arguments]
             self.process = subprocess.Popen(
@@ -118,7 +118,7 @@ class Worker:
         )
 
     def members(self) -> list[Process]:
-        """All living processes below the command."""
+        """Return all living processes below the command."""
         members = [
             process
             for process in list_descendants(self.process.pid)
@@ -131,7 +131,7 @@ class Worker:
         return next(process.pid for process in self.members() if process.parent == self.process.pid)
 
     def workers(self, name: str = "jobs-") -> list[int]:
-        """Workers whose name in ps starts with `name`: jobs-free, jobs-busy."""
+        """Return the workers whose name in ps starts with `name`: jobs-free, jobs-busy."""
         return [process.pid for process in self.members() if process.name.startswith(name)]
 
     def monitor(self) -> int | None:
@@ -141,7 +141,7 @@ class Worker:
         return next(iter(self._others()[1:]), None)
 
     def _others(self) -> list[int]:
-        """Monitor and pusher, in the order django-q2 starts them."""
+        """Return monitor and pusher, in the order in which django-q2 starts them."""
         members = self.members()
         if not members:
             return []
@@ -152,7 +152,7 @@ class Worker:
         )
 
     def lock_holder(self) -> int:
-        """The free worker that waits for the pipe with the queue's lock in its hand; the others wait for the lock."""
+        """Return the free worker that holds the queue's lock; the others wait for that lock."""
         return next(pid for pid in self.workers("jobs-free") if not waits_for_a_lock(pid))
 
     def kill(self, pid: int | None, number: int = signal.SIGKILL) -> None:
@@ -162,14 +162,14 @@ class Worker:
         os.kill(pid, number)
 
     def orphans(self) -> list[int]:
-        """Processes that were of this worker, live, and are below it no more."""
+        """Return living processes that were below this worker and are not any more."""
         below = (
             {process.pid for process in self.members()} if self.process.poll() is None else set()
         )
         return [pid for pid in self.ever - below if is_our_python(pid)]
 
     def end(self) -> None:
-        """Stop it, by force at last."""
+        """Stop the command, by force after 20 seconds."""
         if self.process.poll() is None:
             self.members()
             self.process.terminate()
@@ -181,12 +181,12 @@ class Worker:
 
 
 def waits_for_a_lock(pid: int) -> bool:
-    """A semaphore is waited for in a futex, a pipe in a read."""
+    """Return True if the process waits for a semaphore (a futex), and not for a pipe."""
     return "futex" in Path(f"/proc/{pid}/wchan").read_text()
 
 
 def is_our_python(pid: int) -> bool:
-    """Whether the process lives and is a worker of this project, not another that was given its number."""
+    """Return True if the process lives and is a worker, and not another one with its number."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         return (
