@@ -98,6 +98,8 @@ def _parse_arguments(arguments: str) -> dict[str, Any]:
         value = json.loads(arguments or "{}")
     except ValueError:
         value = None
+    # Anthropic's API takes only an object. A model may have written broken JSON, which is stored as
+    # it came; it is exported as a value, so that nothing is lost.
     return value if isinstance(value, dict) else {"unreadable_arguments": arguments}
 
 
@@ -149,6 +151,7 @@ def _from_anthropic(item: Mapping[str, Any], path: str) -> Iterator[dict[str, An
                 "content": _join_text(block.get("content"), block_path),
                 "is_error": bool(block.get("is_error", False)),
             }
+        # Thinking is left out: its signature is valid only in the conversation it comes from.
         elif kind not in ("thinking", "redacted_thinking"):
             raise InvalidImport(
                 f"{block_path}.type", f"Blocks of type {kind!r} cannot be imported."

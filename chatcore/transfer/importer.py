@@ -83,6 +83,7 @@ def import_session(owner: Any, export_data: Any) -> Session:
             message_count=count_current_messages(session.pk), last_seq=last_seq
         )
         context.restore_context(session, context_data, {row.seq for row in rows}, last_seq)
+    # Like every new session this one may exceed the number that is listed; the oldest are archived.
     archive_surplus_sessions(session)
     session.refresh_from_db()
     return session
