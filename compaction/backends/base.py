@@ -27,9 +27,9 @@ class StaleTranscript(Exception):
 class CallFailed(Exception):
     """A call of a language model ended without an answer.
 
-    `too_long` means that the provider refused the request for its length; `tokens` and `window` are then
-    the provider's numbers, in tokens, where it gave them. `temperature` means that the model accepts no
-    temperature.
+    `too_long` means that the provider refused the request for its length; `tokens` and `window` are
+    then the provider's numbers, in tokens, where it gave them. `temperature` means that the model
+    accepts no temperature.
     """
 
     def __init__(
@@ -52,14 +52,15 @@ class CallFailed(Exception):
 class SessionFacts:
     """What is known about a session, or about a model without a session, before any message is loaded.
 
-    Names are empty strings where nothing is set. Sizes are tokens, unless their name says characters.
+    Names are empty strings where nothing is set. Sizes are tokens, unless their name says
+    characters.
     """
 
     session_id: UUID = NO_SESSION
 
     # Its settings.
     policy: str = ""
-    compact_threshold: float | None = None  # the session's own, as a share of its input budget
+    compact_threshold: float | None = None  # the session's own share, from 0 to 1
     is_automatic: bool = True
     max_tokens: int | None = None  # the longest answer that the session requests
 
@@ -71,7 +72,8 @@ class SessionFacts:
     model_policy: str = ""
     summary_model: str = ""
 
-    # Its context. The user may have gone back to an earlier one, and nothing was installed since then.
+    # Its context. The user may have gone back to an earlier one, and nothing was installed since
+    # then.
     version: int = 0
     is_rewound: bool = False
     summary: str | None = None
@@ -106,8 +108,8 @@ class Prompt:
 class SummaryModel:
     """The language model that writes a session's summaries; `model` is empty where there is none.
 
-    `echoes_headings` marks a small model that copies explanations of headings into its answer, so that
-    its prompt must hold bare headings. Sizes are tokens; None is unknown.
+    `echoes_headings` marks a small model that copies explanations of headings into its answer, so
+    that its prompt must hold bare headings. Sizes are tokens; None is unknown.
     """
 
     model: str
@@ -120,7 +122,8 @@ class SummaryModel:
 class CallResult:
     """A language model's answer and its cost.
 
-    Token counts are the provider's, or estimates where it gave none. Prices are for a million tokens.
+    Token counts are the provider's, or estimates where it gave none. Prices are for a million
+    tokens.
     """
 
     text: str
@@ -227,7 +230,8 @@ class ContextStore(Protocol[RequestT]):
     ) -> Transcript:
         """Return what the next request would send, read together with its version.
 
-        `fit_request` is applied to a built request before it becomes a transcript, for example to shorten files.
+        `fit_request` is applied to a built request before it becomes a transcript, for example to
+        shorten files.
         """
         ...
 
@@ -243,9 +247,9 @@ class ContextStore(Protocol[RequestT]):
     ) -> int:
         """Install an outcome over the transcript it was made from, and return the new version.
 
-        `background` is text for reference that is sent with the summary. `placement` says where the summary
-        stands and what surrounds it: place, heading, nudge, marker, after_seq. Joins the open transaction.
-        Raises StaleTranscript if the context has changed.
+        `background` is text for reference that is sent with the summary. `placement` says where the
+        summary stands and what surrounds it: place, heading, nudge, marker, after_seq. Joins the
+        open transaction. Raises StaleTranscript if the context has changed.
         """
         ...
 
@@ -314,8 +318,8 @@ class RequestEditor(Protocol[SessionT_contra, ModelT_contra, RequestT, AnswerT_c
     ) -> AnswerT_co:
         """Return the answer that the host expects when it asks for a request that fits.
 
-        `version` is the context version that the request holds; None if messages were left out. `notices` are
-        texts for the user. `tokens` is the estimated size.
+        `version` is the context version that the request holds; None if messages were left out.
+        `notices` are texts for the user. `tokens` is the estimated size.
         """
         ...
 
@@ -330,8 +334,9 @@ class SummaryCaller(Protocol):
     def choose_summary_model(self, session_id: UUID, model_name: str) -> SummaryModel:
         """Return the model that writes a session's summaries.
 
-        It is the one that the session's model names for this, else `model_name` (`same` names none), else the
-        session's model. A model that is unknown or inactive is skipped with a warning in the log.
+        It is the one that the session's model names for this, else `model_name` (`same` names
+        none), else the session's model. A model that is unknown or inactive is skipped with a
+        warning in the log.
         """
         ...
 
@@ -363,6 +368,17 @@ class Backend(
 
         Joins the open transaction.
         """
+        ...
+
+    def announce_state_change(self, session_id: UUID) -> None:
+        """Announce that the session's structured state changes. Locks the session's row.
+
+        Joins the open transaction.
+        """
+        ...
+
+    def announce_context_change(self, session_id: UUID, version: int) -> None:
+        """Announce that the session's context has this new version. Joins the open transaction."""
         ...
 
     def recover_turns(self) -> int:

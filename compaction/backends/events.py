@@ -12,4 +12,3 @@ class CompactionEvent(StrEnum):
     COMPACTION_FAILED = "compaction.failed"
     CONTEXT_USAGE = "context.usage"
     CONTEXT_TRIMMED = "context.trimmed"
-    SESSION_UPDATED = "session.updated"

@@ -18,7 +18,6 @@ from django.utils import timezone
 
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import StaleTranscript
-from compaction.backends.events import CompactionEvent
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.runs import execution, leases, lifecycle
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
@@ -170,9 +169,7 @@ def forget_summary(run: CompactionRun) -> None:
     backend = backend_registry.get_backend()
     with transaction.atomic():
         version = backend.reset_context(run.session_id)
-        backend.announce_events(
-            run.session_id, (CompactionEvent.SESSION_UPDATED, {"context_version": version})
-        )
+        backend.announce_context_change(run.session_id, version)
 
 
 def _rewind_context(
@@ -208,9 +205,7 @@ def _rewind_context(
         CompactionRun.objects.filter(pk__in=undone_ids).update(status=Status.REWOUND)
         if undone_runs:
             state.rewind_structured_state(undone_runs[0])
-        backend.announce_events(
-            run.session_id, (CompactionEvent.SESSION_UPDATED, {"context_version": version})
-        )
+        backend.announce_context_change(run.session_id, version)
     run.refresh_from_db()
     return run
 

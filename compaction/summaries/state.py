@@ -11,7 +11,6 @@ from django.db import transaction
 
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import STORED_CHARS_PER_TOKEN
-from compaction.backends.events import CompactionEvent
 from compaction.core.budget import Budget
 from compaction.core.state import SECTIONS, StructuredState, fit_state, undo_change
 from compaction.models import CompactionRun, WorkingState
@@ -134,11 +133,9 @@ def change_structured_state(
         raise session_context.NoSuchSession(str(session_id))
     backend = backend_registry.get_backend()
     with transaction.atomic():
-        # The event comes first because it locks the session's row, so that of two changes at the
-        # same time the second reads what the first has stored.
-        backend.announce_events(
-            session_id, (CompactionEvent.SESSION_UPDATED, {"fields": ["state"]})
-        )
+        # The announcement comes first because it locks the session's row, so that of two changes
+        # at the same time the second reads what the first has stored.
+        backend.announce_state_change(session_id)
         structured_state = edit(load_structured_state(session_id))
         store_structured_state(session_id, structured_state)
         backend.set_background(session_id, render_background(structured_state, context.budget))

@@ -7,6 +7,7 @@ from uuid import UUID
 from chatcore import signals
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent
+from chatcore.sessions import changes
 from chatcore.turns import lifecycle
 from compaction.backends.chatcore.context_store import ChatcoreContextStore
 from compaction.backends.chatcore.request_editor import ChatcoreRequestEditor
@@ -32,6 +33,14 @@ class ChatcoreBackend(
             cast(NewEvent, (EventType(event_name), payload)) for event_name, payload in events
         ]
         event_log.append_events(session_id, *session_events)
+
+    def announce_state_change(self, session_id: UUID) -> None:
+        """Record the change with the other changes of sessions. It is no act of the user's."""
+        changes.record_session_change(session_id, fields=["state"], is_user_act=False)
+
+    def announce_context_change(self, session_id: UUID, version: int) -> None:
+        """Announce the new version with the other changes of sessions."""
+        changes.announce_context_change(session_id, version)
 
     def recover_turns(self) -> int:
         """Close the turns of processes that died, and return their number."""
