@@ -69,5 +69,5 @@ class _MemoryUploadHandler(FileUploadHandler):
         if len(self.data) > intake.MAX_BYTES:
             raise TooLargeProblem(TOO_LARGE_DETAIL)
 
-    def file_complete(self, file_size: int) -> "ContentFile[bytes]":
+    def file_complete(self, file_size: int) -> Any:
         return ContentFile(bytes(self.data), name=self.file_name)

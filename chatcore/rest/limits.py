@@ -1,9 +1,10 @@
 """Limits of requests: sizes in bytes, numbers of messages, turns a minute."""
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import transaction
-from rest_framework.request import Request
 from rest_framework.throttling import UserRateThrottle
 
 from chatcore.rest.problems import Problem
@@ -30,7 +31,7 @@ class TurnRateThrottle(UserRateThrottle):
         return f"{settings.CHATCORE['TURNS_PER_MINUTE']}/min"
 
 
-def count_turn(request: Request) -> None:
+def count_turn(request: Any) -> None:
     """Count a turn that the user is about to start.
 
     Raises the 429 problem with the seconds to wait if there were too many in the last minute.

@@ -57,7 +57,7 @@ class KeysetPagination(BasePagination):
     """
 
     def paginate_queryset(
-        self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
+        self, queryset: Any, request: Request, view: APIView | None = None
     ) -> list[Any]:
         """Return the rows of the page. Raises the 400 problem that names `limit` or `cursor`."""
         self.request = request

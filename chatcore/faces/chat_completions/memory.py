@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 
 from chatcore.api.errors import build_turn_problem
@@ -33,9 +32,7 @@ MISSING_RESULTS_DETAIL = (
 PAUSE_EVENTS = TURN_END_EVENTS | {EventType.TURN_WAITING}  # after which a turn says nothing more
 
 
-def get_or_create_session(
-    user: AbstractBaseUser | AnonymousUser, completion_request: CompletionRequest
-) -> Session:
+def get_or_create_session(user: Any, completion_request: CompletionRequest) -> Session:
     """Return the user's session that the request names, by its id or by the client's own name.
 
     A session with a new name is created; it has no tools except the client's.
