@@ -1,4 +1,4 @@
-"""The Anthropic protocol: messages, spoken by Anthropic and by servers that imitate it."""
+"""The Anthropic protocol, Messages, also spoken by compatible servers."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -9,15 +9,20 @@ from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection, Request, StreamPart
 from chatcore.providers.error_mapping import translate_errors
 
-DEFAULT_MAX_TOKENS = 4096  # the protocol refuses a request that names none
+DEFAULT_MAX_TOKENS = 4096  # the protocol refuses a request without max_tokens
 
 
 class AnthropicProvider:
-    """Messages. Options: `headers`, `query` and `body`, sent with each call."""
+    """Messages.
+
+    Options of the provider's row: `headers`, `query` and `body`, which are sent with every call.
+    """
+
+    sdk_name = "anthropic"
 
     async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
-        """Send the request; yield its parts as they arrive. Raises the family in `errors`, and nothing else."""
-        await provider_client.load_sdk("anthropic")
+        """Send the request, and yield its parts as they arrive. Raises only ProviderErrors."""
+        await provider_client.load_sdk(self.sdk_name)
         import anthropic
 
         with translate_errors(anthropic, connection):

@@ -1,4 +1,4 @@
-"""Anthropic messages on the wire: requests into their form, and events out of it."""
+"""Convert requests to Anthropic's Messages, and events of a stream to parts of an answer."""
 
 import base64
 import re
@@ -36,7 +36,10 @@ _NOTICE_MESSAGE = {"role": "user", "content": [{"type": "text", "text": EARLIER_
 
 
 def build_system(request: Request) -> str | list[dict[str, Any]]:
-    """The system text; in blocks where there are two. Empty when there is none, since the protocol refuses empty text."""
+    """Return the system text, or two blocks if there is a preface.
+
+    An empty text means that there is nothing to send: the protocol refuses empty texts.
+    """
     if not request.preface.strip():
         return request.system if request.system.strip() else ""
     return [
@@ -45,27 +48,28 @@ def build_system(request: Request) -> str | list[dict[str, Any]]:
 
 
 def build_messages(request: Request) -> list[dict[str, Any]]:
-    """The messages with alternating roles, the user's first, as the protocol wants them; those that say nothing are left out."""
+    """Return the messages of a request, without empty ones.
+
+    The roles alternate and the user's comes first, as the protocol requires.
+    """
     api_messages: list[dict[str, Any]] = []
     call_ids = _CallIds()
     for message in request.messages:
-        role, blocks = (
-            "assistant" if message.role == "assistant" else "user",
-            _build_blocks(message, request.model, call_ids),
-        )
-        if blocks and api_messages and api_messages[-1]["role"] == role:
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = _build_blocks(message, request.model, call_ids)
+        if not blocks:
+            continue
+        if api_messages and api_messages[-1]["role"] == role:
             api_messages[-1]["content"] += blocks
-        elif blocks:
+        else:
             api_messages.append({"role": role, "content": blocks})
-    return (
-        [_NOTICE_MESSAGE, *api_messages]
-        if api_messages and api_messages[0]["role"] == "assistant"
-        else api_messages
-    )
+    if api_messages and api_messages[0]["role"] == "assistant":
+        return [_NOTICE_MESSAGE, *api_messages]
+    return api_messages
 
 
 def build_tools(request: Request) -> list[dict[str, Any]]:
-    """Tool definitions."""
+    """Return the tool definitions of a request."""
     return [
         {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
         for tool in request.tools
@@ -73,7 +77,10 @@ def build_tools(request: Request) -> list[dict[str, Any]]:
 
 
 class AnthropicStreamReader:
-    """An answer while its events arrive. `model` is noted beside its thinking, which only that model may be shown again."""
+    """Collects an answer while its events arrive.
+
+    `model` is stored with the thinking, which only this model may receive again.
+    """
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -81,10 +88,11 @@ class AnthropicStreamReader:
         self._counts: dict[str, int] = {}
         self._stop_reason: str | None = None
         self._has_output = False
-        self._text_joiner, self._reasoning_joiner = SurrogateJoiner(), SurrogateJoiner()
+        self._text_joiner = SurrogateJoiner()
+        self._reasoning_joiner = SurrogateJoiner()
 
     def read_event(self, event: Any) -> Iterator[StreamPart]:
-        """The parts that one event brings."""
+        """Yield the parts of one event."""
         if event.type == "message_start":
             self._record_usage(event.message.usage)
         elif event.type == "content_block_start":
@@ -96,8 +104,11 @@ class AnthropicStreamReader:
             self._record_usage(event.usage)
 
     def build_stream_end(self) -> StreamEnd:
-        """The last part. Raises ProviderUnavailable when the model never said that it had finished, ContextOverflow when the window
-        was full before it said anything."""
+        """Return the last part.
+
+        Raises ProviderUnavailable if no event said that the answer ended, and ContextOverflow if
+        the window was full before anything was written.
+        """
         if self._stop_reason is None:
             raise ProviderUnavailable("The provider's stream ended before the answer did.")
         if self._stop_reason == "model_context_window_exceeded" and not self._has_output:
@@ -110,16 +121,19 @@ class AnthropicStreamReader:
         reason = _FINISH_REASONS.get(self._stop_reason, "stop")
         if reason in ("stop", "tool_calls"):
             reason = "tool_calls" if tool_calls else "stop"
-        complete_calls = tool_calls if reason == "tool_calls" else ()
+        else:
+            # Calls of an answer that was cut or refused may be incomplete, so they are dropped.
+            tool_calls = ()
         return StreamEnd(
             reason=reason,
-            tool_calls=complete_calls,
+            tool_calls=tool_calls,
             usage=self._build_usage(),
             provider_data=self._collect_thinking(),
         )
 
     def _open_block(self, index: int, block: Any) -> Iterator[StreamPart]:
-        self._blocks[index] = block_data = block.to_dict()
+        block_data = block.to_dict()
+        self._blocks[index] = block_data
         if block_data["type"] == "tool_use":
             block_data["arguments"] = ""
             self._has_output = True
@@ -143,7 +157,7 @@ class AnthropicStreamReader:
         return TextDelta(self._text_joiner.join(text))
 
     def _record_usage(self, api_usage: Any) -> None:
-        """Counts come in two events, and the later ones are the whole message's."""
+        # Counts come in two events; the later ones are for the whole message.
         usage_counts = {name: getattr(api_usage, name, None) for name in _USAGE_FIELDS}
         self._counts |= {
             name: value for name, value in usage_counts.items() if isinstance(value, int)
@@ -152,10 +166,8 @@ class AnthropicStreamReader:
     def _build_usage(self) -> Usage | None:
         if "input_tokens" not in self._counts:
             return None
-        cache_read, cache_write = (
-            self._counts.get("cache_read_input_tokens"),
-            self._counts.get("cache_creation_input_tokens"),
-        )
+        cache_read = self._counts.get("cache_read_input_tokens")
+        cache_write = self._counts.get("cache_creation_input_tokens")
         return Usage(
             input=self._counts["input_tokens"] + (cache_read or 0) + (cache_write or 0),
             output=self._counts.get("output_tokens", 0),
@@ -181,29 +193,31 @@ def _to_tool_call(block: dict[str, Any]) -> ToolCall:
 
 
 class _CallIds:
-    """The ids of calls as the protocol takes them: without characters that another provider's may have, and each once in a request."""
+    """The ids of the calls of one request in the form that the protocol accepts.
+
+    They have no characters that only other providers allow, and each occurs once.
+    """
 
     def __init__(self) -> None:
         self._id_by_call: dict[str, str] = {}
         self._all_ids: set[str] = set()
 
     def assign_id(self, call_id: str) -> str:
-        """A new id, which the results of this name have from now on."""
+        """Return a new id for a call, which its results get from now on."""
         base_id = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
         candidates = (f"{base_id}_{number}" if number > 1 else base_id for number in count(1))
-        self._id_by_call[call_id] = new_id = next(
-            candidate for candidate in candidates if candidate not in self._all_ids
-        )
+        new_id = next(candidate for candidate in candidates if candidate not in self._all_ids)
+        self._id_by_call[call_id] = new_id
         self._all_ids.add(new_id)
         return new_id
 
     def find_result_id(self, call_id: str) -> str:
-        """The id of the newest call of this name."""
+        """Return the id of the newest call that had this id."""
         return self._id_by_call.get(call_id) or self.assign_id(call_id)
 
 
 def _build_blocks(message: ChatMessage, model: str, call_ids: _CallIds) -> list[dict[str, Any]]:
-    """A message as content blocks; empty when it says nothing, since the protocol refuses empty text."""
+    """Return a message as content blocks, none if it is empty: the protocol refuses empty texts."""
     if message.role == "tool":
         return [_build_tool_result(message, call_ids)]
     blocks = [_build_image(image.media_type, image.data) for image in message.images]
@@ -219,7 +233,9 @@ def _build_blocks(message: ChatMessage, model: str, call_ids: _CallIds) -> list[
         for call in message.tool_calls
     ]
     own_data = message.provider_data.get("anthropic", {})
-    return [*own_data["thinking"], *blocks] if blocks and own_data.get("model") == model else blocks
+    if blocks and own_data.get("model") == model:
+        return [*own_data["thinking"], *blocks]
+    return blocks
 
 
 def _build_tool_result(message: ChatMessage, call_ids: _CallIds) -> dict[str, Any]:
@@ -227,15 +243,17 @@ def _build_tool_result(message: ChatMessage, call_ids: _CallIds) -> dict[str, An
         "type": "tool_result",
         "tool_use_id": call_ids.find_result_id(message.tool_call_id),
     }
-    text = [{"type": "text", "text": message.content}] if message.content.strip() else []
+    has_text = bool(message.content.strip())
     if message.images:
-        result["content"] = [
-            *text,
-            *(_build_image(image.media_type, image.data) for image in message.images),
-        ]
-    elif text:
+        blocks = [_build_image(image.media_type, image.data) for image in message.images]
+        if has_text:
+            blocks.insert(0, {"type": "text", "text": message.content})
+        result["content"] = blocks
+    elif has_text:
         result["content"] = message.content
-    return result | ({"is_error": True} if message.is_error else {})
+    if message.is_error:
+        result["is_error"] = True
+    return result
 
 
 def _build_image(media_type: str, data: bytes) -> dict[str, Any]:

@@ -1,29 +1,36 @@
-"""What a provider is to the rest of the house: a request goes in, typed parts stream out. No SDK type crosses this line."""
+"""What the rest of Chatcore knows of a provider: a request goes in, typed parts stream out.
+
+No type of an SDK leaves this package.
+"""
 
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from chatcore.providers.unicode import mend_surrogates
 
-EARLIER_MESSAGES_NOTICE = "(Earlier messages are not shown.)"  # in the user's role, where a protocol does not let the model speak first
+# Sent as a user message where a protocol does not allow the model's message to come first.
+EARLIER_MESSAGES_NOTICE = "(Earlier messages are not shown.)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """A call as the model wrote it; `arguments` is JSON text, perhaps broken."""
+    """A tool call as the model wrote it. `arguments` is JSON text, which may be broken."""
 
     id: str
     name: str
     arguments: str
 
     def parse_arguments(self) -> dict[str, Any]:
-        """The arguments as the JSON object that every protocol wants back; text that is none is carried under one key."""
+        """Return the arguments as a JSON object, which is what every protocol wants back.
+
+        Text that is not a JSON object is returned under the key `unreadable_arguments`.
+        """
         try:
-            value = json.loads(
-                mend_surrogates(json.dumps(json.loads(self.arguments or "{}"), ensure_ascii=False))
-            )
+            value = json.loads(self.arguments or "{}")
+            # Halves of characters, written as escapes, appear only after the first parsing.
+            value = json.loads(mend_surrogates(json.dumps(value, ensure_ascii=False)))
         except (ValueError, RecursionError):
             value = None
         return value if isinstance(value, dict) else {"unreadable_arguments": self.arguments}
@@ -40,7 +47,7 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """An image to show to a model that sees."""
+    """An image for a model that accepts images."""
 
     media_type: str
     data: bytes
@@ -48,7 +55,10 @@ class Image:
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A text file as its message's content holds it, between fences (chatcore/files/rendering.py). `size`: bytes of the whole file."""
+    """A text file that its message's content holds between fences (chatcore/files/rendering.py).
+
+    `size` is the number of bytes of the whole file.
+    """
 
     name: str
     size: int
@@ -57,9 +67,11 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatMessage:
-    """One message of a request. `seq` is the stored message's, None for what is not stored.
+    """One message of a request.
 
-    `aside`: words of the user's role that are not the user's; joined with a message of the user's beside them where roles must alternate.
+    `seq` is that of the stored message, None for a text that is not stored. An `aside` has the role
+    of the user, but the user did not write it; where roles must alternate it is merged with a user
+    message next to it.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -78,9 +90,10 @@ class ChatMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Everything one call of a language model sends. `preface` is a second system text, of its own, after the first.
+    """Everything that one call of a language model sends.
 
-    `standing`: the part of `system` that stands for messages which are not sent; nothing is sent of it besides.
+    `preface` is a second system text, after `system`. `system_summary` repeats the part of `system`
+    that summarizes messages which are not sent; it is not sent again.
     """
 
     model: str
@@ -95,7 +108,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Tokens of one call. `input` includes cache reads and writes, whatever the provider's own habit is."""
+    """The tokens of one call. `input` always includes those read from and written to a cache."""
 
     input: int
     output: int
@@ -115,7 +128,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamEnd:
-    """The last part of every complete stream; a stream that ends without one is a ProviderUnavailable error."""
+    """The last part of every complete stream. A stream without one raises ProviderUnavailable."""
 
     reason: Literal["stop", "length", "tool_calls", "refusal"]
     tool_calls: tuple[ToolCall, ...] = ()
@@ -128,25 +141,29 @@ StreamPart = TextDelta | ReasoningDelta | StreamEnd
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """How to reach a provider; made from a registry row, so that providers never touch the ORM."""
+    """How to reach a provider. It is built from a registry row, so providers do not use the ORM."""
 
     protocol: str
     base_url: str
     api_key: str = field(repr=False)
     options: dict[str, Any] = field(default_factory=dict)
-    timeout_seconds: float = (
-        120  # to the first event, retries and their waits included; then between events
-    )
-    max_retries: int = (
-        2  # the SDK's own, before the first byte; 0 where the caller counts calls itself
-    )
+    timeout_seconds: float = 120
+    """Seconds until the first event, with all retries and their waits; then between events."""
+    max_retries: int = 2
+    """The SDK's retries before the first byte; 0 if the caller counts calls itself."""
 
 
 class ProviderClient(Protocol):
-    """One wire protocol. Errors are the family in `errors`, and nothing else."""
+    """One protocol. All errors are ProviderErrors (`errors.py`)."""
+
+    sdk_name: ClassVar[str]
+    """The Python package of the SDK, which is loaded before the first call."""
 
     def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
-        """Send the request; yield its parts as they arrive, `Finished` last. Closing it early closes the connection."""
+        """Send the request, and yield its parts as they arrive; StreamEnd is the last.
+
+        Closing the generator early closes the connection.
+        """
         ...
 
     def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What both SDKs need around one call: a client, a clock, and the parameters they take."""
+"""What both SDKs need for one call: a client, a deadline, and the parameters."""
 
 import asyncio
 import functools
@@ -15,7 +15,7 @@ from chatcore.providers.error_mapping import parse_retry_after
 from chatcore.providers.errors import ProviderAuth, ProviderUnavailable
 
 _CONNECT_SECONDS = 10.0
-# What the request itself says, and what steers the SDK: a session's params have no say in these.
+# The request itself sets these, or they control the SDK: a session's params must not.
 _RESERVED_PARAMS = {
     "model",
     "messages",
@@ -32,25 +32,35 @@ _RESERVED_PARAMS |= {"extra_headers", "extra_query", "extra_body", "timeout", "s
 
 
 async def load_sdk(name: str) -> None:
-    """Import an SDK on another thread: it takes seconds of CPU the first time, and other turns stream on this loop."""
+    """Import an SDK on another thread.
+
+    The first time that takes seconds of CPU, and other turns stream on this event loop meanwhile.
+    """
     await asyncio.to_thread(importlib.import_module, name)
 
 
 def build_client_options(sdk: Any, connection: Connection) -> dict[str, Any]:
-    """Arguments for an SDK's client. Raises ProviderAuth when there is no usable key and the address is the vendor's own."""
+    """Return the arguments for an SDK's client.
+
+    Raises ProviderAuth for an unusable key, and if there is none and the address is the vendor's.
+    """
     import httpx2
 
     timeout_seconds = connection.timeout_seconds
     deadline = asyncio.get_running_loop().time() + timeout_seconds
 
+    # The SDK waits as long as a response asks. A wait beyond the deadline could only time out, so
+    # the error of the response is raised at once instead.
     async def refuse_late_retry(response: httpx2.Response) -> None:
         wait = parse_retry_after(response.headers)
         if wait is not None and asyncio.get_running_loop().time() + wait >= deadline:
             response.headers["x-should-retry"] = "false"
 
+    # A proxy from the environment cannot reach this machine's own servers.
+    mounts = dict.fromkeys(("http://", "https://")) if _is_loopback(connection.base_url) else {}
     http_client = sdk.DefaultAsyncHttpxClient(
         verify=_build_ssl_context(),
-        mounts=dict.fromkeys(("http://", "https://")) if _is_loopback(connection.base_url) else {},
+        mounts=mounts,
         event_hooks={"response": [refuse_late_retry]},
     )
     return {
@@ -67,9 +77,10 @@ def build_client_options(sdk: Any, connection: Connection) -> dict[str, Any]:
 async def stream_events(
     pending_stream: Awaitable[Any], timeout_seconds: float
 ) -> AsyncGenerator[Any]:
-    """The events of a stream. The first must come within `seconds`, retries and their waits included; each next one within as many.
+    """Yield the events of a stream, and close the connection in every case.
 
-    Raises TimeoutError; ProviderUnavailable when there was no event at all. Closes the connection, however it ends.
+    The first event must come within the timeout, with all retries and their waits, and each further
+    one within the same time again. Raises TimeoutError, and ProviderUnavailable if no event came.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_seconds
@@ -95,20 +106,23 @@ async def stream_events(
 
 
 def select_params(request: Request) -> dict[str, Any]:
-    """The request's params; what they say of tools is refused by providers where no tools are offered."""
-    return (
-        request.params
-        if request.tools
-        else {name: value for name, value in request.params.items() if name not in _TOOL_PARAMS}
-    )
+    """Return the request's params, without those about tools if the request has no tools.
+
+    Providers refuse such params there.
+    """
+    if request.tools:
+        return request.params
+    return {name: value for name, value in request.params.items() if name not in _TOOL_PARAMS}
 
 
 def to_sdk_arguments(
     create: Callable[..., Any], params: dict[str, Any], extra_body: dict[str, Any]
 ) -> dict[str, Any]:
-    """Arguments for `create` made of a session's params: what the SDK does not know goes into the body as it is.
+    """Return the arguments for an SDK's `create` from a session's params.
 
-    What the request itself says (model, messages, tools, …) cannot be said by params; the operator's `extra` body wins over them.
+    Params that the SDK does not know go into the body as they are. Params cannot replace what the
+    request itself sets, such as model, messages and tools; the operator's `extra_body` replaces
+    params of the same name.
     """
     sdk_parameters = inspect.signature(create).parameters
     session_params = {
@@ -117,10 +131,11 @@ def to_sdk_arguments(
         if name not in _RESERVED_PARAMS and value is not None
     }
     arguments = {name: value for name, value in session_params.items() if name in sdk_parameters}
-    body = {
-        name: value for name, value in session_params.items() if name not in sdk_parameters
-    } | extra_body
-    return arguments | ({"extra_body": body} if body else {})
+    body = {name: value for name, value in session_params.items() if name not in sdk_parameters}
+    body |= extra_body
+    if body:
+        arguments["extra_body"] = body
+    return arguments
 
 
 def _require_api_key(connection: Connection) -> str:
@@ -129,11 +144,10 @@ def _require_api_key(connection: Connection) -> str:
         raise ProviderAuth("The provider's API key has characters that no key has; enter it again.")
     if not key and not connection.base_url:
         raise ProviderAuth("There is no API key for this provider.")
-    return key or "none"  # local servers want none, the SDKs want one
+    return key or "none"  # local servers need no key, but the SDKs require one
 
 
 def _is_loopback(base_url: str) -> bool:
-    """A proxy named in the environment cannot reach this machine's own servers."""
     host = urlsplit(base_url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -143,7 +157,7 @@ def _is_loopback(base_url: str) -> bool:
 
 @functools.cache
 def _build_ssl_context() -> ssl.SSLContext:
-    """Made once: it costs 25 ms of CPU, which every client would pay again."""
+    # Cached, because it takes 25 ms of CPU, which every client would need again.
     import httpx2
 
     return httpx2.create_ssl_context()

@@ -1,4 +1,4 @@
-"""From a registry row to what a provider needs; the only place where an API key is read in clear."""
+"""Build a connection from a registry row: the only place where an API key is decrypted."""
 
 from chatcore.providers.base import Connection
 from chatcore.providers.errors import ProviderAuth
@@ -9,9 +9,10 @@ from models_registry.models import Provider
 def build_connection(
     provider: Provider, *, max_retries: int = 2, for_summary: bool = False
 ) -> Connection:
-    """How to reach a provider. `max_retries` are the SDK's own. Raises ProviderAuth when the stored key cannot be decrypted.
+    """Return how to reach a provider. Raises ProviderAuth if the stored key cannot be decrypted.
 
-    A provider's option `body` holds fields for every request, `summary_body` more of them for summaries.
+    `max_retries` is for the SDK. The provider's option `body` has fields for every request,
+    `summary_body` further ones for summaries.
     """
     try:
         key = provider.reveal_api_key()

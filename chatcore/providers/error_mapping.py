@@ -1,4 +1,4 @@
-"""Every way in which an SDK fails, told as one of the family in `errors`."""
+"""Convert every way in which an SDK fails to one of the ProviderErrors in `errors.py`."""
 
 import logging
 import re
@@ -24,7 +24,7 @@ from chatcore.providers.errors import (
 
 logger = logging.getLogger(__name__)
 
-# An error inside a stream comes after a status of 200: there its own words decide.
+# An error inside a stream comes after the status 200: there its own type decides.
 _STATUS_BY_KIND = {
     "invalid_request_error": 400,
     "exceed_context_size_error": 400,
@@ -37,40 +37,50 @@ _STATUS_BY_KIND = {
     "overloaded_error": 529,
 }
 _THROTTLING_PATTERN = re.compile(
-    r"rate.?limit|too many requests|resource.?exhausted|throttl|insufficient_quota|tokens per (minute|day)|tokens, please",
+    r"rate.?limit|too many requests|resource.?exhausted|throttl|insufficient_quota"
+    r"|tokens per (minute|day)|tokens, please",
     re.IGNORECASE,
 )
 _BAD_KEY_PATTERN = re.compile(
     r"api.?key.{0,20}(not valid|invalid)|(invalid|incorrect).{0,10}api.?key", re.IGNORECASE
 )
 _SECRET_PATTERN = re.compile(r"\b(?:sk|gsk|pk|xai|AIza)[-_A-Za-z0-9*]{8,}|(?<=Bearer )\S+")
-_MAX_DETAIL_CHARS = 400  # characters
+_MAX_DETAIL_CHARS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """What a provider said when it did not answer; `status` is what the HTTP status is or, inside a stream, would have been."""
+    """What a provider sent in place of an answer."""
 
     status: int
-    search_text: str  # type, code and message, to be searched
-    message: str  # for people
+    """The HTTP status; inside a stream, what it would have been."""
+    search_text: str
+    """The type, the code and the body, in which the patterns search."""
+    message: str
+    """A sentence for people."""
     body: Any
-    retry_after: float | None  # seconds
+    retry_after: float | None
+    """Seconds."""
 
 
 @contextmanager
 def translate_errors(sdk: Any, connection: Connection) -> Iterator[None]:
-    """Around everything that touches an SDK: only the family leaves. The cause is dropped, because it may show a key."""
+    """Surround everything that uses an SDK, and let only ProviderErrors leave.
+
+    The cause is dropped, because its text may contain a key.
+    """
     try:
         yield
     except ProviderError:
         raise
-    except Exception as error:  # noqa: BLE001  the SDKs leak errors of httpx2, json and anyio, and trip over shapes that are no answer
+    # Broad on purpose: the SDKs let errors of httpx2, json and anyio through, and fail in many ways
+    # on answers of an unexpected shape.
+    except Exception as error:  # noqa: BLE001
         raise translate_error(error, sdk, connection) from None
 
 
 def translate_error(error: Exception, sdk: Any, connection: Connection) -> ProviderError:
-    """The error of the family that tells what can be done about `error`, which `sdk` or something below it raised."""
+    """Return the ProviderError for an exception that an SDK, or something below it, raised."""
     import httpx2
 
     if isinstance(error, (TimeoutError, httpx2.TimeoutException, sdk.APITimeoutError)):
@@ -90,7 +100,11 @@ def translate_error(error: Exception, sdk: Any, connection: Connection) -> Provi
 
 
 def classify_refusal(refusal_info: Refusal) -> ProviderError:
-    """Throttling first, because its words are close to those of overflow and compacting would be wrong; then length; then the status."""
+    """Return the ProviderError for a refusal.
+
+    Throttling is recognized first: its words are close to those of an overflow ("too many tokens
+    per minute"), and compacting would be wrong. Then comes length, then the status.
+    """
     if refusal_info.status == 429 or _THROTTLING_PATTERN.search(refusal_info.search_text):
         return ProviderRateLimited(
             f"The provider is throttling: {refusal_info.message}",
@@ -98,15 +112,15 @@ def classify_refusal(refusal_info: Refusal) -> ProviderError:
         )
     if refusal_info.status in (400, 413):
         detail = f"The request is longer than the model's window: {refusal_info.message}"
-        if overflow_error := overflow.recognize_overflow(
+        overflow_error = overflow.recognize_overflow(
             refusal_info.search_text, refusal_info.body, detail
-        ):
+        )
+        if overflow_error:
             return overflow_error
         if refusal_info.status == 413:
             return ContextOverflow(detail)
-    if refusal_info.status in (401, 403) or (
-        refusal_info.status == 400 and _BAD_KEY_PATTERN.search(refusal_info.search_text)
-    ):
+    has_bad_key = refusal_info.status == 400 and _BAD_KEY_PATTERN.search(refusal_info.search_text)
+    if refusal_info.status in (401, 403) or has_bad_key:
         return ProviderAuth(f"The provider refused the API key: {refusal_info.message}")
     if refusal_info.status in (408, 504):
         return ProviderTimeout(
@@ -124,9 +138,12 @@ def classify_refusal(refusal_info: Refusal) -> ProviderError:
 
 
 def parse_refusal(error: Any, api_key: str) -> Refusal:
-    """Read an SDK's error that has a body, in any of the shapes that compatible servers give to one."""
+    """Return what an SDK's error says, in any of the shapes that compatible servers give it."""
     body = _unwrap_body(error.body)
-    fields = body if isinstance(body, dict) else {"message": body if isinstance(body, str) else ""}
+    if isinstance(body, dict):
+        fields = body
+    else:
+        fields = {"message": body} if isinstance(body, str) else {}
     kinds = [str(fields[name]) for name in ("type", "code", "status") if fields.get(name)]
     message = str(fields.get("message") or fields.get("detail") or "")
     response = getattr(error, "response", None)
@@ -140,7 +157,10 @@ def parse_refusal(error: Any, api_key: str) -> Refusal:
 
 
 def parse_retry_after(headers: Any) -> float | None:
-    """Seconds to wait that a response asks for, as a number or as a date, a day at most; None when it does not say."""
+    """Return the seconds that a response asks to wait, at most a day, or None.
+
+    The header `Retry-After` has a number of seconds or a date.
+    """
     value = headers.get("retry-after", "")
     try:
         seconds = float(value)
@@ -161,15 +181,17 @@ def _unwrap_body(body: Any) -> Any:
 def _infer_status(status: int, kinds: list[str]) -> int:
     if status >= 300:
         return status
-    numbers = (int(kind) for kind in kinds if kind.isdecimal())
-    return next(
-        (number for number in numbers if 400 <= number < 600),
-        next((_STATUS_BY_KIND[kind] for kind in kinds if kind in _STATUS_BY_KIND), 502),
-    )
+    for kind in kinds:
+        if kind.isdecimal() and 400 <= int(kind) < 600:
+            return int(kind)
+    for kind in kinds:
+        if kind in _STATUS_BY_KIND:
+            return _STATUS_BY_KIND[kind]
+    return 502
 
 
 def _format_message(message: str, api_key: str) -> str:
-    """A sentence for a problem's detail: without keys, without pages, not too long."""
+    """Return a message without keys, HTML or JSON, and not too long."""
     if not message or message.lstrip()[:1] in "<{[":
         return "it gave no reason."
     if len(api_key) >= 4:

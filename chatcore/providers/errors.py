@@ -1,4 +1,4 @@
-"""The one family of provider errors, told apart by what can be done about them. Their text never carries a key."""
+"""The errors of providers, divided by what can be done about them. No text contains a key."""
 
 from typing import ClassVar
 
@@ -13,7 +13,11 @@ class InvalidParam(ValueError):
 
 
 class ProviderError(Exception):
-    """A call that did not end with an answer. `type` and `status` are the problem's, `detail` is for people."""
+    """A call that did not end with an answer.
+
+    `type` and `status` are those of the problem document (RFC 9457), `detail` is for people, and
+    `retry_after` is the number of seconds to wait, if the provider gave one.
+    """
 
     type: ClassVar[str] = "provider_unavailable"
     status: ClassVar[int] = 502
@@ -21,41 +25,41 @@ class ProviderError(Exception):
     def __init__(self, detail: str, *, retry_after: float | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
-        self.retry_after = retry_after  # seconds
+        self.retry_after = retry_after
 
 
 class ProviderAuth(ProviderError):
-    """The key is missing, wrong or not allowed this model."""
+    """The key is missing or wrong, or must not use this model."""
 
     type = "provider_auth"
 
 
 class ProviderRateLimited(ProviderError):
-    """Throttled: wait and come again. Never a reason to compact."""
+    """Too many requests: wait and try again. Never a reason to compact."""
 
     type = "provider_rate_limited"
     status = 503
 
 
 class ProviderUnavailable(ProviderError):
-    """Down, overloaded, unreachable, or answering what is no answer."""
+    """The provider is down, overloaded or unreachable, or its answer cannot be read."""
 
 
 class ProviderTimeout(ProviderError):
-    """No answer within the provider's time-out."""
+    """No answer came within the provider's timeout."""
 
     type = "provider_timeout"
     status = 504
 
 
 class ProviderRejected(ProviderError):
-    """The provider refused the request as it stands, for another reason than its length."""
+    """The provider refused the request for another reason than its length."""
 
     type = "provider_rejected"
 
 
 class ContextOverflow(ProviderError):
-    """The request is longer than the window. The numbers, where given, are the provider's own, in tokens."""
+    """The request is larger than the window. The numbers are the provider's, in tokens, if any."""
 
     type = "context_overflow"
 
@@ -68,6 +72,6 @@ class ContextOverflow(ProviderError):
 
 
 class ContextBudgetExceeded(ContextOverflow):
-    """The newest message alone is larger than the whole window: refused before any call, since nothing could make it fit."""
+    """The newest message alone is larger than the window. Refused before any call."""
 
     type = "context_budget_exceeded"

@@ -1,4 +1,4 @@
-"""The OpenAI protocol, spoken by OpenAI itself and by nearly everybody else: Gemini, Mistral, Ollama, vLLM, llama.cpp."""
+"""The OpenAI protocol, also spoken by Gemini, Mistral, Ollama, vLLM, llama.cpp and many others."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -12,11 +12,17 @@ from chatcore.providers.error_mapping import translate_errors
 
 
 class OpenAIProvider:
-    """Chat completions. Options: `headers`, `query`, `body` (sent with each call) and `max_tokens_field`."""
+    """Chat completions.
+
+    Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
+    and `max_tokens_field`.
+    """
+
+    sdk_name = "openai"
 
     async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
-        """Send the request; yield its parts as they arrive. Raises the family in `errors`, and nothing else."""
-        await provider_client.load_sdk("openai")
+        """Send the request, and yield its parts as they arrive. Raises only ProviderErrors."""
+        await provider_client.load_sdk(self.sdk_name)
         import openai
 
         with translate_errors(openai, connection):
@@ -57,9 +63,9 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
 
 
 def _choose_max_tokens_field(connection: Connection) -> str:
-    """OpenAI's reasoning models refuse `max_tokens`; many compatible servers know nothing else."""
+    # OpenAI's reasoning models refuse `max_tokens`; many compatible servers know nothing else.
+    option = connection.options.get("max_tokens_field")
+    if option:
+        return str(option)
     is_openai = urlsplit(connection.base_url).hostname in (None, "api.openai.com")
-    return str(
-        connection.options.get("max_tokens_field")
-        or ("max_completion_tokens" if is_openai else "max_tokens")
-    )
+    return "max_completion_tokens" if is_openai else "max_tokens"

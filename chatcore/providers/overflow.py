@@ -1,4 +1,4 @@
-"""Telling, from a provider's refusal, that the request was longer than the window; and reading the numbers it gives."""
+"""Recognize that a provider refused a request for its length, and find the numbers it gives."""
 
 import re
 from collections.abc import Sequence
@@ -8,16 +8,26 @@ from chatcore.providers.errors import ContextOverflow
 
 _OVERFLOW_PATTERN = re.compile(
     r"""
-    exceed_context_size_error | exceeds?\ the\ available\ context\ size                  # llama.cpp
-    | cont(ext|ent)_length_exceeded | context\ length\ exceeded                          # OpenAI, OpenRouter, Azure, Mistral
-    | maximum\ (context|prompt)\ length | reduce\ the\ length\ of\ the\ messages         # OpenAI, vLLM, DeepSeek, xAI
-    | input\ exceeds\ the\ context\ window | context\ window\ exceeds                    # OpenAI, MiniMax
-    | model_max_prompt_tokens_exceeded | tokens_limit_reached | exceeded\ model\ token\ limit   # Copilot, GitHub, Moonshot
-    | (prompt|input|content)\ is\ too\ long | prompt\ too\ long | exceeds?\ max(imum)?\ length  # Anthropic, Bedrock, Google, Ollama
-    | exceeds?\ context\ limit | exceed\ context\ limit | too\ many\ tokens              # Anthropic, Cohere
-    | maximum\ number\ of\ (input\ )?tokens | exceeds\ the\ model's\ maximum             # Google, Mistral, Bedrock
-    | validationexception.*token                                                         # Bedrock
-    | greater\ than\ the\ context\ length | request_too_large                            # LM Studio, Anthropic
+    # llama.cpp
+    exceed_context_size_error | exceeds?\ the\ available\ context\ size
+    # OpenAI, OpenRouter, Azure, Mistral
+    | cont(ext|ent)_length_exceeded | context\ length\ exceeded
+    # OpenAI, vLLM, DeepSeek, xAI
+    | maximum\ (context|prompt)\ length | reduce\ the\ length\ of\ the\ messages
+    # OpenAI, MiniMax
+    | input\ exceeds\ the\ context\ window | context\ window\ exceeds
+    # Copilot, GitHub, Moonshot
+    | model_max_prompt_tokens_exceeded | tokens_limit_reached | exceeded\ model\ token\ limit
+    # Anthropic, Bedrock, Google, Ollama
+    | (prompt|input|content)\ is\ too\ long | prompt\ too\ long | exceeds?\ max(imum)?\ length
+    # Anthropic, Cohere
+    | exceeds?\ context\ limit | exceed\ context\ limit | too\ many\ tokens
+    # Google, Mistral, Bedrock
+    | maximum\ number\ of\ (input\ )?tokens | exceeds\ the\ model's\ maximum
+    # Bedrock
+    | validationexception.*token
+    # LM Studio, Anthropic
+    | greater\ than\ the\ context\ length | request_too_large
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
@@ -37,14 +47,15 @@ _TOKEN_PATTERNS = [
     rf"n_prompt_tokens\W+{_NUMBER}",
     rf"too long: {_NUMBER} tokens",
     rf"context limit: {_NUMBER} \+",
-    rf"(?:requested|resulted in|request has|request contains|prompt contains)(?: about)? {_NUMBER}(?: input)? tokens",
+    r"(?:requested|resulted in|request has|request contains|prompt contains)"
+    rf"(?: about)? {_NUMBER}(?: input)? tokens",
     rf"input token count \({_NUMBER}\)",
     rf"received {_NUMBER}",
 ]
 
 
 def recognize_overflow(text: str, body: Any, detail: str) -> ContextOverflow | None:
-    """The overflow that a refusal's text or body tells of, with the provider's own numbers; None when it is about something else."""
+    """Return the overflow that a refusal reports, with the provider's numbers, or None."""
     if not _OVERFLOW_PATTERN.search(text):
         return None
     fields = body if isinstance(body, dict) else {}
@@ -62,6 +73,9 @@ def _parse_count(value: Any) -> int | None:
 
 def _find_number(patterns: Sequence[str], text: str) -> int | None:
     for pattern in patterns:
-        if match := re.search(pattern, text, re.IGNORECASE):
-            return int((match.groupdict().get("n") or match[1]).replace(",", "")) or None
+        match = re.search(pattern, text, re.IGNORECASE)
+        if match:
+            # Of a pattern with two numbers, the one in the group `n` is meant.
+            digits = match.groupdict().get("n") or match[1]
+            return int(digits.replace(",", "")) or None
     return None

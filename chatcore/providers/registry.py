@@ -1,4 +1,9 @@
-"""Language model providers by protocol; adding one is one file here and one line in PROTOCOLS."""
+"""The providers by protocol.
+
+A new protocol is a file here with a class like `OpenAIProvider`, one line in PROTOCOLS, and its
+name in `models_registry.models.Provider.Protocol` (with a migration). If its SDK or its error
+texts are of a new kind, `error_mapping.py` and `overflow.py` recognize them by patterns.
+"""
 
 import importlib
 from collections.abc import AsyncGenerator, Mapping
@@ -14,9 +19,6 @@ PROTOCOLS = {
 }
 
 
-SDKS = ("openai", "anthropic")
-
-
 def stream(connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
     """Stream one call through the provider of the connection's protocol."""
     return _load_provider(connection.protocol).stream(connection, request)
@@ -28,9 +30,12 @@ def translate_params(protocol: str, params: Mapping[str, Any]) -> dict[str, Any]
 
 
 def warm_up() -> None:
-    """Load the SDKs before anybody waits for a first word: they take seconds, and only a process that answers needs them."""
-    for sdk in SDKS:
-        importlib.import_module(sdk)
+    """Import the SDKs, so that the first answer does not wait for it.
+
+    It takes seconds, and only a process that calls models needs it.
+    """
+    for protocol in PROTOCOLS:
+        importlib.import_module(_load_provider(protocol).sdk_name)
 
 
 def _load_provider(protocol: str) -> ProviderClient:

@@ -1,31 +1,37 @@
-"""How much of attached files is sent: a share of the room that everything else leaves, and of very large files their beginning only."""
+"""How much of attached files is sent: a share of the room that everything else leaves.
+
+For example, 20,000 tokens of the window are free and `budget_ratio` is 0.6: all files together take
+at most 12,000. Two files of 15,000 and 5,000 tokens get 9,000 and 3,000 of them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal
 
+from compaction.core.budget import take_share
 from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups.conduct import FilesKnobs
 from compaction.core.tool_output import preview_text
 
 FILE_READ_BUDGET_PERCENT = 0.6
-MIN_TOKENS = 64  # a share below that tells nothing; the file is left out
+MIN_TOKENS = 64  # a file with a smaller share is left out: so little of it is of no use
 CUT_MARKER = "\n[... {omitted:,} of the {total:,} characters of this file are left out]"
 OMISSION_NOTICE = "[This file of {total:,} characters is left out: there is no room for it]"
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A text file of a request: its size in bytes as it was sent, and its text."""
+    """A text file of a request."""
 
     size: int
+    """Bytes of the file as it was uploaded."""
     text: str
-    tokens: int  # of the text, as the policy counts
+    tokens: int
+    """Tokens of the text, as the policy counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileAllowance:
-    """How much of a file is sent: all of it, or so many characters; `preview`: its beginning, however much room there is."""
+    """How much of a file is sent: at most `max_chars` characters, or all of it if that is None."""
 
     max_chars: int | None = None
     is_preview: bool = False
@@ -34,24 +40,18 @@ class FileAllowance:
 def compute_file_budget(
     window: int, used_tokens: int, reserve_tokens: int, ratio: float = FILE_READ_BUDGET_PERCENT
 ) -> int:
-    """Tokens that all files together may take: floor((window − used − reserve) × ratio), never below 0.
+    """Return the tokens that all files together may take.
 
-    NeuroLink, File Token Budget: calculateFileTokenBudget.
+    That is floor((window - used - reserve) * ratio), not below 0 (NeuroLink, File Token Budget).
     """
-    return max(
-        0,
-        int(
-            (
-                Decimal(window - used_tokens - reserve_tokens) * Decimal(str(ratio))
-            ).to_integral_value(ROUND_FLOOR)
-        ),
-    )
+    return max(0, take_share(ratio, window - used_tokens - reserve_tokens))
 
 
 def decide_allowance(size: int, budget: int | None, knobs: FilesKnobs) -> FileAllowance:
-    """What is sent of one file of so many bytes, at four characters a token; no budget: as if there were room for all.
+    """Return what is sent of one file of so many bytes; a budget of None is room for everything.
 
-    NeuroLink, shouldTruncateFile: above 5 MB a preview of 2,000 characters; below 100 KB all of it; else what the budget allows.
+    Of a very large file only a preview is sent, a small one is sent whole, and others as far as the
+    budget in tokens allows, at four characters a token. (NeuroLink, File Token Budget)
     """
     if size > knobs.preview_bytes:
         return FileAllowance(knobs.preview_chars, is_preview=True)
@@ -61,9 +61,12 @@ def decide_allowance(size: int, budget: int | None, knobs: FilesKnobs) -> FileAl
 
 
 def fit_files(files: Sequence[FileEntry], budget: int | None, knobs: FilesKnobs) -> list[str]:
-    """The texts to send, together within the budget: in proportion to their sizes, small ones and previews whole while there is room.
+    """Return the texts to send, together within the budget in tokens.
 
-    NeuroLink, enforceAggregateFileBudget. What a text loses is said at its end. No budget (the window is unknown): previews only.
+    Small files and previews are sent whole if there is room for all of them; the others share the
+    rest in proportion to their sizes. A text that is cut says so at its end. If the budget is None
+    because the window is unknown, only very large files are cut, to previews.
+    (NeuroLink, File Token Budget)
     """
     full_tokens = [_count_full_tokens(file, knobs) for file in files]
     if budget is None:
@@ -82,18 +85,16 @@ def fit_files(files: Sequence[FileEntry], budget: int | None, knobs: FilesKnobs)
 
 
 def _count_full_tokens(file: FileEntry, knobs: FilesKnobs) -> int:
-    """Tokens that the file would take if there were room for all."""
+    """Return the tokens that the file would take if there were room for everything."""
     if not decide_allowance(file.size, None, knobs).is_preview:
         return file.tokens
     return min(file.tokens, _estimate_prefix(file, knobs.preview_chars))
 
 
 def _share_budget(full_tokens: list[int], small_tokens: list[int], budget: int) -> list[int]:
-    """Each file's tokens: `small` ones are given, the others share what is left."""
-    remaining_budget, total_demand = (
-        budget - sum(small_tokens),
-        sum(full_tokens) - sum(small_tokens),
-    )
+    """Return the tokens of each file: small files get all of theirs, the others share the rest."""
+    remaining_budget = budget - sum(small_tokens)
+    total_demand = sum(full_tokens) - sum(small_tokens)
     if total_demand <= remaining_budget:
         return full_tokens
     return [
@@ -116,5 +117,5 @@ def _render_text(file: FileEntry, demand: int, grant: int, knobs: FilesKnobs) ->
 
 
 def _estimate_prefix(file: FileEntry, chars: int) -> int:
-    """Of so many characters of the file, at what its own cost on average."""
+    """Return the tokens of the first characters, at the average of the whole text, rounded up."""
     return -(-file.tokens * chars // max(1, len(file.text)))

@@ -1,4 +1,7 @@
-"""Does a request fit, before it is sent: NeuroLink's check and estimates as plain functions over plain data, for whoever has no Django."""
+"""Check whether a request fits before it is sent, as plain functions for programs without Django.
+
+The functions and their results follow NeuroLink (docs/origins.md).
+"""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +19,7 @@ NEUROLINK = PRESETS["neurolink"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Breakdown:
-    """What the tokens of a request are spent on."""
+    """The tokens of each part of a request."""
 
     system_prompt: int = 0
     conversation_history: int = 0
@@ -26,13 +29,17 @@ class Breakdown:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The tokens of the whole request."""
         return sum(asdict(self).values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BudgetCheck:
-    """Whether a request fits. `available_input_tokens` and `usage_ratio` are None where the window is unknown: then all fits."""
+    """The result of a check.
+
+    If the window is unknown, every request fits, and `available_input_tokens` and `usage_ratio` are
+    None.
+    """
 
     within_budget: bool
     should_compact: bool
@@ -56,41 +63,51 @@ def check_context_budget(
     file_attachments: Iterable[Mapping[str, Any]] = (),
     compaction_threshold: float | None = None,
 ) -> BudgetCheck:
-    """Measure a request of so many parts against a window in tokens (None: what the policy assumes), under a policy.
+    """Measure the parts of a request against a context window.
 
-    `provider` is the model's family. Messages are mappings with `role` and `content`, and `tool_calls` where there are any; files have
-    `content`. Raises PolicyError for a threshold that the policy cannot take. NeuroLink, checkContextBudget.
+    `window` is in tokens; None takes the one that the policy assumes. `provider` is the model's
+    family. Messages are mappings with `role`, `content` and perhaps `tool_calls`; files are
+    mappings with `content`. Raises PolicyError for a threshold that the policy cannot have.
+    (NeuroLink, checkContextBudget)
     """
     if compaction_threshold is not None:
         policy = Policy.parse({"trigger": {"threshold": compaction_threshold}}, policy)
+
+    def count(text: str) -> int:
+        return estimate_tokens(text, provider, policy=policy) if text else 0
+
+    history_tokens = 0
+    if conversation_messages:
+        history_tokens = estimate_messages_tokens(conversation_messages, provider, policy=policy)
+    file_tokens = [
+        estimate_tokens(str(file["content"]), provider, policy=policy) for file in file_attachments
+    ]
     breakdown = Breakdown(
-        system_prompt=estimate_tokens(system_prompt, provider, policy=policy)
-        if system_prompt
-        else 0,
-        conversation_history=estimate_messages_tokens(
-            conversation_messages, provider, policy=policy
-        )
-        if conversation_messages
-        else 0,
-        current_prompt=estimate_tokens(current_prompt, provider, policy=policy)
-        if current_prompt
-        else 0,
+        system_prompt=count(system_prompt),
+        conversation_history=history_tokens,
+        current_prompt=count(current_prompt),
         tool_definitions=sum(_estimate_definition(tool, policy) for tool in tool_definitions),
-        file_attachments=sum(
-            estimate_tokens(str(file["content"]), provider, policy=policy)
-            for file in file_attachments
-        ),
+        file_attachments=sum(file_tokens),
     )
-    budget, tokens = (
-        plan(policy, window, output_reserve=output_reserve, max_tokens=max_tokens, family=provider),
-        breakdown.total,
+    tokens = breakdown.total
+    budget = plan(
+        policy, window, output_reserve=output_reserve, max_tokens=max_tokens, family=provider
     )
+    if budget is None:
+        return BudgetCheck(
+            within_budget=True,
+            should_compact=False,
+            estimated_input_tokens=tokens,
+            available_input_tokens=None,
+            usage_ratio=None,
+            breakdown=breakdown,
+        )
     return BudgetCheck(
-        within_budget=budget is None or tokens <= budget.input,
-        should_compact=budget is not None and budget.is_over(tokens),
+        within_budget=tokens <= budget.input,
+        should_compact=budget.is_over(tokens),
         estimated_input_tokens=tokens,
-        available_input_tokens=budget.input if budget else None,
-        usage_ratio=tokens / max(1, budget.input) if budget else None,
+        available_input_tokens=budget.input,
+        usage_ratio=tokens / max(1, budget.input),
         breakdown=breakdown,
     )
 
@@ -98,14 +115,18 @@ def check_context_budget(
 def estimate_tokens(
     text: str, provider: str = "", is_code: bool = False, *, policy: Policy = NEUROLINK
 ) -> int:
-    """Tokens of a text under a policy, for models of a family. Under neurolink: ceil(characters / 4, or / 3 for code) × family × 1.15."""
+    """Return the tokens of a text under a policy, for models of a family.
+
+    Under `neurolink` that is ceil(characters / 4), or / 3 for code, times the family's multiplier
+    and 1.15. (NeuroLink, Token Estimation)
+    """
     return build_counter(policy, provider).count_text(text, is_code=is_code)
 
 
 def estimate_messages_tokens(
     messages: Iterable[Mapping[str, Any]], provider: str = "", *, policy: Policy = NEUROLINK
 ) -> int:
-    """Tokens of messages, with what framing each and the whole conversation costs."""
+    """Return the tokens of messages, with the framing of each and of the whole conversation."""
     token_counter = build_counter(policy, provider)
     return policy.estimate.per_conversation + sum(
         token_counter.count_entry(to_entry(message)) for message in messages
@@ -113,7 +134,10 @@ def estimate_messages_tokens(
 
 
 def to_entry(message: Mapping[str, Any], seq: int = 0) -> TranscriptEntry:
-    """A message as programs write it, as the core reads it; calls as OpenAI nests them or flat, content as text or as parts."""
+    """Convert a message as programs write it to an entry of the core.
+
+    Calls may be nested in `function`, as OpenAI has them, or flat; content may be text or parts.
+    """
     calls = tuple(_to_call(call) for call in message.get("tool_calls") or ())
     content, images = _parse_content(message.get("content") or "")
     return TranscriptEntry(
@@ -146,11 +170,9 @@ def _to_call(call: Mapping[str, Any]) -> TranscriptCall:
 
 
 def _estimate_definition(tool: Any, policy: Policy) -> int:
-    return (
-        build_counter(policy).count_characters(len(_dump_json(tool)), ignore_factor=True)
-        if policy.estimate.count_tools
-        else 0
-    )
+    if not policy.estimate.count_tools:
+        return 0
+    return build_counter(policy).count_characters(len(_dump_json(tool)), ignore_factor=True)
 
 
 def _dump_json(value: Any) -> str:

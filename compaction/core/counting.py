@@ -1,4 +1,8 @@
-"""How many tokens a policy takes a text, or a message, to have: in whole numbers, by characters or by what the text is made of."""
+"""Count tokens by a policy's own rule: by characters, or by what a text is made of.
+
+For example, 1,001 characters at 4 characters a token, rounded up, are 251 tokens. With the factors
+1.23 (family) and 1.15 (safety) they are 251 * 1.4145, rounded up again: 356 tokens.
+"""
 
 import re
 from dataclasses import dataclass
@@ -17,40 +21,46 @@ _FIRST_CHARACTER = re.compile(r"\s*(\S)")
 
 @dataclass(frozen=True, slots=True)
 class TokenCounter:
-    """A policy's way to count, for models of one family."""
+    """A policy's rule for models of one family."""
 
     estimate: EstimateKnobs
-    factor: Fraction  # family and safety
+    factor: Fraction
+    """The product of the family's multiplier and the safety multiplier."""
 
     def count_text(self, text: str, *, is_code: bool = False, framing_chars: int = 0) -> int:
-        """Tokens of a text (all of it `code`, or what stands in fences), with so many characters of framing."""
+        """Return the tokens of a text with so many characters of framing.
+
+        Unless all of the text is code, only what stands in fences is.
+        """
         if self.estimate.method == "features":
             return self._round_tokens(
                 estimate_by_features(text) + framing_chars / self.estimate.chars_per_token
             )
-        code_chars = (
-            (len(text) if is_code else count_fenced_characters(text))
-            if self.estimate.code_chars_per_token
-            else 0
-        )
+        if not self.estimate.code_chars_per_token:
+            code_chars = 0
+        elif is_code:
+            code_chars = len(text)
+        else:
+            code_chars = count_fenced_characters(text)
         return self.count_characters(len(text) - code_chars + framing_chars, code_chars)
 
     def count_characters(
         self, plain_chars: int, code_chars: int = 0, *, ignore_factor: bool = False
     ) -> int:
-        """Tokens of so many characters of which nothing more is known; `bare`: whatever family and safety say."""
-        rate = _compute_rate(self.estimate.chars_per_token)
-        tokens = plain_chars * rate
+        """Return the tokens of a text of which only the numbers of characters are known.
+
+        `ignore_factor` leaves out the multipliers of family and safety.
+        """
+        knobs = self.estimate
+        tokens = plain_chars * _compute_rate(knobs.chars_per_token)
         if code_chars:
-            tokens += code_chars * (
-                _compute_rate(self.estimate.code_chars_per_token)
-                if self.estimate.code_chars_per_token
-                else rate
+            tokens += code_chars * _compute_rate(
+                knobs.code_chars_per_token or knobs.chars_per_token
             )
         return self._round_tokens(tokens, ignore_factor=ignore_factor)
 
     def count_entry(self, entry: TranscriptEntry) -> int:
-        """Tokens of a message: its words and calls, its images, and what framing it costs."""
+        """Return the tokens of a message: its text, calls and images, and its framing."""
         knobs = self.estimate
         framing_tokens = knobs.per_message + knobs.image_tokens * entry.images
         if knobs.method == "characters" and not knobs.code_chars_per_token:
@@ -64,7 +74,8 @@ class TokenCounter:
         )
 
     def _round_tokens(self, tokens: Fraction | float, *, ignore_factor: bool = False) -> int:
-        """The text is rounded, and what family and safety make of it again: NeuroLink's ceil(length / 4) × multiplier × margin."""
+        # Rounded before and after the factor, as in NeuroLink, Token Estimation:
+        # ceil(ceil(length / 4) * multiplier * margin).
         rounds_up = self.estimate.rounding == "ceil"
         token_count = int(-(-tokens // 1)) if rounds_up else int(tokens)
         if self.estimate.rounding == "floor_min1":
@@ -79,16 +90,19 @@ class TokenCounter:
 
 
 def build_counter(policy: Policy, family: str = "") -> TokenCounter:
-    """How the policy counts for models of a family."""
+    """Return the policy's counter for models of a family."""
     knobs = policy.estimate
-    return TokenCounter(
-        knobs, _compute_factor(knobs.family_multiplier.get(family, 1), knobs.safety_multiplier)
-    )
+    family_multiplier = knobs.family_multiplier.get(family, 1)
+    return TokenCounter(knobs, _compute_factor(family_multiplier, knobs.safety_multiplier))
 
 
 def count_fenced_characters(text: str) -> int:
-    """Characters that stand in fences, as code does in prose; a fence that is not closed runs to the end."""
-    total, start = 0, text.find(_FENCE)
+    """Return the number of characters in Markdown fences, which are included.
+
+    A fence that is not closed runs to the end of the text.
+    """
+    total = 0
+    start = text.find(_FENCE)
     while start >= 0:
         end = text.find(_FENCE, start + len(_FENCE))
         if end < 0:
@@ -99,11 +113,14 @@ def count_fenced_characters(text: str) -> int:
 
 
 def is_json(text: str) -> bool:
-    """Whether a text looks like a JSON object or list, by its first and last character."""
+    """Return whether a text looks like a JSON object or list, by its first and last character."""
     first_match = _FIRST_CHARACTER.match(text)
-    return bool(first_match) and _JSON_BRACKETS.get(first_match[1]) == text.rstrip()[-1:]  # type: ignore[index]
+    if first_match is None:
+        return False
+    return _JSON_BRACKETS.get(first_match[1]) == text.rstrip()[-1:]
 
 
+# Fractions, because 0.1 + 0.2 must not round a token up; cached, because they are slow to create.
 @cache
 def _compute_rate(chars_per_token: float) -> Fraction:
     return 1 / Fraction(str(chars_per_token))

@@ -1,8 +1,14 @@
-"""Tokens of a text by what it is made of: words, digits, punctuation, spaces, scripts. No vocabulary, a million characters a second.
+"""An estimate of tokens by what a text is made of: words, digits, punctuation, spaces, scripts.
 
-The weights were fitted by least squares to the o200k vocabulary over 1,000,000 characters: prose in twenty languages, code in nine, JSON,
-logs, tables, base64, hexadecimal. By kind of text they are mostly within 8 % of it, a single short text within 30 %, where characters / 4
-is 60 % too low for Chinese and base64. What another vocabulary counts differs by a factor: a family multiplier gives it, or experience.
+It needs no vocabulary and reads about a million characters a second. The weights were fitted by
+least squares to the o200k vocabulary over 1,000,000 characters: prose in twenty languages, code in
+nine, JSON, logs, tables, base64 and hexadecimal. For most kinds of text the estimate is within 8 %
+of the real count, for a single short text within 30 %; a quarter of the characters is 60 % too low
+for Chinese and base64. Other vocabularies differ by a factor, which a family multiplier or the
+calibration of a model supplies.
+
+For example, "Hello, world 42" has two words (0.95 each), one punctuation mark (0.88) and one run of
+digits (1.15), together 3.93 tokens.
 """
 
 import re
@@ -18,7 +24,7 @@ COMMON_WEIGHTS = (
     (re.compile(r"[a-z]{6,}"), 0.20),
     (re.compile(r"[a-z]{9,}"), 1.13),
     (re.compile(r"[a-z]{12,}"), 1.18),
-    (re.compile(r"[a-z]{20}|[A-Z]{10}"), 4.0),  # no word: each piece of such a length counts
+    (re.compile(r"[a-z]{20}|[A-Z]{10}"), 4.0),  # not a word: counts once for each such length
     (re.compile(r"[0-9]{1,3}"), 1.15),
     (re.compile(r"[ \t]{2,64}"), 1.04),
     (re.compile(r"[\r\n]{3,16}|[\x00-\x08\x0e-\x1f]"), 0.7),
@@ -36,22 +42,24 @@ NON_ASCII_WEIGHTS = (
     (re.compile(r"[\u0900-\u0fff]"), 0.40),  # India, Thailand, Tibet
     (
         re.compile(
-            r"[\u0250-\u036f\u0530-\u058f\u0700-\u08ff\u1000-\u1dff\u3100-\u33ff\ua000-\uabff\ue000-\uf8ff]"
+            r"[\u0250-\u036f\u0530-\u058f\u0700-\u08ff\u1000-\u1dff"
+            r"\u3100-\u33ff\ua000-\uabff\ue000-\uf8ff]"
         ),
         1.3,
-    ),  # all else
+    ),  # all other scripts
     (re.compile(r"[\u2000-\u303f\uff00-\uffef]"), 0.57),  # typographic and full-width signs
     (re.compile(r"[\U00010000-\U0010ffff]"), 2.16),  # emoji, rare characters
 )
 
 
 def estimate_by_features(text: str) -> float:
-    """Estimated tokens of a text, not rounded; none for none."""
+    """Return the estimated tokens of a text, not rounded."""
     total = sum(weight * len(pattern.findall(text)) for pattern, weight in COMMON_WEIGHTS)
     marks = _PUNCTUATION.findall(text)
-    total += EXTRA_MARK_WEIGHT * (sum(map(len, marks)) - len(marks)) + DENSE_CHARACTER_WEIGHT * sum(
-        map(len, _DENSE.findall(text))
-    )
+    extra_mark_count = sum(map(len, marks)) - len(marks)
+    dense_character_count = sum(map(len, _DENSE.findall(text)))
+    total += EXTRA_MARK_WEIGHT * extra_mark_count
+    total += DENSE_CHARACTER_WEIGHT * dense_character_count
     if not text.isascii():
         total += sum(weight * len(pattern.findall(text)) for pattern, weight in NON_ASCII_WEIGHTS)
     return max(0.0, total)

@@ -1,4 +1,7 @@
-"""The policies that come with the house; a preset is data and has no code of its own. `oneclaw` is whole, the others say what differs."""
+"""The built-in policies. A preset is data: `oneclaw` is complete, the others are overrides.
+
+Each follows a published system, see docs/origins.md. docs/policies.md explains every knob.
+"""
 
 from typing import Any
 
@@ -62,7 +65,10 @@ ONECLAW = Policy(
         tail_ratio=0.08,
         tail_cap=3_000,
         expected_ratio=0.25,
-        marker="[TRUNCATED — {total:,} chars original, {omitted:,} chars omitted, showing first {head:,} + last {tail:,} chars]",
+        marker=(
+            "[TRUNCATED — {total:,} chars original, {omitted:,} chars omitted, "
+            "showing first {head:,} + last {tail:,} chars]"
+        ),
     ),
     slide=stages.SlideKnobs(
         fraction=0.5,
@@ -113,7 +119,7 @@ ONECLAW = Policy(
         while_compacting="proceed", lease_seconds=300, workers=2, attempts=3, runtime_hint=False
     ),
 )
-"""FEAT-011, Auto Compact & Tool Result Truncation."""
+"""The default policy (FEAT-011)."""
 
 _NEUROLINK: dict[str, Any] = {
     "window": {
@@ -229,14 +235,16 @@ _WOLFFISH: dict[str, Any] = {
         "place": "last_user",
         "heading": "[Compaction Summary]",
         "nudge": (
-            "[Status: The context was compacted. The messages above hold shortened versions of older content, and this summary holds the "
-            "state of the whole conversation. Continue where you left off. Do NOT give a final answer until ALL steps are complete. "
-            "Do NOT do completed work again.]"
+            "[Status: The context was compacted. The messages above hold shortened versions of "
+            "older content, and this summary holds the state of the whole conversation. Continue "
+            "where you left off. Do NOT give a final answer until ALL steps are complete. Do NOT "
+            "do completed work again.]"
         ),
         "failure_nudge": (
-            "[Compaction Notice: The context was compacted by shortening older messages to their beginning and end. A summary of the "
-            "conversation could not be written. Read the shortened content with care to see what is done and what remains. Continue where "
-            "you left off. Do NOT give a final answer until ALL steps are complete.]"
+            "[Compaction Notice: The context was compacted by shortening older messages to their "
+            "beginning and end. A summary of the conversation could not be written. Read the "
+            "shortened content with care to see what is done and what remains. Continue where you "
+            "left off. Do NOT give a final answer until ALL steps are complete.]"
         ),
     },
     "target": {"ratio": 0.50},
@@ -266,8 +274,9 @@ _BASEAGENT: dict[str, Any] = {
     "inject": {
         "place": "first_user",
         "heading": (
-            "Another language model began this work and left the summary below of what it did and thought. The state of the tools it used "
-            "is still there. Build on that work and do not repeat it."
+            "Another language model began this work and left the summary below of what it did and "
+            "thought. The state of the tools it used is still there. Build on that work and do not "
+            "repeat it."
         ),
     },
     "target": {"otherwise": "fits"},

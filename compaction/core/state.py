@@ -1,4 +1,4 @@
-"""The structured state of a conversation and its memory block: how a delta changes them, what they may hold, how they are read."""
+"""The structured state of a conversation and its memory block, which go with the summary."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,15 +15,15 @@ TITLES = {
     "artifacts": "Artifacts",
     "contributions": "Contributions",
 }
-ITEM_CHARS = 500
-ENTRY_CHARS = 2_000
+ITEM_CHARS = 500  # the most characters of one item of the state
+ENTRY_CHARS = 2_000  # the most characters of one entry of the memory block
 
 Sections = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SectionChange:
-    """What becomes of one section: sentences added, sentences put in place of others (old, new), sentences that no longer hold."""
+    """Changes of one section. `update` has pairs of an old sentence and its replacement."""
 
     add: tuple[str, ...] = ()
     update: tuple[tuple[str, str], ...] = ()
@@ -32,7 +32,7 @@ class SectionChange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StateDelta:
-    """Changes by section, and new entries of the memory block."""
+    """Changes by section, and new entries of the memory block, as a summarizer returns them."""
 
     sections: Mapping[str, SectionChange] = field(default_factory=dict)
     memory: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class StateDelta:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StructuredState:
-    """All that is kept beside a summary; every section is there, newest items last, and so are the memory's entries."""
+    """What is stored beside a summary. Every section is there; the newest items are last."""
 
     sections: Sections = field(default_factory=lambda: dict.fromkeys(SECTIONS, ()))
     memory: tuple[str, ...] = ()
@@ -48,16 +48,19 @@ class StructuredState:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to tell."""
+        """Whether there is nothing in it."""
         return not (any(self.sections.values()) or self.memory or self.memory_summary)
 
 
 def merge_delta(
     structured_state: StructuredState, delta: StateDelta, limits: Limits, *, memory: bool = True
 ) -> StructuredState:
-    """The state after a delta: what it names becomes the newest, and each section keeps the newest items its limit allows.
+    """Return the state after a delta.
 
-    A delta merged twice changes no more than once. What it adds wins over what it removes. Without `memory` no entries are taken.
+    What the delta names becomes the newest of its section, and each section keeps as many of the
+    newest items as its limit allows. Merging a delta twice has the same effect as once. If a delta
+    adds and removes the same sentence, it is added. Without `memory`, no entries are added to the
+    memory block.
     """
     sections = {
         name: _apply_change(
@@ -68,13 +71,11 @@ def merge_delta(
         for name in SECTIONS
     }
     memory_keys = set(map(normalize_sentence, structured_state.memory))
-    new_entries = (
-        _drop_duplicates(
+    new_entries: tuple[str, ...] = ()
+    if memory:
+        new_entries = _drop_duplicates(
             entry for entry in delta.memory if normalize_sentence(entry) not in memory_keys
         )
-        if memory
-        else ()
-    )
     return StructuredState(
         sections=sections,
         memory=(*structured_state.memory, *new_entries),
@@ -85,50 +86,48 @@ def merge_delta(
 def undo_change(
     structured_state: StructuredState, before: StructuredState, after: StructuredState
 ) -> StructuredState:
-    """The state as if what changed it from `before` to `after` had not been; what others changed since stays."""
+    """Take back the change from `before` to `after`; what was changed later stays."""
+    sections = {
+        name: _undo_items(
+            structured_state.sections[name], before.sections[name], after.sections[name]
+        )
+        for name in SECTIONS
+    }
+    memory_summary = structured_state.memory_summary
+    if memory_summary == after.memory_summary:
+        memory_summary = before.memory_summary
     return StructuredState(
-        sections={
-            name: _undo_items(
-                structured_state.sections[name], before.sections[name], after.sections[name]
-            )
-            for name in SECTIONS
-        },
+        sections=sections,
         memory=_undo_items(structured_state.memory, before.memory, after.memory),
-        memory_summary=before.memory_summary
-        if structured_state.memory_summary == after.memory_summary
-        else structured_state.memory_summary,
+        memory_summary=memory_summary,
     )
 
 
 def _undo_items(
     items: tuple[str, ...], before: tuple[str, ...], after: tuple[str, ...]
 ) -> tuple[str, ...]:
-    before_keys, after_keys = (
-        set(map(normalize_sentence, before)),
-        set(map(normalize_sentence, after)),
-    )
-    missing_items = tuple(
-        item
-        for item in before
-        if normalize_sentence(item) not in after_keys | set(map(normalize_sentence, items))
-    )
-    return (
-        *missing_items,
-        *(
-            item
-            for item in items
-            if normalize_sentence(item) in before_keys or normalize_sentence(item) not in after_keys
-        ),
-    )
+    """Bring back the items that the change removed, and drop those that it added."""
+    before_keys = set(map(normalize_sentence, before))
+    after_keys = set(map(normalize_sentence, after))
+    current_keys = set(map(normalize_sentence, items))
+    removed_items = [
+        item for item in before if normalize_sentence(item) not in after_keys | current_keys
+    ]
+    added_keys = after_keys - before_keys
+    other_items = [item for item in items if normalize_sentence(item) not in added_keys]
+    return (*removed_items, *other_items)
 
 
 def normalize_sentence(text: str) -> str:
-    """What makes two sentences the same one: neither case, nor spaces, nor the full stop."""
+    """Return the form by which sentences are compared: without case, extra spaces and full stop."""
     return " ".join(text.casefold().split()).rstrip(".")
 
 
 def render_state(structured_state: StructuredState) -> str:
-    """The state and the memory as reference text, empty for nothing: what stands beside the summary in a request."""
+    """Return the state and the memory as the text that is sent beside the summary.
+
+    The text is empty if there is nothing in them.
+    """
     parts = []
     lists = [
         f"{TITLES[name]}:\n{_format_bullets(structured_state.sections[name])}"
@@ -145,7 +144,10 @@ def render_state(structured_state: StructuredState) -> str:
 
 
 def fit_state(structured_state: StructuredState, max_chars: int) -> str:
-    """The same in so many characters: where it is longer, with shorter items, and at last without its end."""
+    """Return the text of `render_state` in at most `max_chars` characters.
+
+    If it is too long, its items are shortened, and in the end the text is cut at a line.
+    """
     for item_chars in (ENTRY_CHARS, 200, 80):
         text = render_state(_shorten_items(structured_state, item_chars))
         if len(text) <= max_chars:
@@ -154,7 +156,7 @@ def fit_state(structured_state: StructuredState, max_chars: int) -> str:
 
 
 def number_sections(structured_state: StructuredState, limits: Limits) -> str:
-    """The sections that a policy keeps, with numbers by which a delta may name their items."""
+    """Return the sections that a policy keeps, with numbers by which a delta may name the items."""
     return "\n".join(
         _number_items(name, structured_state.sections.get(name, ()))
         for name in SECTIONS
@@ -163,10 +165,11 @@ def number_sections(structured_state: StructuredState, limits: Limits) -> str:
 
 
 def _shorten_items(structured_state: StructuredState, item_chars: int) -> StructuredState:
+    def cut_item(item: str) -> str:
+        return item if len(item) <= item_chars else item[: item_chars - 1] + "…"
+
     def cut_items(items: Iterable[str]) -> tuple[str, ...]:
-        return tuple(
-            item if len(item) <= item_chars else item[: item_chars - 1] + "…" for item in items
-        )
+        return tuple(map(cut_item, items))
 
     return replace(
         structured_state,
@@ -176,21 +179,20 @@ def _shorten_items(structured_state: StructuredState, item_chars: int) -> Struct
 
 
 def _apply_change(items: tuple[str, ...], change: SectionChange, limit: int) -> tuple[str, ...]:
-    replacements = {normalize_sentence(old): new for old, new in change.update}
-    # An updated sentence stands once, also where its old form is not found: a summarizer may not quote it exactly.
-    new_items = _drop_duplicates((*(new for _, new in change.update), *change.add))
-    new_items = new_items[-limit:] if limit else ()
-    obsolete_keys = (
-        set(map(normalize_sentence, new_items))
-        | set(replacements)
-        | set(map(normalize_sentence, change.remove))
-    )
-    remaining_items = tuple(item for item in items if normalize_sentence(item) not in obsolete_keys)
-    return (*remaining_items, *new_items)[-limit:] if limit else ()
+    if not limit:
+        return ()
+    # The new form of an updated sentence is added even if its old form is not found, because a
+    # summarizer may not quote the old one exactly.
+    updated_items = [new for _, new in change.update]
+    new_items = _drop_duplicates((*updated_items, *change.add))[-limit:]
+    obsolete_items = [*new_items, *(old for old, _ in change.update), *change.remove]
+    obsolete_keys = set(map(normalize_sentence, obsolete_items))
+    remaining_items = [item for item in items if normalize_sentence(item) not in obsolete_keys]
+    return (*remaining_items, *new_items)[-limit:]
 
 
 def _drop_duplicates(texts: Iterable[str]) -> tuple[str, ...]:
-    """Without blank ones, each once, where it is said last."""
+    """Return the texts that are not blank, each once, at its last position."""
     text_by_key: dict[str, str] = {}
     for text in texts:
         if normalize_sentence(text):
@@ -204,8 +206,7 @@ def _format_bullets(items: Iterable[str]) -> str:
 
 
 def _number_items(name: str, items: tuple[str, ...]) -> str:
-    return (
-        f"{name}:\n" + "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
-        if items
-        else f"{name}: none"
-    )
+    if not items:
+        return f"{name}: none"
+    lines = [f"{number}. {item}" for number, item in enumerate(items, start=1)]
+    return "\n".join([f"{name}:", *lines])

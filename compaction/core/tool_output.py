@@ -1,4 +1,8 @@
-"""The cut of a tool's output: so much of its head, its tail or both, around a marker that says what is missing."""
+"""Cut a tool's output to its beginning, its end or both, with a marker that says what is missing.
+
+For example, `keep: middle_out` with a limit of 10,000 characters keeps the first 4,950 and the last
+4,950; 100 characters are reserved for the marker between them.
+"""
 
 import re
 from dataclasses import dataclass
@@ -8,53 +12,51 @@ from string import Formatter
 from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups.conduct import ToolResultKnobs
 
-MARKER_CHARS = 100  # characters that cutting in the middle leaves for the marker (BaseAgent: half the limit less 50 on each side)
+# Reserved for a marker in the middle: half the limit less 50 on each side (BaseAgent,
+# middle_out_truncate).
+MARKER_CHARS = 100
 _NUMBER_CHARS = 40
 _NUMBER = rf"[0-9,._ ]{{1,{_NUMBER_CHARS}}}"
 _INNER_MARKER_MODES = ("middle_out", "quarters")
-_FILLERS = (
-    "\U0010ffff",
-    "\U0010ffff\n",
-)  # the widest character: where it has no room, no more was left out than that
-_BATCH_CHARS = 1 << 20  # characters encoded at a time
+# The widest character, four bytes. If a text cannot take even this between its ends without being
+# cut there again, it was cut there before.
+_FILLERS = ("\U0010ffff", "\U0010ffff\n")
+_BATCH_CHARS = 1 << 20  # encoded at a time, so that a huge text is not copied as a whole
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedText:
-    """What is stored of an output, and how many characters it had when that is not all of it."""
+    """What is stored of an output. `original_chars` is its full length if it was cut, else None."""
 
     content: str
     original_chars: int | None = None
 
 
 def truncate_output(text: str, knobs: ToolResultKnobs) -> TruncatedText:
-    """Keep of an output what the policy says, by whole characters. Cutting twice changes nothing; it never raises.
+    """Return what the policy keeps of an output, in whole characters. Never raises.
 
-    FEAT-011, Tool Result Truncation Rules; NeuroLink, Tool Output Limits; BaseAgent, middle_out_truncate. `{kept}`, `{total}` and
-    `{omitted}` in the marker count in the policy's unit; a token is four characters.
+    Cutting a text again changes nothing. `{kept}`, `{total}` and `{omitted}` in the marker are in
+    the policy's unit, in which a token is four characters. (FEAT-011, Tool Result Truncation Rules;
+    NeuroLink, Tool Output Limits; BaseAgent, middle_out_truncate)
     """
     if _fits(text, knobs):
         return TruncatedText(text)
-    if earlier_cut := _find_earlier_cut(text, knobs):
+    earlier_cut = _find_earlier_cut(text, knobs)
+    if earlier_cut:
         return earlier_cut
     head, tail = _cut_ends(text, knobs)
-    remaining_size, total_size = (
-        _measure_size(head, knobs.unit) + _measure_size(tail, knobs.unit),
-        _measure_size(text, knobs.unit),
-    )
-    remaining_size, total_size = (
-        _convert_size(remaining_size, knobs.unit),
-        _convert_size(total_size, knobs.unit),
-    )
-    marker = knobs.marker.format(
-        kept=remaining_size, total=total_size, omitted=total_size - remaining_size
-    )
+    kept_size = _count_units((head, tail), knobs.unit)
+    total_size = _count_units((text,), knobs.unit)
+    marker = knobs.marker.format(kept=kept_size, total=total_size, omitted=total_size - kept_size)
     content = head + marker + tail if knobs.keep in _INNER_MARKER_MODES else head + tail + marker
     return TruncatedText(content, len(text))
 
 
 def preview_text(text: str, limit: int = 2_000) -> str:
-    """The first characters between how many there are and how many are left out. Wolffish, Task File Summaries."""
+    """Return the first characters, with the full length before and the omitted length after them.
+
+    (Wolffish, Task File Summaries)
+    """
     omitted_chars = len(text) - limit
     if omitted_chars <= 0:
         return f"({len(text):,} chars) {text}"
@@ -62,7 +64,7 @@ def preview_text(text: str, limit: int = 2_000) -> str:
 
 
 def _compute_limits(knobs: ToolResultKnobs) -> tuple[int, int]:
-    """How much of the head and of the tail is kept, in characters or bytes."""
+    """Return how much of the head and of the tail is kept, in characters or bytes."""
     limit = knobs.limit * (CHARS_PER_TOKEN if knobs.unit == "tokens" else 1)
     room = max(0, limit - MARKER_CHARS)
     return {
@@ -74,7 +76,7 @@ def _compute_limits(knobs: ToolResultKnobs) -> tuple[int, int]:
 
 
 def _compute_line_limits(knobs: ToolResultKnobs) -> tuple[int, int]:
-    """The same in lines, where they are limited."""
+    """Return how many lines of the head and of the tail are kept."""
     lines = knobs.lines or 0
     return {
         "head": (lines, 0),
@@ -94,16 +96,16 @@ def _fits(text: str, knobs: ToolResultKnobs) -> bool:
 
 
 def _cut_ends(text: str, knobs: ToolResultKnobs) -> tuple[str, str]:
-    """The head and the tail that are kept; they never overlap."""
+    """Return the head and the tail that are kept; they never overlap."""
     head_limit, tail_limit = _compute_limits(knobs)
-    head, tail = _take_start(text, head_limit, knobs.unit), _take_end(text, tail_limit, knobs.unit)
+    head = _take_start(text, head_limit, knobs.unit)
+    tail = _take_end(text, tail_limit, knobs.unit)
     if knobs.lines is not None:
         head_lines, tail_lines = _compute_line_limits(knobs)
-        head, tail = (
-            head[: _find_lines_end(head, head_lines)],
-            tail[_find_lines_start(tail, tail_lines) :],
-        )
-    return head, tail[max(0, len(head) + len(tail) - len(text)) :]
+        head = head[: _find_lines_end(head, head_lines)]
+        tail = tail[_find_lines_start(tail, tail_lines) :]
+    overlap = max(0, len(head) + len(tail) - len(text))
+    return head, tail[overlap:]
 
 
 def _take_start(text: str, limit: int, unit: str) -> str:
@@ -112,6 +114,7 @@ def _take_start(text: str, limit: int, unit: str) -> str:
         return start
     data = start.encode("utf-8", "surrogatepass")
     if len(data) > limit:
+        # A byte 10xxxxxx continues a character: go back to where that character begins.
         while data[limit] & 0xC0 == 0x80:
             limit -= 1
     return data[:limit].decode("utf-8", "surrogatepass")
@@ -129,7 +132,7 @@ def _take_end(text: str, limit: int, unit: str) -> str:
 
 
 def _find_lines_end(text: str, count: int) -> int:
-    """Where the first `count` lines end, all the text if it has no more. A newline at the very end begins no other line."""
+    """Return where the first `count` lines end. A newline at the very end begins no other line."""
     position = 0
     for _ in range(count):
         position = text.find("\n", position) + 1
@@ -139,7 +142,7 @@ def _find_lines_end(text: str, count: int) -> int:
 
 
 def _find_lines_start(text: str, count: int) -> int:
-    """Where the last `count` lines begin."""
+    """Return where the last `count` lines begin."""
     position = len(text) - 1 if text.endswith("\n") else len(text)
     for _ in range(count):
         position = text.rfind("\n", 0, position)
@@ -157,32 +160,35 @@ def _measure_size(text: str, unit: str) -> int:
     )
 
 
-def _convert_size(size: int, unit: str) -> int:
+def _count_units(texts: tuple[str, ...], unit: str) -> int:
+    """Return the size of texts together in the policy's unit."""
+    size = sum(_measure_size(text, unit) for text in texts)
     return size // CHARS_PER_TOKEN if unit == "tokens" else size
 
 
 def _find_earlier_cut(text: str, knobs: ToolResultKnobs) -> TruncatedText | None:
-    """The text as it is, when this very cut made it: the marker is in its place, between ends as long as a cut leaves them."""
+    """Return the text as it is if this very cut made it, else None.
+
+    Then the marker is in its place, and the ends are as long as a cut leaves them.
+    """
     head_limit, tail_limit = _compute_limits(knobs)
     max_marker_chars = len(knobs.marker) + 3 * _NUMBER_CHARS
     if not knobs.marker or len(text) > head_limit + tail_limit + max_marker_chars:
         return None
     is_inner = knobs.keep in _INNER_MARKER_MODES
-    for match in _build_pattern(knobs.marker).finditer(
-        text, 0 if is_inner else max(0, len(text) - max_marker_chars)
-    ):
-        head, tail = text[: match.start()], text[match.end() :]
+    search_start = 0 if is_inner else max(0, len(text) - max_marker_chars)
+    for match in _build_pattern(knobs.marker).finditer(text, search_start):
+        head = text[: match.start()]
+        tail = text[match.end() :]
         if not is_inner and tail:
             continue
         if knobs.keep == "tail":
             head, tail = "", head
         numbers = {name: _parse_number(digits) for name, digits in match.groupdict().items()}
-        remaining_size = _convert_size(
-            _measure_size(head, knobs.unit) + _measure_size(tail, knobs.unit), knobs.unit
-        )
-        if numbers.get("kept", remaining_size) == remaining_size and any(
-            _cut_ends(head + filler + tail, knobs) == (head, tail) for filler in _FILLERS
-        ):
+        kept_size = _count_units((head, tail), knobs.unit)
+        if numbers.get("kept", kept_size) != kept_size:
+            continue
+        if any(_cut_ends(head + filler + tail, knobs) == (head, tail) for filler in _FILLERS):
             return TruncatedText(text, numbers.get("total") if knobs.unit == "chars" else None)
     return None
 
@@ -193,16 +199,14 @@ def _parse_number(digits: str) -> int:
 
 @cache
 def _build_pattern(marker: str) -> re.Pattern[str]:
-    """Finds the marker with any numbers in it."""
-    pattern, group_names = "", set()
-    for literal, name, _, _ in Formatter().parse(marker):
-        group_name = re.match(r"[a-z]*", name or "")[0]  # type: ignore[index]  # it matches always
+    """Build the pattern of a marker with any numbers in it, each in a group of its name."""
+    pattern = ""
+    group_names: set[str] = set()
+    for literal, field_name, _, _ in Formatter().parse(marker):
         pattern += re.escape(literal)
-        if name is not None:
-            pattern += (
-                f"(?P={group_name})"
-                if group_name in group_names
-                else f"(?P<{group_name}>{_NUMBER})"
-            )
-            group_names.add(group_name)
+        if field_name is None:
+            continue
+        name = re.sub(r"[^a-z].*", "", field_name)
+        pattern += f"(?P={name})" if name in group_names else f"(?P<{name}>{_NUMBER})"
+        group_names.add(name)
     return re.compile(pattern)

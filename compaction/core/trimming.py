@@ -1,4 +1,4 @@
-"""The fallback: a request made to fit by leaving out its oldest messages, while what is stored stays as it is."""
+"""The fallback: make a request fit by leaving out its oldest messages, without storing anything."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -15,17 +15,22 @@ def drop_oldest_to_fit(
     overhead_tokens: int = 0,
     token_ratio: float = 1.0,
 ) -> tuple[TranscriptEntry, ...]:
-    """The entries without the oldest, until `overhead` and the rest (an estimated token standing for `scale` real ones) fit.
+    """Return the entries without the oldest, so that the overhead and the rest fit in the limit.
 
-    `overhead` is in real tokens, summary included. Calls go with their results. The newest user message always stays, and so does
-    the newest message with its pair: when these alone are over the limit they come back all the same, and the caller decides.
-    A tail that would begin inside a turn loses the rest of that turn, unless it is one of the last two. FEAT-011, Failure Handling.
+    `limit_tokens` and `overhead_tokens`, which includes the summary, are real tokens; `token_ratio`
+    is how many of them one estimated token of an entry stands for.
+
+    Calls go with their results. The newest user message always stays, and so does the newest
+    message with its pair; if these alone are over the limit they are returned all the same, and the
+    caller decides. If the rest would begin inside a turn, that turn goes completely, unless it is
+    one of the last two. (FEAT-011, Failure Handling Rules)
     """
     pieces = split_entries(entries)
     user_indices = [
         index for index, piece in enumerate(pieces) if any(entry.role == "user" for entry in piece)
     ]
-    previous_index, newest_index = [-1, -1, *user_indices][-2:]
+    newest_index = user_indices[-1] if user_indices else -1
+    previous_index = user_indices[-2] if len(user_indices) > 1 else -1
     total = sum(entry.tokens for entry in entries) * token_ratio + overhead_tokens
     removals: set[int] = set()
     for index, piece in enumerate(pieces[:-1]):
@@ -49,33 +54,32 @@ def slide_to_fit(
     overhead_tokens: int = 0,
     token_ratio: float = 1.0,
 ) -> tuple[TranscriptEntry, ...]:
-    """The entries without a share of the oldest after the `first` ones, time and again until the rest fits (NeuroLink, Stage 4).
+    """Return the entries without shares of the oldest after the first ones, until the rest fits.
 
-    Calls go with their results; pinned messages, the newest user message and the newest message stay. Numbers are `drop_oldest`'s. What
-    does not fit comes back as small as it gets, and the caller decides.
+    The numbers mean the same as in `drop_oldest_to_fit`. Calls go with their results; pinned
+    messages, the newest user message and the newest message stay. What cannot be made to fit is
+    returned as small as it gets, and the caller decides.
+    (NeuroLink, Stage 4: Sliding Window Truncation)
     """
-    cuts, protected_seqs, total = (
-        find_safe_cuts(entries),
-        _find_protected_seqs(entries, first_count),
-        sum(entry.tokens for entry in entries),
+    cuts = find_safe_cuts(entries)
+    protected_seqs = _find_protected_seqs(entries, first_count)
+    removable_tokens = [0 if entry.seq in protected_seqs else entry.tokens for entry in entries]
+    savings = list(accumulate(removable_tokens, initial=0))
+    total = sum(entry.tokens for entry in entries)
+    removable_indices = (
+        index for index, entry in enumerate(entries) if entry.seq not in protected_seqs
     )
-    savings = list(
-        accumulate(
-            (0 if entry.seq in protected_seqs else entry.tokens for entry in entries), initial=0
-        )
-    )
+
+    def fits(index: int) -> bool:
+        return (total - savings[index]) * token_ratio + overhead_tokens <= limit_tokens
+
     start_index = find_slide_index(
         cuts,
-        start=next(
-            (index for index, entry in enumerate(entries) if entry.seq not in protected_seqs),
-            len(entries),
-        ),
+        start=next(removable_indices, len(entries)),
         stop=cuts[-1] if cuts else 0,
         length=len(entries),
         fraction=fraction,
-        fits=lambda start_index: (
-            (total - savings[start_index]) * token_ratio + overhead_tokens <= limit_tokens
-        ),
+        fits=fits,
     )
     return tuple(
         entry
@@ -85,13 +89,16 @@ def slide_to_fit(
 
 
 def _find_protected_seqs(entries: Sequence[TranscriptEntry], first_count: int) -> frozenset[int]:
-    """The seqs of the first messages, of pinned ones and of the newest user message, pairs whole."""
-    seqs, message_count = set[int](), 0
+    """Return the seqs of the first messages, the pinned ones and the newest user message.
+
+    Each comes with the calls or results that it pairs with.
+    """
+    seqs: set[int] = set()
+    message_count = 0
     newest_user_seq = max((entry.seq for entry in entries if entry.role == "user"), default=None)
     for piece in split_entries(entries):
-        if message_count < first_count or any(
-            entry.pinned or entry.seq == newest_user_seq for entry in piece
-        ):
+        is_first = message_count < first_count
+        if is_first or any(entry.pinned or entry.seq == newest_user_seq for entry in piece):
             seqs |= {entry.seq for entry in piece}
         message_count += len(piece)
     return frozenset(seqs)
