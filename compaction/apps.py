@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class Compaction(AppConfig):
-    """The app; it only listens to the host, and the host calls it through `compaction.compactor`."""
+    """The app; the host calls it through `compaction.compactor`."""
 
     name = "compaction"
 

@@ -1,6 +1,6 @@
-"""System checks of the compaction settings."""
+"""System checks of the setting COMPACTION and of the stored policies."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
@@ -14,8 +14,8 @@ from compaction.models import CompactionPolicy
 
 
 @register(Tags.compatibility)
-def check_backend(**_: Any) -> list[CheckMessage]:
-    """The host must be there."""
+def check_backend(**_: object) -> list[CheckMessage]:
+    """Report a backend that cannot be imported."""
     path = settings.COMPACTION.get("BACKEND", "")
     try:
         import_backend(path)
@@ -25,8 +25,8 @@ def check_backend(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.compatibility)
-def check_policy_name(**_: Any) -> list[CheckMessage]:
-    """Whether a policy of that name exists is a question for the database, below."""
+def check_policy_name(**_: object) -> list[CheckMessage]:
+    """Report a policy name that is no name. Only the database knows whether the policy exists."""
     name = settings.COMPACTION.get("POLICY", "")
     if not isinstance(name, str) or not name:
         return [Error('COMPACTION["POLICY"] must be the name of a policy.', id="compaction.E002")]
@@ -34,20 +34,21 @@ def check_policy_name(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.database)
-def check_stored_policies(databases: Any = None, **_: Any) -> list[CheckMessage]:
-    """The project's policy exists, and every stored policy can be used."""
-    return [*_check_project_policy(), *_check_policy_rows()] if databases else []
+def check_stored_policies(
+    databases: Sequence[str] | None = None, **_: object
+) -> list[CheckMessage]:
+    """Report a project's policy that does not exist, and stored policies that cannot be used."""
+    if not databases:
+        return []
+    return [*_check_project_policy(), *_check_policy_rows()]
 
 
 def _check_project_policy() -> list[CheckMessage]:
     name = settings.COMPACTION["POLICY"]
     try:
         policies.load_policy(name)
-    except (
-        policies.UnknownPolicy,
-        PolicyError,
-        DatabaseError,
-    ) as error:  # before the first migration there are presets only
+    except (policies.UnknownPolicy, PolicyError, DatabaseError) as error:
+        # Before the first migration there is no table, so only presets can be named.
         hint = f"CHATCORE_POLICY may be {', '.join(PRESETS)}, or the name of a stored policy."
         return [Error(f'COMPACTION["POLICY"]: {error}', hint=hint, id="compaction.E003")]
     return []
@@ -65,7 +66,7 @@ def _check_policy_rows() -> list[CheckMessage]:
         except (policies.UnknownPolicy, PolicyError) as error:
             warnings.append(
                 Warning(
-                    f"The stored policy {row.name!r} cannot be used and is passed over: {error}",
+                    f"The stored policy {row.name!r} cannot be used and is skipped: {error}",
                     id="compaction.W001",
                 )
             )

@@ -1,4 +1,4 @@
-"""Answer the questions that the host asks while a conversation goes on: the class that CHATCORE["COMPACTOR"] names."""
+"""Answer the host during a conversation: the class that CHATCORE["COMPACTOR"] names."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -9,8 +9,9 @@ from compaction.requests import guard, stateless, tool_output
 from compaction.requests.tool_output import TruncatedOutput
 from compaction.triggers import on_change
 
-# Requests, models, refusals and answers are the host's own types. compaction must not import them, and it hands them
-# back exactly as its backend made them; `Any` lets this class satisfy the host's protocol without naming them.
+# Requests, models, refusals and answers are the host's own types. compaction must not import them,
+# and it hands them back exactly as its backend made them; `Any` lets this class satisfy the host's
+# protocol without naming them.
 Request = Any
 FittedRequest = Any
 
@@ -18,8 +19,9 @@ FittedRequest = Any
 class Compactor:
     """The host's way into compaction. It stores nothing between calls and only delegates.
 
-    All methods are synchronous. Those whose name begins with `on_` run inside the host's open transaction and must be
-    fast; the others run outside any transaction, because they may call a language model.
+    All methods are synchronous. Those whose name begins with `on_` run inside the host's open
+    transaction and must be fast; the others run outside any transaction, because they may call a
+    language model.
     """
 
     def before_request(self, session: HostSession, request: Request) -> FittedRequest:
@@ -30,7 +32,7 @@ class Compactor:
         return guard.fit_request(session, request)
 
     def after_overflow(self, session: HostSession, request: Request, error: Any) -> bool:
-        """Make room after a provider refused a request for its length; return True if it is worth sending again."""
+        """Make room after a refusal for length; return True if sending again is worthwhile."""
         return guard.make_room_after_refusal(session, request, error)
 
     def on_messages_deleted(self, session: HostSession, seqs: Collection[int]) -> None:
@@ -38,26 +40,27 @@ class Compactor:
         on_change.forget_messages(session.pk, seqs)
 
     def on_messages_superseded(self, session: HostSession, seqs: Collection[int]) -> None:
-        """Revert the structured state that was made from these messages, which are superseded or restored."""
+        """Revert the structured state that was made from these superseded or restored messages."""
         on_change.revert_derived_state(session.pk, seqs)
 
     def on_session_forked(self, source: HostSession, fork: HostSession, last_seq: int) -> None:
-        """Copy the structured state up to the message `last_seq` to a new session that was forked from `source`."""
+        """Copy the structured state up to the message `last_seq` from `source` to its fork."""
         on_change.copy_state_to_fork(source.pk, fork.pk, last_seq=last_seq)
 
     def estimate_tokens(self, session: HostSession) -> int:
-        """Return the size of the session's next request in tokens, without loading messages; 0 if it is deleted."""
+        """Return the tokens of the session's next request; 0 if the session is deleted."""
         return guard.estimate_next_request(session.pk)
 
     def fit_request(self, model: Any, request: Request, *, overflow: Any = None) -> FittedRequest:
-        """Return the host's answer with a request that fits a model; the request belongs to no session.
+        """Return the host's answer with a request that fits a model and has no session.
 
-        `overflow` is the refusal that this request has just met. Raises the host's overflow error if it can never fit.
+        `overflow` is the refusal that this request has just met. Raises the host's overflow error
+        if it can never fit.
         """
         return stateless.fit_stateless_request(model, request, refusal=overflow)
 
     def learn_token_count(self, model: Any, request: Request, tokens: int) -> None:
-        """Learn from the provider's count of a request without a session how this model counts tokens."""
+        """Learn from the provider's count of a request without a session."""
         stateless.learn_token_count(model, request, tokens)
 
     def list_policies(self) -> Sequence[str]:
@@ -69,9 +72,10 @@ class Compactor:
         return name in policies.list_policies()
 
     def validate_threshold_override(self, threshold: float, *policy_names: str) -> None:
-        """Refuse a session's own threshold if its policy, the first of these names that is set, cannot use it.
+        """Refuse a session's own threshold if its policy cannot use it.
 
-        Raises ValidationError, which names the field.
+        The policy is the first of these names that is set. Raises ValidationError, which names the
+        field.
         """
         policies.validate_threshold_override(threshold, *policy_names)
 

@@ -1,7 +1,6 @@
-"""The job of compacting, its policies, and what a session's past runs teach the next ones."""
+"""The tables of compaction: runs, stored policies, and what past runs and responses taught."""
 
 import uuid
-from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -14,7 +13,10 @@ MAX_SEQ = 2**31 - 1
 
 
 class CompactionRun(models.Model):
-    """One compaction: the job, its lease, and afterwards its record. The queue only carries its id."""
+    """One compaction of a session: first the job with its lease, afterwards the record of it.
+
+    The row is the truth. The queue carries only its id, and may lose it or deliver it twice.
+    """
 
     class Trigger(models.TextChoices):
         AFTER_RESPONSE = "after_response"
@@ -35,7 +37,7 @@ class CompactionRun(models.Model):
     FORCED_TRIGGERS = (Trigger.MANUAL, Trigger.ON_OVERFLOW)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    # Nothing outlives its session: summaries are what was said in it.
+    # Runs are deleted with their session, because summaries repeat what was written in it.
     session = models.ForeignKey(
         settings.COMPACTION["SESSION_MODEL"],
         on_delete=models.CASCADE,
@@ -49,18 +51,18 @@ class CompactionRun(models.Model):
     instructions = models.TextField(blank=True)
     up_to_seq = models.PositiveIntegerField(null=True, blank=True)
     only_stages = models.JSONField(
-        default=list, help_text="The stages asked for; empty: all of the policy's."
+        default=list, help_text="The stages to run; empty: all stages of the policy."
     )
 
     lease_until = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveIntegerField(
-        default=0, help_text="Claims so far; the current one's number is the fencing token."
+        default=0, help_text="Number of claims; it is the fencing token of the newest one."
     )
     announced = models.BooleanField(
-        default=False, help_text="Its start was announced, so its end must be."
+        default=False, help_text="Its start was announced, so its end must be announced too."
     )
     enqueued_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the queue was last told."
+        null=True, blank=True, help_text="When it was last sent to the queue."
     )
 
     stages_used = models.JSONField(default=list)
@@ -81,10 +83,11 @@ class CompactionRun(models.Model):
     edits = models.JSONField(default=list)
     targets = models.JSONField(
         default=list,
-        help_text="[{seq, role, tool, method, chars_before, chars_after}], one for each message changed.",
+        help_text="[{seq, role, tool, method, chars_before, chars_after}], "
+        "one for each message changed.",
     )
     state_after = models.JSONField(
-        default=dict, help_text="Structured state and memory, as they were from here on."
+        default=dict, help_text="Structured state and memory after this run."
     )
     error = models.TextField(blank=True)
     reason = models.TextField(blank=True)
@@ -115,30 +118,26 @@ class CompactionRun(models.Model):
 
     @property
     def is_forced(self) -> bool:
-        """Whether it compacts whatever the context's size: asked for by hand, or after a refusal."""
+        """Return True if it compacts any context: requested by hand, or after a refusal."""
         return self.trigger in self.FORCED_TRIGGERS
 
     @property
     def tokens_saved(self) -> int | None:
-        """Tokens of context before less after; null until both are known."""
-        return (
-            None
-            if self.tokens_before is None or self.tokens_after is None
-            else self.tokens_before - self.tokens_after
-        )
+        """Return the tokens of context that the run saved; None until both sizes are known."""
+        if self.tokens_before is None or self.tokens_after is None:
+            return None
+        return self.tokens_before - self.tokens_after
 
     @property
     def duration_ms(self) -> int | None:
-        """Milliseconds from the first claim to the end."""
-        return (
-            None
-            if not (self.started_at and self.finished_at)
-            else int((self.finished_at - self.started_at).total_seconds() * 1000)
-        )
+        """Return the milliseconds from the first claim to the end; None before the end."""
+        if self.started_at is None or self.finished_at is None:
+            return None
+        return int((self.finished_at - self.started_at).total_seconds() * 1000)
 
 
 class CompactionPolicy(models.Model):
-    """A policy an operator made: a preset's values with overrides, picked by name."""
+    """A policy that an operator made: a preset with overrides, chosen by its name."""
 
     name = models.SlugField(max_length=64, unique=True)
     base = models.CharField(max_length=64, default="oneclaw")
@@ -151,14 +150,18 @@ class CompactionPolicy(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Refuse what the engine would refuse, naming the field."""
+        """Refuse what the engine would refuse. Raises ValidationError, which names the field."""
+        # policies imports this module.
         from compaction.policies import validate_policy_row
 
         validate_policy_row(self.name, self.base, self.overrides)
 
 
 class SessionState(models.Model):
-    """What runs so far mean for the next automatic one: failing is not free, and gaining nothing stops it."""
+    """What a session's past runs mean for its next automatic one.
+
+    A failure delays it, and runs that gain almost nothing stop it, because each costs a model call.
+    """
 
     session = models.OneToOneField(
         settings.COMPACTION["SESSION_MODEL"],
@@ -179,13 +182,13 @@ class SessionState(models.Model):
     learned_for = models.CharField(
         max_length=255,
         blank=True,
-        help_text="The model and its registered window: what the numbers are of.",
+        help_text="The model and its registered window, which the learned numbers belong to.",
     )
     learned_window = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Tokens; the window that a refusal told."
+        null=True, blank=True, help_text="Tokens; the window that a refusal named."
     )
     learned_scale = models.FloatField(
-        default=1, help_text="Real tokens to an estimated one, as a refusal told."
+        default=1, help_text="Real tokens for each estimated token, learned from a refusal."
     )
 
     def __str__(self) -> str:
@@ -193,17 +196,17 @@ class SessionState(models.Model):
 
     @property
     def is_stopped(self) -> bool:
-        """Automatic runs have stopped for this session until one is asked for by hand."""
+        """Return True if automatic runs have stopped until one is requested by hand."""
         return self.fruitless >= MAX_FRUITLESS_RUNS
 
     @property
     def is_waiting(self) -> bool:
-        """A failure makes the next automatic run wait."""
+        """Return True while a failure delays the next automatic run."""
         return self.not_before is not None and self.not_before > timezone.now()
 
 
 class WorkingState(models.Model):
-    """What a conversation is about, in lists: the structured state and the memory block that summaries keep up to date."""
+    """What a conversation is about: structured state and memory, updated by summaries."""
 
     session = models.OneToOneField(
         settings.COMPACTION["SESSION_MODEL"],
@@ -224,24 +227,25 @@ class WorkingState(models.Model):
 
 
 class ModelRatio(models.Model):
-    """What a language model's counts have taught: how many real tokens an estimated one stands for, and its true window."""
+    """What a model's own counts taught: real tokens for each estimated one, and its true window."""
 
     model = models.CharField(max_length=255, unique=True, help_text="provider/name")
     ratio = models.FloatField(default=1)
     samples = models.PositiveIntegerField(default=0)
     window = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Tokens, as an overflow error told; null: none did."
+        null=True, blank=True, help_text="Tokens; the window that a refusal named. Null: none did."
     )
     registered = models.PositiveIntegerField(
         null=True,
         blank=True,
-        help_text="The window that the registry told then; another one there now makes ours void.",
+        help_text="The registry's window at that time. If it has changed since, "
+        "the learned window is void.",
     )
 
     def __str__(self) -> str:
         return self.model
 
 
-def find_open_run(session_id: Any) -> CompactionRun | None:
-    """The session's queued or running run, if there is one."""
+def find_open_run(session_id: uuid.UUID) -> CompactionRun | None:
+    """Return the session's queued or running run, if there is one."""
     return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES).first()

@@ -1,6 +1,7 @@
-"""Which policy applies to a session: its own, else its model's, else the project's, else oneclaw."""
+"""Find the policy of a session: its own, else its model's, else the project's, else oneclaw."""
 
 import logging
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -19,7 +20,7 @@ DEFAULT_POLICY = "oneclaw"
 
 
 class UnknownPolicy(Exception):
-    """No preset and no stored policy has that name."""
+    """There is neither a preset nor a stored policy of this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"There is no compaction policy named {name!r}.")
@@ -27,7 +28,10 @@ class UnknownPolicy(Exception):
 
 
 def load_policy(name: str) -> Policy:
-    """The preset or stored policy of that name. Raises UnknownPolicy, and PolicyError when a stored one is no longer valid."""
+    """Return the preset or the stored policy of this name.
+
+    Raises UnknownPolicy, and PolicyError if a stored policy is no longer valid.
+    """
     if name in PRESETS:
         return PRESETS[name]
     row = CompactionPolicy.objects.filter(name=name).first()
@@ -37,72 +41,85 @@ def load_policy(name: str) -> Policy:
 
 
 def choose_policy(*names: str) -> tuple[str, Policy]:
-    """The first of these names that is set and can be used, with its policy; then the project's, then oneclaw."""
+    """Return the name and policy of the first name that is set and usable.
+
+    After these names come the project's policy and oneclaw. A policy that cannot be used must not
+    stop a conversation, so it is skipped with a warning in the log.
+    """
     for name in (*names, settings.COMPACTION.get("POLICY", "")):
         if not name:
             continue
         try:
             return name, load_policy(name)
         except (UnknownPolicy, PolicyError) as error:
-            logger.warning("compaction policy passed over: %s", error)
+            logger.warning("compaction policy skipped: %s", error)
     return DEFAULT_POLICY, PRESETS[DEFAULT_POLICY]
 
 
 def apply_threshold(policy: Policy, threshold: float | None) -> Policy:
-    """The policy with a session's own threshold; as it is where there is none, or where it cannot be."""
+    """Return the policy with this threshold, a share of the input budget.
+
+    The policy is unchanged if the threshold is None, or if the policy cannot use it.
+    """
     if threshold is None:
         return policy
     try:
         return Policy.parse({"trigger": {"threshold": threshold}}, policy)
     except PolicyError as error:
-        logger.warning("a session's threshold was passed over: %s", error)
+        logger.warning("a session's threshold was skipped: %s", error)
         return policy
 
 
 def is_compaction_automatic() -> bool:
-    """Whether the settings let room be made without being asked for."""
+    """Return True if the settings allow runs that nobody has requested."""
     return bool(settings.COMPACTION.get("AUTOMATIC", True))
 
 
 def get_project_threshold() -> float | None:
-    """The share that the settings put in place of every policy's own."""
+    """Return the share that the settings put in place of every policy's threshold, if they do."""
     threshold = settings.COMPACTION.get("THRESHOLD")
     return threshold if isinstance(threshold, float) else None
 
 
 def apply_token_threshold(policy: Policy, budget: Budget) -> Policy:
-    """The policy that acts at the settings' number of tokens; as it is where they name none, or one that the window does not hold."""
+    """Return the policy that acts at the number of tokens in the settings.
+
+    The policy is unchanged if the settings name none, or one that is larger than the budget.
+    """
     token_threshold = settings.COMPACTION.get("THRESHOLD")
     if not isinstance(token_threshold, int) or token_threshold >= budget.input:
         return policy
-    rounding_margin = (
-        Decimal("0.5") if policy.trigger.strict else Decimal("-0.5")
-    )  # against the rounding of the share
+    # The threshold is stored as a share and rounded down to tokens. Half a token in the direction
+    # of the comparison keeps it at the number that was named.
+    rounding_margin = Decimal("0.5") if policy.trigger.strict else Decimal("-0.5")
     return apply_threshold(policy, float((token_threshold + rounding_margin) / budget.basis))
 
 
 def resolve_summary_model(model_name: str) -> str:
-    """Who a policy wants its summaries from; `same` is the settings' choice, where they have one."""
-    return (
-        (settings.COMPACTION.get("SUMMARY_MODEL") or model_name)
-        if model_name == "same"
-        else model_name
-    )
+    """Return the name of the model that writes a policy's summaries.
+
+    For `same` this is the model that the settings name for summaries, if they name one.
+    """
+    if model_name != "same":
+        return model_name
+    return settings.COMPACTION.get("SUMMARY_MODEL") or model_name
 
 
 def validate_threshold_override(threshold: float, *names: str) -> None:
-    """Refuse a session's own threshold that the policy it would have (the first of these names that is set) cannot take.
+    """Refuse a session's own threshold if its policy cannot use it.
 
-    What CHATCORE["VALIDATE_OVERRIDE"] names. Raises ValidationError, naming the field.
+    The policy is the first of these names that is set. Raises ValidationError, which names the
+    field.
     """
+    _, policy = choose_policy(*names)
     try:
-        Policy.parse({"trigger": {"threshold": threshold}}, choose_policy(*names)[1])
+        Policy.parse({"trigger": {"threshold": threshold}}, policy)
     except PolicyError as error:
         raise ValidationError({"compact_threshold": str(error)}) from None
 
 
 def list_policies() -> dict[str, Policy]:
-    """Every policy by its name, presets first; stored ones that are no longer valid are left out."""
+    """Return every usable policy by its name: the presets, then the stored ones in order."""
     policies_by_name = dict(PRESETS)
     for row in CompactionPolicy.objects.filter(base__in=PRESETS).order_by("name"):
         try:
@@ -112,13 +129,16 @@ def list_policies() -> dict[str, Policy]:
     return policies_by_name
 
 
-def parse_policy_snapshot(snapshot: dict[str, Any]) -> Policy:
-    """The policy as it was when a run was asked for. Raises PolicyError."""
+def parse_policy_snapshot(snapshot: Mapping[str, Any]) -> Policy:
+    """Return the policy as it was when a run was requested. Raises PolicyError."""
     return Policy.parse(snapshot, PRESETS[DEFAULT_POLICY])
 
 
 def validate_policy_row(name: str, base: str, overrides: Any) -> None:
-    """Refuse a stored policy that could not be used, naming the field. Raises ValidationError."""
+    """Refuse a stored policy that could not be used. Raises ValidationError, which names the field.
+
+    `overrides` is JSON from a form, so it may have any type.
+    """
     if name in PRESETS:
         raise ValidationError({"name": "A preset has this name."})
     if base not in PRESETS:

@@ -1,8 +1,10 @@
-"""Compaction in a few calls, for programs that embed Chatcore: how full a session is, whether it should be compacted, and doing it.
+"""Measure and compact sessions from a program that embeds Chatcore.
 
-`docs/embedding.md` shows them at work. Each asks the database: in asynchronous code, call them through `sync_to_async`.
+`docs/embedding.md` shows these calls at work. They query the database: in asynchronous code, call
+them through `sync_to_async`.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 from uuid import UUID
@@ -36,11 +38,14 @@ __all__ = [
     "truncate_to_token_budget",
 ]
 
-MIN_RECENT_MESSAGES = 4  # messages that keep_recent_ratio keeps at least
+MIN_RECENT_MESSAGES = 4  # the fewest messages that keep_recent_ratio protects
 
 
 class CompactionConfig(TypedDict, total=False):
-    """What to do otherwise than the session's policy says, in NeuroLink's names; `policy` is the name of another one to start from."""
+    """Changes to the policy for one run, in NeuroLink's names (docs/origins.md#neurolink).
+
+    `policy` names another policy to start from.
+    """
 
     policy: str
     enable_prune: bool
@@ -73,7 +78,7 @@ KNOB_PATHS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ContextStats:
-    """How full a session's context is, in tokens; None where its model's window is unknown."""
+    """How full a session's context is, in tokens; None where the window of its model is unknown."""
 
     estimated_input_tokens: int
     available_input_tokens: int | None
@@ -84,7 +89,11 @@ class ContextStats:
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionResult:
-    """What came of it. `messages` are those that are sent from now on, `summary` stands for the others; `reason`: why nothing was done."""
+    """The result of a compaction; sizes are tokens.
+
+    `messages` are sent from now on, and `summary` stands for the others. `reason` says why nothing
+    was compacted.
+    """
 
     compacted: bool
     stages_used: tuple[str, ...]
@@ -98,22 +107,34 @@ class CompactionResult:
 
 
 def get_context_stats(session_id: UUID | str) -> ContextStats | None:
-    """How full the session's context is. None when there is no such session, or nothing was said in it."""
+    """Return how full the session's context is; None if the session does not exist or is empty."""
     context = _load_nonempty_context(session_id)
     if context is None:
         return None
-    tokens, budget = request_size.measure_next_request(context).tokens, context.budget
+    tokens = request_size.measure_next_request(context).tokens
+    budget = context.budget
+    if budget is None:
+        return ContextStats(
+            estimated_input_tokens=tokens,
+            available_input_tokens=None,
+            usage_ratio=None,
+            should_compact=False,
+            message_count=context.facts.message_count,
+        )
     return ContextStats(
         estimated_input_tokens=tokens,
-        available_input_tokens=budget.input if budget else None,
-        usage_ratio=tokens / max(1, budget.input) if budget else None,
-        should_compact=bool(budget and budget.is_over(tokens)),
+        available_input_tokens=budget.input,
+        usage_ratio=tokens / max(1, budget.input),
+        should_compact=budget.is_over(tokens),
         message_count=context.facts.message_count,
     )
 
 
 def needs_compaction(session_id: UUID | str) -> bool:
-    """Whether the session's context is over its threshold; not when there is no such session or its window is unknown."""
+    """Return True if the session's context is over its threshold.
+
+    It is False for a session that does not exist, and where the window is unknown.
+    """
     stats = get_context_stats(session_id)
     return stats is not None and stats.should_compact
 
@@ -121,61 +142,72 @@ def needs_compaction(session_id: UUID | str) -> bool:
 def compact_session(
     session_id: UUID | str, **config: Unpack[CompactionConfig]
 ) -> CompactionResult | None:
-    """Compact the session now, whatever its size, and wait for it. None when there is no such session, or nothing was said in it.
+    """Compact the session now, whatever its size, and wait for the result.
 
-    Raises TypeError for an unknown name, PolicyError for a value that cannot be, UnknownPolicy, and RunIsOpen when another run of the
-    session does not end within a minute. A summary that fails is no exception but a result that says so.
+    Returns None if the session does not exist or is empty. A summary that fails is not an
+    exception: the result says so. Raises TypeError for an unknown name, PolicyError for a wrong
+    value, UnknownPolicy, and RunConflict if another run of the session does not end within a
+    minute.
     """
-    if unknown_names := config.keys() - CompactionConfig.__annotations__:
+    unknown_names = config.keys() - CompactionConfig.__annotations__
+    if unknown_names:
         raise TypeError(f"compact_session takes no {', '.join(sorted(unknown_names))}")
     context = _load_nonempty_context(session_id)
     if context is None:
         return None
+    session_id = context.facts.session_id
     options: queue.RunOptions = {"policy": config.get("policy")}
-    options["overrides"] = _build_overrides(
-        queue.load_run_context(context.facts.session_id, options).policy, config
-    )
-    return _build_result(
-        engine.compact_now(
-            context.facts.session_id, trigger=CompactionRun.Trigger.MANUAL, **options
-        )
-    )
+    policy = queue.load_run_context(session_id, options).policy
+    options["overrides"] = _build_overrides(policy, config)
+    run = engine.compact_now(session_id, trigger=CompactionRun.Trigger.MANUAL, **options)
+    return _build_result(run)
 
 
 def _load_nonempty_context(session_id: UUID | str) -> SessionContext | None:
     context = session_context.load_session_context(UUID(str(session_id)))
-    return context if context and context.facts.message_count else None
+    if context is None or not context.facts.message_count:
+        return None
+    return context
 
 
 def _build_overrides(policy: Policy, config: CompactionConfig) -> dict[str, Any]:
+    """Return the changes to a policy in the form that policies are stored in."""
     overrides: dict[str, Any] = {}
+    switches: dict[str, bool] = {}
     for name, value in config.items():
         if name in KNOB_PATHS:
             group, knob = KNOB_PATHS[name]
             overrides.setdefault(group, {})[knob] = value
+        elif name in STAGE_SWITCHES:
+            switches[STAGE_SWITCHES[name]] = bool(value)
     if "keep_recent_ratio" in config:
         overrides["protect"] |= {"kind": "count_ratio", "minimum": MIN_RECENT_MESSAGES}
-    stage_switches = {
-        STAGE_SWITCHES[name]: value for name, value in config.items() if name in STAGE_SWITCHES
-    }
-    if stage_switches:
-        stages = [stage for stage in policy.stages if stage_switches.get(stage, True)]
-        extra_stages = [
-            stage for stage in STAGES if stage_switches.get(stage) and stage not in stages
-        ]
-        overrides["stages"] = (
-            [stage for stage in STAGES if stage in {*stages, *extra_stages}]
-            if extra_stages
-            else stages
-        )
+    if switches:
+        overrides["stages"] = _switch_stages(policy.stages, switches)
     return overrides
+
+
+def _switch_stages(stages: Sequence[str], switches: Mapping[str, bool]) -> list[str]:
+    """Return the stages without those that are off and with those that are on.
+
+    The policy's order holds as long as no stage is added; then all stand in the usual order.
+    """
+    remaining_stages = [stage for stage in stages if switches.get(stage, True)]
+    added_stages = [
+        stage for stage in STAGES if switches.get(stage) and stage not in remaining_stages
+    ]
+    if not added_stages:
+        return remaining_stages
+    active_stages = {*remaining_stages, *added_stages}
+    return [stage for stage in STAGES if stage in active_stages]
 
 
 def _build_result(run: CompactionRun) -> CompactionResult:
     backend = backend_registry.get_backend()
     facts = backend.load_session_facts(run.session_id)
     transcript = backend.load_transcript(facts) if facts else None
-    tokens_before, tokens_after = run.tokens_before or 0, run.tokens_after or 0
+    tokens_before = run.tokens_before or 0
+    tokens_after = run.tokens_after or 0
     return CompactionResult(
         compacted=run.status == CompactionRun.Status.APPLIED,
         stages_used=tuple(run.stages_used),

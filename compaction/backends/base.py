@@ -1,4 +1,4 @@
-"""Define what a host of conversations must offer to be compacted; a new host is one package beside this file."""
+"""Define what a host must offer to be compacted; a new host is one package beside this file."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionFacts:
-    """What is known about a session, or about a model without a session, before any message is loaded.
+    """What is known about a session, or a model alone, before any message is loaded.
 
     Names are empty strings where nothing is set. Sizes are tokens, unless their name says
     characters.
@@ -163,7 +163,7 @@ class HostRequest(Protocol):
 
 
 class HostRefusal(Protocol):
-    """The host's error for a request that was refused for its length; sizes in tokens, None where not given."""
+    """The host's error for a request that was too long; sizes in tokens, None if not given."""
 
     @property
     def tokens(self) -> int | None: ...
@@ -178,14 +178,14 @@ AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
 class SessionFactsSource(Protocol):
-    """Facts and sums about a session, for the meter and the triggers; no message's text is loaded."""
+    """Facts and sums about a session; no message's text is loaded."""
 
     def load_session_facts(self, session_id: UUID) -> SessionFacts | None:
         """Return the session's facts, or None if it is deleted."""
         ...
 
     def load_last_usage(self, facts: SessionFacts) -> LastUsage | None:
-        """Return the provider's count of the last call of this model on exactly this context version."""
+        """Return the provider's count of this model's last call on exactly this context."""
         ...
 
     def sum_message_tokens(
@@ -203,11 +203,11 @@ class SessionFactsSource(Protocol):
         ...
 
     def load_last_model(self, facts: SessionFacts) -> str:
-        """Return the name of the model that gave the newest answer; empty before the first answer."""
+        """Return the model that gave the newest answer; empty before the first one."""
         ...
 
     def count_tool_rounds(self, facts: SessionFacts) -> tuple[int, int]:
-        """Return how often the model called tools since the user's last message, and how many calls it made."""
+        """Return the rounds of tool calls since the user's last message, and the calls."""
         ...
 
     def is_answering(self, facts: SessionFacts) -> bool:
@@ -258,7 +258,7 @@ class ContextStore(Protocol[RequestT]):
         ...
 
     def reset_context(self, session_id: UUID) -> int:
-        """Remove the summary, so that the whole history is sent again, and return the new version's number."""
+        """Remove the summary, so that the whole history is sent again; return the new version."""
         ...
 
     def set_background(self, session_id: UUID, background: str) -> None:
@@ -269,7 +269,7 @@ class ContextStore(Protocol[RequestT]):
         ...
 
     def find_violations(self, session_id: UUID) -> list[str]:
-        """Check the stored invariants of a session; return one sentence for each that does not hold."""
+        """Check a session's stored invariants; return one sentence for each violation."""
         ...
 
 
@@ -279,7 +279,7 @@ class RequestEditor(Protocol[SessionT_contra, ModelT_contra, RequestT, AnswerT_c
     def rebuild_request(
         self, session: SessionT_contra, request: RequestT | None = None
     ) -> RequestT:
-        """Build the session's next request again from storage, with the tools of `request` if it is given."""
+        """Build the session's next request from storage, with the tools of `request` if given."""
         ...
 
     def parse_request(
@@ -297,7 +297,7 @@ class RequestEditor(Protocol[SessionT_contra, ModelT_contra, RequestT, AnswerT_c
         ...
 
     def list_text_files(self, request: RequestT) -> list[tuple[int, str]]:
-        """Return the original size in bytes and the text of each text file in a request, in order."""
+        """Return the original size in bytes and the text of each text file, in order."""
         ...
 
     def replace_file_texts(self, request: RequestT, texts: Sequence[str]) -> RequestT:
@@ -305,7 +305,7 @@ class RequestEditor(Protocol[SessionT_contra, ModelT_contra, RequestT, AnswerT_c
         ...
 
     def build_model_facts(self, model: ModelT_contra, request: RequestT) -> SessionFacts:
-        """Return the facts of a request that belongs to no session: those of its model, and no others."""
+        """Return the facts of a model, for a request that belongs to no session."""
         ...
 
     def build_fit_answer(
@@ -341,7 +341,7 @@ class SummaryCaller(Protocol):
         ...
 
     def call_summary_model(self, session_id: UUID, prompt: Prompt) -> CallResult:
-        """Send exactly one request to the model that the prompt names. Call it outside any transaction.
+        """Send exactly one request to the prompt's model. Call it outside any transaction.
 
         Raises CallFailed.
         """

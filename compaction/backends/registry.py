@@ -7,7 +7,8 @@ from django.utils.module_loading import import_string
 
 from compaction.backends.base import HostBackend
 
-# Paths of the first release, which a project's settings may still name; to be removed after one release.
+# Paths of the first release, which a project's settings may still name; to be removed after one
+# release.
 MOVED_BACKENDS = {
     "compaction.backends.chatcore.ChatcoreBackend": (
         "compaction.backends.chatcore.backend.ChatcoreBackend"

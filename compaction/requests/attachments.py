@@ -1,4 +1,4 @@
-"""Shorten the files of a request to their share of the free room, before the request is measured."""
+"""Shorten the files of a request to their share of the room, before it is measured."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def fit_attachments(context: SessionContext, request: HostRequest) -> HostReques
 
 
 def _calculate_file_budget(context: SessionContext, bare_request: HostRequest) -> int | None:
-    """Return the tokens, as the policy counts them, that files may take; None if the window is unknown.
+    """Return the tokens, as the policy counts, that files may take; None without a known window.
 
     `bare_request` is the request with empty files.
     """
@@ -46,7 +46,8 @@ def _calculate_file_budget(context: SessionContext, bare_request: HostRequest) -
     used_tokens = estimate_transcript(
         replace(parsed_request.transcript, entries=uncounted_entries), context.policy
     )
-    # The budget is planned in the provider's tokens; the policy's estimates are converted there and back.
+    # The budget is planned in the provider's tokens; the policy's estimates are converted there and
+    # back.
     token_ratio = max(1.0, context.refusal_token_ratio, context.model_calibration.ratio)
     file_budget = attachments.compute_file_budget(
         context.budget.window,

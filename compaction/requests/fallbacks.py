@@ -1,4 +1,4 @@
-"""Trim a request that is too large when no run will make it smaller, as the policy's fallback says. Storage is unchanged."""
+"""Trim a request that is too large and that no run will make smaller. Storage is unchanged."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,8 @@ def select_remaining_entries(measured_request: MeasuredRequest) -> Sequence[Tran
 def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> object:
     """Return the host's answer for a request that is about to be sent, trimmed if it is too large.
 
-    Raises the host's overflow error if the request is over the window and the policy's fallback is an error.
+    Raises the host's overflow error if the request is over the window and the policy's fallback is
+    an error.
     """
     remaining_entries = select_remaining_entries(measured_request)
     if len(remaining_entries) == len(measured_request.transcript.entries):
@@ -82,7 +83,7 @@ def _drop_oldest_entries(
 def _build_trimmed_request(
     measured_request: MeasuredRequest, remaining_entries: Sequence[TranscriptEntry]
 ) -> HostRequest:
-    """Return the request with the remaining messages, and with a notice for the model if the policy has one."""
+    """Return the request with the remaining messages, and the policy's notice for the model."""
     backend = backend_registry.get_backend()
     policy = measured_request.context.policy
     positions = {entry.seq for entry in remaining_entries}
@@ -99,7 +100,8 @@ def _build_overflow_refusal(measured_request: MeasuredRequest) -> Exception:
     tokens = measured_request.measurement.tokens
     detail = (
         f"The conversation has about {tokens:,} tokens and could not be compacted; "
-        f"the context window of {measured_request.context.facts.model} is {measured_request.window:,}."
+        f"the context window of {measured_request.context.facts.model} "
+        f"is {measured_request.window:,}."
     )
     return backend_registry.get_backend().build_overflow_error(
         detail, tokens=tokens, window=measured_request.window

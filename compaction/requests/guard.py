@@ -1,4 +1,4 @@
-"""Make a session's next request fit before it is sent, and make room after a provider refused it."""
+"""Make a session's next request fit, and make room after a provider refused it."""
 
 import time
 from collections.abc import Sequence
@@ -33,9 +33,10 @@ QUEUE_PATIENCE_SECONDS = 2.0
 def fit_request(session: HostSession, request: HostRequest) -> object:
     """Return the host's answer with a request that fits the session's context window.
 
-    A request that is too large is compacted first, if the policy's phases allow it, and then trimmed if that was not
-    enough. Raises the host's overflow error, before any call of a provider, if the newest message alone is larger than
-    the window, or if the request is and the policy's fallback is an error.
+    A request that is too large is compacted first, if the policy's phases allow it, and then
+    trimmed if that was not enough. Raises the host's overflow error, before any call of a provider,
+    if the newest message alone is larger than the window, or if the request is and the policy's
+    fallback is an error.
     """
     context = session_context.load_session_context(session.pk)
     if context is None:
@@ -62,9 +63,10 @@ def fit_request(session: HostSession, request: HostRequest) -> object:
 def make_room_after_refusal(
     session: HostSession, request: HostRequest, refusal: HostRefusal
 ) -> bool:
-    """Make room after a provider refused `request` for its length; return True if the next request will be smaller.
+    """Make room after a provider refused `request`; return True if the next one will be smaller.
 
-    The refusal's numbers are stored as true. The tools of `request` are kept, because a client may have added some.
+    The refusal's numbers are stored as true. The tools of `request` are kept, because a client may
+    have added some.
     """
     context = session_context.load_session_context(session.pk)
     if context is None or context.automatic_mode == "off":
@@ -80,7 +82,7 @@ def make_room_after_refusal(
 
 
 def estimate_next_request(session_id: UUID) -> int:
-    """Return the size of the session's next request in tokens, without loading messages; 0 if it is deleted."""
+    """Return the tokens of the session's next request; 0 if the session is deleted."""
     context = session_context.load_session_context(session_id)
     if context is None:
         return 0
@@ -88,10 +90,10 @@ def estimate_next_request(session_id: UUID) -> int:
 
 
 def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
-    """Wait for the session's open run if the policy wants new turns to wait; return True if there was one.
+    """Wait for the session's open run, if the policy says so; return True if there was one.
 
-    The wait ends with the run, when the turn is canceled, or after `flow.lease_seconds`. No database connection is held
-    meanwhile (docs/origins.md#lota).
+    The wait ends with the run, when the turn is canceled, or after `flow.lease_seconds`. No
+    database connection is held meanwhile (docs/origins.md#lota).
     """
     context = measured_request.context
     flow = context.policy.flow
@@ -115,8 +117,9 @@ def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
                 seconds=min(seconds_left, QUEUE_PATIENCE_SECONDS),
                 should_wait=lambda: _is_answering(context),
             )
-            # No worker may have taken the run, for example because none is started. Then the turn that waits for it
-            # does the work. If a worker has claimed it, this call changes nothing and returns None.
+            # No worker may have taken the run, for example because none is started. Then the turn
+            # that waits for it does the work. If a worker has claimed it, this call changes nothing
+            # and returns None.
             if should_wait(run):
                 run = engine.execute_run(run.pk, obey_worker_limit=True) or run
     except NoSuchSession:
@@ -125,9 +128,10 @@ def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
 
 
 def choose_trigger(measured_request: MeasuredRequest) -> str | None:
-    """Return the reason to compact before the request is sent, or None if it fits or the policy's phases forbid it.
+    """Return the reason to compact before sending; None if the request fits or no phase allows it.
 
-    A request over the window would be refused, so a policy that compacts on overflow compacts here as well.
+    A request over the window would be refused, so a policy that compacts on overflow compacts here
+    as well.
     """
     if not (measured_request.is_over_threshold or measured_request.is_over_window):
         return None
@@ -144,7 +148,7 @@ def choose_trigger(measured_request: MeasuredRequest) -> str | None:
 
 
 def may_run_automatically(context: SessionContext) -> bool:
-    """Return False while a failure delays automatic runs, and after two runs that gained almost nothing.
+    """Return False while a failure delays runs, and after two runs that gained almost nothing.
 
     Unlike after a response, a rewind does not hold a run back here: the request has to fit.
     """
@@ -152,7 +156,7 @@ def may_run_automatically(context: SessionContext) -> bool:
 
 
 def refuse_oversized_message(measured_request: MeasuredRequest) -> None:
-    """Raise the host's overflow error if the newest message alone is larger than the whole window.
+    """Raise the host's overflow error if the newest message is larger than the window.
 
     Nothing else is refused because of an estimate: a provider may count fewer tokens than we do.
     """
@@ -200,7 +204,7 @@ def learn_refusal_sizes(
 
 
 def _compact_after_refusal(refused_request: MeasuredRequest, refusal: HostRefusal) -> bool:
-    """Run a compaction if the policy allows one after an overflow; return True if it was applied."""
+    """Compact if the policy does so after an overflow; return True if it was applied."""
     context = refused_request.context
     may_compact = Trigger.ON_OVERFLOW in context.policy.trigger.phases
     may_compact = may_compact and may_run_automatically(context)

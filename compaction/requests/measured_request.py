@@ -24,7 +24,7 @@ class LogFields(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRequest:
-    """A built request and its size. `last_usage` is the provider's count that corrected the measurement."""
+    """A built request and its size; `last_usage` is the provider's count that corrected it."""
 
     context: SessionContext
     request: HostRequest
@@ -34,7 +34,7 @@ class MeasuredRequest:
 
     @property
     def window(self) -> int:
-        """Return the context window in tokens; 0 if it is unknown, and then nothing is compacted."""
+        """Return the context window in tokens; 0 if it is unknown."""
         return self.context.budget.window if self.context.budget else 0
 
     @property
@@ -49,7 +49,10 @@ class MeasuredRequest:
 
     @property
     def is_too_large(self) -> bool:
-        """Return True over the window, and over the threshold if the last run failed (docs/origins.md#feat-011)."""
+        """Return True over the window, and after a failed run over the threshold.
+
+        The second rule is FEAT-011's (docs/origins.md#feat-011).
+        """
         return self.is_over_window or (self.context.state.trimming and self.is_over_threshold)
 
     @property
@@ -113,7 +116,8 @@ def describe_oversized_message(measured_request: MeasuredRequest) -> str:
     """Return a sentence for the user that compares the newest message with the window."""
     return (
         f"The newest message alone has about {measured_request.newest_tokens:,} tokens; "
-        f"the context window of {measured_request.context.facts.model} is {measured_request.window:,}."
+        f"the context window of {measured_request.context.facts.model} "
+        f"is {measured_request.window:,}."
     )
 
 

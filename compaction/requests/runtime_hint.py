@@ -1,4 +1,4 @@
-"""Tell the model in a loop of tool calls how far it is, and that it must finish (docs/origins.md#wolffish)."""
+"""Tell a model that calls tools in a loop how far it is (docs/origins.md#wolffish)."""
 
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import HostRequest
@@ -8,9 +8,10 @@ HINT_TEMPLATE = (
     "<runtime>\n"
     "Tool rounds in this turn so far: {rounds}\n"
     "Tools called in this turn so far: {calls}\n"
-    "When a task asks for one call for each item of a set (every one of N mails, every one of N pages), make that call "
-    "for EVERY item before you give a final answer. Make 10 to 15 calls in one response, and go on with the rest in "
-    "the next. What a search or a list tells of an item is no substitute for the call for that item: "
+    "When a task asks for one call for each item of a set (every one of N mails, every one of "
+    "N pages), make that call for EVERY item before you give a final answer. Make 10 to 15 calls "
+    "in one response, and go on with the rest in the next. What a search or a list tells of an "
+    "item is no substitute for the call for that item: "
     '"all of them" means all, not a part of them.\n'
     "</runtime>"
 )
@@ -19,7 +20,8 @@ HINT_TEMPLATE = (
 def add_runtime_hint(context: SessionContext, request: HostRequest) -> HostRequest:
     """Return the request with the hint at the end of its system text.
 
-    The request is unchanged if the policy wants no hint, or if the model has called no tool in this turn.
+    The request is unchanged if the policy wants no hint, or if the model has called no tool in this
+    turn.
     """
     if not context.policy.flow.runtime_hint:
         return request

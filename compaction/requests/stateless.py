@@ -1,4 +1,4 @@
-"""Make a request without a session fit its model: its client sends the whole history each time, and nothing is stored."""
+"""Make a request fit its model that belongs to no session; nothing is stored."""
 
 from dataclasses import replace
 from typing import cast
@@ -22,12 +22,12 @@ from compaction.sizing.session_context import SessionContext
 def fit_stateless_request(
     model: object, request: HostRequest, *, refusal: HostRefusal | None = None
 ) -> object:
-    """Return the host's answer with a request under the threshold; its oldest messages are left out as necessary.
+    """Return the host's answer with a request under the threshold, without its oldest messages.
 
-    `refusal` is the host's overflow error that this request has just met: its numbers are learned, and the request
-    must become smaller. The refusal is raised again if nothing can be left out. An overflow error is also raised if
-    the newest message alone is larger than the window. The request is sent as it is where automatic compaction is off
-    or the window is unknown.
+    `refusal` is the host's overflow error that this request has just met: its numbers are learned,
+    and the request must become smaller. The refusal is raised again if nothing can be left out. An
+    overflow error is also raised if the newest message alone is larger than the window. The request
+    is sent as it is where automatic compaction is off or the window is unknown.
     """
     measured_request = _measure_stateless_request(model, request)
     if refusal is not None:
@@ -77,7 +77,7 @@ def _measure_stateless_request(model: object, request: HostRequest) -> MeasuredR
 
 
 def _apply_refusal(measured_request: MeasuredRequest, refusal: HostRefusal) -> MeasuredRequest:
-    """Return the measurement corrected by a refusal: a smaller window, and more real tokens for each estimated one.
+    """Correct a measurement by a refusal: a smaller window, and a larger token ratio.
 
     A refusal without numbers still proves that the request has more tokens than the window.
     """
@@ -109,7 +109,7 @@ def _apply_refusal(measured_request: MeasuredRequest, refusal: HostRefusal) -> M
 
 
 def _refuse_oversized_message(measured_request: MeasuredRequest) -> None:
-    """Raise the host's overflow error if the newest message alone is larger than the whole window."""
+    """Raise the host's overflow error if the newest message is larger than the window."""
     newest_tokens = measured_request.newest_tokens
     if newest_tokens > measured_request.window:
         raise backend_registry.get_backend().build_overflow_error(
@@ -122,7 +122,7 @@ def _refuse_oversized_message(measured_request: MeasuredRequest) -> None:
 def _drop_oldest_messages(
     measured_request: MeasuredRequest, request: HostRequest
 ) -> tuple[HostRequest, int]:
-    """Return the request with only its newest messages, so that it is under the threshold, and its tokens."""
+    """Return the request with its newest messages only, under the threshold, and its tokens."""
     context = measured_request.context
     token_ratio = measured_request.measurement.token_ratio
     assert context.budget is not None

@@ -13,8 +13,8 @@ from compaction.core.presets import ONECLAW
 class TruncatedOutput:
     """The stored part of a tool's output.
 
-    `original_chars` is the length of the whole output if it was cut, and `full_text` the whole output if the policy
-    keeps it in a file; both are None otherwise.
+    `original_chars` is the length of the whole output if it was cut, and `full_text` the whole
+    output if the policy keeps it in a file; both are None otherwise.
     """
 
     content: str

@@ -1,4 +1,4 @@
-"""Learn from a model's own counts how many real tokens an estimated token stands for, and its true window."""
+"""Learn from a model's counts its true window, and the real tokens for each estimated one."""
 
 from dataclasses import dataclass
 
@@ -54,7 +54,7 @@ def load_calibration(model: str, registered_window: int | None) -> Calibration:
 def learn_from_response(
     model: str, calibration: Calibration, *, real_tokens: int, estimated_tokens: int
 ) -> None:
-    """Move a model's ratio towards what the provider counted of a whole request; recent counts weigh more."""
+    """Move a model's ratio towards a provider's count; recent counts weigh more."""
     if calibration.window is not None and real_tokens > calibration.window:
         # The request was accepted, so the window that a refusal named is wrong.
         ModelRatio.objects.filter(model=model).update(window=None)

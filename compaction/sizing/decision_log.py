@@ -1,4 +1,4 @@
-"""Write one line to the log for each decision about a session's context: why, by which numbers, and what is done."""
+"""Log each decision about a session's context: why, by which numbers, and what is done."""
 
 from typing import Any, Literal
 
@@ -47,7 +47,7 @@ def log_decision(
 
 
 def _compare_with_budget(context: SessionContext, tokens: int) -> dict[str, Any]:
-    """Return the numbers of the budget; shares are percentages of the tokens that a request may have."""
+    """Return the numbers of the budget; shares are percentages of a request's largest size."""
     budget = context.budget
     if budget is None:
         return dict.fromkeys(

@@ -1,6 +1,9 @@
-"""Run the statements that every measurement needs, written by hand: the ORM takes longer to compile them than to run them.
+"""Run the statements that every measurement needs, written by hand.
 
-Each stands beside the query of the ORM that it replaces, in a comment; tests/compaction/test_queries.py compares both.
+The ORM takes longer to compile them than the database to run them.
+
+Each stands beside the query of the ORM that it replaces, in a comment;
+tests/compaction/test_queries.py compares both.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +57,7 @@ def is_summary_running(session_id: UUID) -> bool:
 
 
 def load_ratio_row(model: str) -> dict[str, Any] | None:
-    """Return the columns ratio, window, registered and samples of a model's ModelRatio, if it has one."""
+    """Return ratio, window, registered and samples of a model's ModelRatio, if it has one."""
     return fetch_row(_RATIO_SQL, [model])
 
 
@@ -65,8 +68,9 @@ def fetch_row(
 ) -> dict[str, Any] | None:
     """Return the first row of a statement by the names of its columns, or None if there is no row.
 
-    Databases give some types in their own form: SQLite has numbers for booleans, and both have text for JSON.
-    `converters` has a function for each such column, which is applied unless the value is NULL.
+    Databases give some types in their own form: SQLite has numbers for booleans, and both have text
+    for JSON. `converters` has a function for each such column, which is applied unless the value is
+    NULL.
     """
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
@@ -90,7 +94,7 @@ _UUID_FIELD = UUIDField()
 
 
 def _convert_value(value: Any, field: "Field[Any, Any]") -> Any:
-    """Return a value from the database as the ORM does, for types that SQLite does not have: times, UUIDs, booleans."""
+    """Convert a value as the ORM does; SQLite has no times, UUIDs and booleans."""
     # A relation holds values of the field that it points to.
     value_field = field.target_field if isinstance(field, ForeignKey) else field
     column = value_field.cached_col

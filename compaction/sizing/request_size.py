@@ -82,7 +82,7 @@ def measure_transcript(
 
 
 def estimate_fixed_tokens(context: SessionContext) -> int:
-    """Return the estimated tokens of system prompt, tools and summary, as far as the policy counts them."""
+    """Return the estimated tokens of system prompt, tools and summary that the policy counts."""
     return sum(estimate_fixed_parts(context).values())
 
 
@@ -133,7 +133,7 @@ def estimate_text_tokens(context: SessionContext, characters: int) -> int:
 
 
 def recount_tokens(context: SessionContext, stored_tokens: int, message_count: int = 0) -> int:
-    """Convert a sum of stored estimates to the policy's tokens, with the framing of these messages."""
+    """Convert a sum of stored estimates to the policy's tokens, framing included."""
     if not stored_tokens and not message_count:
         return 0
     if counts_like_host(context.policy):

@@ -1,4 +1,4 @@
-"""Load everything that decides about a session's compaction: its facts, policy, budget and state."""
+"""Load what decides about a session's compaction: its facts, policy, budget and state."""
 
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -36,7 +36,8 @@ class SessionContext:
     def automatic_mode(self) -> str:
         """Return whether runs start by themselves: on, off, waiting or stopped.
 
-        They wait after a failure and after a rewind, and stop after runs that gained almost nothing.
+        They wait after a failure and after a rewind, and stop after runs that gained almost
+        nothing.
         """
         if self.budget is None or not self.facts.is_automatic:
             return "off"
@@ -48,13 +49,13 @@ class SessionContext:
 
     @property
     def has_refusal_sizes(self) -> bool:
-        """Return True if a refusal's sizes are stored for the session's current model and window."""
+        """Return True if a refusal's sizes are stored for the current model and window."""
         learned_for = self.state.learned_for
         return bool(learned_for) and learned_for == build_learned_key(self.facts)
 
     @property
     def refusal_token_ratio(self) -> float:
-        """Return the real tokens for each estimated token that a refusal showed; 1 without a refusal."""
+        """Return the real tokens for each estimated token, by a refusal; 1 without one."""
         return self.state.learned_scale if self.has_refusal_sizes else 1.0
 
 

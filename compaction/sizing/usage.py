@@ -1,4 +1,4 @@
-"""Describe how full a session's context is, for the meter, the API and the event after each response."""
+"""Describe how full a session's context is, for the meter, the API and events."""
 
 from typing import Any, Literal
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Measure a session after each response, announce how full it is, and request a run over the threshold."""
+"""Measure a session after each response, and request a run over the threshold."""
 
 import logging
 from typing import Any
@@ -58,7 +58,7 @@ def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -
 
 
 def _load_current_context(session_id: UUID) -> SessionContext | None:
-    """Load the session's context, and first drop the token ratio of a refusal if a newer count replaces it.
+    """Load the session's context without a refusal's token ratio that a newer count replaces.
 
     A counted answer measures better than a refusal did. While requests are trimmed, no answer
     counts the whole context, so the refusal's ratio stays.

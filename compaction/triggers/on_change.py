@@ -1,4 +1,4 @@
-"""When messages are deleted or superseded: what runs wrote of them holds no longer, and what was deleted is forgotten altogether."""
+"""Forget or revert what runs wrote from messages that are deleted, superseded or forked."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -14,18 +14,18 @@ FORGOTTEN_TEXT = "[forgotten: a message it was written from was deleted]"
 
 
 def forget_messages(session_id: UUID, seqs: Collection[int]) -> None:
-    """Blank the summaries, edits and state of every run that covered one of these messages; the session's row is locked.
+    """Blank the summaries, edits and state of every run that covered one of these messages.
 
-    Structured state and memory lose what those runs made of it. A run that is being worked on finds its context changed when it wants to
-    install. Where the context is too large again, a run is asked for.
+    Structured state and memory lose what these runs added to them. Afterwards the session is
+    measured, because it may be too large again. The caller holds the lock of the session's row, so
+    no run can install its outcome meanwhile; a run that is at work finds a changed context when it
+    wants to install.
     """
-    covering_runs = _select_covering_runs(session_id, min(seqs))
-    if (
-        covering_runs.filter(status=CompactionRun.Status.APPLIED, state_after={})
-        .exclude(summary_after=FORGOTTEN_TEXT)
-        .exists()
-    ):
-        _restore_earlier_state(session_id, min(seqs))
+    first_seq = min(seqs)
+    covering_runs = _select_covering_runs(session_id, first_seq)
+    stateless_runs = covering_runs.filter(status=CompactionRun.Status.APPLIED, state_after={})
+    if stateless_runs.exclude(summary_after=FORGOTTEN_TEXT).exists():
+        _restore_earlier_state(session_id, first_seq)
     revert_derived_state(session_id, seqs)
     covering_runs.filter(summary_before__isnull=False).update(summary_before=FORGOTTEN_TEXT)
     covering_runs.filter(summary_after__isnull=False).update(summary_after=FORGOTTEN_TEXT)
@@ -36,13 +36,16 @@ def forget_messages(session_id: UUID, seqs: Collection[int]) -> None:
 
 
 def revert_derived_state(session_id: UUID, seqs: Collection[int]) -> None:
-    """These messages are sent no longer: structured state and memory lose what was made of them. The session's row is locked."""
+    """Remove from structured state and memory what was made from these messages.
+
+    The caller holds the lock of the session's row.
+    """
     if seqs:
         state.revert_runs(session_id, _select_stateful_runs(session_id, min(seqs)))
 
 
 def copy_state_to_fork(session_id: UUID, fork_id: UUID, *, last_seq: int) -> None:
-    """A session was made of the messages up to this one: it gets the state and the memory, without what was made of later ones."""
+    """Copy structured state and memory to a fork, up to the message `last_seq`."""
     state.copy_structured_state(
         session_id,
         target_id=fork_id,
@@ -51,20 +54,20 @@ def copy_state_to_fork(session_id: UUID, fork_id: UUID, *, last_seq: int) -> Non
 
 
 def _restore_earlier_state(session_id: UUID, first_seq: int) -> None:
-    """Where a run did not note what it made of the state: to what the newest run left that does not cover the message."""
+    """Go back to the state of the newest run that covers only earlier messages.
+
+    This is for runs that stored no state of their own, so that their part cannot be taken out.
+    """
     earlier_runs = CompactionRun.objects.filter(
         session_id=session_id, status=CompactionRun.Status.APPLIED, boundary_after__lte=first_seq
     )
-    state_after = (
-        earlier_runs.exclude(state_after={})
-        .order_by("-created_at")
-        .values_list("state_after", flat=True)
-        .first()
-    )
-    state.store_structured_state(session_id, state.parse_structured_state(state_after or {}))
+    states = earlier_runs.exclude(state_after={}).order_by("-created_at")
+    newest_state = states.values_list("state_after", flat=True).first()
+    state.store_structured_state(session_id, state.parse_structured_state(newest_state or {}))
 
 
 def _select_stateful_runs(session_id: UUID, first_seq: int) -> QuerySet[CompactionRun]:
+    """Select applied runs with a state that covered messages from `first_seq` on, newest first."""
     applied_runs = _select_covering_runs(session_id, first_seq).filter(
         status=CompactionRun.Status.APPLIED
     )
@@ -72,7 +75,10 @@ def _select_stateful_runs(session_id: UUID, first_seq: int) -> QuerySet[Compacti
 
 
 def _select_covering_runs(session_id: UUID, first_seq: int) -> QuerySet[CompactionRun]:
-    """The runs that ended whose summary or edits tell of a message from this one on."""
+    """Select the ended runs whose summary or edits were made from messages from `first_seq` on.
+
+    Runs with edits are always selected, because an edit may quote any message.
+    """
     closed_runs = CompactionRun.objects.filter(session_id=session_id).exclude(
         status__in=OPEN_STATUSES
     )

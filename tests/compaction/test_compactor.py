@@ -22,7 +22,8 @@ from models_registry.models import AiModel
 if TYPE_CHECKING:
     from chatcore.providers.errors import ContextOverflow
 
-    # mypy checks these assignments: both classes have all methods of their protocols, with fitting types.
+    # mypy checks these assignments: both classes have all methods of their protocols, with fitting
+    # types.
     _compactor: chatcore_compactor.Compactor = Compactor()
     _backend: Backend[Session, AiModel, Request, FittedRequest] = ChatcoreBackend()
     _session: HostSession = Session()

@@ -1,4 +1,4 @@
-"""Statements written by hand: each gives what the ORM's query gives that it replaces, on both databases."""
+"""Statements written by hand: each gives what the ORM's query gives that it replaces."""
 
 import uuid
 from typing import Any

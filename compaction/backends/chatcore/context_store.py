@@ -1,4 +1,4 @@
-"""The context of a session of chatcore: loaded as a transcript, installed, reworded, gone back to, verified."""
+"""Load a chatcore session's context as a transcript; install, rewind, reset and verify it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,51 +21,51 @@ from compaction.core.transcript import Transcript
 
 
 class ChatcoreContextStore:
-    """What the model sees, read and changed as `chatcore.context` has it."""
+    """What the model sees of chatcore's sessions, through `chatcore.context`."""
 
     def load_transcript(
         self, facts: SessionFacts, *, fit_request: Callable[[Request], Request] | None = None
     ) -> Transcript:
-        """What `context.build_request` would send of what is stored; what it says in place of what is missing is no message."""
+        """Return what the next request would send, with the version that it was read at.
+
+        Only stored messages become entries; texts that stand in place of missing ones do not.
+        `fit_request` is applied only if the context has files, since it may only change those.
+        """
         session = Session.objects.select_related("model__provider").get(pk=facts.session_id)
-        tool_definitions, active_revision = (
-            _list_tools(session),
-            live_messages.load_active_revision(session),
-        )
+        tool_definitions = _list_tools(session)
+        revision = live_messages.load_active_revision(session)
         context_messages = live_messages.select_sent_messages(
-            live_messages.load_live_messages(session, active_revision), active_revision.boundary_seq
+            live_messages.load_live_messages(session, revision), revision.boundary_seq
         )
-        if fit_request is not None and active_revision.has_files:
+        if fit_request is not None and revision.has_files:
             request = Request(
                 model=facts.model,
                 system=session.system_prompt,
                 messages=[item.message for item in context_messages],
                 tools=tool_definitions,
             )
+            fitted_messages = fit_request(request).messages
             context_messages = [
                 replace(item, message=message)
-                for item, message in zip(
-                    context_messages, fit_request(request).messages, strict=True
-                )
+                for item, message in zip(context_messages, fitted_messages, strict=True)
             ]
+        wrapping_chars = summary_block.count_wrapping_chars(
+            revision.summary, revision.background, revision.placement
+        )
         return Transcript(
             entries=tuple(
                 to_entry(item.message, item.seq, pinned=item.pinned, original=item.original_text)
                 for item in context_messages
             ),
-            summary=active_revision.summary,
-            overhead_tokens=estimate_stored_tokens(
-                summary_block.count_wrapping_chars(
-                    active_revision.summary, active_revision.background, active_revision.placement
-                )
-            ),
+            summary=revision.summary,
+            overhead_tokens=estimate_stored_tokens(wrapping_chars),
             system=session.system_prompt,
             tools=serialize_tools(tool_definitions),
             family=session.model.provider.family if session.model else "",
-            version=active_revision.version,
-            boundary_seq=active_revision.boundary_seq,
-            summarized_up_to=active_revision.placement.get("summarized_up_to"),
-            marker=active_revision.placement.get("marker", ""),
+            version=revision.version,
+            boundary_seq=revision.boundary_seq,
+            summarized_up_to=revision.placement.get("summarized_up_to"),
+            marker=revision.placement.get("marker", ""),
         )
 
     def install_outcome(
@@ -78,7 +78,11 @@ class ChatcoreContextStore:
         background: str = "",
         placement: Mapping[str, object] | None = None,
     ) -> int:
-        """Compare-and-swap on the transcript's version, and on its messages."""
+        """Install an outcome by compare-and-swap, and return the new version.
+
+        Raises StaleTranscript if the context's version or one of the transcript's messages has
+        changed since the transcript was loaded.
+        """
         edits = [
             revisions.MessageEdit(
                 message_seq=edit.seq, kind=edit.kind, replacement=edit.replacement
@@ -109,35 +113,32 @@ class ChatcoreContextStore:
         return revision.version
 
     def rewind_context(self, session_id: UUID, *, to_version: int) -> int:
-        """As context does it."""
+        """Go back to an earlier version of the context, and return the new version's number."""
         return revisions.rewind_context(session_id, to_version=to_version).version
 
     def reset_context(self, session_id: UUID) -> int:
-        """As context does it."""
+        """Send the whole history again, and return the new version's number."""
         return revisions.reset_context(session_id).version
 
     def set_background(self, session_id: UUID, background: str) -> None:
-        """All else of the newest revision stays."""
-        current_background = (
-            ContextRevision.objects.filter(session=session_id)
-            .order_by("-version")
-            .values_list("background", flat=True)
-            .first()
-        )
+        """Send this reference text with the summary; the rest of the newest revision stays."""
+        session_revisions = ContextRevision.objects.filter(session=session_id).order_by("-version")
+        current_background = session_revisions.values_list("background", flat=True).first()
         if background != (current_background or ""):
             revisions.reword_summary(session_id, background=background)
 
     def find_violations(self, session_id: UUID) -> list[str]:
-        """As `chatcore verify` does."""
+        """Return what `chatcore verify` finds wrong, one sentence for each violation."""
         return list(verification.find_violations(Session.objects.get(pk=session_id)))
 
 
 def _list_tools(session: Session) -> Sequence[Tool]:
-    """What the model is told of in the open turn, the client's tools too; without one, before the next request."""
+    """Return the tools that the open turn's requests offer, its client's tools included.
+
+    Without an open turn these are the tools that the next turn would offer.
+    """
     turn = session.turns.filter(status__in=Turn.OPEN_STATUSES).first()
     supports_tools = session.model is not None and session.model.supports_tools
-    return (
-        client_tools.list_offered_tools(session, turn)
-        if turn and supports_tools
-        else tool_registry.list_session_tools(session)
-    )
+    if turn and supports_tools:
+        return client_tools.list_offered_tools(session, turn)
+    return tool_registry.list_session_tools(session)

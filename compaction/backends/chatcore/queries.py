@@ -1,7 +1,8 @@
 """Run the statements over chatcore's tables that every measurement needs, written by hand.
 
-The ORM takes ten times longer to compile the first of them than the database takes to run it. Each stands beside the
-query of the ORM that it replaces, in a comment; tests/compaction/test_queries.py compares both.
+The ORM takes ten times longer to compile the first of them than the database takes to run it. Each
+stands beside the query of the ORM that it replaces, in a comment; tests/compaction/test_queries.py
+compares both.
 """
 
 import json
@@ -12,8 +13,8 @@ from uuid import UUID
 from compaction.backends.base import SessionFacts
 from compaction.sizing.queries import adapt_uuid, fetch_row
 
-# Files of the messages that are sent from the boundary on or because they are pinned. A message that is shown in
-# another form has no files.
+# Files of the messages that are sent from the boundary on or because they are pinned. A message
+# that is shown in another form has no files.
 _LIVE_FILES = """
     FROM chatcore_attachment file
     JOIN chatcore_message message ON message.id = file.message_id
@@ -26,8 +27,8 @@ _LIVE_FILES = """
         )
 """
 
-# Session.objects.filter(pk=session_id).values(...), with sums over Attachment and the open turn as subqueries.
-# A running turn may be answered by another model than the session's.
+# Session.objects.filter(pk=session_id).values(...), with sums over Attachment and the open turn as
+# subqueries. A running turn may be answered by another model than the session's.
 _SESSION_SQL = f"""
     SELECT
         session.policy AS policy,
@@ -88,8 +89,8 @@ _REVISION_SQL = """
 """
 _REVISION_CONVERTERS = {"kept_seqs": json.loads, "placement": json.loads}
 
-# Message.objects.filter(session=session_id, seq__gte=boundary_seq, context_version=version, model=model,
-#     token_count_input__gt=0).exclude_superseded().order_by("-seq").first()
+# Message.objects.filter(session=session_id, seq__gte=boundary_seq, context_version=version,
+#     model=model, token_count_input__gt=0).exclude_superseded().order_by("-seq").first()
 _LAST_USAGE_SQL = """
     SELECT seq, token_count_input, token_count_output
     FROM chatcore_message
@@ -109,8 +110,8 @@ _NEWEST_PROMPT_SQL = """
     LIMIT 1
 """
 
-# live_messages.query_live_messages(session_id, boundary_seq, kept_seqs).count()
-# Three counts that exclude each other: a single one with OR makes databases walk through the whole session.
+# live_messages.query_live_messages(session_id, boundary_seq, kept_seqs).count() Three counts that
+# exclude each other: a single one with OR makes databases walk through the whole session.
 _SENT_MESSAGES = """
     SELECT COUNT(*) FROM chatcore_message
     WHERE session_id = %s AND branch IS NULL AND role <> 'system'
@@ -126,17 +127,17 @@ _LIVE_COUNT_SQL = f"""
 
 
 def load_session_row(session_id: UUID) -> dict[str, Any] | None:
-    """Return the columns of a session, of its models and of its open turn; None if it is deleted."""
+    """Return columns of a session, its models and its open turn; None if it is deleted."""
     return fetch_row(_SESSION_SQL, [adapt_uuid(session_id)], _SESSION_CONVERTERS)
 
 
 def load_revision_row(session_id: UUID, version: int) -> dict[str, Any] | None:
-    """Return the columns source, kept_seqs, background and placement of a revision, if it exists."""
+    """Return source, kept_seqs, background and placement of a revision, if it exists."""
     return fetch_row(_REVISION_SQL, [adapt_uuid(session_id), version], _REVISION_CONVERTERS)
 
 
 def load_last_usage_row(facts: SessionFacts) -> dict[str, Any] | None:
-    """Return the number and the token counts of the newest answer whose request was exactly this context."""
+    """Return seq and token counts of the newest answer to exactly this context."""
     return fetch_row(
         _LAST_USAGE_SQL,
         [adapt_uuid(facts.session_id), facts.boundary_seq or 0, facts.version, facts.model],
@@ -149,7 +150,7 @@ def load_newest_prompt_row(facts: SessionFacts) -> dict[str, Any] | None:
 
 
 def count_messages_around_boundary(facts: SessionFacts) -> int:
-    """Return how many messages are sent: from the boundary on, pinned before it, or listed in `kept_seqs`."""
+    """Count the messages from the boundary on, pinned before it, or listed in `kept_seqs`."""
     range_parameters = [adapt_uuid(facts.session_id), facts.boundary_seq]
     placeholders = ", ".join(["%s"] * len(facts.kept_seqs)) or "NULL"
     row = fetch_row(

@@ -1,4 +1,4 @@
-"""Requests that chatcore built: read as a transcript, made smaller, and given back."""
+"""Read requests that chatcore built as transcripts, change them, and hand them back."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -18,60 +18,48 @@ from models_registry.models import AiModel
 
 
 class ChatcoreRequestEditor:
-    """A built request, and what the guard answers about it."""
+    """Built requests of chatcore, and the answers about them."""
 
     def rebuild_request(self, session: Session, request: Request | None = None) -> Request:
-        """Refreshes `session.context_version`, as `context.build_request` says."""
-        return builder.build_request(
-            session,
-            tools=tool_registry.list_session_tools(session) if request is None else request.tools,
-        )
+        """Build the next request from storage, with the tools of `request` if given.
+
+        This refreshes `session.context_version`, as `builder.build_request` says.
+        """
+        if request is not None:
+            return builder.build_request(session, tools=request.tools)
+        return builder.build_request(session, tools=tool_registry.list_session_tools(session))
 
     def parse_request(
         self, request: Request, last_usage: LastUsage | None, *, family: str = ""
     ) -> ParsedRequest:
-        """What stands for older messages is the transcript's summary, in whatever role it is sent."""
-        conversation_messages = [
+        """Return the request in the core's form.
+
+        Texts that stand for older messages become its summary, in whatever role they are sent.
+        """
+        conversation = [
             (position, message)
             for position, message in enumerate(request.messages, start=1)
             if not message.aside
         ]
-        system = (
-            request.system.replace(request.system_summary, "", 1)
-            if request.system_summary
-            else request.system
-        )
-        aside_texts = [
-            text
-            for text in (
-                request.system_summary,
-                request.preface,
-                *(message.content for message in request.messages if message.aside),
-            )
-            if text
-        ]
         transcript = Transcript(
-            entries=tuple(
-                to_entry(message, position) for position, message in conversation_messages
-            ),
-            summary="\n\n".join(aside_texts) or None,
-            system=system,
+            entries=tuple(to_entry(message, position) for position, message in conversation),
+            summary=_join_summary_texts(request),
+            system=_remove_summary(request),
             tools=serialize_tools(request.tools),
             family=family,
         )
         if last_usage is not None:
             newer_positions = [
                 position
-                for position, message in conversation_messages
+                for position, message in conversation
                 if (message.seq or 0) > last_usage.after_seq
             ]
-            last_usage = replace(
-                last_usage, after_seq=min(newer_positions, default=len(request.messages) + 1) - 1
-            )
+            first_newer = min(newer_positions, default=len(request.messages) + 1)
+            last_usage = replace(last_usage, after_seq=first_newer - 1)
         return ParsedRequest(transcript=transcript, last_usage=last_usage)
 
     def keep_messages(self, request: Request, positions: Collection[int]) -> Request:
-        """Only the messages change; what stands for older ones stays."""
+        """Return the request with only the messages at these positions, and with its summary."""
         messages = (
             message
             for position, message in enumerate(request.messages, start=1)
@@ -80,15 +68,18 @@ class ChatcoreRequestEditor:
         return replace(request, messages=tuple(messages))
 
     def append_system_text(self, request: Request, text: str) -> Request:
-        """Not the preface: that may be cached for longer."""
+        """Return the request with a paragraph more at the end of its system text.
+
+        The preface is unchanged, because providers may cache it for longer.
+        """
         return replace(request, system="\n\n".join(part for part in (request.system, text) if part))
 
     def list_text_files(self, request: Request) -> list[tuple[int, str]]:
-        """Files are a part of their messages."""
+        """Return the original size in bytes and the text of each text file, in order."""
         return [(file.size, file.text) for message in request.messages for file in message.files]
 
     def replace_file_texts(self, request: Request, texts: Sequence[str]) -> Request:
-        """As chatcore fences them."""
+        """Return the request with other texts for its files, formatted as chatcore does."""
         return rendering.replace_file_texts(request, texts)
 
     def build_model_facts(self, model: AiModel, request: Request) -> SessionFacts:
@@ -110,7 +101,7 @@ class ChatcoreRequestEditor:
         notices: tuple[str, ...] = (),
         tokens: int | None = None,
     ) -> FittedRequest:
-        """`version` None: the request holds less than the context."""
+        """Return chatcore's answer; `version` is None if messages were left out."""
         return FittedRequest(
             request=request, context_version=version, notices=notices, tokens=tokens
         )
@@ -118,5 +109,18 @@ class ChatcoreRequestEditor:
     def build_overflow_error(
         self, detail: str, *, tokens: int, window: int
     ) -> ContextBudgetExceeded:
-        """A refusal like a provider's, but ours."""
+        """Return the error of a request that is refused before a provider is called."""
         return ContextBudgetExceeded(detail, tokens=tokens, window=window)
+
+
+def _join_summary_texts(request: Request) -> str | None:
+    aside_texts = [message.content for message in request.messages if message.aside]
+    texts = [text for text in (request.system_summary, request.preface, *aside_texts) if text]
+    return "\n\n".join(texts) or None
+
+
+def _remove_summary(request: Request) -> str:
+    """Return the system text without the summary that stands in it."""
+    if not request.system_summary:
+        return request.system
+    return request.system.replace(request.system_summary, "", 1)

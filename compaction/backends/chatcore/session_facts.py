@@ -1,4 +1,4 @@
-"""Load what is known of a chatcore session before a message is loaded, and the sums over its messages."""
+"""Load facts about a chatcore session, and sums over its messages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -88,8 +88,9 @@ class ChatcoreSessionFacts:
     ) -> int:
         """Return the stored token estimates of the live messages in a range, both ends excluded.
 
-        This takes one aggregate over indexed ranges, and one more for messages that are shown in another form.
-        Right after an answer it takes none, because the answer is then the newest message.
+        This takes one aggregate over indexed ranges, and one more for messages that are shown in
+        another form. Right after an answer it takes none, because the answer is then the newest
+        message.
         """
         if after_seq >= facts.last_seq > 0:
             return 0
@@ -124,14 +125,14 @@ class ChatcoreSessionFacts:
         return row["token_estimate"] if row else 0
 
     def load_last_model(self, facts: SessionFacts) -> str:
-        """Return the name of the model that gave the newest answer, compacted or not; empty before the first."""
+        """Return the model that gave the newest answer; empty before the first."""
         answers = Message.objects.filter(
             session_id=facts.session_id, role=Message.Role.ASSISTANT
         ).exclude(model="")
         return answers.order_by("-seq").values_list("model", flat=True).first() or ""
 
     def count_tool_rounds(self, facts: SessionFacts) -> tuple[int, int]:
-        """Return how often the model called tools since the user's last message, and how many calls it made.
+        """Return the rounds of tool calls since the user's last message, and the calls.
 
         Messages that were compacted meanwhile count too.
         """
@@ -164,7 +165,7 @@ class ChatcoreSessionFacts:
 
 
 def _list_tools(row: dict[str, Any]) -> Sequence[Tool]:
-    """Return the tools that the next request offers: chatcore's, and those of the open turn's client."""
+    """Return the tools of the next request: chatcore's and those of the turn's client."""
     if not row["supports_tools"]:
         return ()
     built_in_tools = tool_registry.build_definitions(
@@ -174,7 +175,7 @@ def _list_tools(row: dict[str, Any]) -> Sequence[Tool]:
 
 
 def _sum_early_attachments(session_id: UUID, kept_seqs: Sequence[int]) -> tuple[int, int]:
-    """Return the text tokens and the images attached to unpinned messages before the boundary that are still sent."""
+    """Return text tokens and images attached to unpinned messages before the boundary."""
     if not kept_seqs:
         return 0, 0
     active_edits = ContextEdit.objects.filter(message=OuterRef("message"), until_version=None)

@@ -1,4 +1,4 @@
-"""Summaries, written by the models of chatcore's registry."""
+"""Call the language models of the registry to write summaries."""
 
 import asyncio
 import logging
@@ -19,36 +19,32 @@ logger = logging.getLogger(__name__)
 
 
 class ChatcoreSummaryCaller:
-    """One call without tools, and which model it goes to."""
+    """The models that write summaries, and single calls of them without tools."""
 
     def choose_summary_model(self, session_id: UUID, model_name: str) -> SummaryModel:
-        """Same model, provider and key as the conversation's, unless its model or the policy names another.
+        """Return the model that writes a session's summaries.
 
-        A provider's option `summary_headings` says `bare` where its models give back what headings are for.
+        It is the session's own, unless the registry or `model_name` names another. A provider whose
+        option `summary_headings` is `bare` has models that copy explanations of headings.
         """
         session_model = _load_session_model(session_id)
-        model = (
-            (_find_named_model(session_model, model_name) or session_model)
-            if session_model
-            else None
-        )
-        if model is None:
+        if session_model is None:
             return SummaryModel(model="")
-        echoes_headings = model.provider.options.get("summary_headings") == "bare"
+        model = _find_named_model(session_model, model_name) or session_model
         return SummaryModel(
             model=str(model),
-            echoes_headings=echoes_headings,
+            echoes_headings=model.provider.options.get("summary_headings") == "bare",
             window=model.context_window_size,
             max_output_tokens=model.max_output_tokens,
         )
 
     def call_summary_model(self, session_id: UUID, prompt: Prompt) -> CallResult:
-        """A provider's option `summary_seconds` gives it longer than the policy does: a slow machine reads a full window in minutes."""
-        model = (
-            AiModel.objects.filter_usable().find_by_name(prompt.model) if prompt.model else None
-        ) or _load_session_model(session_id)
-        if model is None:
-            raise CallFailed("The session has no language model.")
+        """Send one request to the prompt's model, and return its answer. Raises CallFailed.
+
+        A provider's option `summary_seconds` gives it more time than the policy does, because a
+        slow machine needs minutes to read a full window.
+        """
+        model = _choose_model(session_id, prompt)
         deadline = max(prompt.timeout, model.provider.options.get("summary_seconds", 0))
         request = Request(
             model=model.name,
@@ -57,23 +53,18 @@ class ChatcoreSummaryCaller:
             max_tokens=prompt.max_tokens,
             params={} if prompt.temperature is None else {"temperature": prompt.temperature},
         )
-        close_old_connections()  # a pooled one is others' while the model writes
+        # The database connection goes back to the pool while the model writes.
+        close_old_connections()
         try:
-            text, stream_end = asyncio.run(
-                _collect_answer(
-                    build_connection(model.provider, max_retries=0, for_summary=True),
-                    request,
-                    deadline,
-                )
-            )
+            connection = build_connection(model.provider, max_retries=0, for_summary=True)
+            text, stream_end = asyncio.run(_collect_answer(connection, request, deadline))
         except ContextOverflow as error:
             raise CallFailed(
                 error.detail, too_long=True, tokens=error.tokens, window=error.window
             ) from None
         except ProviderRejected as error:
-            raise CallFailed(
-                error.detail, temperature="temperature" in error.detail.lower()
-            ) from None
+            is_about_temperature = "temperature" in error.detail.lower()
+            raise CallFailed(error.detail, temperature=is_about_temperature) from None
         except ProviderError as error:
             raise CallFailed(error.detail) from None
         except TimeoutError:
@@ -81,10 +72,22 @@ class ChatcoreSummaryCaller:
         return _build_call_result(model, prompt, text, stream_end)
 
 
+def _choose_model(session_id: UUID, prompt: Prompt) -> AiModel:
+    """Return the prompt's model if it is usable, else the session's. Raises CallFailed."""
+    model = None
+    if prompt.model:
+        model = AiModel.objects.filter_usable().find_by_name(prompt.model)
+    model = model or _load_session_model(session_id)
+    if model is None:
+        raise CallFailed("The session has no language model.")
+    return model
+
+
 async def _collect_answer(
     connection: Connection, request: Request, deadline: float
 ) -> tuple[str, StreamEnd]:
-    text_parts, stream_end = [], None
+    text_parts = []
+    stream_end = None
     async with asyncio.timeout(deadline):
         async for part in provider_registry.stream(connection, request):
             if isinstance(part, TextDelta):
@@ -99,35 +102,42 @@ async def _collect_answer(
 def _build_call_result(
     model: AiModel, prompt: Prompt, text: str, stream_end: StreamEnd
 ) -> CallResult:
-    usage = stream_end.usage
+    if stream_end.usage is None:
+        input_tokens = estimate_stored_tokens(len(prompt.system) + len(prompt.text))
+        output_tokens = estimate_stored_tokens(len(text))
+    else:
+        input_tokens = stream_end.usage.input
+        output_tokens = stream_end.usage.output
     return CallResult(
         text=text,
         finish="tool_calls" if stream_end.tool_calls else stream_end.reason,
         model=str(model),
-        input_tokens=usage.input
-        if usage
-        else estimate_stored_tokens(len(prompt.system) + len(prompt.text)),
-        output_tokens=usage.output if usage else estimate_stored_tokens(len(text)),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         input_price=model.input_price,
         output_price=model.output_price,
     )
 
 
 def _load_session_model(session_id: UUID) -> AiModel | None:
-    return (
-        Session.objects.select_related("model__provider", "model__summary_model__provider")
-        .get(pk=session_id)
-        .model
-    )
+    sessions = Session.objects.select_related("model__provider", "model__summary_model__provider")
+    return sessions.get(pk=session_id).model
 
 
 def _find_named_model(session_model: AiModel, model_name: str) -> AiModel | None:
-    """The model that the registry names for summaries of this one, else the policy's; None: neither, or none that can be used."""
+    """Return the model that is named for summaries, or None if none is named or none can be used.
+
+    The registry may name one for the session's model; otherwise the policy may. A model that cannot
+    be used is skipped with a warning in the log.
+    """
     summary_model = session_model.summary_model
     if summary_model is not None and summary_model.is_active and summary_model.provider.is_active:
         return summary_model
-    policy_model = AiModel.objects.find_by_name(model_name) if model_name != "same" else None
-    if summary_model is not None or (policy_model is None and model_name != "same"):
+    policy_model = None
+    if model_name != "same":
+        policy_model = AiModel.objects.find_by_name(model_name)
+    is_policy_model_missing = model_name != "same" and policy_model is None
+    if summary_model is not None or is_policy_model_missing:
         logger.warning(
             "%s cannot write summaries for %s: it is unknown or not active",
             summary_model or model_name,

@@ -1,4 +1,4 @@
-"""Chatcore's words in compaction's: messages as entries, tools and stored estimates as the core counts them."""
+"""Translate chatcore's messages, tools and stored estimates into the core's terms."""
 
 import json
 from collections.abc import Sequence
@@ -9,28 +9,32 @@ from compaction.core.transcript import TranscriptCall, TranscriptEntry
 
 
 def serialize_tools(tools: Sequence[Tool]) -> str:
-    """What a model is told of the tools."""
+    """Return about what a model is sent to describe the tools; only its length matters."""
     return "".join(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in tools)
 
 
 def estimate_stored_tokens(characters: int) -> int:
-    """As many as the host's stored estimates count."""
+    """Return the tokens that the host stores as the estimate for a text of this length."""
     return max(1, characters // STORED_CHARS_PER_TOKEN) if characters else 0
 
 
 def to_entry(
     message: ChatMessage, seq: int, *, pinned: bool = False, original: str | None = None
 ) -> TranscriptEntry:
-    """A message as the core has it; `original`: its stored text, where it is shown in another form."""
+    """Return a message as the core has it.
+
+    `original` is its stored text, if it is sent in another form.
+    """
+    calls = tuple(
+        TranscriptCall(id=call.id, name=call.name, arguments=call.arguments)
+        for call in message.tool_calls
+    )
     return TranscriptEntry(
         seq=seq,
         role=message.role,
         content=message.content,
         tokens=message.token_estimate,
-        calls=tuple(
-            TranscriptCall(id=call.id, name=call.name, arguments=call.arguments)
-            for call in message.tool_calls
-        ),
+        calls=calls,
         call_id=message.tool_call_id,
         tool_name=message.tool_name,
         is_error=message.is_error,
