@@ -4,14 +4,13 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from compaction import policies
-from compaction.backends.base import HostSession
+from compaction.backends.base import HostRefusal, HostSession
 from compaction.requests import guard, stateless, tool_output
 from compaction.requests.tool_output import TruncatedOutput
 from compaction.triggers import on_change
 
-# Requests, models, refusals and answers are the host's own types. compaction must not import them,
-# and it hands them back exactly as its backend made them; `Any` lets this class satisfy the host's
-# protocol without naming them.
+# Requests and answers are the host's own types. Compaction must not import them, and hands them back
+# as its backend made them. `Any` lets this class satisfy the host's protocol without naming them.
 Request = Any
 FittedRequest = Any
 
@@ -20,8 +19,8 @@ class Compactor:
     """The host's way into compaction. It stores nothing between calls and only delegates.
 
     All methods are synchronous. Those whose name begins with `on_` run inside the host's open
-    transaction and must be fast; the others run outside any transaction, because they may call a
-    language model.
+    transaction and must be fast, and so may `truncate_tool_output`. The others run outside any
+    transaction, because they may call a language model.
     """
 
     def before_request(self, session: HostSession, request: Request) -> FittedRequest:
@@ -31,7 +30,7 @@ class Compactor:
         """
         return guard.fit_request(session, request)
 
-    def after_overflow(self, session: HostSession, request: Request, error: Any) -> bool:
+    def after_overflow(self, session: HostSession, request: Request, error: HostRefusal) -> bool:
         """Make room after a refusal for length; return True if sending again is worthwhile."""
         return guard.make_room_after_refusal(session, request, error)
 
@@ -51,7 +50,9 @@ class Compactor:
         """Return the tokens of the session's next request; 0 if the session is deleted."""
         return guard.estimate_next_request(session.pk)
 
-    def fit_request(self, model: Any, request: Request, *, overflow: Any = None) -> FittedRequest:
+    def fit_request(
+        self, model: object, request: Request, *, overflow: HostRefusal | None = None
+    ) -> FittedRequest:
         """Return the host's answer with a request that fits a model and has no session.
 
         `overflow` is the refusal that this request has just met. Raises the host's overflow error
@@ -59,7 +60,7 @@ class Compactor:
         """
         return stateless.fit_stateless_request(model, request, refusal=overflow)
 
-    def learn_token_count(self, model: Any, request: Request, tokens: int) -> None:
+    def learn_token_count(self, model: object, request: Request, tokens: int) -> None:
         """Learn from the provider's count of a request without a session."""
         stateless.learn_token_count(model, request, tokens)
 

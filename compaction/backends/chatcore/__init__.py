@@ -1,0 +1,1 @@
+"""Chatcore as the host: the only package of compaction that imports it."""
