@@ -58,8 +58,9 @@ def build_worker(process_count: int) -> ChildProcess:
 
 def build_local_model() -> ChildProcess:
     """Describe the embedded model. It keeps its port and its key when it is started again."""
-    port = settings.LOCAL_MODEL["PORT"] or find_free_port()
-    key = settings.LOCAL_MODEL["API_KEY"] or secrets.token_urlsafe(32)
+    options = settings.LOCAL_MODEL
+    port = options["PORT"] or find_free_port()
+    key = options["API_KEY"] or secrets.token_urlsafe(32)
     return ChildProcess(
         name="embedded model",
         command=[sys.executable, "-m", "chatcore.local_model.server"],

@@ -1,4 +1,4 @@
-"""The admin site: every page opens with data, shows no key, escapes what people wrote, and asks few queries."""
+"""The admin site: each page opens, shows no key, escapes texts of people and takes few queries."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The catalog: the seeds' models are there after a plain migrate, and nothing an operator wrote is ever overwritten."""
+"""The catalog: a plain migrate brings its models, and nothing overwrites an edit of an operator."""
 
 import json
 from decimal import Decimal
@@ -114,7 +114,10 @@ NEUROLINK_WINDOWS = {
 
 
 def test_neurolinks_windows_are_the_registry_s(synced: None) -> None:
-    """All that it names of providers that are here, but gpt-5: its vendor takes 272,000 tokens of input, not 1,047,576."""
+    """Compare all its models of our providers but gpt-5.
+
+    The vendor of gpt-5 takes 272,000 tokens of input, not 1,047,576.
+    """
     windows = dict(
         AiModel.objects.filter(name__in=NEUROLINK_WINDOWS).values_list(
             "name", "context_window_size"
@@ -131,9 +134,9 @@ def test_a_model_that_its_vendor_has_replaced_is_known_but_not_offered(
     assert AiModel.objects.find_by_name("gpt-4") is None
     AiModel.objects.filter(name="gpt-4").update(is_active=True)
     catalog.sync()
-    found = AiModel.objects.find_by_name("gpt-4")
-    assert found is not None
-    assert found.context_window_size == 8_192
+    model = AiModel.objects.find_by_name("gpt-4")
+    assert model is not None
+    assert model.context_window_size == 8_192
 
 
 def test_every_value_names_a_source_with_a_date() -> None:
@@ -188,8 +191,8 @@ def test_output_fits_into_the_window(synced: None) -> None:
 def test_a_name_is_found_exactly_or_as_a_snapshot_of_the_longest_name(
     name: str, known: str | None
 ) -> None:
-    found = catalog.look_up_model(name)
-    assert (found.name if found else None) == known
+    model = catalog.look_up_model(name)
+    assert (model.name if model else None) == known
 
 
 def test_syncing_again_writes_nothing(synced: None) -> None:

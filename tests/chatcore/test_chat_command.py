@@ -55,8 +55,8 @@ def test_json_is_for_programs(
 ) -> None:
     scripted.script(Reply(text="Hello there."))
     assert run("--json", "--session", str(session.pk), "hello") == EXIT_OK
-    said = json.loads(capsys.readouterr().out)
-    assert (said["content"], said["status"], said["session"]) == (
+    result = json.loads(capsys.readouterr().out)
+    assert (result["content"], result["status"], result["session"]) == (
         "Hello there.",
         "completed",
         str(session.pk),
@@ -160,7 +160,8 @@ def test_the_loop_compacts_with_a_focus_and_exports(
     Session.objects.filter(pk=session.pk).update(last_seq=20, message_count=20)
     scripted.script(
         Reply(
-            text="The user counted to twenty, with many words between the numbers, and asked for nothing at all."
+            text="The user counted to twenty, with many words between the numbers,"
+            " and asked for nothing at all."
         )
     )
     terminal, screen = console_with(session, "/compact the numbers", "/export", "/quit")
@@ -212,14 +213,14 @@ def test_the_context_is_shown_in_its_parts(
     append_events(session.pk, ("context.usage", usage))
     terminal, screen = console_with(session, "/context", "/quit")
     terminal.run_loop()
-    shown = screen.getvalue()
-    assert "41.2k / 128k · 32 %" in shown
-    assert "41,100" in shown
-    assert "108,800" in shown
+    output = screen.getvalue()
+    assert "41.2k / 128k · 32 %" in output
+    assert "41,100" in output
+    assert "108,800" in output
 
 
 @pytest.mark.parametrize(
-    ("tokens", "shown"),
+    ("tokens", "text"),
     [
         (0, "0"),
         (940, "940"),
@@ -229,8 +230,8 @@ def test_the_context_is_shown_in_its_parts(
         (1_048_576, "1.05M"),
     ],
 )
-def test_a_count_of_tokens_is_short(tokens: int, shown: str) -> None:
-    assert format_tokens(tokens) == shown
+def test_a_count_of_tokens_is_short(tokens: int, text: str) -> None:
+    assert format_tokens(tokens) == text
 
 
 def test_its_help_shows_what_a_command_takes(
@@ -251,13 +252,13 @@ def test_one_ctrl_c_at_the_prompt_warns_and_two_leave(
         [KeyboardInterrupt(), "", KeyboardInterrupt(), KeyboardInterrupt()]
     )
 
-    def pressed(prompt: str) -> str:
+    def press_next_key(prompt: str) -> str:
         key = next(presses)
         if isinstance(key, BaseException):
             raise key
         return key
 
-    monkeypatch.setattr(terminal.console, "input", pressed)
+    monkeypatch.setattr(terminal.console, "input", press_next_key)
     assert terminal.run_loop() == EXIT_OK
     assert screen.getvalue().count("Ctrl-C once more") == 2
 

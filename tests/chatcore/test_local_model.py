@@ -1,4 +1,4 @@
-"""The embedded language model with real weights: it answers over the real SDK, says its true window and refuses strangers."""
+"""The embedded model with real weights: it answers the real SDK, with its true window."""
 
 import os
 import subprocess
@@ -59,10 +59,11 @@ class Embedded:
 
 
 def database_url() -> str:
-    given = connection.settings_dict
+    database = connection.settings_dict
     if connection.vendor == "sqlite":
-        return f"sqlite:///{given['NAME']}"
-    return f"postgres://{given['USER']}:{given['PASSWORD']}@{given['HOST']}:{given['PORT']}/{given['NAME']}"
+        return f"sqlite:///{database['NAME']}"
+    user = f"{database['USER']}:{database['PASSWORD']}"
+    return f"postgres://{user}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
 
 
 @pytest.fixture(scope="module")

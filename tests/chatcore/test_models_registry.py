@@ -1,4 +1,4 @@
-"""Providers and models as rows: found by the names people write, one default, and edited by operators without showing a key."""
+"""The registry's rows: found by name, with one default, and edited without showing a key."""
 
 from typing import Any
 

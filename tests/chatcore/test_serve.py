@@ -41,30 +41,30 @@ class Serving:
                     "--workers",
                     "1",
                 ],
-                env=environment(folder),
+                env=build_environment(folder),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
 
-    def printed(self) -> str:
+    def read_output(self) -> str:
         return self.output.read_text()
 
-    def lives(self) -> bool:
+    def is_live(self) -> bool:
         try:
             return httpx2.get(f"{self.url}/livez", timeout=2).status_code == 200
         except httpx2.HTTPError:
             return False
 
-    def child(self, words: str) -> int | None:
+    def find_child(self, words: str) -> int | None:
         """The pid of the supervisor's own child with `words` in its command line."""
         for process in list_descendants(self.process.pid):
-            if process.parent == self.process.pid and words in command_line(process.pid):
+            if process.parent == self.process.pid and words in read_command_line(process.pid):
                 return process.pid
         return None
 
 
-def environment(folder: Path) -> dict[str, str]:
+def build_environment(folder: Path) -> dict[str, str]:
     ours = {
         name: value
         for name, value in os.environ.items()
@@ -73,34 +73,35 @@ def environment(folder: Path) -> dict[str, str]:
     return {**ours, "CHATCORE_DATA_DIR": str(folder / "var")}
 
 
-def command_line(pid: int) -> str:
+def read_command_line(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except OSError:
         return ""
 
 
-def until(true: Callable[[], object], *, seconds: float) -> bool:
+def wait_until(condition: Callable[[], object], *, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while not true():
+    while not condition():
         if time.monotonic() > deadline:
             return False
         time.sleep(0.1)
     return True
 
 
-def alive(pids: list[int]) -> list[int]:
-    return [pid for pid in pids if command_line(pid)]
+def list_alive(pids: list[int]) -> list[int]:
+    return [pid for pid in pids if read_command_line(pid)]
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Serving]:
+def run_server(folder: Path) -> Iterator[Serving]:
     server = Serving(folder)
     try:
-        assert until(
-            lambda: LINK.search(server.printed()) or server.process.poll() is not None, seconds=120
-        ), server.printed()
-        assert until(server.lives, seconds=30), server.printed()
+        assert wait_until(
+            lambda: LINK.search(server.read_output()) or server.process.poll() is not None,
+            seconds=120,
+        ), server.read_output()
+        assert wait_until(server.is_live, seconds=30), server.read_output()
         yield server
     finally:
         server.process.terminate()
@@ -110,20 +111,20 @@ def running(folder: Path) -> Iterator[Serving]:
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """One for all tests that leave it alive."""
-    with running(tmp_path_factory.mktemp("serve")) as server:
+    with run_server(tmp_path_factory.mktemp("serve")) as server:
         yield server
 
 
 @pytest.fixture
 def doomed(tmp_path: Path) -> Iterator[Serving]:
     """One for a test that ends it, with all its processes up."""
-    with running(tmp_path) as server:
-        assert until(lambda: len(list_descendants(server.process.pid)) > 3, seconds=60)
+    with run_server(tmp_path) as server:
+        assert wait_until(lambda: len(list_descendants(server.process.pid)) > 3, seconds=60)
         yield server
 
 
 def test_it_prints_one_link_that_signs_the_first_user_in_once(serving: Serving) -> None:
-    links = LINK.findall(serving.printed())
+    links = LINK.findall(serving.read_output())
     assert len(links) == 1
     with (
         httpx2.Client(base_url=serving.url) as first,
@@ -137,59 +138,61 @@ def test_it_prints_one_link_that_signs_the_first_user_in_once(serving: Serving) 
 
 @pytest.mark.parametrize("words", ["uvicorn", "chatcore worker"])
 def test_a_killed_child_comes_back(serving: Serving, words: str) -> None:
-    assert until(lambda: serving.child(words), seconds=60)
-    killed = serving.child(words)
-    assert killed
-    os.kill(killed, signal.SIGKILL)
-    assert until(lambda: serving.child(words) not in (None, killed), seconds=60), serving.printed()
-    assert until(serving.lives, seconds=60)
-    assert "SIGKILL" in serving.printed()
-    assert len(LINK.findall(serving.printed())) == 1
+    assert wait_until(lambda: serving.find_child(words), seconds=60)
+    killed_pid = serving.find_child(words)
+    assert killed_pid
+    os.kill(killed_pid, signal.SIGKILL)
+    assert wait_until(lambda: serving.find_child(words) not in (None, killed_pid), seconds=60), (
+        serving.read_output()
+    )
+    assert wait_until(serving.is_live, seconds=60)
+    assert "SIGKILL" in serving.read_output()
+    assert len(LINK.findall(serving.read_output())) == 1
 
 
 def test_a_web_server_that_hangs_is_replaced(serving: Serving) -> None:
-    hung = serving.child("uvicorn")
-    assert hung
-    os.kill(hung, signal.SIGSTOP)
-    assert until(lambda: serving.child("uvicorn") not in (None, hung), seconds=150), (
-        serving.printed()
+    hung_pid = serving.find_child("uvicorn")
+    assert hung_pid
+    os.kill(hung_pid, signal.SIGSTOP)
+    assert wait_until(lambda: serving.find_child("uvicorn") not in (None, hung_pid), seconds=150), (
+        serving.read_output()
     )
-    assert until(serving.lives, seconds=60)
-    assert "does not answer any more" in serving.printed()
+    assert wait_until(serving.is_live, seconds=60)
+    assert "does not answer any more" in serving.read_output()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_all_of_it(doomed: Serving, number: signal.Signals) -> None:
-    everyone = [process.pid for process in list_descendants(doomed.process.pid)]
+    pids = [process.pid for process in list_descendants(doomed.process.pid)]
     doomed.process.send_signal(number)
     assert doomed.process.wait(60) == 0
-    assert until(lambda: not alive(everyone), seconds=15), [
-        command_line(pid) for pid in alive(everyone)
+    assert wait_until(lambda: not list_alive(pids), seconds=15), [
+        read_command_line(pid) for pid in list_alive(pids)
     ]
 
 
 def test_a_killed_supervisor_leaves_no_orphan(doomed: Serving) -> None:
-    everyone = [process.pid for process in list_descendants(doomed.process.pid)]
+    pids = [process.pid for process in list_descendants(doomed.process.pid)]
     doomed.process.kill()
-    assert until(lambda: not alive(everyone), seconds=30), [
-        command_line(pid) for pid in alive(everyone)
+    assert wait_until(lambda: not list_alive(pids), seconds=30), [
+        read_command_line(pid) for pid in list_alive(pids)
     ]
 
 
 def test_a_taken_port_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         command = [sys.executable, "-m", "chatcore", "serve", "--port", str(port)]
         result = subprocess.run(
             command,
-            env=environment(tmp_path),
+            env=build_environment(tmp_path),
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
     assert result.returncode == 2
-    assert (
-        result.stderr
-        == f"CommandError: Cannot listen on 127.0.0.1 port {port}: it is taken. Choose another with --port.\n"
+    assert result.stderr == (
+        f"CommandError: Cannot listen on 127.0.0.1 port {port}: it is taken."
+        " Choose another with --port.\n"
     )

@@ -49,10 +49,14 @@ def test_a_user_who_was_switched_off_stays_out(user: User) -> None:
 
 
 def test_the_first_administrator_is_made_without_a_password() -> None:
-    made = sign_in.ensure_administrator()
-    assert made
-    assert (made.username, made.is_superuser, made.has_usable_password()) == ("admin", True, False)
-    assert sign_in.ensure_administrator() == made
+    administrator = sign_in.ensure_administrator()
+    assert administrator
+    assert (
+        administrator.username,
+        administrator.is_superuser,
+        administrator.has_usable_password(),
+    ) == ("admin", True, False)
+    assert sign_in.ensure_administrator() == administrator
 
 
 def test_an_ordinary_user_called_admin_is_not_promoted() -> None:
