@@ -1,9 +1,11 @@
-"""Tools that the client runs itself: what is offered, which calls wait for it, and the results it brings."""
+"""Tools that the client runs itself: their definitions, waiting calls, and results."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from django.db.models import QuerySet
 
 from chatcore.events import log as event_log
 from chatcore.events.types import (
@@ -20,11 +22,11 @@ from chatcore.tools import registry as tool_registry
 from chatcore.turns.recorder import append_message, build_created_payload
 
 MAX_TOOLS = 128
-TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what both protocols take
+TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both provider protocols accept these names
 
 
 class InvalidClientTools(Exception):
-    """Tools that cannot be offered; `field` is the path of what is wrong, as in tools[3].name."""
+    """Tools that cannot be offered; `field` is the path of the wrong value, e.g. tools[3].name."""
 
     def __init__(self, field: str, detail: str) -> None:
         super().__init__(f"{field}: {detail}")
@@ -33,7 +35,7 @@ class InvalidClientTools(Exception):
 
 
 class InvalidToolResult(Exception):
-    """A result of a call that is not known, or not the one that was given before; `field` is its path."""
+    """A result of an unknown call, or another result than before; `field` is its path."""
 
     def __init__(self, index: int, detail: str) -> None:
         super().__init__(detail)
@@ -43,7 +45,7 @@ class InvalidToolResult(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class ClientToolResult:
-    """What a tool that the client ran came to."""
+    """The result of a tool that the client ran."""
 
     tool_call_id: str
     content: str
@@ -53,7 +55,7 @@ class ClientToolResult:
 def validate_tools(
     session: Session, definitions: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The definitions as they are stored. Raises ToolsRefused, which names the field."""
+    """Return the definitions in the form in which they are stored. Raises InvalidClientTools."""
     if definitions and not (session.model and session.model.supports_tools):
         raise InvalidClientTools("tools", "The language model calls no tools.")
     if len(definitions) > MAX_TOOLS:
@@ -63,10 +65,8 @@ def validate_tools(
     }
     valid_definitions = []
     for index, tool in enumerate(definitions):
-        name, parameters = (
-            tool["name"],
-            {"type": "object", "properties": {}} | dict(tool.get("parameters") or {}),
-        )
+        name = tool["name"]
+        parameters = {"type": "object", "properties": {}} | dict(tool.get("parameters") or {})
         if not TOOL_NAME_PATTERN.fullmatch(name):
             raise InvalidClientTools(f"tools[{index}].name", "1 to 64 letters, digits, _ and -.")
         if name in used_names:
@@ -81,33 +81,31 @@ def validate_tools(
 
 
 def list_offered_tools(session: Session, turn: Turn) -> list[Tool]:
-    """What the model is told of in this turn: the built-in tools of the session, then the client's."""
+    """Return the tools of this turn: the session's built-in tools, then the client's."""
     return merge_tools(tool_registry.list_session_tools(session), turn.tools)
 
 
 def merge_tools(
     built_in: Sequence[Tool], client_definitions: Sequence[Mapping[str, Any]]
 ) -> list[Tool]:
-    """Built-in tools, then the client's, as they are stored; a name that is taken is passed over."""
+    """Return the built-in tools, then those of the client that have other names."""
     used_names = {tool.name for tool in built_in}
-    return [
-        *built_in,
-        *(Tool(**tool) for tool in client_definitions if tool["name"] not in used_names),
-    ]
+    client_tools = [Tool(**tool) for tool in client_definitions if tool["name"] not in used_names]
+    return [*built_in, *client_tools]
 
 
 def get_tool_names(turn: Turn) -> set[str]:
-    """Of the tools that the client runs in this turn."""
+    """Return the names of the tools that the client runs in this turn."""
     return {tool["name"] for tool in turn.tools}
 
 
 def count_rounds(turn: Turn) -> int:
-    """How often the model has called tools in this turn."""
+    """Return how often the model has called tools in this turn."""
     return _query_calling_messages(turn).count()
 
 
 def find_pending_calls(turn: Turn) -> list[ToolCall]:
-    """The calls of the newest round that have no result yet, in their order."""
+    """Return the calls of the newest round that have no result yet, in their order."""
     calling_message = _query_calling_messages(turn).last()
     if calling_message is None:
         return []
@@ -118,7 +116,7 @@ def find_pending_calls(turn: Turn) -> list[ToolCall]:
 
 
 def build_waiting_event(turn: Turn, calls: Sequence[ToolCall]) -> NewEvent:
-    """The event that says for which results the turn waits."""
+    """Return the event that names the calls for which the turn waits."""
     call_payloads = [
         ToolCallPayload(id=call.id, name=call.name, arguments=call.arguments) for call in calls
     ]
@@ -126,14 +124,16 @@ def build_waiting_event(turn: Turn, calls: Sequence[ToolCall]) -> NewEvent:
 
 
 def accept_results(turn: Turn, results: Sequence[ClientToolResult]) -> None:
-    """Store results of a turn that waits and is locked; one that was given before is passed over. Raises ResultRefused."""
+    """Store results for a waiting turn whose row is locked; repeated ones are stored once.
+
+    Raises InvalidToolResult.
+    """
+    calls: dict[str, ToolCall] = {}
+    stored_results: dict[str, Message] = {}
     calling_message = _query_calling_messages(turn).last()
-    calls = (
-        {call["id"]: ToolCall(**call) for call in calling_message.tool_calls}
-        if calling_message
-        else {}
-    )
-    stored_results = _load_results(turn, calling_message) if calling_message else {}
+    if calling_message:
+        calls = {call["id"]: ToolCall(**call) for call in calling_message.tool_calls}
+        stored_results = _load_results(turn, calling_message)
     for index, result in enumerate(results):
         call = calls.get(result.tool_call_id)
         if call is None:
@@ -147,7 +147,7 @@ def accept_results(turn: Turn, results: Sequence[ClientToolResult]) -> None:
 
 
 def has_results(turn: Turn, results: Collection[ClientToolResult]) -> bool:
-    """Whether all of these were given before, as they are."""
+    """Return True if the turn has exactly these results already."""
     messages = turn.messages.filter(
         role=Message.Role.TOOL, tool_call_id__in=[result.tool_call_id for result in results]
     )
@@ -160,7 +160,7 @@ def has_results(turn: Turn, results: Collection[ClientToolResult]) -> bool:
 
 
 def store_result(turn: Turn, call: ToolCall, content: str, *, is_error: bool) -> Message:
-    """Store what a call came to and say so, inside a transaction that holds the turn."""
+    """Store the result of a call and announce it, while the turn's row is locked."""
     stored_output = tool_output.build_tool_output(turn.session, call.name, content)
     message_fields = {
         "role": Message.Role.TOOL,
@@ -182,7 +182,7 @@ def store_result(turn: Turn, call: ToolCall, content: str, *, is_error: bool) ->
     return message
 
 
-def _query_calling_messages(turn: Turn) -> Any:
+def _query_calling_messages(turn: Turn) -> QuerySet[Message]:
     return (
         turn.messages.filter(role=Message.Role.ASSISTANT, status=Message.Status.COMPLETE)
         .exclude(tool_calls=[])
@@ -191,7 +191,8 @@ def _query_calling_messages(turn: Turn) -> Any:
 
 
 def _load_results(turn: Turn, calling_message: Message) -> dict[str, Message]:
-    """By the id of their call. A model may begin to count its calls anew in each round, so only those after `asking`."""
+    """Return the results of a message's calls by call id."""
+    # Only results after this message, because some models use the same ids again in each round.
     return {
         message.tool_call_id: message
         for message in turn.messages.filter(role=Message.Role.TOOL, seq__gt=calling_message.seq)

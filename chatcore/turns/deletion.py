@@ -1,4 +1,4 @@
-"""Delete a message everywhere: in the history, the search index, the event log and all summaries."""
+"""Delete a message everywhere: in the history, the search index, the event log and summaries."""
 
 from collections.abc import Collection
 
@@ -85,7 +85,7 @@ def _clear_earlier_references(session: Session) -> None:
 
 
 def _choose_title(session: Session, message: Message) -> str:
-    """Return a title from the oldest remaining question if the present one came from the message."""
+    """Return a title from the oldest remaining question if the message gave the present one."""
     text = " ".join(message.content.split())
     title_start = session.title.rstrip("…")[:TITLE_MATCH_CHARS]
     is_from_message = message.role == Message.Role.USER and text.startswith(title_start)

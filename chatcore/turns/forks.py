@@ -1,4 +1,4 @@
-"""A fork: a new session that begins as another one was up to a message, with the newest summary that those messages support."""
+"""Fork a session: copy it up to a message, with the newest summary that covers only the copies."""
 
 from collections.abc import Collection
 from typing import Any
@@ -15,14 +15,8 @@ from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import count_current_messages
 from chatcore.turns.versions import MessageSuperseded
 
-UNCOPIED_COLUMNS = (
-    "id",
-    "turn_id",
-    "replaces_id",
-    "branch",
-    "branch_after",
-    "context_version",
-)  # what a copy of a message has not
+# These columns refer to other rows of the source, so the copy of a message has none of them.
+UNCOPIED_COLUMNS = ("id", "turn_id", "replaces_id", "branch", "branch_after", "context_version")
 SESSION_COLUMNS = (
     "model",
     "system_prompt",
@@ -35,9 +29,10 @@ SESSION_COLUMNS = (
 
 
 def fork_session(message: Message) -> Session:
-    """A new session of the same owner with copies of all up to this message, results of its tools included. Raises Superseded.
+    """Create a session of the same owner with copies of the messages up to this one.
 
-    Numbers, times, pins, files and counts are the same; what was superseded stays behind.
+    The results of its tool calls are copied too. Numbers, times, pins, files and token counts stay
+    the same; superseded messages are not copied. Raises MessageSuperseded.
     """
     with transaction.atomic():
         source = Session.objects.lock(message.session_id)
@@ -66,7 +61,7 @@ def fork_session(message: Message) -> Session:
 
 
 def _select_messages_to_copy(source: Session, message: Message) -> QuerySet[Message]:
-    """What is copied: never half of a call and its results, nor what is still being written."""
+    """Return the messages to copy: complete ones, and a tool call only with all its results."""
     messages = source.messages.exclude_superseded().exclude(status=Message.Status.STREAMING)
     next_seq = (
         messages.filter(seq__gt=message.seq)
@@ -75,11 +70,12 @@ def _select_messages_to_copy(source: Session, message: Message) -> QuerySet[Mess
         .values_list("seq", flat=True)
         .first()
     )
-    messages_with_results = messages.filter(seq__lt=next_seq) if next_seq else messages
     is_tool_exchange = message.role == Message.Role.TOOL or message.tool_calls
-    return (
-        messages_with_results if is_tool_exchange else messages.filter(seq__lte=message.seq)
-    ).order_by("seq")
+    if not is_tool_exchange:
+        messages = messages.filter(seq__lte=message.seq)
+    elif next_seq:
+        messages = messages.filter(seq__lt=next_seq)
+    return messages.order_by("seq")
 
 
 def _copy_files(source: Session, new_session: Session, last_seq: int) -> None:
@@ -87,11 +83,8 @@ def _copy_files(source: Session, new_session: Session, last_seq: int) -> None:
     attachments = Attachment.objects.filter(
         session=source, message__branch=None, message__seq__lte=last_seq
     ).order_by()
-    for pk, copy_id in (
-        attachments.annotate(copy=Subquery(message_copies))
-        .exclude(copy=None)
-        .values_list("pk", "copy")
-    ):
+    copied_attachments = attachments.annotate(copy=Subquery(message_copies)).exclude(copy=None)
+    for pk, copy_id in copied_attachments.values_list("pk", "copy"):
         _copy_rows(
             Attachment.objects.filter(pk=pk).order_by(),
             id=uuid4(),
@@ -103,9 +96,10 @@ def _copy_files(source: Session, new_session: Session, last_seq: int) -> None:
 def _copy_rows(
     rows: QuerySet[Any], *, excluded_columns: Collection[str] = (), **overrides: Any
 ) -> None:
-    """Insert the rows once more, inside of the database: a long history never passes through here.
+    """Insert copies of the rows, with other values in the columns that `overrides` names.
 
-    `changed` are the values of columns that differ, `without` names those that are left at their default.
+    Columns in `excluded_columns` get the default of the database. One statement copies inside the
+    database, so a long history is never loaded into this process.
     """
     fields = [
         field for field in rows.model._meta.concrete_fields if field.attname not in excluded_columns
@@ -128,7 +122,7 @@ def _copy_rows(
 
 
 def _install_supported_revision(source: Session, new_session: Session, last_seq: int) -> None:
-    """Install the newest revision that covers none but the copied messages, with the edits that were in force under it."""
+    """Install the newest revision that covers only copied messages, with its edits."""
     revision = _find_supported_revision(source, last_seq)
     if revision is None:
         return
@@ -154,17 +148,22 @@ def _install_supported_revision(source: Session, new_session: Session, last_seq:
 
 
 def _clamp_placement(placement: dict[str, Any], last_seq: int) -> dict[str, Any]:
-    """The summary stands behind the last message, where it stood behind one that was not copied."""
+    """Place the summary behind the last copy if its place is behind a message without a copy."""
     after_seq = placement.get("after_seq")
-    return placement | {"after_seq": last_seq} if after_seq and after_seq > last_seq else placement
+    if after_seq and after_seq > last_seq:
+        return placement | {"after_seq": last_seq}
+    return placement
 
 
 def _find_supported_revision(source: Session, last_seq: int) -> ContextRevision | None:
-    """Newest first; one that a rewind or an edit went back behind no longer counts, and 0 shows everything."""
+    """Return the newest revision that is not stale and covers only messages up to this number.
+
+    Return None if the fork is to begin with its whole history.
+    """
     for revision in source.revisions.filter(stale=False).order_by("-version").iterator():
-        covered_seq = max(
-            (revision.boundary_seq or 1) - 1, revision.placement.get("summarized_up_to") or 0
-        )
+        last_dropped_seq = (revision.boundary_seq or 1) - 1
+        covered_seq = max(last_dropped_seq, revision.placement.get("summarized_up_to") or 0)
         if covered_seq < last_seq or not revision.boundary_seq:
-            return revision if revision.summary or revision.boundary_seq or covered_seq else None
+            shows_everything = not (revision.summary or revision.boundary_seq or covered_seq)
+            return None if shows_everything else revision
     return None

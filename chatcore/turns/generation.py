@@ -1,4 +1,4 @@
-"""Answering a turn: ask the guard, stream, run tools, store the answer, announce it."""
+"""Generate the answer of a turn: fit the request, stream, run tools, store and announce."""
 
 import asyncio
 import contextlib
@@ -30,17 +30,21 @@ from chatcore.turns.recorder import AnswerRecorder
 logger = logging.getLogger(__name__)
 
 MAX_TOOL_ROUNDS = 10
-WATCH_SECONDS = 1.0  # how soon a cancel in another process is seen
+WATCH_SECONDS = 1.0  # how often a cancellation by another process is looked for
 
 
 class TooManyToolRounds(ProviderError):
-    """The model went on calling tools instead of answering."""
+    """The model kept calling tools instead of answering."""
 
     type = "tool_rounds_exceeded"
 
 
 async def generate_answer(turn_id: UUID) -> None:
-    """Answer a committed turn, or go on with it. The edge: whatever happens, the turn ends, or waits, and says how."""
+    """Answer a committed turn, or continue with it.
+
+    This is the edge of the program for a turn, so it catches every exception: whatever happens, the
+    turn is closed, or waits for its client, and its events say why.
+    """
     lease_task = asyncio.create_task(_keep_lease(turn_id, asyncio.current_task()))
     try:
         await _run_rounds(await run_in_thread(_load_turn, turn_id))
@@ -64,7 +68,14 @@ async def generate_answer(turn_id: UUID) -> None:
 
 
 async def _await_uncancelled(final_write: Coroutine[Any, Any, None]) -> None:
-    """Wait until the end of a turn is written, however often it is cancelled meanwhile."""
+    """Wait until the end of a turn is stored, however often this task is cancelled meanwhile.
+
+    A cancellation can come at any await: twice from a user, or from the user and then from the end
+    of the process. Without this, the second one would cut off the write that closes the turn, and
+    the turn would stay open until its lease ends. `shield` keeps the write running when the
+    cancellation hits the wait for it; the loop then waits again. The cancellation is dropped on
+    purpose: this write is the last step of the task, or leads to it.
+    """
     task = asyncio.ensure_future(final_write)
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):
@@ -73,7 +84,10 @@ async def _await_uncancelled(final_write: Coroutine[Any, Any, None]) -> None:
 
 
 async def _keep_lease(turn_id: UUID, task: asyncio.Task[Any] | None) -> None:
-    """Renew the lease and look for a cancel, until the turn is another's; a database that is away is asked again."""
+    """Renew the lease and look for a cancellation; cancel the task when either says so.
+
+    An error of the database is logged and tried again: the lease outlives several attempts.
+    """
     renewed_at = time.monotonic()
     while task:
         await asyncio.sleep(WATCH_SECONDS)
@@ -101,18 +115,15 @@ def _load_turn(turn_id: UUID) -> Turn:
 
 
 async def _run_rounds(turn: Turn) -> None:
-    """Ask until there is an answer that calls no tools, or until calls wait for the client."""
+    """Call the model until it answers without calling tools, or until calls wait for the client."""
     session = turn.session
     supports_tools = bool(session.model and session.model.supports_tools)
-    for round_number in range(
-        await run_in_thread(client_tools.count_rounds, turn), MAX_TOOL_ROUNDS
-    ):
-        answer = await _request_answer(
-            turn,
-            await run_in_thread(client_tools.list_offered_tools, session, turn)
-            if supports_tools
-            else [],
-        )
+    first_round = await run_in_thread(client_tools.count_rounds, turn)
+    for round_number in range(first_round, MAX_TOOL_ROUNDS):
+        tools: Sequence[Tool] = []
+        if supports_tools:
+            tools = await run_in_thread(client_tools.list_offered_tools, session, turn)
+        answer = await _request_answer(turn, tools)
         if not answer.tool_calls:
             return
         client_calls = await _run_tools(turn, answer)
@@ -125,7 +136,7 @@ async def _run_rounds(turn: Turn) -> None:
 
 
 async def _request_answer(turn: Turn, tool_definitions: Sequence[Tool]) -> Message:
-    """One call of the model, sent once more if the provider found it too long and the guard made room."""
+    """Call the model; send the request once more if it was too long and there is room now."""
     assert turn.session.model is not None
     connection = await run_in_thread(build_connection, turn.session.model.provider)
     fitted_request = await run_in_thread(_build_fitted_request, turn, tool_definitions)
@@ -137,9 +148,8 @@ async def _request_answer(turn: Turn, tool_definitions: Sequence[Tool]) -> Messa
         )
         if not has_made_room:
             raise
-    return await _stream_answer(
-        turn, connection, await run_in_thread(_build_fitted_request, turn, tool_definitions)
-    )
+    fitted_request = await run_in_thread(_build_fitted_request, turn, tool_definitions)
+    return await _stream_answer(turn, connection, fitted_request)
 
 
 def _build_fitted_request(turn: Turn, tool_definitions: Sequence[Tool]) -> FittedRequest:
@@ -165,6 +175,8 @@ async def _stream_answer(
     except BaseException as error:
         if not isinstance(error, TurnLost):
             await _await_uncancelled(run_in_thread(_store_partial_answer, recorder))
+        # The request is sent again after an overflow, and then the text that users have seen would
+        # come twice. So an overflow in the middle of an answer is an ordinary failure.
         if isinstance(error, ContextOverflow) and recorder.has_text:
             raise ProviderUnavailable(error.detail) from error
         raise
@@ -198,7 +210,7 @@ def _explain_silence(reason: str) -> str:
 
 
 def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -> Message:
-    """Answer and usage in one transaction; the turn's end too, when no tools are called."""
+    """Store answer and usage in one transaction, with the turn's end if no tools are called."""
     with recorder.open_transaction():
         message = recorder.complete_message(completion)
         if not message.tool_calls:
@@ -223,7 +235,10 @@ def _announce_response(turn: Turn, message: Message) -> None:
 
 
 async def _run_tools(turn: Turn, answer: Message) -> Sequence[ToolCall]:
-    """Run the calls of one round side by side; each result is stored when it is there. Returns those that the client runs."""
+    """Run the calls of one round at the same time, and return those that the client runs.
+
+    Each result is stored as soon as it is there.
+    """
     await run_in_thread(_append_call_events, turn, answer)
     calls = [ToolCall(**call) for call in answer.tool_calls]
     client_calls = [call for call in calls if call.name in client_tools.get_tool_names(turn)]
@@ -254,9 +269,11 @@ def _run_tool(turn: Turn, call: ToolCall) -> None:
 
 
 def _wait_for_client(turn: Turn, calls: Sequence[ToolCall]) -> None:
-    """Give up the lease until the client has run its tools, unless the turn was cancelled meanwhile."""
+    """Let the turn wait, without a lease, until the client has run its tools."""
     with transaction.atomic():
         renew_lease(turn.pk)
+        # A user who cancels now only sets a flag, because the turn is still running. Nobody would
+        # look at the flag of a waiting turn, so it is read again while the turn's row is locked.
         turn.refresh_from_db(fields=["cancel_requested"])
         if turn.cancel_requested:
             return lifecycle.end_turn(turn, Turn.Status.CANCELLED)

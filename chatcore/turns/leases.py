@@ -1,4 +1,4 @@
-"""Who answers a session: the lease of its turn, and the refusal of whoever comes meanwhile."""
+"""Leases of running turns, and the refusal of a second turn in a session."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -8,27 +8,35 @@ from django.utils import timezone
 
 from chatcore.models import Session, Turn
 
-LEASE = timedelta(seconds=30)
+LEASE = timedelta(seconds=30)  # how long a process that writes nothing is believed to be alive
 
 
 class TurnLost(Exception):
-    """Another process has taken this turn for dead and closed it; what it stored stands."""
+    """The turn was closed by another process, which took this one for dead."""
 
 
 class TurnRunning(Exception):
-    """The session is still answering, or `waiting` for results of tools that the client runs; `repeated`, what was asked now again."""
+    """The session has an open turn already.
+
+    `is_waiting`: it waits for the results of tools that the client runs. `is_repeat`: it is the
+    turn that the same idempotency key began.
+    """
 
     def __init__(self, turn_id: UUID, *, is_waiting: bool = False, is_repeat: bool = False) -> None:
-        super().__init__(
-            f"Turn {turn_id} is still {'waiting for results of tools' if is_waiting else 'running'}."
-        )
+        state = "waiting for results of tools" if is_waiting else "running"
+        super().__init__(f"Turn {turn_id} is still {state}.")
         self.turn_id = turn_id
         self.is_waiting = is_waiting
         self.is_repeat = is_repeat
 
 
 def renew_lease(turn_id: UUID) -> None:
-    """Renew the lease, inside the transaction that writes for the turn. Raises TurnLost when it is no longer ours."""
+    """Renew the lease, as the first step of every transaction that writes for a turn.
+
+    The UPDATE locks the turn's row, so nobody closes the turn before the transaction ends. A closed
+    turn is never opened again, so its status is enough of a fence: a process that was taken for
+    dead and wakes up stores nothing more. Raises TurnLost if the turn is no longer running.
+    """
     running_turn = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)
     if not running_turn.update(lease_until=timezone.now() + LEASE):
         raise TurnLost(str(turn_id))
@@ -44,7 +52,7 @@ def lock_turns(turns: QuerySet[Turn]) -> int:
 
 
 def refuse_open_turn(session: Session) -> None:
-    """Raises TurnRunning when the session, whose row is locked, is being answered or waits for its client."""
+    """Raise TurnRunning if the session, whose row is locked, has an open turn."""
     turn = session.turns.filter(status__in=Turn.OPEN_STATUSES).first()
     if turn:
         raise TurnRunning(turn.pk, is_waiting=turn.status == Turn.Status.WAITING)

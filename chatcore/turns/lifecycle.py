@@ -1,4 +1,4 @@
-"""How a turn ends, and the end of those whose process died."""
+"""End turns, also those whose process has died."""
 
 import logging
 from typing import Any
@@ -17,7 +17,8 @@ from chatcore.turns.runner import turn_runner
 
 logger = logging.getLogger(__name__)
 
-RECOVERY_SECONDS = 10.0  # with the lease: a dead process's turn is closed within 45 seconds
+# Together with the length of a lease: the turn of a dead process is closed within 45 seconds.
+RECOVERY_SECONDS = 10.0
 END_EVENTS: dict[Turn.Status, TurnEndType] = {
     Turn.Status.COMPLETED: EventType.TURN_COMPLETED,
     Turn.Status.CANCELLED: EventType.TURN_CANCELLED,
@@ -33,8 +34,10 @@ def end_turn(
     *,
     message_id: int | None = None,
 ) -> None:
-    """Close the turn and say so, inside a transaction that holds it."""
-    turn.status, turn.error, turn.finished_at = status, problem, timezone.now()
+    """Close the turn and append the event, inside a transaction that has locked the turn's row."""
+    turn.status = status
+    turn.error = problem
+    turn.finished_at = timezone.now()
     turn.save(update_fields=["status", "error", "finished_at"])
     payload = TurnEndPayload(turn=str(turn.pk))
     if problem:
@@ -48,19 +51,22 @@ def end_turn(
 def build_problem(
     kind: str, detail: str, *, status: int = 502, retry_after: float | None = None
 ) -> dict[str, Any]:
-    """Why a turn failed, as it is stored: `status` is what HTTP answers with, `retry_after` seconds."""
+    """Return the reason of a failure in the form in which it is stored with the turn.
+
+    `status` is the HTTP status of the answer, and `retry_after` a number of seconds.
+    """
     return {"type": kind, "detail": detail, "status": status, "retry_after": retry_after}
 
 
 def build_stopped_problem() -> dict[str, Any]:
-    """The problem of a turn whose process stopped or died."""
+    """Return the reason of a turn whose process stopped or died."""
     return build_problem(
         "interrupted", "The server stopped while answering; what was said is kept."
     )
 
 
 def close_cancelled_turn(turn_id: UUID) -> None:
-    """Close a turn whose task was canceled: by the user, or because the process stops."""
+    """Close a turn whose task was cancelled by the user, or because the process stops."""
     is_user_cancel = Turn.objects.filter(pk=turn_id, cancel_requested=True).exists()
     if is_user_cancel:
         _close_turn(turn_id, Turn.Status.CANCELLED, None)
@@ -69,27 +75,32 @@ def close_cancelled_turn(turn_id: UUID) -> None:
 
 
 def close_failed_turn(turn_id: UUID, problem: dict[str, Any]) -> None:
-    """Close a turn that came to nothing."""
+    """Close a turn that failed for this reason."""
     logger.warning("turn %s failed: %s: %s", turn_id, problem["type"], problem["detail"])
     _close_turn(turn_id, Turn.Status.FAILED, problem)
 
 
 def recover_dead_turns(session_id: UUID | None = None) -> int:
-    """Close the turns whose process died, all or a session's: what they had said is kept as `interrupted`. Returns how many."""
+    """Close the turns whose process has died, of all sessions or of one; return their number.
+
+    The text that had arrived is stored as interrupted. Do not call it while a session is locked:
+    it locks turns first.
+    """
     dead_turns = Turn.objects.filter(status=Turn.Status.RUNNING, lease_until__lt=timezone.now())
-    return sum(
-        _close_dead_turn(turn)
-        for turn in (dead_turns.filter(session_id=session_id) if session_id else dead_turns)
-    )
+    if session_id:
+        dead_turns = dead_turns.filter(session_id=session_id)
+    return sum(_close_dead_turn(turn) for turn in dead_turns)
 
 
 def start_recovery() -> None:
-    """Look for dead turns for as long as this process lives."""
+    """Look for dead turns every RECOVERY_SECONDS while this process lives."""
     turn_runner.run_periodically(RECOVERY_SECONDS, lambda: run_in_thread(recover_dead_turns))
 
 
 def _close_dead_turn(turn: Turn) -> bool:
     with transaction.atomic():
+        # The UPDATE checks again, because the process may only have been slow and have renewed its
+        # lease since, and because another process may close the turn at the same time.
         dead_turn = Turn.objects.filter(
             pk=turn.pk, status=Turn.Status.RUNNING, lease_until__lt=timezone.now()
         )

@@ -1,4 +1,4 @@
-"""Writing an answer down while it is being said: deltas to the log as they come, the message once at its end."""
+"""Store an answer while it is streamed: deltas go to the event log, the message is written once."""
 
 import asyncio
 import contextlib
@@ -24,11 +24,15 @@ from chatcore.sessions.truncation import clean_text
 from chatcore.threads import run_in_thread
 from chatcore.turns.leases import TurnLost, renew_lease
 
-FLUSH_SECONDS = 0.12
+FLUSH_SECONDS = 0.12  # how long deltas are collected before they are written together
 
 
 def append_message(session_id: Any, turn: Turn | None, **fields: Any) -> Message:
-    """Add a message under the next `seq`, which the session's row lock gives; call inside a transaction."""
+    """Store a message with the next number of its session; call it inside a transaction.
+
+    The UPDATE of the counter locks the session's row until the transaction ends, so no other
+    message takes the same number.
+    """
     session_row = Session.objects.filter(pk=session_id)
     session_row.update(last_seq=F("last_seq") + 1, message_count=F("message_count") + 1)
     seq = session_row.values_list("last_seq", flat=True).get()
@@ -36,7 +40,12 @@ def append_message(session_id: Any, turn: Turn | None, **fields: Any) -> Message
 
 
 class AnswerRecorder:
-    """One answer of one model. `said` is all that was said; what is `flushed` is in the log; `closed`, the message is at its end."""
+    """Stores one answer of a model.
+
+    `texts` holds everything that has arrived, and `log_offsets` how many characters of it are in
+    the event log. `message` is None until the first text arrives. `is_closed` is True when the
+    message is complete or interrupted, and then nothing more is stored.
+    """
 
     def __init__(self, turn: Turn, *, model: str, context_version: int | None) -> None:
         self.turn = turn
@@ -56,11 +65,15 @@ class AnswerRecorder:
 
     @property
     def has_text(self) -> bool:
-        """Whether a word, thought or spoken, has come from the model."""
+        """Return True if any text or reasoning has arrived."""
         return any(self.texts.values())
 
     def record_delta(self, part: TextDelta | ReasoningDelta) -> None:
-        """Keep a delta; the flusher writes it within FLUSH_SECONDS. Raises what made the flusher end."""
+        """Collect a delta, which is written within FLUSH_SECONDS.
+
+        Raises the exception of the background task if that has failed, so that a turn which lost
+        its lease stops reading the stream.
+        """
         if self._flusher and self._flusher.done():
             self._flusher.result()
         delta_type: DeltaType = (
@@ -71,7 +84,10 @@ class AnswerRecorder:
 
     @contextlib.asynccontextmanager
     async def flush_in_background(self) -> AsyncIterator[None]:
-        """While inside, deltas go to the log at once, then every FLUSH_SECONDS. All are there when it is left."""
+        """Write deltas in the background: the first at once, then every FLUSH_SECONDS.
+
+        All deltas are written when the context ends.
+        """
         self._flusher = asyncio.create_task(self._flush_periodically())
         try:
             yield
@@ -91,17 +107,27 @@ class AnswerRecorder:
 
     @contextlib.contextmanager
     def open_transaction(self) -> Iterator[None]:
-        """A transaction that holds the turn. One after the other: a thread whose caller was canceled goes on with its own."""
+        """Open a transaction that has renewed the turn's lease. Raises TurnLost.
+
+        Two threads may write at once: when a task is cancelled while a thread stores something for
+        it, the task goes on to store the end of the answer, and Python cannot stop the thread. The
+        lock, taken before the transaction, lets the thread finish its own first.
+        """
         with self._write_lock:
-            previous_state = self.message, dict(self.log_offsets), self.is_closed
+            message = self.message
+            log_offsets = dict(self.log_offsets)
+            is_closed = self.is_closed
             try:
                 with transaction.atomic():
                     renew_lease(self.turn.pk)
                     yield
             except BaseException:
-                self.message, self.log_offsets, self.is_closed = (
-                    previous_state  # as the rollback left the rows
-                )
+                # The rollback has taken back rows that these attributes describe. With the new
+                # values, the next write would refer to a message that does not exist, or leave out
+                # deltas that were never stored. So they are restored with the rows.
+                self.message = message
+                self.log_offsets = log_offsets
+                self.is_closed = is_closed
                 raise
 
     def _flush_deltas(self) -> None:
@@ -127,7 +153,7 @@ class AnswerRecorder:
             self.log_offsets[name] = start + len(text)
 
     def _ensure_message(self) -> Message:
-        """The message, which exists from its first word on."""
+        """Return the message; store it at first, so that pages show it from its first word on."""
         if self.message is None:
             fields = {
                 "role": Message.Role.ASSISTANT,
@@ -144,7 +170,10 @@ class AnswerRecorder:
         return self.message
 
     def complete_message(self, completion: StreamEnd) -> Message:
-        """Store the whole answer with its usage; call while `writing`. Raises TurnLost when it was interrupted meanwhile."""
+        """Store the complete answer with its usage, inside `open_transaction`.
+
+        Raises TurnLost if the answer was closed as interrupted meanwhile.
+        """
         if self.is_closed:
             raise TurnLost(str(self.turn.pk))
         message = self._ensure_message()
@@ -153,7 +182,8 @@ class AnswerRecorder:
             for call in completion.tool_calls
         ]
         if message.tool_calls:
-            message.replaces = None  # the answer that follows the results does
+            # Not this message but the answer after the tool results is the new version.
+            message.replaces = None
         message.provider_data = completion.provider_data
         message.context_version = self.context_version
         if completion.usage:
@@ -164,7 +194,10 @@ class AnswerRecorder:
         return self._close_message(message, Message.Status.COMPLETE)
 
     def interrupt_message(self) -> Message | None:
-        """Keep what was said as `interrupted`, while `writing`; nothing is stored when nothing was said, or all of it was."""
+        """Store the text that has arrived as interrupted, inside `open_transaction`.
+
+        Returns None and stores nothing if no text has arrived, or if the answer is closed already.
+        """
         if self.is_closed or not self.has_text:
             return None
         return self._close_message(self._ensure_message(), Message.Status.INTERRUPTED)

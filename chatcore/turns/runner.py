@@ -124,7 +124,7 @@ class ThreadTurnRunner:
         return True
 
     def wait(self, turn_id: UUID, timeout: float | None = None) -> bool:
-        """Block until this process no longer runs the turn; return False after `timeout` seconds."""
+        """Block until this process runs the turn no more; return False after `timeout` seconds."""
         job = self._jobs.get(turn_id)
         return job.completion.wait(timeout) if job else True
 

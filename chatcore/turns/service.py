@@ -1,4 +1,7 @@
-"""Turns: begin one, answer anew, go on with a client's results, wait for the end, cancel. `answering.py` does the answering."""
+"""Begin turns, continue them with results of client tools, wait for their end, cancel them.
+
+The answers themselves are generated in generation.py.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +24,7 @@ from chatcore.turns.recorder import append_message, build_created_payload
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 
-TITLE_CHARS = 60
+TITLE_CHARS = 60  # the length of a title that is made from a message
 POLL_SECONDS = 0.1  # how often a turn of another process is looked at
 
 
@@ -47,16 +50,17 @@ def start_turn(
     idempotency_key: str | None = None,
     payload_hash: str = "",
 ) -> Turn:
-    """Commit the user's message and start answering it, detached from the caller.
+    """Store the user's message and start to answer it, independently of the caller.
 
-    `attachments` were uploaded to the session before. `tools` are offered beside the built-in ones and run by the client. With
-    `replaces`, it is another version of that user's message, which is superseded with all that followed; its files come along, or those
-    of them that `attachments` names. The same idempotency key gives the turn it gave before. Raises TurnRunning, IdempotencyConflict,
-    NoModel, versions.Superseded, client_tools.ToolsRefused, files.Unavailable; then nothing is stored.
+    `attachments` were uploaded to the session before. `tools` are offered besides the built-in
+    tools, and the client runs them. With `replaces`, the message is another version of that user
+    message, which is superseded with everything after it; its files are copied, or those of them
+    that `attachments` names. A repeated idempotency key returns the turn that it began. Raises
+    TurnRunning, IdempotencyConflict, NoModel, versions.MessageSuperseded,
+    client_tools.InvalidClientTools and the errors of files.intake; then nothing is stored.
     """
-    recover_dead_turns(
-        session.pk
-    )  # before the session is locked: whoever writes for a turn locks that first
+    # Before the session is locked, because this locks turns (SessionQuerySet.lock).
+    recover_dead_turns(session.pk)
     with transaction.atomic():
         locked_session = Session.objects.lock(session.pk)
         repeated_turn = _find_repeated_turn(locked_session, idempotency_key, payload_hash)
@@ -97,10 +101,11 @@ def regenerate_answer(
     idempotency_key: str | None = None,
     payload_hash: str = "",
 ) -> Turn:
-    """Answer the same user's message anew: of an answer, another version; of a user's message, the answer to it.
+    """Answer the same user message again. `message` is that message or an answer to it.
 
-    What followed the user's message is superseded. `model` is for this turn only; tools of the client's are offered again, or those given.
-    Raises what `start` raises, and versions.NothingToAnswer.
+    Everything after the user message is superseded. `model` is for this turn only. The client's
+    tools of the earlier turn are offered again, unless `tools` names others. Raises what
+    `start_turn` raises, and versions.NoQuestionToAnswer.
     """
     recover_dead_turns(message.session_id)
     with transaction.atomic():
@@ -111,17 +116,15 @@ def regenerate_answer(
         _require_answerable(session, model or session.model)
         current_message = versions.get_current_message(session, message)
         question = versions.find_question(session, current_message)
-        old_answer = (
-            current_message
-            if current_message.role == Message.Role.ASSISTANT
-            else versions.find_answer(session, question)
-        )
+        if current_message.role == Message.Role.ASSISTANT:
+            old_answer: Message | None = current_message
+        else:
+            old_answer = versions.find_answer(session, question)
         versions.supersede_messages(session, after_message=question)
-        tool_definitions = (
-            _get_client_tools(question)
-            if tools is None
-            else client_tools.validate_tools(session, tools)
-        )
+        if tools is None:
+            tool_definitions = _get_client_tools(question)
+        else:
+            tool_definitions = client_tools.validate_tools(session, tools)
         turn = _create_turn(
             session,
             idempotency_key=idempotency_key,
@@ -129,15 +132,17 @@ def regenerate_answer(
             tools=tool_definitions,
             model=model,
         )
-        turn.question, turn.replaces = question, old_answer
+        turn.question = question
+        turn.replaces = old_answer
         _begin_turn(turn)
     return turn
 
 
 def continue_from_tool_result(result: Message, *, tools: Sequence[Mapping[str, Any]] = ()) -> Turn:
-    """Answer what was said up to a tool's result that no turn waits for, as in a history that was imported; what followed is superseded.
+    """Continue a conversation behind a tool result that no turn waits for, as after an import.
 
-    Raises what `start` raises, and versions.NothingToAnswer.
+    Everything after the result is superseded. Raises what `start_turn` raises, and
+    versions.NoQuestionToAnswer.
     """
     recover_dead_turns(result.session_id)
     with transaction.atomic():
@@ -155,10 +160,11 @@ def continue_from_tool_result(result: Message, *, tools: Sequence[Mapping[str, A
 def submit_tool_results(
     session: Session, results: Sequence[client_tools.ClientToolResult]
 ) -> tuple[Turn, int]:
-    """Store results of calls that wait for the client; when all are in, the turn goes on. A result given twice is stored once.
+    """Store results of calls that wait for the client; with the last one, the turn continues.
 
-    Returns the turn, and the `seq` of an event before all that follows. Raises NothingWaits, TurnRunning and
-    client_tools.ResultRefused; then nothing is stored.
+    A result that is sent twice is stored once. Returns the turn, and the number of an event before
+    everything that follows. Raises NoWaitingTurn, TurnRunning and client_tools.InvalidToolResult;
+    then nothing is stored.
     """
     with transaction.atomic():
         turn = session.turns.select_for_update().filter(status=Turn.Status.WAITING).first()
@@ -172,7 +178,8 @@ def submit_tool_results(
                 session.pk, client_tools.build_waiting_event(turn, pending_calls)
             )
         else:
-            turn.status, turn.lease_until = Turn.Status.RUNNING, timezone.now() + LEASE
+            turn.status = Turn.Status.RUNNING
+            turn.lease_until = timezone.now() + LEASE
             turn.save(update_fields=["status", "lease_until"])
             transaction.on_commit(lambda: turn_runner.launch(turn.pk, generate_answer))
     return turn, last_event_seq
@@ -199,28 +206,33 @@ def wait_for_turn(turn_id: UUID, timeout: float | None = None) -> Turn:
 
 
 def cancel_turn(session_id: UUID) -> bool:
-    """Stop answering, or waiting; what was said is kept, as `interrupted`. False when nothing was being answered."""
+    """Cancel the session's open turn; return False if there is none.
+
+    The text that has arrived is stored as interrupted.
+    """
     turn = Turn.objects.filter(session_id=session_id, status__in=Turn.OPEN_STATUSES).first()
     if turn is None:
         return False
     if Turn.objects.filter(pk=turn.pk, status=Turn.Status.RUNNING).update(cancel_requested=True):
         turn_runner.cancel(turn.pk)
         return True
+    # The client may have resumed the waiting turn in this moment. Then it is looked for again.
     return _cancel_waiting_turn(turn.pk) or cancel_turn(session_id)
 
 
 def build_title(message: Message) -> str:
-    """What a session is called after its first message: its first words, whole ones if they fit; without words, the names of its files."""
-    text = " ".join(
-        (
-            message.content.strip() or ", ".join(message.attachments.values_list("name", flat=True))
-        ).split()
-    )
+    """Return a title for a session: the first words of the message, or the names of its files.
+
+    The title ends between two words, unless the first word alone is too long.
+    """
+    text = " ".join(message.content.split())
+    if not text:
+        text = " ".join(", ".join(message.attachments.values_list("name", flat=True)).split())
     return shorten(text, TITLE_CHARS, placeholder="…").lstrip("…") or text[:TITLE_CHARS]
 
 
 def _cancel_waiting_turn(turn_id: UUID) -> bool:
-    """Calls without a result stay so; the model is told that they were interrupted."""
+    """Close the turn if it still waits. Its calls without results count as interrupted."""
     with transaction.atomic():
         turn = (
             Turn.objects.select_for_update().filter(pk=turn_id, status=Turn.Status.WAITING).first()
@@ -250,7 +262,10 @@ def _create_turn(session: Session, **fields: Any) -> Turn:
 
 
 def _begin_turn(turn: Turn, *more_events: NewEvent) -> None:
-    """Say that the turn begins, and answer it as soon as all of it is committed."""
+    """Append the first events of a turn, and launch it after the commit.
+
+    Another thread, or another process, reads the turn, so it must be committed before.
+    """
     payload = TurnStartedPayload(turn=str(turn.pk), question=turn.question_id)
     turn.first_event_seq = event_log.append_events(
         turn.session_id, (EventType.TURN_STARTED, payload), *more_events
@@ -260,14 +275,17 @@ def _begin_turn(turn: Turn, *more_events: NewEvent) -> None:
 
 
 def _get_client_tools(message: Message) -> list[dict[str, Any]]:
-    """The client's tools that were offered when this message was answered."""
+    """Return the client's tools that were offered in the turn of this message."""
     return message.turn.tools if message.turn else []
 
 
 def _find_resumed_turn(
     session: Session, results: Sequence[client_tools.ClientToolResult]
 ) -> tuple[Turn, int]:
-    """The newest turn, when it is these very results with which it went on: their sender has missed the answer."""
+    """Return the newest turn if it continued with these same results.
+
+    Then their sender has missed the response and sends them again.
+    """
     turn = session.turns.order_by("-started_at").first()
     if turn and turn.tools and results and client_tools.has_results(turn, results):
         waiting_event = (

@@ -1,8 +1,9 @@
-"""Versions of a conversation: what an edit or another answer supersedes is kept, and can be brought back.
+"""Keep the versions of a conversation: what an edit or another answer supersedes can be restored.
 
-What is current is one path through all that was ever said, in the order of `seq`. Superseding takes the end of the path away: its messages
-get a `branch` of their own, and `branch_after`, the seq of the message it followed. Bringing a branch back first brings back the one that
-it followed, then takes away whatever follows there now.
+The current messages are one path through everything that was ever stored, in the order of `seq`.
+Superseding cuts off the end of this path: its messages get the same new `branch`, and
+`branch_after` is the number of the message that they followed. To restore a branch, the branch
+that it grew on is restored first, and the messages that follow there now are superseded.
 """
 
 from collections.abc import Collection
@@ -21,15 +22,15 @@ from chatcore.turns.recorder import append_message, build_completed_payload, bui
 
 
 class MessageSuperseded(Exception):
-    """The message is of an earlier version; nothing can be built on it before it is brought back."""
+    """The message belongs to a version that is not current; restore that version first."""
 
 
 class NoQuestionToAnswer(Exception):
-    """No user message stands before the answer that is to be given anew."""
+    """There is no user message before the answer that is to be generated again."""
 
 
 def get_current_message(session: Session, message: Message) -> Message:
-    """The message as it now is, the session's row being locked. Raises Superseded."""
+    """Load the message again, under the lock of its session's row. Raises MessageSuperseded."""
     current_message: Message = session.messages.get(pk=message.pk)
     if current_message.branch is not None:
         raise MessageSuperseded("The message was superseded; bring its version back first.")
@@ -37,7 +38,10 @@ def get_current_message(session: Session, message: Message) -> Message:
 
 
 def find_question(session: Session, message: Message) -> Message:
-    """The user's message that this one answers, or itself. Raises NothingToAnswer."""
+    """Return the user message that this message answers, or itself if it is one.
+
+    Raises NoQuestionToAnswer.
+    """
     question = (
         session.messages.exclude_superseded()
         .filter(role=Message.Role.USER, seq__lte=message.seq)
@@ -50,7 +54,7 @@ def find_question(session: Session, message: Message) -> Message:
 
 
 def find_answer(session: Session, question: Message) -> Message | None:
-    """The newest that was said to a question, as far as it is current."""
+    """Return the last current answer to a question, before the next question."""
     messages = session.messages.exclude_superseded().filter(seq__gt=question.seq).order_by("seq")
     next_question_seq = (
         messages.filter(role=Message.Role.USER).values_list("seq", flat=True).first()
@@ -63,26 +67,29 @@ def find_answer(session: Session, question: Message) -> Message | None:
 def supersede_messages(
     session: Session, *, after_message: Message | None = None, from_message: Message | None = None
 ) -> None:
-    """Take away what follows `after`, or `since` and what follows it; the session's row is locked.
+    """Supersede the messages after `after_message`, or `from_message` and those after it.
 
-    No summary speaks of it from then on. `after` is sent again as it is: what follows is to answer it.
+    Summaries that cover them are reverted. The session's row must be locked.
     """
-    assert after_message or from_message
-    superseded_seqs = (
-        _supersede_after(session, after_seq=after_message.seq)
-        if after_message
-        else _supersede_after(session, after_seq=_find_previous_seq(session, from_message))
-    )
-    hidden_seqs = (
-        {after_message.seq}
-        if after_message and after_message.seq < (session.compact_boundary_seq or 0)
-        else set()
-    )
-    _record_change(session, superseded_seqs | hidden_seqs)
+    changed_seqs: set[int] = set()
+    if after_message:
+        after_seq = after_message.seq
+        # The next answer is to answer this message. If a summary covers it, the model would read
+        # only the summary of its question, so that summary is reverted too.
+        if after_seq < (session.compact_boundary_seq or 0):
+            changed_seqs.add(after_seq)
+    else:
+        assert from_message
+        after_seq = _find_previous_seq(session, from_message)
+    changed_seqs |= _supersede_after(session, after_seq=after_seq)
+    _record_change(session, changed_seqs)
 
 
 def edit_answer(message: Message, content: str) -> Message:
-    """Put other words in place of an answer's; what followed is superseded with it. Raises TurnRunning, Superseded."""
+    """Store another version of an answer, and supersede it with everything that follows.
+
+    Raises TurnRunning and MessageSuperseded.
+    """
     with transaction.atomic():
         session = Session.objects.lock(message.session_id)
         refuse_open_turn(session)
@@ -105,7 +112,10 @@ def edit_answer(message: Message, content: str) -> Message:
 
 
 def restore_version(message: Message) -> Message:
-    """Bring back the version that a message belongs to; the present one is superseded. Raises TurnRunning."""
+    """Restore the version that a message belongs to, and supersede the current one.
+
+    Raises TurnRunning.
+    """
     with transaction.atomic():
         session = Session.objects.lock(message.session_id)
         refuse_open_turn(session)
@@ -123,7 +133,10 @@ def restore_version(message: Message) -> Message:
 
 
 def map_message_versions(session_id: UUID) -> dict[int, list[int]]:
-    """For each message of the session that has other versions, the ids of all of them, oldest first. One query over those alone."""
+    """Return the ids of all versions of a message, oldest first, for each message that has several.
+
+    All versions of a message share one list. One query reads only the messages that replace others.
+    """
     replacements = Message.objects.filter(session_id=session_id, replaces__isnull=False)
     groups: dict[int, list[int]] = {}
     for pk, replaced_id in replacements.order_by("pk").values_list("pk", "replaces_id"):
@@ -139,8 +152,7 @@ def _supersede_after(session: Session, *, after_seq: int) -> set[int]:
     return seqs
 
 
-def _find_previous_seq(session: Session, message: Message | None) -> int:
-    assert message
+def _find_previous_seq(session: Session, message: Message) -> int:
     earlier_messages = (
         session.messages.exclude_superseded().filter(seq__lt=message.seq).order_by("-seq")
     )
@@ -148,20 +160,21 @@ def _find_previous_seq(session: Session, message: Message | None) -> int:
 
 
 def _trace_lineage(session: Session, branch: UUID | None) -> list[tuple[UUID, int]]:
-    """The branch and those it grew on, the oldest first, each with the seq of the message it follows."""
+    """Return the branch and those that it grew on, each with the number of the message it follows.
+
+    The oldest branch comes first.
+    """
     lineage: list[tuple[UUID, int]] = []
     while branch:
-        after_seq = (
-            session.messages.filter(branch=branch).values_list("branch_after", flat=True).first()
-            or 0
-        )
+        branch_messages = session.messages.filter(branch=branch)
+        after_seq = branch_messages.values_list("branch_after", flat=True).first() or 0
         lineage.append((branch, after_seq))
         branch = session.messages.filter(seq=after_seq).values_list("branch", flat=True).first()
     return lineage[::-1]
 
 
 def _record_change(session: Session, seqs: Collection[int]) -> None:
-    """Other messages are current: no summary of what is not, their number, and a word to open pages."""
+    """Revert summaries of these messages and announce that other messages are current now."""
     revisions.revert_summaries_covering(session, seqs)
     get_compactor().on_messages_superseded(session, seqs)
     record_history_change(session.pk)
