@@ -41,8 +41,8 @@ class NotRewindable(Exception):
 def request_run(session_id: UUID, *, trigger: str, **options: Unpack[RunOptions]) -> CompactionRun:
     """Request a run, and notify the queue of it after the commit.
 
-    Where the session has an open run that can stand for the new one, that run is returned: two
-    triggers make one run. For the options see RunOptions. Raises RunConflict where the open run has
+    Where the session's open run does what is requested, that run is returned: two triggers make
+    one run. For the options see RunOptions. Raises RunConflict where the open run has
     other options, UnknownPolicy and PolicyError for a policy that cannot be used, NoSuchSession.
     """
     run, is_new = find_or_create_run(session_id, trigger=trigger, options=options)

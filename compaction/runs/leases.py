@@ -58,7 +58,7 @@ def claim_run(run_id: UUID | str, *, obey_worker_limit: bool = False) -> Compact
 
 def _has_free_worker(run: CompactionRun) -> bool:
     # Two workers that count at the same time would both find a free place. On SQLite the open
-    # transaction holds the whole database; on PostgreSQL a lock with the policy's name is held
+    # transaction holds the database; on PostgreSQL a lock with the policy's name is held
     # until the claim is committed. No other lock is held here, so it cannot cause a deadlock.
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:

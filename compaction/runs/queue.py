@@ -1,4 +1,4 @@
-"""Request a run: insert its row, or let the session's open run stand for it."""
+"""Request a run: insert its row, or use the session's open run if that does what is requested."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
@@ -138,7 +138,7 @@ def _insert_run(run: CompactionRun) -> bool:
 def _join_open_run(
     open_run: CompactionRun, new_run: CompactionRun, *, has_options: bool
 ) -> CompactionRun | None:
-    """Return the open run if it can stand for the new one; None if it changed meanwhile.
+    """Return the open run if it does what the new one would; None if it changed meanwhile.
 
     Raises RunConflict if it cannot.
     """

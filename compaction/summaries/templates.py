@@ -13,7 +13,7 @@ STYLE_REMARK = "Write plain factual sentences about the conversation, not a furt
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SummaryTemplate:
-    """What a summary is asked to look like.
+    """The form that a summary is to have.
 
     `instruction` follows the transcript; the prompt ends its last sentence. `headings` are those
     that the summary must use, in order. `bare_instruction` names the headings without what each is
