@@ -1,4 +1,4 @@
-"""The boundary: what stays as it is, in whole messages, with no tool call parted from its result."""
+"""The boundary: which messages stay, in complete messages and complete tool pairs."""
 
 import pytest
 

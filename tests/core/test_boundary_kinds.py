@@ -1,4 +1,4 @@
-"""The protected tail by number, by share, by role and by turn: what a policy names stays, and no pair is parted."""
+"""The protected tail by number, by share, by role and by turn; no tool pair is separated."""
 
 import pytest
 

@@ -10,13 +10,13 @@ from compaction.core.presets import ONECLAW, PRESETS
 
 
 def budget(window: int, **overrides: object) -> Budget:
-    made = plan(Policy.parse(overrides, ONECLAW), window)
-    assert made is not None
-    return made
+    budget_plan = plan(Policy.parse(overrides, ONECLAW), window)
+    assert budget_plan is not None
+    return budget_plan
 
 
 @pytest.mark.parametrize(
-    ("window", "threshold", "protected"),
+    ("window", "threshold", "tail_tokens"),
     [
         (8_192, 6_963, 2_048),
         (200_000, 170_000, 50_000),
@@ -26,27 +26,31 @@ def budget(window: int, **overrides: object) -> Budget:
     ],
 )
 def test_thresholds_are_whole_numbers_rounded_down(
-    window: int, threshold: int, protected: int
+    window: int, threshold: int, tail_tokens: int
 ) -> None:
-    made = budget(window)
-    assert (made.window, made.threshold, made.protected_tokens) == (window, threshold, protected)
+    budget_plan = budget(window)
+    assert (budget_plan.window, budget_plan.threshold, budget_plan.protected_tokens) == (
+        window,
+        threshold,
+        tail_tokens,
+    )
 
 
 def test_the_ratios_are_the_policy_s() -> None:
-    made = budget(10_000, trigger={"threshold": 0.6}, protect={"ratio": 0.1})
-    assert (made.threshold, made.protected_tokens) == (6_000, 1_000)
+    budget_plan = budget(10_000, trigger={"threshold": 0.6}, protect={"ratio": 0.1})
+    assert (budget_plan.threshold, budget_plan.protected_tokens) == (6_000, 1_000)
 
 
 def test_equal_is_not_over() -> None:
-    made = budget(200_000)
-    assert not made.is_over(170_000)
-    assert made.is_over(170_001)
+    budget_plan = budget(200_000)
+    assert not budget_plan.is_over(170_000)
+    assert budget_plan.is_over(170_001)
 
 
 def test_a_policy_that_is_not_strict_acts_at_the_threshold() -> None:
-    made = budget(200_000, trigger={"strict": False})
-    assert made.is_over(170_000)
-    assert not made.is_over(169_999)
+    budget_plan = budget(200_000, trigger={"strict": False})
+    assert budget_plan.is_over(170_000)
+    assert not budget_plan.is_over(169_999)
 
 
 @pytest.mark.parametrize("window", [None, 0])
@@ -55,9 +59,9 @@ def test_an_unknown_window_has_no_budget(window: int | None) -> None:
 
 
 def test_a_policy_may_assume_a_window_where_none_is_known() -> None:
-    made = plan(Policy.parse({"window": {"unknown": 128_000}}, ONECLAW), None)
-    assert made is not None
-    assert made.window == 128_000
+    budget_plan = plan(Policy.parse({"window": {"unknown": 128_000}}, ONECLAW), None)
+    assert budget_plan is not None
+    assert budget_plan.window == 128_000
 
 
 def test_it_aims_for_the_protected_tail_and_a_summary() -> None:
@@ -66,14 +70,14 @@ def test_it_aims_for_the_protected_tail_and_a_summary() -> None:
 
 
 def test_a_small_window_gets_a_shorter_summary() -> None:
-    made = budget(2_048)
-    assert made.summary_tokens == (1_740 - 512) // 2
-    assert made.target < made.threshold
+    budget_plan = budget(2_048)
+    assert budget_plan.summary_tokens == (1_740 - 512) // 2
+    assert budget_plan.target < budget_plan.threshold
 
 
 def test_after_an_overflow_it_comes_down_to_the_recovery_ratio() -> None:
-    made = budget(10_000).reduce_for_recovery()
-    assert made.threshold == 7_000
+    budget_plan = budget(10_000).reduce_for_recovery()
+    assert budget_plan.threshold == 7_000
     assert budget(10_000, overflow={"recovery_ratio": 0.5}).reduce_for_recovery().threshold == 5_000
     assert budget(10_000, overflow={"recovery_ratio": 0.9}).reduce_for_recovery().threshold == 8_500
 
@@ -81,9 +85,9 @@ def test_after_an_overflow_it_comes_down_to_the_recovery_ratio() -> None:
 @pytest.mark.parametrize("window", [1, 2, 3, 7, 100, 512, 8_192, 200_000])
 @pytest.mark.parametrize("name", PRESETS)
 def test_no_window_is_too_small_for_whole_numbers(window: int, name: str) -> None:
-    made = plan(PRESETS[name], window)
-    assert made is not None
-    for each in (made, made.reduce_for_recovery()):
+    budget_plan = plan(PRESETS[name], window)
+    assert budget_plan is not None
+    for each in (budget_plan, budget_plan.reduce_for_recovery()):
         assert 0 <= each.protected_tokens <= each.threshold <= each.input <= window
         assert 0 <= each.target <= each.threshold
         assert each.summary_tokens >= 1
@@ -100,11 +104,11 @@ def test_no_window_is_too_small_for_whole_numbers(window: int, name: str) -> Non
     ],
 )
 def test_each_system_triggers_a_window_of_200_000_at_its_own_count(name: str, first: int) -> None:
-    made = plan(PRESETS[name], 200_000)
-    assert made is not None
-    assert made.trigger_tokens == first
-    assert made.is_over(first)
-    assert not made.is_over(first - 1)
+    budget_plan = plan(PRESETS[name], 200_000)
+    assert budget_plan is not None
+    assert budget_plan.trigger_tokens == first
+    assert budget_plan.is_over(first)
+    assert not budget_plan.is_over(first - 1)
 
 
 def test_at_least_a_share_begins_at_the_next_whole_token() -> None:
@@ -115,9 +119,11 @@ def test_at_least_a_share_begins_at_the_next_whole_token() -> None:
 
 def test_a_reserve_may_be_tokens_a_share_or_the_model_s() -> None:
     def room(reserve: object, **known: Any) -> int:
-        made = plan(Policy.parse({"budget": {"output_reserve": reserve}}, ONECLAW), 10_001, **known)
-        assert made is not None
-        return made.input
+        budget_plan = plan(
+            Policy.parse({"budget": {"output_reserve": reserve}}, ONECLAW), 10_001, **known
+        )
+        assert budget_plan is not None
+        return budget_plan.input
 
     assert room(3_000) == 7_001
     assert room({"ratio": 0.25, "max": 64_000}) == 10_001 - 2_501
@@ -129,13 +135,13 @@ def test_a_reserve_may_be_tokens_a_share_or_the_model_s() -> None:
 
 def test_a_max_tokens_wins_over_a_reserve_but_not_over_none() -> None:
     def room(reserve: object, **known: Any) -> int:
-        made = plan(
+        budget_plan = plan(
             Policy.parse({"budget": {"output_reserve": reserve, "basis": "input"}}, ONECLAW),
             10_000,
             **known,
         )
-        assert made is not None
-        return made.input
+        assert budget_plan is not None
+        return budget_plan.input
 
     assert room(3_000, max_tokens=500) == 9_500
     assert room({"ratio": 0.35, "max": 64_000}, max_tokens=500) == 9_500
@@ -151,9 +157,9 @@ def test_the_input_is_never_below_its_floor() -> None:
 
 
 def test_the_ratios_are_of_the_basis() -> None:
-    reserved = {"output_reserve": 5_000, "floor_ratio": 0}
+    reserve_knobs = {"output_reserve": 5_000, "floor_ratio": 0}
     of_window, of_input = (
-        budget(10_000, budget={**reserved, "basis": basis}) for basis in ("window", "input")
+        budget(10_000, budget={**reserve_knobs, "basis": basis}) for basis in ("window", "input")
     )
     assert (of_window.threshold, of_window.protected_tokens, of_window.recovery_threshold) == (
         8_500,
@@ -185,14 +191,16 @@ def test_a_target_is_a_share_the_tail_or_whatever_fits() -> None:
 
 
 def test_a_tail_that_is_not_told_in_tokens_may_take_what_the_summary_leaves() -> None:
-    made = budget(10_000, protect={"kind": "count", "count": 6})
-    assert made.protected_tokens == 8_500 - 2_048
-    assert made.protected_tokens + made.summary_tokens == made.threshold
+    budget_plan = budget(10_000, protect={"kind": "count", "count": 6})
+    assert budget_plan.protected_tokens == 8_500 - 2_048
+    assert budget_plan.protected_tokens + budget_plan.summary_tokens == budget_plan.threshold
 
 
 def test_a_window_may_be_assumed_by_the_model_s_family() -> None:
-    made = Policy.parse({"window": {"unknown": 1_000, "by_family": {"anthropic": 2_000}}}, ONECLAW)
-    budgets = [plan(made, None, family=family) for family in ("anthropic", "", "openai")]
+    budget_plan = Policy.parse(
+        {"window": {"unknown": 1_000, "by_family": {"anthropic": 2_000}}}, ONECLAW
+    )
+    budgets = [plan(budget_plan, None, family=family) for family in ("anthropic", "", "openai")]
     assert [budget and budget.window for budget in budgets] == [2_000, 1_000, 1_000]
 
 

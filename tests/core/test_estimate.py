@@ -63,29 +63,29 @@ def test_tool_calls_count_with_their_names_and_arguments() -> None:
 
 
 def test_an_entry_that_comes_counted_keeps_its_count() -> None:
-    counted = TranscriptEntry(seq=1, role="user", content="x" * 400, tokens=250)
-    assert measure(Transcript(entries=(counted,)), ONECLAW).tokens == 250
+    counted_entry = TranscriptEntry(seq=1, role="user", content="x" * 400, tokens=250)
+    assert measure(Transcript(entries=(counted_entry,)), ONECLAW).tokens == 250
 
 
 def test_weighing_leaves_counted_entries_the_objects_they_are() -> None:
-    counted, uncounted = TranscriptEntry(seq=1, role="user", tokens=5), entry(2, 80)
-    weighed = count_entry_tokens(Transcript(entries=(counted, uncounted)), ONECLAW)
-    assert weighed.entries[0] is counted
-    assert weighed.entries[1].tokens == 20
-    assert count_entry_tokens(weighed, ONECLAW) is weighed
+    counted_entry, new_entry = TranscriptEntry(seq=1, role="user", tokens=5), entry(2, 80)
+    sized = count_entry_tokens(Transcript(entries=(counted_entry, new_entry)), ONECLAW)
+    assert sized.entries[0] is counted_entry
+    assert sized.entries[1].tokens == 20
+    assert count_entry_tokens(sized, ONECLAW) is sized
 
 
 def test_the_last_call_replaces_the_estimate_and_what_came_after_is_added() -> None:
     entries = tuple(entry(seq, 400) for seq in range(1, 6))
-    measured = measure(Transcript(entries=entries), ONECLAW, LastUsage(tokens=900, after_seq=3))
-    assert measured == Measurement(tokens=900 + 200, source="provider", token_ratio=3.0)
+    measurement = measure(Transcript(entries=entries), ONECLAW, LastUsage(tokens=900, after_seq=3))
+    assert measurement == Measurement(tokens=900 + 200, source="provider", token_ratio=3.0)
 
 
 def test_the_scale_never_makes_messages_smaller_than_estimated() -> None:
-    measured = measure(
+    measurement = measure(
         Transcript(entries=(entry(1, 4_000),)), ONECLAW, LastUsage(tokens=500, after_seq=1)
     )
-    assert (measured.tokens, measured.token_ratio) == (500, 1.0)
+    assert (measurement.tokens, measurement.token_ratio) == (500, 1.0)
 
 
 def test_a_policy_may_do_without_calibration() -> None:
@@ -131,30 +131,32 @@ def test_family_and_safety_multiply_what_a_text_counts() -> None:
 
 
 def test_a_message_costs_its_framing_and_its_images() -> None:
-    said = TranscriptEntry(seq=1, role="user", content="x" * 40, images=2)
+    message = TranscriptEntry(seq=1, role="user", content="x" * 40, images=2)
     assert (
-        measure(Transcript(entries=(said,)), under(per_message=4, image_tokens=1_000)).tokens
+        measure(Transcript(entries=(message,)), under(per_message=4, image_tokens=1_000)).tokens
         == 4 + 10 + 2_000
     )
     assert (
-        measure(Transcript(entries=(said,)), under(per_message_chars=30, image_tokens=0)).tokens
+        measure(Transcript(entries=(message,)), under(per_message_chars=30, image_tokens=0)).tokens
         == 17
     )
     assert (
-        measure(Transcript(entries=(said,) * 2), under(per_conversation=24, image_tokens=0)).tokens
+        measure(
+            Transcript(entries=(message,) * 2), under(per_conversation=24, image_tokens=0)
+        ).tokens
         == 24 + 20
     )
 
 
 def test_code_in_fences_counts_by_its_own_ratio() -> None:
-    fenced = "```" + "c" * 294 + "```"
+    fenced_text = "```" + "c" * 294 + "```"
     policy = under(code_chars_per_token=3)
     assert estimate_text("x" * 400, policy) == 100
-    assert estimate_text(fenced, policy) == 100
-    assert estimate_text("x" * 400 + fenced + "x" * 400, policy) == 300
+    assert estimate_text(fenced_text, policy) == 100
+    assert estimate_text("x" * 400 + fenced_text + "x" * 400, policy) == 300
     assert estimate_text("x" * 100 + "```" + "c" * 297, policy) == 25 + 100
     assert estimate_text("x" * 300, policy, is_code=True) == 100
-    assert estimate_text(fenced, ONECLAW) == 75
+    assert estimate_text(fenced_text, ONECLAW) == 75
 
 
 @pytest.mark.parametrize(
@@ -180,26 +182,32 @@ def test_the_system_prompt_and_the_tools_count_where_the_policy_says() -> None:
 
 
 def test_the_calibration_is_the_policy_s() -> None:
-    def measured(kind: str, counted: int) -> Measurement:
+    def measurement(kind: str, counted_entry: int) -> Measurement:
         entries = tuple(entry(seq, 400) for seq in range(1, 6))
         return measure(
             Transcript(entries=entries),
             under(calibration=kind),
-            LastUsage(tokens=counted + 50, input=counted, after_seq=4),
+            LastUsage(tokens=counted_entry + 50, input=counted_entry, after_seq=4),
         )
 
-    assert (measured("last_usage", 100).tokens, measured("last_usage", 900).tokens) == (250, 1_050)
-    assert (measured("floor", 100).tokens, measured("floor", 900).tokens) == (500, 1_050)
-    assert (measured("max", 100).tokens, measured("max", 900).tokens) == (500, 900)
-    assert (measured("none", 100).tokens, measured("none", 900).tokens) == (500, 500)
-    assert [measured(kind, 900).source for kind in ("last_usage", "floor", "max", "none")] == [
+    assert (measurement("last_usage", 100).tokens, measurement("last_usage", 900).tokens) == (
+        250,
+        1_050,
+    )
+    assert (measurement("floor", 100).tokens, measurement("floor", 900).tokens) == (500, 1_050)
+    assert (measurement("max", 100).tokens, measurement("max", 900).tokens) == (500, 900)
+    assert (measurement("none", 100).tokens, measurement("none", 900).tokens) == (500, 500)
+    assert [measurement(kind, 900).source for kind in ("last_usage", "floor", "max", "none")] == [
         "provider"
     ] * 3 + ["estimated"]
-    assert (measured("max", 900).token_ratio, measured("floor", 100).source) == (1.8, "estimated")
+    assert (measurement("max", 900).token_ratio, measurement("floor", 100).source) == (
+        1.8,
+        "estimated",
+    )
 
 
 def test_an_edited_message_counts_as_it_is_shown() -> None:
-    shown = TranscriptEntry(
+    edited_entry = TranscriptEntry(
         seq=1, role="tool", content="[cleared]" + "x" * 31, original="y" * 4_000
     )
-    assert measure(Transcript(entries=(shown,)), ONECLAW).tokens == 10
+    assert measure(Transcript(entries=(edited_entry,)), ONECLAW).tokens == 10

@@ -1,4 +1,4 @@
-"""The count without a vocabulary: near an exact tokenizer where characters / 4 is far off, fast, and never fooled by odd input."""
+"""The estimate by features: near an exact tokenizer, fast, and robust against odd input."""
 
 import pytest
 
@@ -12,8 +12,10 @@ BY_FEATURES = Policy.parse({"estimate": {"method": "features"}}, ONECLAW)
 
 SAMPLES = {
     "English": (
-        "The ferry leaves the harbor at seven every morning, and whoever misses it waits until noon. We had planned to be early, "
-        "but the bakery on the corner had just opened its shutters, and the smell of warm bread made us forget the time. "
+        "The ferry leaves the harbor at seven every morning, and whoever misses it waits "
+        "until noon. We had planned to be early, "
+        "but the bakery on the corner had just opened its shutters, and the smell of "
+        "warm bread made us forget the time. "
     ),
     "Chinese": (
         "这个系统会在对话变得太长之前自动整理上下文。旧的消息被总结成一段简短的文字,最新的消息保持原样,用户不会注意到任何变化。"
@@ -28,12 +30,15 @@ SAMPLES = {
         "최신 메시지는 그대로 남고 데이터베이스의 내용은 절대 바뀌지 않습니다."
     ),
     "Russian": (
-        "Прежде чем разговор станет слишком длинным, старые сообщения заменяются кратким изложением. "
+        "Прежде чем разговор станет слишком длинным, старые сообщения заменяются кратким "
+        "изложением. "
         "Последние сообщения остаются без изменений, а содержимое базы данных никогда не меняется. "
     ),
     "German": (
-        "Bevor das Gespräch zu lang wird, ersetzt eine kurze Zusammenfassung die älteren Nachrichten. "
-        "Die neuesten Nachrichten bleiben unverändert, und der Inhalt der Datenbank ändert sich niemals. "
+        "Bevor das Gespräch zu lang wird, ersetzt eine kurze Zusammenfassung die älteren "
+        "Nachrichten. "
+        "Die neuesten Nachrichten bleiben unverändert, und der Inhalt der Datenbank "
+        "ändert sich niemals. "
     ),
     "Python": (
         "def choose(entries, *, protected, scale=1.0):\n"
@@ -45,26 +50,32 @@ SAMPLES = {
         "    return 0\n"
     ),
     "JavaScript": (
-        "export async function follow(url, { onEvent, signal }) {\n  const source = new EventSource(url, { withCredentials: true });\n"
+        "export async function follow(url, { onEvent, signal }) {\n  const source = new "
+        "EventSource(url, { withCredentials: true });\n"
         '  source.addEventListener("message.delta", (event) => onEvent(JSON.parse(event.data)));\n'
         "  signal?.addEventListener('abort', () => source.close());\n  return source;\n}\n"
     ),
     "JSON": (
-        '{"id": "msg_01XkP9", "seq": 4182, "role": "tool", "tool_name": "read_file", "is_error": false, '
+        '{"id": "msg_01XkP9", "seq": 4182, "role": "tool", "tool_name": "read_file", '
+        '"is_error": false, '
         '"created_at": "2026-11-21T08:41:07Z", '
-        '"content": {"path": "src/app/main.py", "lines": [1, 250], "sha256": "9f86d081884c7d65"}, "tags": ["import", "code", null]}'
+        '"content": {"path": "src/app/main.py", "lines": [1, 250], "sha256": '
+        '"9f86d081884c7d65"}, "tags": ["import", "code", null]}'
     ),
     "base64": (
-        "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg"
-        "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZyBhbmQgdGhlbiBzb21lIG1vcmUgdGV4dCB0byBmaWxs"
+        "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHx"
+        "gljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg"
+        "VGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBsYXp5IGRvZyBhbmQgdGhlbiBzb21lIG1v"
+        "cmUgdGV4dCB0byBmaWxs"
     ),
     "log": (
         "[2026-11-21 08:41:07,318] INFO worker.lease: extended run 7f3c for 300 s\n"
-        "[2026-11-21 08:41:09,002] WARN provider.openai: 429 from 10.0.4.17 after 1204 ms, retry in 2 s\n"
+        "[2026-11-21 08:41:09,002] WARN provider.openai: 429 from 10.0.4.17 after 1204 "
+        "ms, retry in 2 s\n"
     ),
 }
 
-# Tokens of each sample in OpenAI's o200k_base vocabulary, as the package bpe-openai 0.1.4 counts them.
+# Tokens of each sample in OpenAI's o200k_base vocabulary, counted by the package bpe-openai 0.1.4.
 EXACT = {
     "English": 50,
     "Chinese": 66,
@@ -80,9 +91,9 @@ EXACT = {
 }
 
 
-def off(counted: float, name: str) -> float:
+def off(tokens_of_sample: float, name: str) -> float:
     """By which share a count is wrong."""
-    return abs(counted / EXACT[name] - 1)
+    return abs(tokens_of_sample / EXACT[name] - 1)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -137,9 +148,9 @@ def test_it_grows_with_the_text() -> None:
 
 
 def test_a_policy_may_count_by_features() -> None:
-    said = TranscriptEntry(seq=1, role="tool", content=SAMPLES["Chinese"])
+    message = TranscriptEntry(seq=1, role="tool", content=SAMPLES["Chinese"])
     by_characters, by_features = (
-        measure(Transcript(entries=(said,)), policy) for policy in (ONECLAW, BY_FEATURES)
+        measure(Transcript(entries=(message,)), policy) for policy in (ONECLAW, BY_FEATURES)
     )
     assert by_characters == Measurement(tokens=len(SAMPLES["Chinese"]) // 4)
     assert by_features == Measurement(tokens=int(estimate_by_features(SAMPLES["Chinese"])))
@@ -147,7 +158,7 @@ def test_a_policy_may_count_by_features() -> None:
 
 def test_calls_count_with_what_is_said() -> None:
     call = TranscriptCall(id="a", name="read_file", arguments=SAMPLES["JSON"])
-    counted = measure(
+    tokens_of_sample = measure(
         Transcript(entries=(TranscriptEntry(seq=1, role="assistant", calls=(call,)),)), BY_FEATURES
     ).tokens
-    assert counted == int(estimate_by_features("read_file" + SAMPLES["JSON"]))
+    assert tokens_of_sample == int(estimate_by_features("read_file" + SAMPLES["JSON"]))

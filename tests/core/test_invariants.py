@@ -1,4 +1,4 @@
-"""The invariants find what is wrong with an outcome, each by its own sentence."""
+"""The invariants: each finds one fault of an outcome, and names it in a sentence."""
 
 from dataclasses import replace
 from typing import Any
@@ -75,5 +75,5 @@ def test_an_outcome_that_is_not_applied_changes_nothing(change: dict[str, Any]) 
 
 
 def test_an_entry_counted_on_the_way_is_still_the_original() -> None:
-    uncounted = Transcript(entries=tuple(replace(entry, tokens=0) for entry in ENTRIES))
-    assert find_violations(uncounted, GOOD) == []
+    uncounted_transcript = Transcript(entries=tuple(replace(entry, tokens=0) for entry in ENTRIES))
+    assert find_violations(uncounted_transcript, GOOD) == []

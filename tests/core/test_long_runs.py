@@ -1,4 +1,4 @@
-"""Hundreds of rounds under each preset: every pass holds its invariants and makes room for more than the next message."""
+"""Hundreds of rounds under each preset: every pass holds its invariants and makes enough room."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -74,11 +74,11 @@ def test_room_is_made_again_and_again(
     rounds, passes = kind(2), 0
     for _ in range(ROUNDS):
         transcript = replace(transcript, entries=(*transcript.entries, *next(rounds)))
-        measured = measure(transcript, policy)
-        if not budget.is_over(measured.tokens):
+        measurement = measure(transcript, policy)
+        if not budget.is_over(measurement.tokens):
             continue
         outcome = run(
-            transcript, policy, budget, measured, lambda task: SummaryOutcome(text="s" * 2_000)
+            transcript, policy, budget, measurement, lambda task: SummaryOutcome(text="s" * 2_000)
         )
         assert outcome.is_applied, outcome.reason
         assert find_violations(transcript, outcome) == []
@@ -102,13 +102,13 @@ def told_by(before: Transcript, outcome: Outcome) -> Transcript:
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_no_message_leaves_without_being_told_of(preset: str) -> None:
-    """All that is gone was given to a summarizer once, as it was or as an earlier summary tells it."""
-    policy, told = PRESETS[preset], set[int]()
+    """A summarizer has read all that is gone, as a message or in an earlier summary."""
+    policy, summarized_seqs = PRESETS[preset], set[int]()
     budget = plan(policy, WINDOW, output_reserve=RESERVE)
     assert budget is not None
 
     def summarize(task: SummaryTask) -> SummaryOutcome:
-        told.update(entry.seq for entry in task.entries)
+        summarized_seqs.update(entry.seq for entry in task.entries)
         return SummaryOutcome(text="Brief.")
 
     transcript, rounds = (
@@ -117,8 +117,8 @@ def test_no_message_leaves_without_being_told_of(preset: str) -> None:
     )
     for _ in range(ROUNDS):
         transcript = replace(transcript, entries=(*transcript.entries, *next(rounds)))
-        measured = measure(transcript, policy)
-        outcome = run(transcript, policy, budget, measured, summarize)
+        measurement = measure(transcript, policy)
+        outcome = run(transcript, policy, budget, measurement, summarize)
         transcript = told_by(transcript, outcome) if outcome.is_applied else transcript
     sent = {entry.seq for entry in transcript.entries}
-    assert set(range(1, transcript.entries[-1].seq + 1)) - sent <= told
+    assert set(range(1, transcript.entries[-1].seq + 1)) - sent <= summarized_seqs

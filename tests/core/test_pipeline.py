@@ -344,14 +344,14 @@ def run_with_second_stage(
     )
 
 
-@pytest.mark.parametrize("kept", [slice(1, None, 2), slice(0)])
+@pytest.mark.parametrize("remaining", [slice(1, None, 2), slice(0)])
 def test_a_stage_that_breaks_an_invariant_installs_nothing(
-    kept: slice, monkeypatch: pytest.MonkeyPatch
+    remaining: slice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def forgetful(draft: ContextDraft, work: PassContext) -> ContextDraft:
         return replace(
             draft,
-            transcript=replace(draft.transcript, entries=draft.transcript.entries[kept]),
+            transcript=replace(draft.transcript, entries=draft.transcript.entries[remaining]),
             compacted_seqs=(1,),
         )
 

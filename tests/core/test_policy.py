@@ -16,30 +16,40 @@ from compaction.core.state import SECTIONS
 
 def test_oneclaw_is_what_the_seed_says() -> None:
     assert PRESETS["oneclaw"] is ONECLAW
-    said = ONECLAW.to_dict()
-    assert said["window"] == {"unknown": "disable", "by_family": {}}
-    assert said["trigger"] == {
+    knobs_by_group = ONECLAW.to_dict()
+    assert knobs_by_group["window"] == {"unknown": "disable", "by_family": {}}
+    assert knobs_by_group["trigger"] == {
         "threshold": 0.85,
         "clamp": False,
         "strict": True,
         "phases": ["after_response", "on_model_change", "on_overflow", "manual"],
     }
-    assert (said["estimate"]["chars_per_token"], said["estimate"]["calibration"]) == (
+    assert (
+        knobs_by_group["estimate"]["chars_per_token"],
+        knobs_by_group["estimate"]["calibration"],
+    ) == (
         4,
         "last_usage",
     )
-    assert (said["protect"]["kind"], said["protect"]["ratio"]) == ("token_ratio", 0.25)
-    assert said["stages"] == ["summarize"]
+    assert (knobs_by_group["protect"]["kind"], knobs_by_group["protect"]["ratio"]) == (
+        "token_ratio",
+        0.25,
+    )
+    assert knobs_by_group["stages"] == ["summarize"]
     assert {
-        name: said["summary"][name] for name in ("max_tokens", "min_words", "max_words", "retries")
+        name: knobs_by_group["summary"][name]
+        for name in ("max_tokens", "min_words", "max_words", "retries")
     } == {
         "max_tokens": 2048,
         "min_words": 200,
         "max_words": 500,
         "retries": 1,
     }
-    assert said["fallback"]["notice"] == "Conversation history has been automatically trimmed"
-    assert said["flow"]["lease_seconds"] == 300
+    assert (
+        knobs_by_group["fallback"]["notice"]
+        == "Conversation history has been automatically trimmed"
+    )
+    assert knobs_by_group["flow"]["lease_seconds"] == 300
 
 
 def test_overrides_change_only_what_they_name() -> None:
@@ -52,10 +62,10 @@ def test_overrides_change_only_what_they_name() -> None:
 
 
 def test_a_policy_reads_back_what_it_wrote() -> None:
-    changed = Policy.parse(
+    changed_policy = Policy.parse(
         {"trigger": {"phases": ["manual"]}, "window": {"unknown": 128_000}}, ONECLAW
     )
-    assert Policy.parse(changed.to_dict(), ONECLAW) == changed
+    assert Policy.parse(changed_policy.to_dict(), ONECLAW) == changed_policy
 
 
 def test_no_overrides_are_the_base() -> None:
@@ -99,11 +109,11 @@ def test_no_overrides_are_the_base() -> None:
     ],
 )
 def test_a_wrong_value_is_refused_by_the_name_of_its_field(overrides: Any, field: str) -> None:
-    with pytest.raises(PolicyError) as refused:
+    with pytest.raises(PolicyError) as refusal:
         Policy.parse(overrides, ONECLAW)
-    assert refused.value.field == field
-    assert refused.value.message
-    assert str(refused.value).startswith(f"{field}: ")
+    assert refusal.value.field == field
+    assert refusal.value.message
+    assert str(refusal.value).startswith(f"{field}: ")
 
 
 def test_every_stage_a_policy_may_name_exists() -> None:
@@ -117,15 +127,15 @@ def test_every_knob_is_read_somewhere() -> None:
         for path in root.rglob("*.py")
         if path.name not in ("policy.py", "presets.py", "knobs.py")
     ]
-    read = {
+    attributes = {
         node.attr
         for path in sources
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Attribute)
     }
-    read |= set(SECTIONS)  # the knobs of the state are read by its sections' names
+    attributes |= set(SECTIONS)  # the knobs of the state are read by its sections' names
     knobs = {
         knob for group in ONECLAW.to_dict().values() if isinstance(group, dict) for knob in group
     }
     assert len(knobs) > 10
-    assert knobs - read == set()
+    assert knobs - attributes == set()

@@ -1,4 +1,4 @@
-"""Whatever the conversation: random transcripts with parallel, interleaved, repeated and pending tool calls hold every invariant."""
+"""Properties of random conversations with parallel, interleaved, repeated and pending calls."""
 
 import copy
 from dataclasses import replace
@@ -36,8 +36,11 @@ POLICIES = [
 
 @st.composite
 def entries(draw: st.DrawFn, *, rich: bool = False) -> tuple[TranscriptEntry, ...]:
-    """Messages in any order a broken world may store them in; seqs rise, with gaps. `rich`: with images, errors, file reads and skills."""
-    made: list[TranscriptEntry] = []
+    """Messages in any order in which a faulty program may store them; seqs rise, with gaps.
+
+    `rich` adds images, errors, file reads and skills.
+    """
+    messages: list[TranscriptEntry] = []
     seq = 0
     for role in draw(
         st.lists(st.sampled_from(["user", "assistant", "assistant", "tool", "tool"]), max_size=40)
@@ -57,24 +60,24 @@ def entries(draw: st.DrawFn, *, rich: bool = False) -> tuple[TranscriptEntry, ..
             call_id=draw(IDS) if role == "tool" else "",
             pinned=draw(st.integers(0, 9)) == 0,
         )
-        made.append(draw(enriched(entry)) if rich else entry)
-    return tuple(made)
+        messages.append(draw(enriched_entries(entry)) if rich else entry)
+    return tuple(messages)
 
 
 @st.composite
-def enriched(draw: st.DrawFn, entry: TranscriptEntry) -> TranscriptEntry:
-    """The message with what else one may have; an edited one among them."""
+def enriched_entries(draw: st.DrawFn, entry: TranscriptEntry) -> TranscriptEntry:
+    """The message with images, an error or an edit."""
     if entry.role == "tool":
         entry = replace(
             entry,
             tool_name=draw(st.sampled_from(["read_file", "skill"])),
             is_error=draw(st.integers(0, 4)) == 0,
         )
-    edited = draw(st.integers(0, 6)) == 0
+    is_edited = draw(st.integers(0, 6)) == 0
     return replace(
         entry,
-        images=0 if edited else draw(st.sampled_from([0, 0, 0, 1, 2])),
-        original="y" * 5_000 if edited else None,
+        images=0 if is_edited else draw(st.sampled_from([0, 0, 0, 1, 2])),
+        original="y" * 5_000 if is_edited else None,
     )
 
 
@@ -98,27 +101,27 @@ USAGES = st.none() | st.builds(
 def test_every_outcome_holds_its_invariants(
     transcript: Transcript, usage: LastUsage | None, window: int, force: bool, up_to_seq: int | None
 ) -> None:
-    asked: list[SummaryTask] = []
+    tasks: list[SummaryTask] = []
 
     def summarize(task: SummaryTask) -> SummaryOutcome:
-        asked.append(task)
+        tasks.append(task)
         return SummaryOutcome(text="Brief.")
 
     original = copy.deepcopy(transcript)
-    measured, budget = measure(transcript, ONECLAW, usage), plan(ONECLAW, window)
+    measurement, budget = measure(transcript, ONECLAW, usage), plan(ONECLAW, window)
     outcome = run(
-        transcript, ONECLAW, budget, measured, summarize, force=force, up_to_seq=up_to_seq
+        transcript, ONECLAW, budget, measurement, summarize, force=force, up_to_seq=up_to_seq
     )
     assert transcript == original
     assert find_violations(transcript, outcome) == []
-    assert len(asked) == (outcome.status != "skipped")
+    assert len(tasks) == (outcome.status != "skipped")
     assert bool(outcome.reason) == (outcome.status != "applied")
     if outcome.is_applied:
         gone = {entry.seq for entry in transcript.entries} - {
             entry.seq for entry in outcome.entries
         }
         assert len(gone) == outcome.messages_compacted
-        assert gone <= {entry.seq for entry in asked[0].entries}
+        assert gone <= {entry.seq for entry in tasks[0].entries}
         assert up_to_seq is None or max(gone) <= up_to_seq
 
 
@@ -136,12 +139,12 @@ def test_over_the_threshold_with_more_than_one_piece_there_is_something_to_do(
         ),
         overhead_tokens=transcript.overhead_tokens,
     )
-    budget, measured = plan(ONECLAW, window), measure(free, ONECLAW)
+    budget, measurement = plan(ONECLAW, window), measure(free, ONECLAW)
     assert budget is not None
-    outcome = run(free, ONECLAW, budget, measured, lambda task: SummaryOutcome(text="B"))
-    if budget.is_over(measured.tokens) and len(split_entries(free.entries)) > 1:
+    outcome = run(free, ONECLAW, budget, measurement, lambda task: SummaryOutcome(text="B"))
+    if budget.is_over(measurement.tokens) and len(split_entries(free.entries)) > 1:
         assert outcome.status != "skipped"
-    if not budget.is_over(measured.tokens):
+    if not budget.is_over(measurement.tokens):
         assert outcome.status == "skipped"
 
 
@@ -178,42 +181,42 @@ def test_compacting_what_was_compacted_never_moves_back(
 @settings(max_examples=300, deadline=None)
 @given(entries(), st.integers(0, 3_000), st.floats(1, 4))
 def test_a_boundary_is_always_a_safe_place(
-    made: tuple[TranscriptEntry, ...], protected: int, scale: float
+    messages: tuple[TranscriptEntry, ...], tail_tokens: int, scale: float
 ) -> None:
-    weighed = count_entry_tokens(Transcript(entries=made), ONECLAW).entries
-    boundary = find_boundary(weighed, protected_tokens=protected, token_ratio=scale)
+    sized = count_entry_tokens(Transcript(entries=messages), ONECLAW).entries
+    boundary = find_boundary(sized, protected_tokens=tail_tokens, token_ratio=scale)
     if boundary is None:
         return
-    first = next(index for index, entry in enumerate(weighed) if entry.seq == boundary)
-    open_call = find_pending_call(weighed)
+    first = next(index for index, entry in enumerate(sized) if entry.seq == boundary)
+    open_call = find_pending_call(sized)
     assert first > 0
-    assert weighed[first].role != "tool"
-    assert not any(caller < first <= result for caller, result in find_pairs(weighed))
+    assert sized[first].role != "tool"
+    assert not any(caller < first <= result for caller, result in find_pairs(sized))
     assert open_call is None or first <= open_call
-    newest = split_entries(weighed)[-1]
-    assert sum(e.tokens for e in weighed[first:]) * scale <= protected or boundary == newest[0].seq
+    newest = split_entries(sized)[-1]
+    assert sum(e.tokens for e in sized[first:]) * scale <= tail_tokens or boundary == newest[0].seq
 
 
 @settings(max_examples=300, deadline=None)
 @given(entries(), st.integers(0, 12_000), st.integers(0, 500))
 def test_trimming_keeps_pairs_the_newest_user_message_and_the_order(
-    made: tuple[TranscriptEntry, ...], limit: int, overhead: int
+    messages: tuple[TranscriptEntry, ...], limit: int, overhead: int
 ) -> None:
-    weighed = count_entry_tokens(Transcript(entries=made), ONECLAW).entries
-    kept = drop_oldest_to_fit(weighed, limit_tokens=limit, overhead_tokens=overhead)
-    seqs = [entry.seq for entry in kept]
+    sized = count_entry_tokens(Transcript(entries=messages), ONECLAW).entries
+    rest = drop_oldest_to_fit(sized, limit_tokens=limit, overhead_tokens=overhead)
+    seqs = [entry.seq for entry in rest]
     assert seqs == sorted(seqs)
-    assert {weighed[a].seq in seqs for a, _ in find_pairs(weighed)} <= {True, False}
+    assert {sized[a].seq in seqs for a, _ in find_pairs(sized)} <= {True, False}
     assert all(
-        (weighed[caller].seq in seqs) == (weighed[result].seq in seqs)
-        for caller, result in find_pairs(weighed)
+        (sized[caller].seq in seqs) == (sized[result].seq in seqs)
+        for caller, result in find_pairs(sized)
     )
-    users = [entry.seq for entry in weighed if entry.role == "user"]
+    users = [entry.seq for entry in sized if entry.role == "user"]
     assert not users or users[-1] in seqs
-    assert not weighed or weighed[-1].seq in seqs
-    if overhead + sum(entry.tokens for entry in kept) > limit:
-        assert len(split_entries(kept)) <= 2
-    assert drop_oldest_to_fit(kept, limit_tokens=limit, overhead_tokens=overhead) == kept
+    assert not sized or sized[-1].seq in seqs
+    if overhead + sum(entry.tokens for entry in rest) > limit:
+        assert len(split_entries(rest)) <= 2
+    assert drop_oldest_to_fit(rest, limit_tokens=limit, overhead_tokens=overhead) == rest
 
 
 @settings(max_examples=400, deadline=None)
@@ -226,7 +229,7 @@ def test_trimming_keeps_pairs_the_newest_user_message_and_the_order(
     st.data(),
 )
 def test_every_preset_holds_the_invariants_and_twice_is_once(
-    made: tuple[TranscriptEntry, ...],
+    messages: tuple[TranscriptEntry, ...],
     policy: Policy,
     overhead: int,
     window: int,
@@ -242,7 +245,7 @@ def test_every_preset_holds_the_invariants_and_twice_is_once(
         return SummaryOutcome(text="Brief.")
 
     transcript = Transcript(
-        entries=made,
+        entries=messages,
         summary=data.draw(st.sampled_from([None, "Earlier.", "e" * 4_000])),
         overhead_tokens=overhead,
     )
@@ -261,21 +264,21 @@ def test_every_preset_holds_the_invariants_and_twice_is_once(
     assert bool(outcome.reason) == (not outcome.is_applied)
     assert not outcome.summary_error or (fails and outcome.summary == transcript.summary)
     if outcome.is_applied:
-        touched = {target.seq for target in outcome.targets}
-        assert up_to is None or max(touched) <= up_to
-        assert len(touched) == outcome.messages_compacted
-        assert not any(entry.seq in touched for entry in made if entry.pinned)
+        target_seqs = {target.seq for target in outcome.targets}
+        assert up_to is None or max(target_seqs) <= up_to
+        assert len(target_seqs) == outcome.messages_compacted
+        assert not any(entry.seq in target_seqs for entry in messages if entry.pinned)
         once_more(after(transcript, outcome), policy, window, outcome.boundary_seq or 0)
 
 
 def once_more(transcript: Transcript, policy: Policy, window: int, boundary: int) -> None:
     """A second automatic pass does nothing once the first one made room, and never goes back."""
-    budget, measured = plan(policy, window), measure(transcript, policy)
+    budget, measurement = plan(policy, window), measure(transcript, policy)
     assert budget is not None
-    again = run(transcript, policy, budget, measured, lambda task: SummaryOutcome(text="Brief."))
+    again = run(transcript, policy, budget, measurement, lambda task: SummaryOutcome(text="Brief."))
     assert find_violations(transcript, again) == []
     assert (again.boundary_seq or boundary) >= boundary
-    if not budget.is_over(measured.tokens):
+    if not budget.is_over(measurement.tokens):
         assert again.status == "skipped"
 
 
@@ -284,62 +287,62 @@ def once_more(transcript: Transcript, policy: Policy, window: int, boundary: int
     entries(rich=True), st.sampled_from(POLICIES), st.integers(0, 500), st.integers(1_000, 30_000)
 )
 def test_a_pass_comes_down_under_the_threshold_or_says_why(
-    made: tuple[TranscriptEntry, ...], policy: Policy, overhead: int, window: int
+    messages: tuple[TranscriptEntry, ...], policy: Policy, overhead: int, window: int
 ) -> None:
     free = Transcript(
-        entries=tuple(replace(entry, pinned=False) for entry in made), overhead_tokens=overhead
+        entries=tuple(replace(entry, pinned=False) for entry in messages), overhead_tokens=overhead
     )
-    budget, measured = plan(policy, window), measure(free, policy)
+    budget, measurement = plan(policy, window), measure(free, policy)
     assert budget is not None
-    outcome = run(free, policy, budget, measured, lambda task: SummaryOutcome(text="Brief."))
-    if not budget.is_over(measured.tokens):
+    outcome = run(free, policy, budget, measurement, lambda task: SummaryOutcome(text="Brief."))
+    if not budget.is_over(measurement.tokens):
         assert outcome.status == "skipped"
         return
     newest = (
         sum(entry.tokens for entry in split_entries(count_entry_tokens(free, policy).entries)[-1])
-        if made
+        if messages
         else 0
     )
-    if len(split_entries(made)) > 1 and newest + overhead + 100 < budget.threshold // 2:
+    if len(split_entries(messages)) > 1 and newest + overhead + 100 < budget.threshold // 2:
         assert outcome.is_applied
         assert not budget.is_over(outcome.tokens_after)
-    elif len(split_entries(made)) > 1:
+    elif len(split_entries(messages)) > 1:
         assert outcome.status != "skipped"
 
 
 @settings(max_examples=200, deadline=None)
 @given(entries(), st.integers(0, 12_000), st.integers(0, 4), st.floats(0, 1))
 def test_sliding_keeps_pairs_the_first_the_newest_user_message_and_the_order(
-    made: tuple[TranscriptEntry, ...], limit: int, first: int, fraction: float
+    messages: tuple[TranscriptEntry, ...], limit: int, first: int, fraction: float
 ) -> None:
-    weighed = count_entry_tokens(Transcript(entries=made), ONECLAW).entries
-    kept = slide_to_fit(weighed, limit_tokens=limit, first_count=first, fraction=fraction)
-    seqs = [entry.seq for entry in kept]
+    sized = count_entry_tokens(Transcript(entries=messages), ONECLAW).entries
+    rest = slide_to_fit(sized, limit_tokens=limit, first_count=first, fraction=fraction)
+    seqs = [entry.seq for entry in rest]
     assert seqs == sorted(seqs)
     assert all(
-        (weighed[caller].seq in seqs) == (weighed[result].seq in seqs)
-        for caller, result in find_pairs(weighed)
+        (sized[caller].seq in seqs) == (sized[result].seq in seqs)
+        for caller, result in find_pairs(sized)
     )
-    assert {entry.seq for entry in weighed[:first]} <= set(seqs)
-    assert {entry.seq for entry in weighed if entry.pinned} <= set(seqs)
-    assert not weighed or weighed[-1].seq in seqs
-    assert (kept == weighed) or sum(entry.tokens for entry in weighed) > limit
+    assert {entry.seq for entry in sized[:first]} <= set(seqs)
+    assert {entry.seq for entry in sized if entry.pinned} <= set(seqs)
+    assert not sized or sized[-1].seq in seqs
+    assert (rest == sized) or sum(entry.tokens for entry in sized) > limit
 
 
 @settings(max_examples=200, deadline=None)
 @given(entries())
 def test_after_a_repair_every_call_has_its_result_and_every_result_its_call(
-    made: tuple[TranscriptEntry, ...],
+    messages: tuple[TranscriptEntry, ...],
 ) -> None:
-    repaired = repair(made)
-    whole = repaired.entries
-    asked = sum(len(entry.calls) for entry in whole)
-    assert len(find_pairs(whole)) == asked == sum(entry.role == "tool" for entry in whole)
-    assert len(whole) == len(made) + repaired.calls_fixed + repaired.results_fixed
+    repair_result = repair(messages)
+    complete = repair_result.entries
+    tasks = sum(len(entry.calls) for entry in complete)
+    assert len(find_pairs(complete)) == tasks == sum(entry.role == "tool" for entry in complete)
+    assert len(complete) == len(messages) + repair_result.calls_fixed + repair_result.results_fixed
 
 
 def test_ten_thousand_messages_are_compacted_and_trimmed() -> None:
-    made = tuple(
+    messages = tuple(
         TranscriptEntry(
             seq=n,
             role=("user", "assistant", "tool")[n % 3],
@@ -349,7 +352,7 @@ def test_ten_thousand_messages_are_compacted_and_trimmed() -> None:
         )
         for n in range(3, 10_003)
     )
-    transcript, budget = Transcript(entries=made), plan(ONECLAW, 200_000)
+    transcript, budget = Transcript(entries=messages), plan(ONECLAW, 200_000)
     outcome = run(
         transcript,
         ONECLAW,
@@ -357,11 +360,11 @@ def test_ten_thousand_messages_are_compacted_and_trimmed() -> None:
         measure(transcript, ONECLAW),
         lambda task: SummaryOutcome(text="Brief."),
     )
-    trimmed = drop_oldest_to_fit(
+    trimmed_entries = drop_oldest_to_fit(
         count_entry_tokens(transcript, ONECLAW).entries, limit_tokens=170_000
     )
     assert outcome.is_applied
-    assert trimmed
+    assert trimmed_entries
 
 
 def calls_of(n: int) -> tuple[TranscriptCall, ...]:
@@ -370,20 +373,23 @@ def calls_of(n: int) -> tuple[TranscriptCall, ...]:
 
 @pytest.mark.parametrize("stage", sorted(STAGES))
 def test_each_stage_gets_through_ten_thousand_messages(stage: str) -> None:
-    """Whatever takes a square of their number takes minutes here; `tests/benchmarks` says how long each preset takes."""
+    """Anything that takes the square of their number would take minutes here.
+
+    `tests/benchmarks` measures how long each preset takes.
+    """
     policy = Policy.parse(
         {"stages": [stage], "protect": {"kind": "count", "count": 6}, "slide": {"fraction": 0.001}},
         ONECLAW,
     )
     calls = (TranscriptCall(id="c", name="read_file", arguments='{"path": "a.py"}'),)
-    made: list[TranscriptEntry] = []
+    messages: list[TranscriptEntry] = []
     for seq in range(1, 10_001, 4):
-        made += [
+        messages += [
             TranscriptEntry(seq=seq, role="user", content="x" * 2_000, images=1),
             TranscriptEntry(seq=seq + 1, role="assistant", calls=calls),
         ]
-        made += [
+        messages += [
             TranscriptEntry(seq=seq + 2, role="tool", call_id="c", content="y" * 2_000),
             TranscriptEntry(seq=seq + 3, role="assistant", content="z"),
         ]
-    assert compact(tuple(made), policy, window=200_000).is_applied
+    assert compact(tuple(messages), policy, window=200_000).is_applied

@@ -66,13 +66,13 @@ def test_what_comes_back_is_never_over_its_budget(text: str, tokens: int, way: s
         },
         ONECLAW,
     )
-    cut, shortened = truncate_to_token_budget(text, tokens, policy=policy)
-    assert shortened == (cut != text)
+    cut, was_cut = truncate_to_token_budget(text, tokens, policy=policy)
+    assert was_cut == (cut != text)
     assert estimate_tokens(cut, policy=policy) <= tokens
 
 
 @pytest.mark.parametrize("tokens", [10, 1_000])
 def test_a_large_text_is_no_trouble(tokens: int) -> None:
-    cut, shortened = truncate_to_token_budget("word " * 200_000, tokens)
-    assert shortened
+    cut, was_cut = truncate_to_token_budget("word " * 200_000, tokens)
+    assert was_cut
     assert 0.9 * tokens < estimate_tokens(cut) <= tokens

@@ -1,4 +1,4 @@
-"""dedupe_file_reads: of whole reads of one file the latest stays; what counts is the calls and their arguments, never prose."""
+"""The stage dedupe_file_reads: only calls and their arguments count, never prose."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.support.stage_scenes import answer, compact, policy, reading, result,
 TEXT = "x" * 4_000
 
 
-def deduped(entries: tuple[TranscriptEntry, ...], **knobs: Any) -> Outcome:
+def dedupe(entries: tuple[TranscriptEntry, ...], **knobs: Any) -> Outcome:
     protect = knobs.pop("protect", {"kind": "count", "count": 1})
     return compact(
         (*entries, answer(90)),
@@ -25,18 +25,18 @@ def read_twice(one: str, other: str, **options: Any) -> list[int]:
     """The seqs given up of two reads with these arguments; the first result is message 2."""
     return [
         edit.seq
-        for edit in deduped((*reading(1, one, TEXT, **options), *reading(3, other, TEXT))).edits
+        for edit in dedupe((*reading(1, one, TEXT, **options), *reading(3, other, TEXT))).edits
     ]
 
 
 def test_an_earlier_read_refers_to_the_latest() -> None:
-    outcome = deduped(
+    outcome = dedupe(
         tuple(entry for seq in (1, 3, 5) for entry in reading(seq, '{"path": "src/a.py"}', TEXT))
     )
-    told = "[File src/a.py - refer to latest read below]"
+    reference = "[File src/a.py - refer to latest read below]"
     assert [(edit.seq, edit.kind, edit.replacement) for edit in outcome.edits] == [
-        (2, "deduplicated", told),
-        (4, "deduplicated", told),
+        (2, "deduplicated", reference),
+        (4, "deduplicated", reference),
     ]
     assert outcome.entries[5].content == TEXT
 
@@ -110,15 +110,15 @@ def test_arguments_that_name_no_file_are_no_read(arguments: str) -> None:
 
 
 def test_prose_is_no_read() -> None:
-    said = "I will read the docs. Reading docs/a.md now: cat docs/a.md " + TEXT
+    prose = "I will read the docs. Reading docs/a.md now: cat docs/a.md " + TEXT
     entries = (
-        user(1, said),
-        answer(2, said),
-        user(3, said),
-        answer(4, said, calls="a"),
-        result(5, "a", said),
+        user(1, prose),
+        answer(2, prose),
+        user(3, prose),
+        answer(4, prose, calls="a"),
+        result(5, "a", prose),
     )
-    assert deduped(entries).status == "skipped"
+    assert dedupe(entries).status == "skipped"
 
 
 def test_only_the_tools_that_are_named_read() -> None:
@@ -126,8 +126,8 @@ def test_only_the_tools_that_are_named_read() -> None:
         *reading(1, '{"path": "a"}', TEXT, tool="open"),
         *reading(3, '{"path": "a"}', TEXT, tool="open"),
     )
-    assert deduped(entries).edits == ()
-    assert [edit.seq for edit in deduped(entries, tools=["open"]).edits] == [2]
+    assert dedupe(entries).edits == ()
+    assert [edit.seq for edit in dedupe(entries, tools=["open"]).edits] == [2]
 
 
 def test_two_tools_may_read_the_same_file() -> None:
@@ -139,7 +139,7 @@ def test_a_read_that_failed_neither_goes_nor_stands_for_another() -> None:
         *reading(1, '{"path": "a"}', TEXT),
         *reading(3, '{"path": "a"}', "No such file.", is_error=True),
     )
-    assert deduped(entries).edits == ()
+    assert dedupe(entries).edits == ()
 
 
 def test_what_was_shortened_before_does_not_stand_for_the_file() -> None:
@@ -147,7 +147,7 @@ def test_what_was_shortened_before_does_not_stand_for_the_file() -> None:
         *reading(1, '{"path": "a"}', TEXT),
         *reading(3, '{"path": "a"}', "[Tool result cleared]", original=TEXT),
     )
-    assert deduped(entries).edits == ()
+    assert dedupe(entries).edits == ()
 
 
 def test_parallel_reads_pair_by_id() -> None:
@@ -164,8 +164,8 @@ def test_parallel_reads_pair_by_id() -> None:
             result(seq + 2, "one", "1" * 4_000, tool="read"),
         )
     )
-    told = {edit.seq: edit.replacement for edit in deduped(entries).edits}
-    assert told == {
+    reference = {edit.seq: edit.replacement for edit in dedupe(entries).edits}
+    assert reference == {
         2: "[File two - refer to latest read below]",
         3: "[File one - refer to latest read below]",
     }
@@ -173,10 +173,10 @@ def test_parallel_reads_pair_by_id() -> None:
 
 def test_it_must_save_its_share_of_what_the_reads_of_a_file_take() -> None:
     entries = (*reading(1, '{"path": "a"}', "x" * 800), *reading(3, '{"path": "a"}', "x" * 3_200))
-    assert deduped(entries, minimum_ratio=0.3).edits == ()
-    assert [edit.seq for edit in deduped(entries, minimum_ratio=0.15).edits] == [2]
+    assert dedupe(entries, minimum_ratio=0.3).edits == ()
+    assert [edit.seq for edit in dedupe(entries, minimum_ratio=0.15).edits] == [2]
     more = (*entries, *reading(5, '{"path": "b"}', TEXT), *reading(7, '{"path": "b"}', TEXT))
-    assert [edit.seq for edit in deduped(more, minimum_ratio=0.3).edits] == [6]
+    assert [edit.seq for edit in dedupe(more, minimum_ratio=0.3).edits] == [6]
 
 
 def test_protected_reads_stay() -> None:
@@ -185,27 +185,27 @@ def test_protected_reads_stay() -> None:
         *reading(3, '{"path": "a"}', TEXT),
         *reading(5, '{"path": "a"}', TEXT),
     )
-    assert [edit.seq for edit in deduped(entries, protect={"kind": "count", "count": 4}).edits] == [
+    assert [edit.seq for edit in dedupe(entries, protect={"kind": "count", "count": 4}).edits] == [
         2
     ]
     assert [
         edit.seq
-        for edit in deduped(entries, protect={"kind": "count", "count": 1, "first": 1}).edits
+        for edit in dedupe(entries, protect={"kind": "count", "count": 1, "first": 1}).edits
     ] == [4]
     assert (
-        deduped(entries, protect={"kind": "count", "count": 1, "tools": ["read_file"]}).edits == ()
+        dedupe(entries, protect={"kind": "count", "count": 1, "tools": ["read_file"]}).edits == ()
     )
 
 
 def test_the_placeholder_may_say_it_otherwise_and_twice_is_once() -> None:
     entries = (*reading(1, '{"path": "a"}', TEXT), *reading(3, '{"path": "a"}', TEXT))
-    once = deduped(entries, placeholder="see {path}")
+    once = dedupe(entries, placeholder="see {path}")
     assert once.edits[0].replacement == "see a"
-    assert deduped(once.entries[:-1], placeholder="see {path}").status == "skipped"
+    assert dedupe(once.entries[:-1], placeholder="see {path}").status == "skipped"
 
 
 @pytest.mark.parametrize(
-    ("spelled", "path"),
+    ("spelling", "path"),
     [
         ("./a//b/../c", "a/c"),
         ("/../x", "/x"),
@@ -216,5 +216,5 @@ def test_the_placeholder_may_say_it_otherwise_and_twice_is_once() -> None:
         ("", ""),
     ],
 )
-def test_a_path_has_one_spelling(spelled: str, path: str) -> None:
-    assert normalize_path(spelled) == path
+def test_a_path_has_one_spelling(spelling: str, path: str) -> None:
+    assert normalize_path(spelling) == path

@@ -1,4 +1,4 @@
-"""excerpt: large older messages are cut to their beginning and end, as many as it takes and in a fixed order."""
+"""The stage excerpt: how many messages it cuts, and in which order."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from tests.support.stage_scenes import answer, compact, policy, result, talk, us
 KNOBS = ONECLAW.excerpt
 
 
-def excerpted(
+def cut_messages(
     entries: tuple[TranscriptEntry, ...], *, target: float = 0.5, **protect: Any
 ) -> Outcome:
     """A pass with nothing protected but what is named, over a window of 10,000 tokens."""
@@ -29,7 +29,10 @@ def seqs(outcome: Outcome) -> list[int]:
 def test_a_text_keeps_its_beginning_and_end_and_says_what_is_missing() -> None:
     text = "".join(chr(0x4E00 + n) for n in range(10_000))
     short = cut_middle(text, KNOBS)
-    label = "[TRUNCATED — 10,000 chars original, 7,700 chars omitted, showing first 1,500 + last 800 chars]"
+    label = (
+        "[TRUNCATED — 10,000 chars original, 7,700 chars omitted, "
+        "showing first 1,500 + last 800 chars]"
+    )
     assert short == f"{text[:1_500]}\n\n{label}\n\n{text[-800:]}"
 
 
@@ -69,15 +72,15 @@ def test_tool_results_come_first_and_the_largest_of_them() -> None:
         result(3, "b", "x" * 20_000),
         result(4, "c", "x" * 12_000),
     )
-    assert seqs(excerpted((calls, *results, answer(5)), target=0.8)) == [3]
-    assert seqs(excerpted((calls, *results, answer(5)), target=0.5)) == [3, 4]
+    assert seqs(cut_messages((calls, *results, answer(5)), target=0.8)) == [3]
+    assert seqs(cut_messages((calls, *results, answer(5)), target=0.5)) == [3, 4]
 
 
 def test_then_answers_and_then_questions_the_oldest_first() -> None:
     entries = (*talk(9, 4_000), user(20))
-    assert seqs(excerpted(entries, target=0.8)) == [2, 4]
-    assert seqs(excerpted(entries, target=0.65)) == [2, 4, 6, 8]
-    assert seqs(excerpted(entries, target=0.5)) == [1, 2, 3, 4, 6, 8]
+    assert seqs(cut_messages(entries, target=0.8)) == [2, 4]
+    assert seqs(cut_messages(entries, target=0.65)) == [2, 4, 6, 8]
+    assert seqs(cut_messages(entries, target=0.5)) == [1, 2, 3, 4, 6, 8]
 
 
 def test_it_stops_when_the_projected_savings_cover_the_excess() -> None:
@@ -111,7 +114,7 @@ def test_by_hand_within_the_threshold_all_that_may_be_cut_is_cut() -> None:
 
 def test_calls_of_an_answer_stay_as_they_are() -> None:
     entries = (answer(1, "x" * 40_000, calls="a"), result(2, "a"), answer(3))
-    outcome = excerpted(entries)
+    outcome = cut_messages(entries)
     assert [call.id for call in outcome.entries[0].calls] == ["a"]
     assert "TRUNCATED" in outcome.entries[0].content
 
@@ -125,13 +128,13 @@ def test_errors_small_messages_first_ones_pins_and_the_newest_stay() -> None:
         result(4, "b", "x" * 500),
     )
     entries = (*start, answer(5, big, pinned=True), answer(6, big), user(7, big), answer(8, big))
-    outcome = excerpted(entries, first=1, errors=True, min_chars=500, count=2)
+    outcome = cut_messages(entries, first=1, errors=True, min_chars=500, count=2)
     assert seqs(outcome) == [6]
 
 
 def test_the_newest_of_each_role_stay() -> None:
     results = tuple(result(2 + n, each, "x" * 6_000) for n, each in enumerate("abcdef"))
-    outcome = excerpted(
+    outcome = cut_messages(
         (answer(1, calls="abcdef"), *results, *talk(8, 1_000, first=9)),
         kind="per_role",
         count=3,
@@ -142,12 +145,12 @@ def test_the_newest_of_each_role_stay() -> None:
 
 def test_the_newest_that_alone_are_over_the_threshold_are_cut_but_for_the_very_newest() -> None:
     results = tuple(result(3 + n, each, "x" * 16_000) for n, each in enumerate("abc"))
-    outcome = excerpted((user(1), answer(2, calls="abc"), *results), kind="per_role", count=3)
+    outcome = cut_messages((user(1), answer(2, calls="abc"), *results), kind="per_role", count=3)
     assert seqs(outcome) == [3, 4]
 
 
 def test_an_image_in_what_is_cut_is_told_of() -> None:
-    outcome = excerpted((user(1, "x" * 40_000, images=1), answer(2)))
+    outcome = cut_messages((user(1, "x" * 40_000, images=1), answer(2)))
     assert outcome.edits[0].replacement.startswith(
         "[Screenshot analyzed — image omitted from context]\nxxx"
     )
@@ -155,7 +158,9 @@ def test_an_image_in_what_is_cut_is_told_of() -> None:
 
 
 def test_what_was_cut_before_is_not_cut_again() -> None:
-    once = excerpted((answer(1, calls="a"), result(2, "a", "x" * 40_000), *talk(3, 400, first=3)))
+    once = cut_messages(
+        (answer(1, calls="a"), result(2, "a", "x" * 40_000), *talk(3, 400, first=3))
+    )
     assert seqs(once) == [2]
     again = compact(
         once.entries, policy("excerpt", protect={"kind": "count", "count": 3}), force=True

@@ -1,4 +1,4 @@
-"""prune_tool_outputs: old tool results give way to a placeholder, the newest stay up to a number of tokens."""
+"""The stage prune_tool_outputs: which results a placeholder replaces."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from tests.support.stage_scenes import answer, compact, policy, result, talk, us
 
 def results(*tokens: int, first: int = 1) -> tuple[TranscriptEntry, ...]:
     """Rounds of one call each, whose results have so many tokens under oneclaw."""
-    made = []
+    messages = []
     for place, each in enumerate(tokens):
         seq = first + 2 * place
-        made += [answer(seq, "", calls="a"), result(seq + 1, "a", "x" * 4 * each)]
-    return tuple(made)
+        messages += [answer(seq, "", calls="a"), result(seq + 1, "a", "x" * 4 * each)]
+    return tuple(messages)
 
 
-def pruned(entries: tuple[TranscriptEntry, ...], **knobs: Any) -> list[int]:
+def prune(entries: tuple[TranscriptEntry, ...], **knobs: Any) -> list[int]:
     """The seqs that are pruned in a pass asked for by hand, under knobs that leave out the tail."""
     return [edit.seq for edit in outcome_of(entries, **knobs).edits]
 
@@ -48,22 +48,22 @@ def test_an_old_result_gives_way_to_the_placeholder_and_its_call_stays() -> None
 
 def test_the_result_that_crosses_the_number_is_kept_or_is_the_first_to_go() -> None:
     entries = (*results(300, 500, 800, 700), answer(9))
-    assert pruned(entries, crossing_item="keep") == [2, 4]
-    assert pruned(entries, crossing_item="prune") == [2, 4, 6]
+    assert prune(entries, crossing_item="keep") == [2, 4]
+    assert prune(entries, crossing_item="prune") == [2, 4, 6]
 
 
 def test_exactly_the_protected_number_of_tokens_stays_either_way() -> None:
     entries = (*results(300, 600, 400), answer(7))
-    assert pruned(entries, crossing_item="keep") == pruned(entries, crossing_item="prune") == [2]
+    assert prune(entries, crossing_item="keep") == prune(entries, crossing_item="prune") == [2]
 
 
 def test_nothing_is_pruned_unless_it_saves_enough() -> None:
     entries = (*results(504, 1_000), answer(5))
     saves = 504 - len("[Tool result cleared]") // 4
-    assert pruned(entries, minimum_savings=saves) == [2]
-    assert pruned(entries, minimum_savings=saves, strict=True) == []
-    assert pruned(entries, minimum_savings=saves - 1, strict=True) == [2]
-    assert pruned(entries, minimum_savings=saves + 1) == []
+    assert prune(entries, minimum_savings=saves) == [2]
+    assert prune(entries, minimum_savings=saves, strict=True) == []
+    assert prune(entries, minimum_savings=saves - 1, strict=True) == [2]
+    assert prune(entries, minimum_savings=saves + 1) == []
 
 
 def test_the_newest_turns_are_not_looked_at_and_do_not_count() -> None:
@@ -76,10 +76,10 @@ def test_the_newest_turns_are_not_looked_at_and_do_not_count() -> None:
         *results(900, first=10),
         answer(12),
     )
-    assert pruned(entries, crossing_item="prune") == [3, 5, 8]
-    assert pruned(entries, crossing_item="prune", skip_user_turns=1) == [3, 5]
-    assert pruned(entries, crossing_item="prune", skip_user_turns=2) == [3]
-    assert pruned(entries, crossing_item="prune", skip_user_turns=3) == []
+    assert prune(entries, crossing_item="prune") == [3, 5, 8]
+    assert prune(entries, crossing_item="prune", skip_user_turns=1) == [3, 5]
+    assert prune(entries, crossing_item="prune", skip_user_turns=2) == [3]
+    assert prune(entries, crossing_item="prune", skip_user_turns=3) == []
 
 
 def test_results_of_protected_tools_stay() -> None:
@@ -89,9 +89,9 @@ def test_results_of_protected_tools_stay() -> None:
         *results(600, 1_000, first=3),
         answer(7),
     )
-    assert pruned(entries) == [2, 4]
-    assert pruned(entries, protected_tools=["skill"]) == [4]
-    assert pruned(entries, protect={"tools": ["skill"]}) == [4]
+    assert prune(entries) == [2, 4]
+    assert prune(entries, protected_tools=["skill"]) == [4]
+    assert prune(entries, protect={"tools": ["skill"]}) == [4]
 
 
 def test_errors_small_results_pins_and_what_was_asked_to_be_left_stay() -> None:
@@ -108,21 +108,21 @@ def test_errors_small_results_pins_and_what_was_asked_to_be_left_stay() -> None:
             answer(8),
         ),
     )
-    assert pruned(entries, protect={"errors": True, "min_chars": 400}) == [4, 5]
+    assert prune(entries, protect={"errors": True, "min_chars": 400}) == [4, 5]
     knobs = {"protect_tokens": 0, "minimum_savings": 0}
-    asked = compact(
+    outcome_by_hand = compact(
         entries,
         policy("prune_tool_outputs", prune=knobs, protect={"kind": "count", "count": 1}),
         force=True,
         up_to_seq=3,
     )
-    assert [edit.seq for edit in asked.edits] == [2, 3]
+    assert [edit.seq for edit in outcome_by_hand.edits] == [2, 3]
     pinned = (*entries[:4], result(5, "d", "x" * 4_000, pinned=True), *entries[5:])
-    assert pruned(pinned, protect_tokens=0) == [7]
+    assert prune(pinned, protect_tokens=0) == [7]
 
 
 def test_what_is_no_longer_than_the_placeholder_stays() -> None:
-    assert pruned((*results(1, 2, 1_000), answer(7)), protect_tokens=0) == [6]
+    assert prune((*results(1, 2, 1_000), answer(7)), protect_tokens=0) == [6]
 
 
 def test_pruning_twice_is_pruning_once() -> None:
@@ -131,10 +131,11 @@ def test_pruning_twice_is_pruning_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "used"), [(0.5, ("prune_tool_outputs", "summarize")), (0.8, ("prune_tool_outputs",))]
+    ("target", "stages_used"),
+    [(0.5, ("prune_tool_outputs", "summarize")), (0.8, ("prune_tool_outputs",))],
 )
 def test_the_summary_is_written_only_when_pruning_was_not_enough(
-    target: float, used: tuple[str, ...]
+    target: float, stages_used: tuple[str, ...]
 ) -> None:
     prune = {"protect_tokens": 500, "minimum_savings": 500}
     both = policy(
@@ -145,5 +146,5 @@ def test_the_summary_is_written_only_when_pruning_was_not_enough(
         target={"ratio": target},
     )
     outcome = compact((*results(2_000, 1_000), *talk(34, first=11)), both)
-    assert outcome.stages_used == used
+    assert outcome.stages_used == stages_used
     assert outcome.tokens_after <= 10_000 * target

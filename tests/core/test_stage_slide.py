@@ -1,4 +1,4 @@
-"""slide_window: the oldest messages after the first ones are left out, a share at a time, and a marker says so."""
+"""The stage slide_window: how many of the oldest messages it leaves out."""
 
 from dataclasses import replace
 from typing import Any
@@ -110,14 +110,14 @@ def test_an_old_summary_stays_where_it_slides() -> None:
 
 def places(cuts: list[int], *, stop: int = 100, fraction: float = 0.5, steps: int = 1) -> int:
     """Where a window over 100 messages stands after so many steps."""
-    asked = iter(range(1_000))
+    calls = iter(range(1_000))
     return find_slide_index(
         cuts,
         start=2,
         stop=stop,
         length=100,
         fraction=fraction,
-        fits=lambda place: next(asked) >= steps,
+        fits=lambda place: next(calls) >= steps,
     )
 
 

@@ -1,4 +1,4 @@
-"""strip_images: older images give way to a text."""
+"""The stage strip_images: a text replaces the images of older messages."""
 
 from compaction.core.transcript import TranscriptEntry
 from tests.support.stage_scenes import answer, compact, policy, talk, user

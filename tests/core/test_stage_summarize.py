@@ -1,4 +1,4 @@
-"""summarize beside the other stages: what it is given, what it stands beside, and what becomes of the rest when it fails."""
+"""The stage summarize: what the summarizer gets, what stays, and what happens when it fails."""
 
 from dataclasses import replace
 
@@ -138,9 +138,9 @@ def test_what_an_earlier_summary_tells_of_may_go_without_another_call() -> None:
         result(3, "a", "cut", original=BOOK) if entry.seq == 3 else entry
         for entry in (*long_read(), *talk(20, first=6))
     )
-    told = Transcript(entries=entries, summary="All told.", summarized_up_to=25)
+    earlier = Transcript(entries=entries, summary="All told.", summarized_up_to=25)
     summarizer = Summarizer()
-    outcome = compact(told, policy("summarize", protect=TAIL), summarizer, force=True)
+    outcome = compact(earlier, policy("summarize", protect=TAIL), summarizer, force=True)
     assert (outcome.summary, outcome.boundary_seq, outcome.summarized_up_to, summarizer.tasks) == (
         "All told.",
         24,
@@ -156,10 +156,10 @@ def test_the_summarizer_is_given_messages_as_they_are_shown_or_as_they_were() ->
         result(3, "a", "cut", original=BOOK),
         *talk(50, first=4),
     )
-    for source, given in (("shown", "cut"), ("originals", BOOK)):
+    for source, source_text in (("shown", "cut"), ("originals", BOOK)):
         summarizer = Summarizer()
         compact(entries, policy("summarize", summary={"source": source}), summarizer)
-        assert summarizer.tasks[0].entries[2].content == given
+        assert summarizer.tasks[0].entries[2].content == source_text
 
 
 def test_when_no_summary_comes_the_excerpts_stay_and_the_reason_is_told() -> None:
@@ -222,8 +222,8 @@ def test_each_message_that_changed_or_went_is_told_with_its_size() -> None:
         (user(1, images=1), *long_read(2), *talk(20, first=7)),
         policy("strip_images", "excerpt", protect=TAIL),
     )
-    told = [(t.seq, t.role, t.tool, t.method, t.chars_before) for t in outcome.targets]
-    assert told == [
+    targets = [(t.seq, t.role, t.tool, t.method, t.chars_before) for t in outcome.targets]
+    assert targets == [
         (1, "user", "", "images_stripped", 11),
         (4, "tool", "tool", "excerpted", len(BOOK)),
     ]
@@ -258,9 +258,9 @@ def test_stages_stop_at_the_target_in_real_tokens() -> None:
     )
     once = policy("excerpt", protect=TAIL, target={"ratio": 0.5})
     assert compact(entries, once, measured=Measurement(tokens=6_400)).status == "skipped"
-    doubled = compact(entries, once, measured=Measurement(tokens=12_800, token_ratio=2.0))
-    assert len(doubled.edits) == 2
-    assert doubled.tokens_after == pytest.approx(12_800 * 2_200 / 6_400, rel=0.2)
+    doubled_outcome = compact(entries, once, measured=Measurement(tokens=12_800, token_ratio=2.0))
+    assert len(doubled_outcome.edits) == 2
+    assert doubled_outcome.tokens_after == pytest.approx(12_800 * 2_200 / 6_400, rel=0.2)
 
 
 def test_a_summary_that_takes_more_than_it_frees_fails_and_what_was_cut_stays_cut() -> None:
@@ -279,12 +279,12 @@ def test_a_summary_that_takes_more_than_it_frees_fails_and_what_was_cut_stays_cu
 
 
 def test_the_state_that_the_summarizer_proposes_travels_in_the_outcome_with_its_summary() -> None:
-    proposed = StructuredState(memory=("They read a book.",))
-    applied = compact(talk(50), summarizer=Summarizer(proposed_state=proposed))
-    assert applied.proposed_state is proposed
+    proposed_state = StructuredState(memory=("They read a book.",))
+    outcome = compact(talk(50), summarizer=Summarizer(proposed_state=proposed_state))
+    assert outcome.proposed_state is proposed_state
 
 
 def test_a_summary_that_is_not_used_proposes_no_state() -> None:
-    proposed = StructuredState(memory=("They read a book.",))
-    empty = compact(long_read(), ORIGINALS, Summarizer("  ", proposed_state=proposed))
+    proposed_state = StructuredState(memory=("They read a book.",))
+    empty = compact(long_read(), ORIGINALS, Summarizer("  ", proposed_state=proposed_state))
     assert (empty.stages_used, empty.proposed_state) == (("excerpt",), None)

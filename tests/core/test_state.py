@@ -1,4 +1,4 @@
-"""The structured state: what a delta does to it, whatever it holds; and how it is read."""
+"""The structured state: how a delta changes it, and how it is rendered."""
 
 from dataclasses import replace
 
@@ -45,9 +45,9 @@ limits = st.builds(StateKnobs, **{name: st.integers(0, 8) for name in SECTIONS})
 @st.composite
 def states(draw: st.DrawFn) -> StructuredState:
     """As merging makes them: whatever was added before."""
-    added = {name: SectionChange(add=draw(lists)) for name in SECTIONS}
+    additions = {name: SectionChange(add=draw(lists)) for name in SECTIONS}
     return merge_delta(
-        StructuredState(), StateDelta(sections=added, memory=draw(lists)), draw(limits)
+        StructuredState(), StateDelta(sections=additions, memory=draw(lists)), draw(limits)
     )
 
 
@@ -55,7 +55,7 @@ def with_decisions(*items: str) -> StructuredState:
     return replace(StructuredState(), sections=dict.fromkeys(SECTIONS, ()) | {"decisions": items})
 
 
-def decided(working: StructuredState, **change: tuple[object, ...]) -> tuple[str, ...]:
+def merge_decisions(working: StructuredState, **change: tuple[object, ...]) -> tuple[str, ...]:
     return merge_delta(
         working,
         StateDelta(sections={"decisions": SectionChange(**change)}),  # type: ignore[arg-type]
@@ -125,25 +125,25 @@ def test_items_are_added_updated_and_removed() -> None:
         "update": (("fly on 3 may", "Fly on 4 May"),),
         "remove": ("Take a car.",),
     }
-    assert decided(before, **change) == ("Stay at the Lis", "Fly on 4 May", "Eat out.")
+    assert merge_decisions(before, **change) == ("Stay at the Lis", "Fly on 4 May", "Eat out.")
 
 
 def test_the_newest_items_stay() -> None:
     before = with_decisions(*(f"Decision {number}" for number in range(1, 9)))
-    assert decided(before, add=("Decision 9", "Decision 10")) == tuple(
+    assert merge_decisions(before, add=("Decision 9", "Decision 10")) == tuple(
         f"Decision {number}" for number in range(3, 11)
     )
 
 
 def test_an_item_named_again_is_the_newest() -> None:
-    assert decided(with_decisions("A thing", "Another"), add=("a thing.",)) == (
+    assert merge_decisions(with_decisions("A thing", "Another"), add=("a thing.",)) == (
         "Another",
         "a thing.",
     )
 
 
 def test_an_update_of_what_is_not_there_is_an_addition() -> None:
-    assert decided(with_decisions("A"), update=(("Never said", "B"),)) == ("A", "B")
+    assert merge_decisions(with_decisions("A"), update=(("Never said", "B"),)) == ("A", "B")
 
 
 def test_without_a_memory_block_no_entry_is_taken() -> None:
@@ -166,9 +166,9 @@ def test_it_reads_as_lists_under_titles() -> None:
 
 
 def test_a_summarizer_is_shown_numbers_and_no_section_that_the_policy_does_not_keep() -> None:
-    shown = number_sections(with_decisions("A", "B"), replace(LIMITS, risks=0))
-    assert shown.startswith("decisions:\n1. A\n2. B\nconstraints: none\n")
-    assert "risks" not in shown
+    text = number_sections(with_decisions("A", "B"), replace(LIMITS, risks=0))
+    assert text.startswith("decisions:\n1. A\n2. B\nconstraints: none\n")
+    assert "risks" not in text
 
 
 @given(states(), st.integers(0, 500))

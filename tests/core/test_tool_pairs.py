@@ -1,4 +1,4 @@
-"""Repair of tool pairs: a placeholder stands beside each half whose other half is gone."""
+"""Repair of tool pairs: a placeholder for each missing half."""
 
 import pytest
 
@@ -11,41 +11,45 @@ NO_RESULT = "[Tool result unavailable - conversation was compacted]"
 
 def test_whole_pairs_are_left_as_they_are() -> None:
     entries = (*talk(2), answer(3, calls="ab"), result(4, "b"), result(5, "a"))
-    repaired = repair(entries)
-    assert (repaired.entries, repaired.calls_fixed, repaired.results_fixed) == (entries, 0, 0)
+    repair_result = repair(entries)
+    assert (repair_result.entries, repair_result.calls_fixed, repair_result.results_fixed) == (
+        entries,
+        0,
+        0,
+    )
 
 
 def test_a_call_without_its_result_gets_one() -> None:
-    repaired = repair((user(1), answer(2, calls="ab"), result(3, "b"), user(4)))
-    assert [(e.role, e.call_id, e.content) for e in repaired.entries[2:4]] == [
+    repair_result = repair((user(1), answer(2, calls="ab"), result(3, "b"), user(4)))
+    assert [(e.role, e.call_id, e.content) for e in repair_result.entries[2:4]] == [
         ("tool", "a", NO_RESULT),
         ("tool", "b", "A result."),
     ]
-    assert (repaired.calls_fixed, repaired.results_fixed) == (1, 0)
+    assert (repair_result.calls_fixed, repair_result.results_fixed) == (1, 0)
 
 
 def test_a_result_without_its_call_gets_one() -> None:
-    repaired = repair((result(1, "a", tool="grep"), user(2)))
-    asking = repaired.entries[0]
+    repair_result = repair((result(1, "a", tool="grep"), user(2)))
+    asking = repair_result.entries[0]
     assert (asking.role, asking.content) == (
         "assistant",
         "[Tool call for grep - conversation was compacted]",
     )
     assert asking.calls == (TranscriptCall(id="a", name="grep", arguments="{}"),)
-    assert (repaired.calls_fixed, repaired.results_fixed) == (0, 1)
+    assert (repair_result.calls_fixed, repair_result.results_fixed) == (0, 1)
 
 
 def test_an_id_used_again_belongs_to_the_newest_call() -> None:
-    repaired = repair((answer(1, calls="a"), answer(2, calls="a"), result(3, "a")))
-    assert [(e.seq, e.content) for e in repaired.entries if e.role == "tool"] == [
+    repair_result = repair((answer(1, calls="a"), answer(2, calls="a"), result(3, "a")))
+    assert [(e.seq, e.content) for e in repair_result.entries if e.role == "tool"] == [
         (1, NO_RESULT),
         (3, "A result."),
     ]
 
 
 def test_a_second_result_of_one_call_has_no_call() -> None:
-    repaired = repair((answer(1, calls="a"), result(2, "a"), result(3, "a")))
-    assert (len(repaired.entries), repaired.results_fixed) == (4, 1)
+    repair_result = repair((answer(1, calls="a"), result(2, "a"), result(3, "a")))
+    assert (len(repair_result.entries), repair_result.results_fixed) == (4, 1)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +63,9 @@ def test_a_second_result_of_one_call_has_no_call() -> None:
 def test_after_a_repair_all_is_paired_and_a_second_one_finds_nothing(
     entries: tuple[TranscriptEntry, ...],
 ) -> None:
-    repaired = repair(entries).entries
-    calls = sum(len(entry.calls) for entry in repaired)
-    results = sum(entry.role == "tool" for entry in repaired)
-    assert len(find_pairs(repaired)) == calls == results
-    again = repair(repaired)
-    assert (again.entries, again.calls_fixed, again.results_fixed) == (repaired, 0, 0)
+    repair_result = repair(entries).entries
+    calls = sum(len(entry.calls) for entry in repair_result)
+    results = sum(entry.role == "tool" for entry in repair_result)
+    assert len(find_pairs(repair_result)) == calls == results
+    again = repair(repair_result)
+    assert (again.entries, again.calls_fixed, again.results_fixed) == (repair_result, 0, 0)

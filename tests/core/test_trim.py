@@ -64,10 +64,10 @@ def test_the_newest_user_message_stays_and_its_oldest_rounds_go() -> None:
         for n, i in enumerate("abcd")
         for e in (entry(4 + 2 * n, "assistant", calls=i), entry(5 + 2 * n, "tool", 100, call_id=i))
     ]
-    kept = drop_oldest_to_fit(
+    rest = drop_oldest_to_fit(
         [entry(1, "user"), entry(2, "assistant"), entry(3, "user"), *rounds], limit_tokens=240
     )
-    assert seqs(kept) == [3, 8, 9, 10, 11]
+    assert seqs(rest) == [3, 8, 9, 10, 11]
 
 
 def test_the_newest_user_message_and_the_newest_pair_stay_even_over_the_limit() -> None:
@@ -82,8 +82,8 @@ def test_the_newest_user_message_and_the_newest_pair_stay_even_over_the_limit() 
 
 def test_the_entries_are_the_ones_it_was_given() -> None:
     entries = talk(5)
-    kept = drop_oldest_to_fit(entries, limit_tokens=60)
-    assert all(mine is theirs for mine, theirs in zip(kept, entries[4:], strict=True))
+    rest = drop_oldest_to_fit(entries, limit_tokens=60)
+    assert all(mine is theirs for mine, theirs in zip(rest, entries[4:], strict=True))
     assert len(entries) == 10
 
 

@@ -113,9 +113,9 @@ async def test_ids_that_a_model_used_again_are_told_apart(scripted: ScriptedMode
     blocks = [
         block for message in scripted.requests[0].json["messages"] for block in message["content"]
     ]
-    asked = [block["id"] for block in blocks if block["type"] == "tool_use"]
-    answered = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-    assert asked == answered == ["call_0", "call_0_2"]
+    call_ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    result_ids = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+    assert call_ids == result_ids == ["call_0", "call_0_2"]
 
 
 async def test_it_never_sends_an_empty_message(scripted: ScriptedModel) -> None:
@@ -147,13 +147,13 @@ async def test_a_request_that_begins_with_an_answer_still_begins_with_the_user(
 
 
 @pytest.mark.parametrize(
-    ("asked", "sent"),
+    ("options", "sent"),
     [({}, DEFAULT_MAX_TOKENS), ({"max_tokens": 50}, 50), ({"params": {"max_tokens": 60}}, 60)],
 )
 async def test_it_always_names_an_output_limit(
-    asked: dict[str, int], sent: int, scripted: ScriptedModel
+    options: dict[str, int], sent: int, scripted: ScriptedModel
 ) -> None:
-    await listen(connection_to(scripted, "anthropic"), saying(**asked))
+    await listen(connection_to(scripted, "anthropic"), saying(**options))
     assert scripted.requests[0].json["max_tokens"] == sent
 
 

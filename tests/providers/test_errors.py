@@ -1,4 +1,4 @@
-"""Whatever a provider does instead of answering becomes one of the family, over the real SDKs and real sockets."""
+"""Every failure of a provider becomes a ProviderError, with the real SDKs on real sockets."""
 
 import json
 import logging
@@ -122,11 +122,11 @@ async def test_events_that_never_come_to_an_end_are_a_time_out(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_an_unreachable_provider_is_unavailable(protocol: str) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+    with socket.socket() as blocked_socket:
+        blocked_socket.bind(("127.0.0.1", 0))
         connection = Connection(
             protocol=protocol,
-            base_url=f"http://127.0.0.1:{taken.getsockname()[1]}",
+            base_url=f"http://127.0.0.1:{blocked_socket.getsockname()[1]}",
             api_key=KEY,
             max_retries=0,
         )
@@ -163,7 +163,8 @@ async def test_an_unreachable_provider_is_unavailable(protocol: str) -> None:
         (
             Reply(
                 status=429,
-                body=b'[{"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED"}}]',
+                body=b'[{"error": {"code": 429, "message": "slow",'
+                b' "status": "RESOURCE_EXHAUSTED"}}]',
             ),
             ProviderRateLimited,
         ),
@@ -239,7 +240,8 @@ OVERFLOWS: list[tuple[Reply, int | None, int | None]] = [
     (
         refusal(
             400,
-            "This model's maximum context length is 8192 tokens. However, your messages resulted in 9,001 tokens. "
+            "This model's maximum context length is 8192 tokens. However, your messages "
+            "resulted in 9,001 tokens. "
             "Please reduce the length of the messages.",
             type="invalid_request_error",
             code="context_length_exceeded",
@@ -250,7 +252,10 @@ OVERFLOWS: list[tuple[Reply, int | None, int | None]] = [
     (
         refusal(
             400,
-            "This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 tokens (8000 of text input).",
+            (
+                "This endpoint's maximum context length is 8192 tokens. However, you "
+                "requested about 9000 tokens (8000 of text input)."
+            ),
         ),
         9000,
         8192,
@@ -258,7 +263,10 @@ OVERFLOWS: list[tuple[Reply, int | None, int | None]] = [
     (
         refusal(
             400,
-            "This model's maximum context length is 2048 tokens. However, your request has 3000 input tokens.",
+            (
+                "This model's maximum context length is 2048 tokens. However, your request "
+                "has 3000 input tokens."
+            ),
         ),
         3000,
         2048,
@@ -282,7 +290,10 @@ OVERFLOWS: list[tuple[Reply, int | None, int | None]] = [
     (
         refusal(
             400,
-            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease either",
+            (
+                "input length and `max_tokens` exceed context limit: 190000 + 20000 > "
+                "200000, decrease either"
+            ),
         ),
         190000,
         200000,
@@ -291,7 +302,10 @@ OVERFLOWS: list[tuple[Reply, int | None, int | None]] = [
     (
         refusal(
             400,
-            "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+            (
+                "The input token count (1200000) exceeds the maximum number of tokens "
+                "allowed (1048576)."
+            ),
         ),
         1200000,
         1048576,
@@ -299,7 +313,10 @@ OVERFLOWS: list[tuple[Reply, int | None, int | None]] = [
     (
         refusal(
             400,
-            "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+            (
+                "Prompt contains 40000 tokens and 0 draft tokens, too large for model with "
+                "32768 maximum context length"
+            ),
         ),
         40000,
         32768,
@@ -345,9 +362,9 @@ async def test_a_key_never_appears_in_an_error(
     other = "sk-proj-abcdefghijklmnop"
     scripted.script(Reply(status=status, text=f"Key {KEY} (or {other}) is no good. " + "x" * 1000))
     error = await failure_of(connection_to(scripted, protocol))
-    shown = f"{error!r} {error.detail} {error.__cause__!r} {caplog.text}"
-    assert KEY not in shown
-    assert other not in shown
+    visible_text = f"{error!r} {error.detail} {error.__cause__!r} {caplog.text}"
+    assert KEY not in visible_text
+    assert other not in visible_text
     assert len(error.detail) < 600
 
 

@@ -1,4 +1,4 @@
-"""What is particular to the OpenAI protocol and to those who nearly speak it."""
+"""What is particular to the OpenAI protocol and to servers that are almost compatible."""
 
 import json
 from dataclasses import replace
@@ -102,9 +102,11 @@ async def test_what_is_said_aside_joins_the_users_words_beside_it(scripted: Scri
 async def test_a_request_that_begins_with_a_call_begins_with_the_user_since_some_servers_refuse_it(
     scripted: ScriptedModel,
 ) -> None:
-    called = ChatMessage(role="assistant", tool_calls=(call("look", {}, id="a"),))
+    call_message = ChatMessage(role="assistant", tool_calls=(call("look", {}, id="a"),))
     result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
-    await listen(connection_to(scripted, "openai"), saying(called, result, system="Be brief."))
+    await listen(
+        connection_to(scripted, "openai"), saying(call_message, result, system="Be brief.")
+    )
     await listen(
         connection_to(scripted, "openai"),
         saying(ChatMessage(role="assistant", content="As I said."), system="Be brief."),
@@ -235,12 +237,12 @@ async def test_cached_tokens_are_part_of_the_prompt_tokens(scripted: ScriptedMod
 async def test_what_a_dialect_wants_back_with_a_call_goes_back_to_the_same_model_only(
     scripted: ScriptedModel,
 ) -> None:
-    signed = {"google": {"thought_signature": "signed"}}
+    signature = {"google": {"thought_signature": "signed"}}
     fragment = {
         "index": 0,
         "id": "a",
         "function": {"name": "look", "arguments": "{}"},
-        "extra_content": signed,
+        "extra_content": signature,
     }
     scripted.script(
         stream_of(
@@ -263,8 +265,8 @@ async def test_what_a_dialect_wants_back_with_a_call_goes_back_to_the_same_model
     in_turn, later, other = (request.json["messages"][1] for request in scripted.requests[1:])
     assert (in_turn["reasoning_content"], in_turn["tool_calls"][0]["extra_content"]) == (
         "I should look.",
-        signed,
+        signature,
     )
     assert "reasoning_content" not in later
-    assert later["tool_calls"][0]["extra_content"] == signed
+    assert later["tool_calls"][0]["extra_content"] == signature
     assert "extra_content" not in other["tool_calls"][0]

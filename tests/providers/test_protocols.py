@@ -1,4 +1,4 @@
-"""What both protocols promise alike, over the real SDKs and real sockets."""
+"""What both protocols have in common, with the real SDKs on real sockets."""
 
 import asyncio
 import threading
@@ -95,13 +95,15 @@ async def test_it_joins_an_emoji_that_comes_in_two_escapes(
         lines.append('data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}')
     else:
         events = [
-            '{"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}'
+            '{"type": "content_block_start", "index": 0, "content_block": {"type": '
+            '"text", "text": ""}}'
         ]
         for half in halves:
             delta = half.replace('"content"', '"type": "text_delta", "text"')
             events.append(f'{{"type": "content_block_delta", "index": 0, "delta": {delta}}}')
         events.append(
-            '{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}'
+            '{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": '
+            '{"output_tokens": 1}}'
         )
         lines = [f"event: {event.split(chr(34))[3]}\ndata: {event}" for event in events]
     scripted.script(
@@ -244,16 +246,16 @@ async def test_a_slow_stream_may_last_longer_than_the_time_out_between_its_parts
 async def test_cancelling_closes_the_connection(
     protocol: str, spoken: int, scripted: ScriptedModel
 ) -> None:
-    arrived = threading.Event()
+    has_arrived = threading.Event()
     reply = Reply(chunks=["Well, ", "…"], cut_after=spoken, hang=True)
 
     def answer(_: dict[str, Any]) -> Reply:
-        arrived.set()
+        has_arrived.set()
         return reply
 
     scripted.script(answer)
     task = asyncio.create_task(listen(connection_to(scripted, protocol, timeout_seconds=30)))
-    assert await asyncio.to_thread(arrived.wait, 10)
+    assert await asyncio.to_thread(has_arrived.wait, 10)
     await asyncio.sleep(0.2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
