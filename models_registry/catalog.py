@@ -62,6 +62,7 @@ def look_up_model(name: str) -> CatalogModel | None:
     Without a model of exactly this name, the name may be a snapshot, an alias or a route of one. If
     several models fit, the one with the longest name is returned.
     """
+    # The longest name wins: gpt-4o-mini-2024-07-18 is a snapshot of gpt-4o-mini, not of gpt-4o.
     candidates = [
         model
         for model in load_catalog().models

@@ -93,6 +93,7 @@ class AiModelQuerySet(models.QuerySet["AiModel"]):
 
         If two providers offer the same name, the default model wins, then the older row.
         """
+        # Names of models may contain slashes themselves, so the whole name is tried too.
         provider, separator, model_name = name.partition("/")
         condition = Q(name=name)
         if separator:
@@ -148,6 +149,7 @@ class AiModel(models.Model):
         verbose_name = "language model"
         constraints = [
             models.UniqueConstraint(fields=["provider", "name"], name="one_model_a_name"),
+            # At most one row in which is_default is true; the others do not count.
             models.UniqueConstraint(
                 fields=["is_default"], condition=Q(is_default=True), name="one_default_model"
             ),

@@ -14,6 +14,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     """An admin page of rows that only the program writes."""
 
     list_per_page = 50
+    # Counting millions of rows for "50 of N" would take longer than the page.
     show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:

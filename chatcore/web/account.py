@@ -55,7 +55,7 @@ def set_language(request: HttpRequest) -> HttpResponse:
 
     Without a usable language the cookie goes, and the pages follow the browser's own preference.
     """
-    response = HttpResponseClientRefresh()
+    response = HttpResponseClientRefresh()  # all texts change, so htmx reloads the page
     form = LanguageForm(request.POST)
     language = form.cleaned_data["language"] if form.is_valid() else ""
     if language:

@@ -60,7 +60,7 @@ def show_new_chat(request: HttpRequest) -> HttpResponse:
         "chats": load_chat_list(request.user),
         "models": AiModel.objects.list_usable(),
         "max_messages": message_pages.MAX_PAGE_SIZE,
-        "chosen": AiModel.objects.find_default(),
+        "chosen_model": AiModel.objects.find_default(),
         "local": local_model_state(),
     }
     return render(request, "chatcore/chat.html", context)
@@ -101,7 +101,7 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
         "chats": load_chat_list(request.user),
         "models": AiModel.objects.list_usable(),
         "max_messages": message_pages.MAX_PAGE_SIZE,
-        "chosen": session.model,
+        "chosen_model": session.model,
     }
     return render(request, "chatcore/chat.html", context)
 

@@ -52,6 +52,8 @@ def load_chat_list(
     groups: list[ChatGroup] = []
     previous_label: str | Promise | None = None
     if position:
+        # Continue after a row instead of at an offset: chats move while the user scrolls, and an
+        # offset would then repeat or skip some.
         updated_at, pk = position
         rows = rows.filter(Q(updated_at__lt=updated_at) | Q(updated_at=updated_at, id__lt=pk))
         previous_label = _format_day_label(updated_at)
@@ -59,6 +61,7 @@ def load_chat_list(
         pinned_chats = list(rows.filter(pinned=True)[:MAX_PINNED])
         if pinned_chats:
             groups.append(ChatGroup(label=_("Pinned"), chats=pinned_chats, pinned=True))
+    # One more than a page shows whether there is a next page, without a second query.
     chats = list(rows.filter(pinned=False)[: PAGE_SIZE + 1])
     has_more = len(chats) > PAGE_SIZE
     chats = chats[:PAGE_SIZE]

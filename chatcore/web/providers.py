@@ -25,9 +25,9 @@ TEST_TOKENS = 16
 
 
 def list_providers() -> QuerySet[Provider]:
-    """Return the providers, active ones first, each with the number of its models as `offered`."""
+    """Return the providers, active ones first, with the number of models as `model_count`."""
     active_models = Count("models", filter=Q(models__is_active=True))
-    return Provider.objects.annotate(offered=active_models).order_by("-is_active", "name")
+    return Provider.objects.annotate(model_count=active_models).order_by("-is_active", "name")
 
 
 @login_required
@@ -41,6 +41,7 @@ def set_provider_key(request: HttpRequest, pk: int) -> HttpResponse:
     if is_saved:
         provider.api_key = form.cleaned_data["key"]
         provider.save(update_fields=["encrypted_api_key"])
+        # Only the catalog knows whether the provider is off for want of a key or by an operator.
         catalog.sync()
     context = {"provider": get_object_or_404(list_providers(), pk=pk), "saved": is_saved}
     return render(request, "chatcore/_provider.html", context)
@@ -67,6 +68,7 @@ def check_provider(request: HttpRequest, pk: int) -> HttpResponse:
 def _time_test_call(model: AiModel) -> dict[str, object]:
     start = time.monotonic()
     try:
+        # No retries: an operator waits for this answer and can press the button again.
         connection = build_connection(model.provider, max_retries=0)
         timeout_seconds = min(connection.timeout_seconds, TEST_SECONDS)
         connection = replace(connection, timeout_seconds=timeout_seconds)

@@ -78,7 +78,7 @@ def _find_messages(scope: Any, search_text: str) -> list[MessageHit]:
             pieces=_split_snippet(hit.snippet, search_text),
         )
         for hit in hits
-        if hit.session_id in chats
+        if hit.session_id in chats  # else it was deleted between the two queries
     ]
 
 
