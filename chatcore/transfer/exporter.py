@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from chatcore.context import tool_pairs
-from chatcore.models import Message, Session
+from chatcore.models import CHAT_COLUMNS, Message, Session
 from chatcore.providers.base import ChatMessage, ToolCall
 from chatcore.transfer import context, formats, links
 
@@ -38,7 +38,6 @@ RECORD_FIELDS = (
     "tool_result_limit",
     "provider_data",
 )
-_CONTENT_FIELDS = ("seq", "role", "content", "tool_calls", "tool_call_id", "tool_name", "is_error")
 
 
 def export_session(session: Session) -> dict[str, Any]:
@@ -77,7 +76,7 @@ def export_as(session: Session, format: formats.Format) -> dict[str, Any]:
 
 
 def _export_message(message: Message) -> dict[str, Any]:
-    values = {name: getattr(message, name) for name in (*_CONTENT_FIELDS, *RECORD_FIELDS)}
+    values = {name: getattr(message, name) for name in (*CHAT_COLUMNS, *RECORD_FIELDS)}
     return values | {"created_at": message.created_at.isoformat()}
 
 
@@ -87,7 +86,7 @@ def _load_current_messages(session: Session) -> list[ChatMessage]:
         session.messages.exclude_superseded()
         .exclude(status__in=(Message.Status.STREAMING, Message.Status.FAILED))
         .order_by("seq")
-        .values(*_CONTENT_FIELDS)
+        .values(*CHAT_COLUMNS)
     )
     return [_build_chat_message(**row) for row in rows.iterator(chunk_size=BATCH_SIZE)]
 

@@ -5,6 +5,7 @@ import contextlib
 import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
@@ -27,7 +28,7 @@ from chatcore.turns.leases import TurnLost, renew_lease
 FLUSH_SECONDS = 0.12  # how long deltas are collected before they are written together
 
 
-def append_message(session_id: Any, turn: Turn | None, **fields: Any) -> Message:
+def append_message(session_id: UUID, turn: Turn | None, **fields: Any) -> Message:
     """Store a message with the next number of its session; call it inside a transaction.
 
     The UPDATE of the counter locks the session's row until the transaction ends, so no other
