@@ -15,7 +15,7 @@ from compaction.backends.base import SessionFacts, StaleTranscript
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript, TranscriptEdit
 from models_registry.models import AiModel
-from tests.support.pictures import png
+from tests.support.pictures import build_png
 
 pytestmark = pytest.mark.django_db
 
@@ -41,9 +41,9 @@ def talked(session: Session) -> Session:
 
 
 def subject(session: Session) -> SessionFacts:
-    found = backend_registry.get_backend().load_session_facts(session.pk)
-    assert found is not None
-    return found
+    facts = backend_registry.get_backend().load_session_facts(session.pk)
+    assert facts is not None
+    return facts
 
 
 def load(session: Session) -> Transcript:
@@ -72,9 +72,14 @@ def seqs(transcript: Transcript) -> list[int]:
 
 def test_what_a_pass_leaves_is_what_the_next_one_finds(talked: Session) -> None:
     assert install(talked, exempt_seqs=(1, 2), marker="[left out]", summarized_up_to=8) == 1
-    found = load(talked)
-    assert seqs(found) == [1, 2, 7, 8, 9, 10]
-    assert (found.summary, found.boundary_seq, found.marker, found.summarized_up_to) == (
+    transcript = load(talked)
+    assert seqs(transcript) == [1, 2, 7, 8, 9, 10]
+    assert (
+        transcript.summary,
+        transcript.boundary_seq,
+        transcript.marker,
+        transcript.summarized_up_to,
+    ) == (
         "They met.",
         7,
         "[left out]",
@@ -131,18 +136,18 @@ def test_what_stands_for_older_messages_is_no_message_and_is_never_left_out(
     install(talked)
     backend = backend_registry.get_backend()
     request = backend.rebuild_request(talked)
-    read = backend.parse_request(request, None).transcript
-    assert len(read.entries) == 4
-    assert "They met." in (read.summary or "")
-    kept = backend.keep_messages(request, {read.entries[-1].seq})
-    assert isinstance(kept, Request)
-    assert [message.seq for message in kept.messages] == [None, 10]
-    assert "They met." in kept.messages[0].content
+    parsed_transcript = backend.parse_request(request, None).transcript
+    assert len(parsed_transcript.entries) == 4
+    assert "They met." in (parsed_transcript.summary or "")
+    smaller_request = backend.keep_messages(request, {parsed_transcript.entries[-1].seq})
+    assert isinstance(smaller_request, Request)
+    assert [message.seq for message in smaller_request.messages] == [None, 10]
+    assert "They met." in smaller_request.messages[0].content
 
 
 def test_images_are_counted_where_they_are_sent(talked: Session) -> None:
     for seq in (1, 3):
-        with_image = intake.store_file(talked, name="cat.png", data=png(4, 3))
+        with_image = intake.store_file(talked, name="cat.png", data=build_png(4, 3))
         intake.bind_files(talked.messages.get(seq=seq), [with_image.pk])
     AiModel.objects.update(supports_images=True)
     install(
@@ -168,7 +173,7 @@ def test_files_and_images_are_measured_where_they_are_sent(talked: Session) -> N
     for seq in (1, 2, 4, 5, 8, 9):
         texts = [
             intake.store_file(talked, name=f"{seq}.txt", data=b"words " * 200),
-            intake.store_file(talked, name=f"{seq}.png", data=png(4, 3)),
+            intake.store_file(talked, name=f"{seq}.png", data=build_png(4, 3)),
         ]
         intake.bind_files(talked.messages.get(seq=seq), [each.pk for each in texts])
     each = subject(talked).attached_tokens // 6
@@ -211,10 +216,10 @@ def test_a_summary_in_the_system_text_is_a_summary_where_system_texts_do_not_cou
         Outcome(status="applied", summary="They met. " * 100, boundary_seq=7),
         run="r",
     )
-    read = (
+    parsed_transcript = (
         backend_registry.get_backend()
         .parse_request(backend_registry.get_backend().rebuild_request(talked), None)
         .transcript
     )
-    assert read.system.strip() == "Be brief."
-    assert "They met." in (read.summary or "")
+    assert parsed_transcript.system.strip() == "Be brief."
+    assert "They met." in (parsed_transcript.summary or "")

@@ -7,8 +7,8 @@ import pytest
 
 from chatcore.models import Session
 from compaction.models import SessionState
-from tests.support.compaction_scenes import THRESHOLD, compacted, fill, say, summarize_or_chat
-from tests.support.scripted import ScriptedModel, overflow
+from tests.support.compaction_scenes import THRESHOLD, compact_long_session, fill_session, say, summarize_or_chat
+from tests.support.scripted import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,7 +20,7 @@ def decisions(caplog: pytest.LogCaptureFixture, scripted: ScriptedModel) -> Any:
     scripted.default = summarize_or_chat()
     caplog.set_level(logging.INFO, "compaction.decisions")
 
-    def told() -> list[tuple[Any, ...]]:
+    def list_decisions() -> list[tuple[Any, ...]]:
         lines = [record.msg for record in caplog.records if record.name == "compaction.decisions"]
         return [
             tuple(line[name] for name in ("trigger", "tokens", "threshold", "action"))
@@ -28,7 +28,7 @@ def decisions(caplog: pytest.LogCaptureFixture, scripted: ScriptedModel) -> Any:
             if isinstance(line, dict)
         ]
 
-    return told
+    return list_decisions
 
 
 def test_a_response_within_the_threshold_changes_nothing(
@@ -42,7 +42,7 @@ def test_a_response_within_the_threshold_changes_nothing(
 def test_a_response_over_it_asks_for_a_run(
     session: Session, scripted: ScriptedModel, decisions: Any
 ) -> None:
-    compacted(session, scripted)
+    compact_long_session(session, scripted)
     assert decisions()[-1] == ("after_response", 7050, THRESHOLD, "compact")
 
 
@@ -59,7 +59,7 @@ def test_a_request_over_the_window_is_compacted_and_at_last_trimmed(
     session: Session, scripted: ScriptedModel, decisions: Any
 ) -> None:
     scripted.default = summarize_or_chat(summary=Reply(status=500))
-    fill(session, messages=20)
+    fill_session(session, messages=20)
     say(session)
     assert [(trigger, action) for trigger, *_, action in decisions()][:2] == [
         ("before_request", "compact"),
@@ -78,7 +78,7 @@ def test_the_line_holds_the_figures_that_decided(
     """Wolffish: charEstimate, lastKnown, effective, budget, threshold (75%), messages, tools, force, needsCompaction."""
     scripted.default = summarize_or_chat()
     caplog.set_level(logging.DEBUG, "compaction.decisions")
-    fill(session, messages=4)
+    fill_session(session, messages=4)
     scripted.script(Reply(text="Sure.", usage=(2000, 48)))
     say(session)
     say(session)
@@ -109,8 +109,8 @@ def test_an_overflow_is_a_forced_decision(
 ) -> None:
     scripted.default = summarize_or_chat()
     caplog.set_level(logging.INFO, "compaction.decisions")
-    fill(session, messages=12)
-    scripted.script(overflow(tokens=9000, window=8192))
+    fill_session(session, messages=12)
+    scripted.script(make_overflow(tokens=9000, window=8192))
     say(session)
     lines: list[Any] = [
         record.msg for record in caplog.records if record.name == "compaction.decisions"

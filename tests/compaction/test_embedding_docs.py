@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chatcore.models import Session
-from tests.support.compaction_scenes import fill, summarize_or_chat
+from tests.support.compaction_scenes import fill_session, summarize_or_chat
 from tests.support.scripted import ScriptedModel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,16 +19,16 @@ PROGRAMS = re.findall(
 
 def test_the_first_needs_no_django_and_nothing_installed() -> None:
     nothing_else = f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.modules['django'] = None\n"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-S", "-I", "-c", nothing_else + PROGRAMS[0]],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert done.stderr == ""
-    assert "compact: True" in done.stdout
-    assert "applied ('summarize',)" in done.stdout
+    assert process.stderr == ""
+    assert "compact: True" in process.stdout
+    assert "applied ('summarize',)" in process.stdout
 
 
 @pytest.mark.django_db(transaction=True)
@@ -36,8 +36,8 @@ def test_the_second_runs_over_a_session(
     session: Session, scripted: ScriptedModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scripted.default = summarize_or_chat()
-    fill(session, messages=14, tokens=520)
+    fill_session(session, messages=14, tokens=520)
     exec(PROGRAMS[1], {"session": session})
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].endswith("of 8192 tokens")
-    assert said[1].startswith("True ('summarize',)")
+    printed_lines = capsys.readouterr().out.splitlines()
+    assert printed_lines[0].endswith("of 8192 tokens")
+    assert printed_lines[1].startswith("True ('summarize',)")

@@ -25,14 +25,14 @@ from compaction.requests import guard, tool_output
 from compaction.runs import engine, leases
 from tests.compaction import test_every_stage_knob, test_every_summary_knob
 from tests.support.compaction_scenes import (
-    chat_calls,
-    fill,
+    list_chat_calls,
+    fill_session,
     say,
-    spoken,
+    read_message_texts,
     summarize_or_chat,
-    system_text,
+    read_system_text,
 )
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 Knobs = dict[str, Any]
@@ -151,22 +151,22 @@ PURE: list[tuple[str, Any, Any, Callable[[Policy], Any], Knobs]] = [
 ]
 
 
-def turned(knob: str, value: Any, given: Knobs) -> Knobs:
+def turn_knob(knob: str, value: Any, base_knobs: Knobs) -> Knobs:
     """The overrides with one knob more."""
     if "." not in knob:
-        return given | {knob: value}
+        return base_knobs | {knob: value}
     group, _, name = knob.partition(".")
-    return given | {group: {**given.get(group, {}), name: value}}
+    return base_knobs | {group: {**base_knobs.get(group, {}), name: value}}
 
 
 @pytest.mark.parametrize(
-    ("knob", "one", "other", "look", "given"), PURE, ids=[row[0] for row in PURE]
+    ("knob", "one", "other", "look", "base_knobs"), PURE, ids=[row[0] for row in PURE]
 )
 def test_a_knob_changes_what_is_made_of_plain_data(
-    knob: str, one: Any, other: Any, look: Callable[[Policy], Any], given: Knobs
+    knob: str, one: Any, other: Any, look: Callable[[Policy], Any], base_knobs: Knobs
 ) -> None:
-    assert look(Policy.parse(turned(knob, one, given), ONECLAW)) != look(
-        Policy.parse(turned(knob, other, given), ONECLAW)
+    assert look(Policy.parse(turn_knob(knob, one, base_knobs), ONECLAW)) != look(
+        Policy.parse(turn_knob(knob, other, base_knobs), ONECLAW)
     )
 
 
@@ -175,7 +175,7 @@ def test_a_knob_changes_what_is_made_of_plain_data(
 
 def asked_for(session: Session, scripted: ScriptedModel) -> Any:
     """Whether a response over the threshold asks for a run."""
-    fill(session)
+    fill_session(session)
     scripted.script(Reply(text="Noted.", usage=(7_000, 50)))
     say(session)
     return CompactionRun.objects.count()
@@ -183,31 +183,31 @@ def asked_for(session: Session, scripted: ScriptedModel) -> Any:
 
 def stages_used(session: Session, scripted: ScriptedModel) -> Any:
     """What a run by hand does."""
-    fill(session)
+    fill_session(session)
     return engine.compact_now(session.pk, trigger="manual").stages_used
 
 
 def next_request(session: Session, scripted: ScriptedModel) -> Any:
     """What is sent after a compaction."""
-    fill(session)
+    fill_session(session)
     engine.compact_now(session.pk, trigger="manual")
     say(session)
-    return system_text(chat_calls(scripted)[0]), spoken(chat_calls(scripted)[0])
+    return read_system_text(list_chat_calls(scripted)[0]), read_message_texts(list_chat_calls(scripted)[0])
 
 
 def without_summaries(session: Session, scripted: ScriptedModel) -> Any:
     """What a turn over the window comes to, and what is sent, when no summary can be written."""
     scripted.default = summarize_or_chat(summary=Reply(status=500))
-    fill(session, messages=20)
+    fill_session(session, messages=20)
     turn = say(session)
-    return turn.status, turn.notices, [system_text(request) for request in chat_calls(scripted)]
+    return turn.status, turn.notices, [read_system_text(request) for request in list_chat_calls(scripted)]
 
 
 def in_a_tool_round(session: Session, scripted: ScriptedModel) -> Any:
     """What the system text of a request between tool rounds says."""
-    scripted.script(Reply(tool_calls=[call("calculate", {"expression": "1+1"})]))
+    scripted.script(Reply(tool_calls=[make_tool_call("calculate", {"expression": "1+1"})]))
     say(session)
-    return system_text(chat_calls(scripted)[1])
+    return read_system_text(list_chat_calls(scripted)[1])
 
 
 def spilled(session: Session, scripted: ScriptedModel) -> Any:
@@ -217,7 +217,7 @@ def spilled(session: Session, scripted: ScriptedModel) -> Any:
 
 def waited_for(session: Session, scripted: ScriptedModel) -> Any:
     """What became of an open run when a new turn has been answered."""
-    fill(session)
+    fill_session(session)
     run = engine.request_run(session.pk, trigger="manual")
     say(session)
     return CompactionRun.objects.get(pk=run.pk).status
@@ -276,14 +276,14 @@ LIVED: list[tuple[str, Any, Any, Callable[[Session, ScriptedModel], Any], Knobs]
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
-    ("knob", "one", "other", "look", "given"), LIVED, ids=[row[0] for row in LIVED]
+    ("knob", "one", "other", "look", "base_knobs"), LIVED, ids=[row[0] for row in LIVED]
 )
 def test_a_knob_changes_what_a_session_lives_through(
     knob: str,
     one: Any,
     other: Any,
     look: Callable[[Session, ScriptedModel], Any],
-    given: Knobs,
+    base_knobs: Knobs,
     session: Session,
     scripted: ScriptedModel,
     monkeypatch: pytest.MonkeyPatch,
@@ -295,7 +295,7 @@ def test_a_knob_changes_what_a_session_lives_through(
         scripted.default = summarize_or_chat()
         CompactionRun.objects.all().delete()
         CompactionPolicy.objects.update_or_create(
-            name="turned", defaults={"overrides": turned(knob, value, given)}
+            name="turned", defaults={"overrides": turn_knob(knob, value, base_knobs)}
         )
         seen.append(
             look(

@@ -7,7 +7,7 @@ import pytest
 
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptEntry
-from tests.support.stage_scenes import answer, compact, policy, reading, result, talk, user
+from tests.support.stage_scenes import answer, compact, build_policy, make_tool_exchange, result, talk, user
 
 BIG = "x" * 4_000
 
@@ -19,7 +19,7 @@ ROUNDS = tuple(
 READS = tuple(
     e
     for seq in range(1, 7, 2)
-    for e in reading(seq, '{"path": "a"}', BIG if seq > 1 else "x" * 6_000)
+    for e in make_tool_exchange(seq, '{"path": "a"}', BIG if seq > 1 else "x" * 6_000)
 )
 MIXED = (
     user(1, BIG),
@@ -94,12 +94,20 @@ BASE: dict[str, dict[str, Any]] = {
 }
 
 
-def shown(
-    stage: str, given: dict[str, Any], knob: str, value: Any, entries: tuple[TranscriptEntry, ...]
+def run_stage(
+    stage: str,
+    base_knobs: dict[str, Any],
+    knob: str,
+    value: Any,
+    entries: tuple[TranscriptEntry, ...],
 ) -> tuple[Any, ...]:
     """What a pass under one value of a knob makes of the messages."""
     knobs: dict[str, Any] = {}
-    for each in (BASE.get(stage, {}), given, {knob.split(".")[0]: {knob.split(".")[1]: value}}):
+    for each in (
+        BASE.get(stage, {}),
+        base_knobs,
+        {knob.split(".")[0]: {knob.split(".")[1]: value}},
+    ):
         for name, values in each.items():
             knobs[name] = knobs.get(name, {}) | values
     cramped = knob in ("excerpt.expected_ratio", "slide.fraction", "slide.marker")
@@ -110,7 +118,7 @@ def shown(
         if cramped or stage == "summarize"
         else 100_000
     )
-    outcome = compact(entries, policy(stage, **knobs), window=window, force=not cramped)
+    outcome = compact(entries, build_policy(stage, **knobs), window=window, force=not cramped)
     return (
         outcome.status,
         outcome.edits,
@@ -120,16 +128,18 @@ def shown(
 
 
 @pytest.mark.parametrize(
-    ("stage", "given", "knob", "values", "entries"), EFFECTS, ids=[effect[2] for effect in EFFECTS]
+    ("stage", "base_knobs", "knob", "values", "entries"),
+    EFFECTS,
+    ids=[effect[2] for effect in EFFECTS],
 )
 def test_a_knob_makes_a_difference(
     stage: str,
-    given: dict[str, Any],
+    base_knobs: dict[str, Any],
     knob: str,
     values: tuple[Any, Any],
     entries: tuple[TranscriptEntry, ...],
 ) -> None:
-    one, other = (shown(stage, given, knob, value, entries) for value in values)
+    one, other = (run_stage(stage, base_knobs, knob, value, entries) for value in values)
     assert one != other
 
 

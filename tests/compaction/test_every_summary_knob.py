@@ -26,16 +26,16 @@ from compaction.summaries.source import render_lines
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import (
-    BIG,
+    LARGE_USAGE,
     SUMMARY,
-    chat_calls,
-    fill,
+    list_chat_calls,
+    fill_session,
     say,
     summarize_or_chat,
-    summary_calls,
-    work,
+    list_summary_calls,
+    run_queued_compactions,
 )
-from tests.support.scripted import ScriptedModel, overflow
+from tests.support.scripted import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -60,19 +60,19 @@ def compact(session: Session, **overrides: Any) -> CompactionRun:
     return engine.compact_now(session.pk, trigger="manual", overrides=overrides)
 
 
-def asked(scripted: ScriptedModel, index: int = 0) -> str:
-    text: str = summary_calls(scripted)[index].json["messages"][-1]["content"]
+def read_prompt(scripted: ScriptedModel, index: int = 0) -> str:
+    text: str = list_summary_calls(scripted)[index].json["messages"][-1]["content"]
     return text
 
 
 def longest(scripted: ScriptedModel) -> int | None:
-    request = summary_calls(scripted)[0].json
+    request = list_summary_calls(scripted)[0].json
     tokens: int | None = request.get("max_tokens", request.get("max_completion_tokens"))
     return tokens
 
 
 def models(scripted: ScriptedModel) -> list[str]:
-    return [request.json["model"] for request in summary_calls(scripted)]
+    return [request.json["model"] for request in list_summary_calls(scripted)]
 
 
 @pytest.fixture
@@ -105,21 +105,21 @@ def test_the_registry_comes_before_the_policy(
 
 
 @pytest.mark.parametrize(
-    "wanted", ["scripted/nobody", "scripted/cheap"], ids=["unknown", "not active"]
+    "model_name", ["scripted/nobody", "scripted/cheap"], ids=["unknown", "not active"]
 )
 def test_one_that_cannot_write_is_passed_over_with_one_warning(
     full: Session,
     scripted: ScriptedModel,
     cheap: AiModel,
     caplog: pytest.LogCaptureFixture,
-    wanted: str,
+    model_name: str,
 ) -> None:
     AiModel.objects.filter(pk=cheap.pk).update(is_active=False)
-    run = compact(full, summary={"model": wanted, "chunk_chars": 6000})
+    run = compact(full, summary={"model": model_name, "chunk_chars": 6000})
     assert (run.status, set(models(scripted))) == ("applied", {"test-model"})
     assert run.provider_calls > 1
     assert [
-        wanted in record.getMessage()
+        model_name in record.getMessage()
         for record in caplog.records
         if "cannot write summaries" in record.getMessage()
     ] == [True]
@@ -135,18 +135,18 @@ def test_it_writes_after_a_response_before_a_request_and_after_an_overflow(
     CompactionPolicy.objects.create(name="cheaply", overrides=overrides)
     Session.objects.filter(pk=session.pk).update(policy="cheaply")
     scripted.default = summarize_or_chat()
-    fill(session)
+    fill_session(session)
     say(session)  # over the threshold before it is sent
-    fill(session, messages=4)
-    scripted.script(Reply(text="Noted.", usage=BIG))
+    fill_session(session, messages=4)
+    scripted.script(Reply(text="Noted.", usage=LARGE_USAGE))
     say(session)
-    work()  # over it after the response
-    scripted.script(overflow(tokens=9000, window=8192))
+    run_queued_compactions()  # over it after the response
+    scripted.script(make_overflow(tokens=9000, window=8192))
     say(session)
     triggers = set(CompactionRun.objects.filter(status="applied").values_list("trigger", flat=True))
     assert triggers == {"before_request", "after_response", "on_overflow"}
     assert set(models(scripted)) == {"cheap"}
-    assert {request.json["model"] for request in chat_calls(scripted)} == {"test-model"}
+    assert {request.json["model"] for request in list_chat_calls(scripted)} == {"test-model"}
 
 
 def test_its_own_window_cuts_the_chunks(
@@ -156,7 +156,7 @@ def test_its_own_window_cuts_the_chunks(
     compact(full, summary={"model": "scripted/cheap"})
     assert len(models(scripted)) > 3
     assert all(
-        len(str(request.json["messages"])) / 4 < 2_000 for request in summary_calls(scripted)
+        len(str(request.json["messages"])) / 4 < 2_000 for request in list_summary_calls(scripted)
     )
 
 
@@ -169,26 +169,26 @@ def test_each_template_asks_for_its_own_headings(
     full: Session, scripted: ScriptedModel, name: TemplateName
 ) -> None:
     compact(full, summary={"template": name})
-    instruction = asked(scripted).split("</transcript>")[1]
+    instruction = read_prompt(scripted).split("</transcript>")[1]
     assert all(heading in instruction for heading in SUMMARY_TEMPLATES[name].headings)
     assert instruction.rstrip().endswith("nothing but the summary.")
-    assert asked(scripted).startswith("<transcript>")
-    assert ("1. [user]\n0001" in asked(scripted)) is SUMMARY_TEMPLATES[name].numbers_messages
+    assert read_prompt(scripted).startswith("<transcript>")
+    assert ("1. [user]\n0001" in read_prompt(scripted)) is SUMMARY_TEMPLATES[name].numbers_messages
 
 
 @turns("summary.max_tokens", "summary.min_words", "summary.max_words")
 def test_the_length(full: Session, scripted: ScriptedModel) -> None:
     compact(full, summary={"max_tokens": 400, "min_words": 30, "max_words": 90})
     assert longest(scripted) == 400
-    assert "in 30 to 90 words" in asked(scripted)
+    assert "in 30 to 90 words" in read_prompt(scripted)
 
 
 @turns("summary.source")
 @pytest.mark.parametrize(
-    ("source", "shown"), [("shown", "only its edges"), ("originals", "0001 lisbon trip")]
+    ("source", "shown_text"), [("shown", "only its edges"), ("originals", "0001 lisbon trip")]
 )
 def test_messages_are_told_as_shown_or_as_they_were(
-    full: Session, scripted: ScriptedModel, source: str, shown: str
+    full: Session, scripted: ScriptedModel, source: str, shown_text: str
 ) -> None:
     edits = [
         revisions.MessageEdit(message_seq=1, kind="excerpted", replacement="[user] only its edges")
@@ -198,8 +198,8 @@ def test_messages_are_told_as_shown_or_as_they_were(
         full.pk, base_version=0, summary=None, boundary_seq=None, edits=edits, source=edit
     )
     compact(full, summary={"source": source})
-    assert shown in asked(scripted)
-    assert ("only its edges" in asked(scripted)) is (source == "shown")
+    assert shown_text in read_prompt(scripted)
+    assert ("only its edges" in read_prompt(scripted)) is (source == "shown")
 
 
 CALLS = (
@@ -225,7 +225,7 @@ CALLS = (
 
 @turns("summary.tools", "summary.tool_names", "summary.tool_prefixes")
 @pytest.mark.parametrize(
-    ("knobs", "left"),
+    ("knobs", "remaining"),
     [
         ({"tools": "all"}, [1, 2, 3, 4, 5, 6, 7, 8]),
         ({"tools": "listed"}, [1, 5]),
@@ -242,18 +242,20 @@ CALLS = (
     ],
     ids=["all", "none", "by name", "by prefix", "by both"],
 )
-def test_only_the_tools_that_are_listed_are_told(knobs: dict[str, Any], left: list[int]) -> None:
+def test_only_the_tools_that_are_listed_are_told(
+    knobs: dict[str, Any], remaining: list[int]
+) -> None:
     lines = render_lines(CALLS, dataclasses.replace(ONECLAW.summary, **knobs), with_numbers=True)
-    assert [int(line.split(".")[0]) for line in lines] == left
-    assert ("grep" in "".join(lines)) is bool({2, 3} <= set(left))
+    assert [int(line.split(".")[0]) for line in lines] == remaining
+    assert ("grep" in "".join(lines)) is bool({2, 3} <= set(remaining))
 
 
 def test_a_history_of_tools_that_are_not_told_is_summarized_without_a_call(
     session: Session, scripted: ScriptedModel
 ) -> None:
     for seq in range(1, 30, 2):
-        made = [{"id": f"c{seq}", "name": "grep", "arguments": "{}"}]
-        session.messages.create(seq=seq, role="assistant", tool_calls=made)
+        tool_calls = [{"id": f"c{seq}", "name": "grep", "arguments": "{}"}]
+        session.messages.create(seq=seq, role="assistant", tool_calls=tool_calls)
         session.messages.create(
             seq=seq + 1,
             role="tool",
@@ -294,7 +296,7 @@ def test_it_waits_before_each_retry_the_last_wait_again_for_more(
     scripted.default = summarize_or_chat(summary=DOWN)
     compact(full, summary={"retries": 4, "backoff": [1, 2, 4]})
     assert [seconds for seconds, _ in waited] == [1, 2, 4, 4]
-    assert {held for _, held in waited} == {None}  # no connection is held meanwhile
+    assert {connection for _, connection in waited} == {None}  # no connection is held meanwhile
 
 
 def test_a_real_wait_keeps_the_run(full: Session, scripted: ScriptedModel) -> None:
@@ -314,7 +316,7 @@ def test_a_run_that_another_worker_took_over_while_it_waited_calls_no_more(
     scripted.script(DOWN)
     run = engine.request_run(full.pk, trigger="manual", overrides={"summary": {"backoff": [1]}})
     assert engine.execute_run(run.pk) is None
-    assert len(summary_calls(scripted)) == 1
+    assert len(list_summary_calls(scripted)) == 1
     assert not leases.select_claimed_run(run).exists()
 
 
@@ -332,8 +334,8 @@ def test_a_call_has_so_many_seconds(full: Session, scripted: ScriptedModel) -> N
 def test_no_call_is_told_more_characters_than_that(full: Session, scripted: ScriptedModel) -> None:
     compact(full, summary={"chunk_chars": 5_000})
     told_in_each = [
-        asked(scripted, index).split("</transcript>")[0]
-        for index in range(len(summary_calls(scripted)))
+        read_prompt(scripted, index).split("</transcript>")[0]
+        for index in range(len(list_summary_calls(scripted)))
     ]
     assert len(told_in_each) == 5
     assert all(len(text) <= 5_000 + len(SUMMARY) + 100 for text in told_in_each)
@@ -347,12 +349,14 @@ def test_chunks_are_told_one_into_the_next_or_apart_and_then_merged(
     counted = iter(range(1, 100))
     scripted.default = lambda _: Reply(text=f"PART {next(counted)}. The trip to Lisbon is planned.")
     run = compact(full, summary={"merging": merging, "chunk_chars": 5_000})
-    texts = [request.json["messages"][-1]["content"] for request in summary_calls(scripted)]
-    held = [[number for number in range(1, 10) if f"PART {number}." in text] for text in texts]
+    texts = [request.json["messages"][-1]["content"] for request in list_summary_calls(scripted)]
+    held_parts = [
+        [number for number in range(1, 10) if f"PART {number}." in text] for text in texts
+    ]
     if merging == "sequential":
-        assert held == [[], [1], [2], [3], [4]]
+        assert held_parts == [[], [1], [2], [3], [4]]
     else:
-        assert held == [[], [], [], [], [], [1, 2, 3, 4, 5]]
+        assert held_parts == [[], [], [], [], [], [1, 2, 3, 4, 5]]
         assert "summaries of its parts" in texts[-1]
         assert "lisbon trip" not in texts[-1]
     assert run.summary_after == f"PART {len(texts)}. The trip to Lisbon is planned."
@@ -362,16 +366,16 @@ def test_parts_are_merged_with_the_summary_before_once(
     full: Session, scripted: ScriptedModel
 ) -> None:
     compact(full, summary={"merging": "parts"})
-    fill(full, messages=10)
+    fill_session(full, messages=10)
     compact(full, summary={"merging": "parts", "chunk_chars": 5_000})
     assert [
-        asked(scripted, index).count("summary of what came before]")
-        for index in range(len(summary_calls(scripted)))
+        read_prompt(scripted, index).count("summary of what came before]")
+        for index in range(len(list_summary_calls(scripted)))
     ][-1] == 1
     assert (
         sum(
-            "summary of what came before]" in asked(scripted, index)
-            for index in range(len(summary_calls(scripted)))
+            "summary of what came before]" in read_prompt(scripted, index)
+            for index in range(len(list_summary_calls(scripted)))
         )
         == 1
     )
@@ -387,14 +391,14 @@ def test_so_many_parts_that_their_summaries_do_not_fit_are_merged_in_rounds(
     run = compact(full, summary={"merging": "parts", "chunk_chars": 600})
     merged = [
         index
-        for index in range(len(summary_calls(scripted)))
-        if "[summary of part 1]" in asked(scripted, index)
+        for index in range(len(list_summary_calls(scripted)))
+        if "[summary of part 1]" in read_prompt(scripted, index)
     ]
     assert run.status == "applied"
     assert len(merged) >= 2
     assert all(
-        len(asked(scripted, index).split("</transcript>")[0]) <= 1_200
-        for index in range(len(summary_calls(scripted)))
+        len(read_prompt(scripted, index).split("</transcript>")[0]) <= 1_200
+        for index in range(len(list_summary_calls(scripted)))
     )
 
 
@@ -410,8 +414,8 @@ def test_a_summary_above_the_limit_is_itself_summarized(
         SUMMARY if calls == 1 else "Lisbon in May.",
     )
     if calls == 2:
-        assert "grown too long" in asked(scripted, 1)
-        assert "lisbon trip" not in asked(scripted, 1)
+        assert "grown too long" in read_prompt(scripted, 1)
+        assert "lisbon trip" not in read_prompt(scripted, 1)
 
 
 def test_a_rollup_goes_in_chunks_where_it_must(full: Session, scripted: ScriptedModel) -> None:
@@ -429,7 +433,7 @@ def test_a_rollup_goes_in_chunks_where_it_must(full: Session, scripted: Scripted
     rolled = [
         text
         for index in range(run.provider_calls)
-        if "grown too long" in (text := asked(scripted, index))
+        if "grown too long" in (text := read_prompt(scripted, index))
     ]
     assert run.summary_after == "Alice visits eighty places."
     assert len(rolled) == len(long) // 2_000 + 1 > 1
@@ -453,7 +457,7 @@ def test_a_summary_too_long_to_be_merged_is_told_like_the_rest(
     )
     run = compact(full)
     assert (run.status, run.summary_after) == ("applied", SUMMARY)
-    texts = "".join(asked(scripted, index) for index in range(len(summary_calls(scripted))))
+    texts = "".join(read_prompt(scripted, index) for index in range(len(list_summary_calls(scripted))))
     assert all(texts.count(f"day {number} Alice") == 1 for number in range(0, 700, 50))
 
 
@@ -472,7 +476,7 @@ def test_chinese_is_cut_by_what_it_takes(
     scripted.default = summarize_or_chat()
     assert compact(session).status == "applied"
     assert all(
-        len(request.json["messages"][-1]["content"]) < 8192 for request in summary_calls(scripted)
+        len(request.json["messages"][-1]["content"]) < 8192 for request in list_summary_calls(scripted)
     )
 
 
@@ -493,12 +497,16 @@ WITH_DELTA = Reply(
 
 
 @turns("summary.state_delta")
-@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("expects_delta", [True, False])
 def test_a_delta_is_asked_for_only_where_it_is_wanted(
-    full: Session, scripted: ScriptedModel, wanted: bool
+    full: Session, scripted: ScriptedModel, expects_delta: bool
 ) -> None:
-    compact(full, summary={"state_delta": wanted})
-    assert ("```json" in asked(scripted)) is ("<existing-state>" in asked(scripted)) is wanted
+    compact(full, summary={"state_delta": expects_delta})
+    assert (
+        ("```json" in read_prompt(scripted))
+        is ("<existing-state>" in read_prompt(scripted))
+        is expects_delta
+    )
 
 
 @turns(*(f"state.{each.name}" for each in dataclasses.fields(StateKnobs)))
@@ -517,14 +525,16 @@ def test_each_section_keeps_so_many_items_the_newest(
 def test_a_section_of_none_is_not_asked_for(full: Session, scripted: ScriptedModel) -> None:
     scripted.script(WITH_DELTA)
     compact(full, summary={"state_delta": True}, state={"risks": 0})
-    assert "risks" not in asked(scripted)
+    assert "risks" not in read_prompt(scripted)
     assert summary_state.load_structured_state(full.pk).sections["risks"] == ()
 
 
 @turns("memory.entries", "memory.fold")
-@pytest.mark.parametrize(("knobs", "left"), [((0, 0), 4), ((6, 3), 5), ((5, 3), 2), ((5, 1), 4)])
+@pytest.mark.parametrize(
+    ("knobs", "remaining"), [((0, 0), 4), ((6, 3), 5), ((5, 3), 2), ((5, 1), 4)]
+)
 def test_the_memory_is_folded_when_it_is_full(
-    full: Session, scripted: ScriptedModel, knobs: tuple[int, int], left: int
+    full: Session, scripted: ScriptedModel, knobs: tuple[int, int], remaining: int
 ) -> None:
     WorkingState.objects.create(
         session_id=full.pk, memory=[f"Entry {number}" for number in range(4)]
@@ -535,10 +545,10 @@ def test_the_memory_is_folded_when_it_is_full(
         "memory": {"entries": knobs[0], "fold": knobs[1]},
     }
     engine.compact_now(full.pk, trigger="manual", overrides=overrides, up_to_seq=6)
-    told = summary_state.load_structured_state(full.pk)
-    assert len(told.memory) == left
-    assert bool(told.memory_summary) is (len(summary_calls(scripted)) == 2)
-    assert ('"memory"' in asked(scripted)) is bool(knobs[0])
+    structured_state = summary_state.load_structured_state(full.pk)
+    assert len(structured_state.memory) == remaining
+    assert bool(structured_state.memory_summary) is (len(list_summary_calls(scripted)) == 2)
+    assert ('"memory"' in read_prompt(scripted)) is bool(knobs[0])
 
 
 def test_every_knob_of_these_groups_was_turned() -> None:

@@ -11,17 +11,17 @@ from compaction.runs import engine
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import (
     SUMMARY,
-    chat_calls,
-    content_of,
-    event_data,
-    event_names,
-    fill,
+    list_chat_calls,
+    read_stored_messages,
+    list_event_data,
+    list_event_names,
+    fill_session,
     say,
     summarize_or_chat,
-    summary_calls,
-    writing_beside,
+    list_summary_calls,
+    start_summary_in_thread,
 )
-from tests.support.scripted import ScriptedModel, call, overflow
+from tests.support.scripted import ScriptedModel, make_tool_call, make_overflow
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,81 +38,84 @@ def triggers() -> list[str]:
     return list(CompactionRun.objects.order_by("created_at").values_list("trigger", flat=True))
 
 
-def sent(scripted: ScriptedModel, index: int = -1) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = chat_calls(scripted)[index].json["messages"]
+def load_sent_messages(scripted: ScriptedModel, index: int = -1) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = list_chat_calls(scripted)[index].json["messages"]
     return messages
 
 
 def test_a_request_that_fits_goes_out_unchanged(session: Session, scripted: ScriptedModel) -> None:
-    fill(session, messages=4)
+    fill_session(session, messages=4)
     turn = say(session)
     assert turn.notices == []
-    assert len([message for message in sent(scripted) if message["role"] != "system"]) == 5
-    assert not summary_calls(scripted)
+    assert (
+        len([message for message in load_sent_messages(scripted) if message["role"] != "system"])
+        == 5
+    )
+    assert not list_summary_calls(scripted)
     assert session.messages.last().context_version == 0  # type: ignore[union-attr]
 
 
 def test_over_the_threshold_alone_it_waits_for_the_response(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=15)
+    fill_session(session, messages=15)
     say(session)
-    assert len(chat_calls(scripted)) == 1
-    assert not summary_calls(scripted)
+    assert len(list_chat_calls(scripted)) == 1
+    assert not list_summary_calls(scripted)
     assert triggers() == ["after_response"]
 
 
 def test_over_the_window_it_compacts_before_sending(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=20)
+    fill_session(session, messages=20)
     turn = say(session)
     assert (turn.status, turn.notices) == ("completed", [])
     assert triggers() == ["before_request"]
-    assert SUMMARY in sent(scripted)[0]["content"]
-    assert [message["content"][:4] for message in sent(scripted)[1:]] == [
+    assert SUMMARY in load_sent_messages(scripted)[0]["content"]
+    assert [message["content"][:4] for message in load_sent_messages(scripted)[1:]] == [
         "0017",
         "0018",
         "0019",
         "0020",
         "And ",
     ]
-    assert "context.trimmed" not in event_names(session)
+    assert "context.trimmed" not in list_event_names(session)
 
 
 def test_over_the_window_with_no_summary_to_be_had_it_trims(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = summarize_or_chat(summary=Reply(status=500))
-    fill(session, messages=20)
-    before = content_of(session)
+    fill_session(session, messages=20)
+    before = read_stored_messages(session)
     turn = say(session)
     assert (turn.status, turn.notices) == ("completed", [NOTICE])
-    assert len(summary_calls(scripted)) == 2
-    assert len(event_data(session, "context.trimmed")) == 1
-    assert content_of(session)[:20] == before
+    assert len(list_summary_calls(scripted)) == 2
+    assert len(list_event_data(session, "context.trimmed")) == 1
+    assert read_stored_messages(session)[:20] == before
 
 
 def test_while_a_failure_makes_runs_wait_it_trims_without_asking_again(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = summarize_or_chat(summary=Reply(status=500))
-    fill(session, messages=20)
+    fill_session(session, messages=20)
     say(session)
     assert say(session).notices == [NOTICE]
-    assert len(summary_calls(scripted)) == 2
-    assert len(event_data(session, "context.trimmed")) == 1
+    assert len(list_summary_calls(scripted)) == 2
+    assert len(list_event_data(session, "context.trimmed")) == 1
 
 
 def test_a_stopped_session_is_trimmed_and_the_user_is_told_once(
     session: Session, scripted: ScriptedModel
 ) -> None:
     SessionState.objects.create(session_id=session.pk, fruitless=2)
-    fill(session, messages=20)
+    fill_session(session, messages=20)
     assert say(session).notices == [NOTICE]
     assert say(session).notices == [NOTICE]
-    assert not summary_calls(scripted)
-    assert len(event_data(session, "context.trimmed")) == 1
+    assert not list_summary_calls(scripted)
+    assert len(list_event_data(session, "context.trimmed")) == 1
 
 
 def test_trimming_keeps_calls_with_their_results(session: Session, scripted: ScriptedModel) -> None:
@@ -134,8 +137,10 @@ def test_trimming_keeps_calls_with_their_results(session: Session, scripted: Scr
     Message.objects.bulk_create(rows)
     Session.objects.filter(pk=session.pk).update(last_seq=29)
     assert say(session, "So?").notices == [NOTICE]
-    messages = sent(scripted)
-    called_ids = [made["id"] for message in messages for made in message.get("tool_calls") or []]
+    messages = load_sent_messages(scripted)
+    called_ids = [
+        tool_call["id"] for message in messages for tool_call in message.get("tool_calls") or []
+    ]
     answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
     assert called_ids == answered
     assert messages[-1]["content"] == "So?"
@@ -149,7 +154,7 @@ def test_a_switch_to_a_smaller_model_makes_room_before_sending(
         provider=model.provider, name="large", context_window_size=200_000
     )
     Session.objects.filter(pk=session.pk).update(model=large)
-    fill(session, messages=60)
+    fill_session(session, messages=60)
     say(session, "Hello, large one.")
     Session.objects.filter(pk=session.pk).update(model=model)
     turn = say(session, "Hello, small one.")
@@ -157,17 +162,17 @@ def test_a_switch_to_a_smaller_model_makes_room_before_sending(
     assert triggers() == ["on_model_change"]
     run = CompactionRun.objects.get()
     assert run.status == "applied"
-    assert run.provider_calls == len(summary_calls(scripted)) >= 4
-    assert all(len(str(request.json)) // 4 < 8192 for request in summary_calls(scripted))
-    assert SUMMARY in sent(scripted)[0]["content"]
-    assert len(str(sent(scripted))) // 4 < 6963
+    assert run.provider_calls == len(list_summary_calls(scripted)) >= 4
+    assert all(len(str(request.json)) // 4 < 8192 for request in list_summary_calls(scripted))
+    assert SUMMARY in load_sent_messages(scripted)[0]["content"]
+    assert len(str(load_sent_messages(scripted))) // 4 < 6963
 
 
 def test_a_switch_that_still_fits_makes_no_room(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
     other = AiModel.objects.create(provider=model.provider, name="other", context_window_size=8192)
-    fill(session, messages=4)
+    fill_session(session, messages=4)
     say(session)
     Session.objects.filter(pk=session.pk).update(model=other)
     say(session)
@@ -177,21 +182,21 @@ def test_a_switch_that_still_fits_makes_no_room(
 def test_an_overflow_makes_room_and_is_sent_once_more(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=12)
-    scripted.script(overflow(tokens=9000, window=8192))
+    fill_session(session, messages=12)
+    scripted.script(make_overflow(tokens=9000, window=8192))
     turn = say(session)
     assert (turn.status, turn.notices) == ("completed", [])
     assert triggers()[0] == "on_overflow"
-    assert len(chat_calls(scripted)) == 2
-    assert SUMMARY in sent(scripted)[0]["content"]
+    assert len(list_chat_calls(scripted)) == 2
+    assert SUMMARY in load_sent_messages(scripted)[0]["content"]
 
 
 def test_what_an_overflow_teaches_reckons_with_the_tools_that_the_client_runs(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=8)
+    fill_session(session, messages=8)
     theirs = [{"name": "look_up", "description": "Looks it up. " * 1_000, "parameters": {}}]
-    scripted.script(overflow(tokens=9000, window=8192))
+    scripted.script(make_overflow(tokens=9000, window=8192))
     turn = service.wait_for_turn(
         service.start_turn(session, content="And the flight?", tools=theirs).pk, timeout=30
     )
@@ -202,7 +207,7 @@ def test_what_an_overflow_teaches_reckons_with_the_tools_that_the_client_runs(
 def test_a_run_reckons_with_the_tools_that_the_client_runs(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=12)
+    fill_session(session, messages=12)
     theirs = [{"name": "look_up", "description": "Looks it up. " * 1_000, "parameters": {}}]
     turn = service.wait_for_turn(
         service.start_turn(session, content="And the flight?", tools=theirs).pk, timeout=30
@@ -214,12 +219,12 @@ def test_a_run_reckons_with_the_tools_that_the_client_runs(
 
 
 def test_an_overflow_teaches_the_true_window(session: Session, scripted: ScriptedModel) -> None:
-    fill(session, messages=12)
-    scripted.script(overflow(tokens=6100, window=4096))
+    fill_session(session, messages=12)
+    scripted.script(make_overflow(tokens=6100, window=4096))
     assert say(session).status == "completed"
     state = SessionState.objects.get()
     assert state.learned_window == 4096
-    assert len(str(sent(scripted))) // 4 < 4096 * 0.85
+    assert len(str(load_sent_messages(scripted))) // 4 < 4096 * 0.85
 
 
 def test_a_window_that_an_operator_corrects_is_believed_again(
@@ -239,36 +244,36 @@ def test_an_overflow_without_a_summary_is_trimmed_and_sent_once_more(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = summarize_or_chat(summary=Reply(status=500))
-    fill(session, messages=12)
-    scripted.script(overflow(tokens=9000, window=8192))
+    fill_session(session, messages=12)
+    scripted.script(make_overflow(tokens=9000, window=8192))
     turn = say(session)
     assert (turn.status, turn.notices) == ("completed", [NOTICE])
-    assert len(sent(scripted)) < 13
+    assert len(load_sent_messages(scripted)) < 13
 
 
 def test_a_second_overflow_ends_in_a_clear_error(session: Session, scripted: ScriptedModel) -> None:
-    fill(session, messages=12)
-    refused = overflow(tokens=9000, window=8192)
+    fill_session(session, messages=12)
+    refused = make_overflow(tokens=9000, window=8192)
     scripted.default = summarize_or_chat(chat=refused)
     turn = say(session)
     assert turn.status == "failed"
     assert turn.error is not None
     assert turn.error["type"] == "context_overflow"
-    assert len(chat_calls(scripted)) == 2
+    assert len(list_chat_calls(scripted)) == 2
 
 
 def test_an_overflow_with_nothing_to_remove_is_not_sent_again(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    scripted.default = summarize_or_chat(chat=overflow(tokens=9000, window=8192))
+    scripted.default = summarize_or_chat(chat=make_overflow(tokens=9000, window=8192))
     turn = say(session, "Hello.")
     assert turn.status == "failed"
-    assert len(chat_calls(scripted)) == 1
+    assert len(list_chat_calls(scripted)) == 1
     assert session.messages.get().content == "Hello."
 
 
 def test_throttling_is_no_overflow(session: Session, scripted: ScriptedModel) -> None:
-    fill(session, messages=12)
+    fill_session(session, messages=12)
     refused = Reply(status=429, text="Too many tokens, please wait.", headers={"Retry-After": "0"})
     scripted.default = summarize_or_chat(chat=refused)
     assert say(session).error["type"] == "provider_rate_limited"  # type: ignore[index]
@@ -277,12 +282,12 @@ def test_throttling_is_no_overflow(session: Session, scripted: ScriptedModel) ->
 
 def test_disabled_means_disabled_on_every_path(session: Session, scripted: ScriptedModel) -> None:
     Session.objects.filter(pk=session.pk).update(auto_compact=False)
-    fill(session, messages=20)
-    scripted.default = summarize_or_chat(chat=overflow(tokens=10_000, window=8192))
+    fill_session(session, messages=20)
+    scripted.default = summarize_or_chat(chat=make_overflow(tokens=10_000, window=8192))
     turn = say(session)
     assert turn.error["type"] == "context_overflow"  # type: ignore[index]
-    assert len(sent(scripted)) == 21
-    assert len(chat_calls(scripted)) == 1
+    assert len(load_sent_messages(scripted)) == 21
+    assert len(list_chat_calls(scripted)) == 1
     assert triggers() == []
     assert turn.notices == []
 
@@ -291,15 +296,15 @@ def test_an_unknown_window_is_sent_as_it_is(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=None)
-    fill(session, messages=40)
+    fill_session(session, messages=40)
     assert say(session).status == "completed"
-    assert len(sent(scripted)) == 41
+    assert len(load_sent_messages(scripted)) == 41
 
 
 def test_a_newest_message_larger_than_the_window_is_a_clear_error_before_any_call(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=2)
+    fill_session(session, messages=2)
     turn = say(session, "x" * 40_000)
     assert turn.status == "failed"
     assert turn.error is not None
@@ -313,10 +318,10 @@ def test_a_newest_message_larger_than_the_window_is_a_clear_error_before_any_cal
 def test_a_newest_message_near_the_window_is_sent_with_the_summary(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=12)
+    fill_session(session, messages=12)
     assert say(session, "y" * 24_000).status == "completed"
-    assert [message["role"] for message in sent(scripted)][-1] == "user"
-    assert SUMMARY in sent(scripted)[0]["content"]
+    assert [message["role"] for message in load_sent_messages(scripted)][-1] == "user"
+    assert SUMMARY in load_sent_messages(scripted)[0]["content"]
 
 
 def test_a_policy_may_compact_before_every_request(
@@ -326,25 +331,29 @@ def test_a_policy_may_compact_before_every_request(
         name="eager", overrides={"trigger": {"threshold": 0.5, "phases": ["before_request"]}}
     )
     Session.objects.filter(pk=session.pk).update(policy="eager")
-    fill(session, messages=10)
+    fill_session(session, messages=10)
     say(session)
     assert triggers() == ["before_request"]
 
 
 def test_tool_rounds_pass_the_guard_too(session: Session, scripted: ScriptedModel) -> None:
-    fill(session, messages=4)
+    fill_session(session, messages=4)
     scripted.script(
-        Reply(tool_calls=[call("calculate", {"expression": "6*7"})], finish="tool_calls")
+        Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"})], finish="tool_calls")
     )
     turn = say(session, "What is 6 times 7?")
     assert turn.status == "completed"
-    assert [message["role"] for message in sent(scripted)][-3:] == ["user", "assistant", "tool"]
+    assert [message["role"] for message in load_sent_messages(scripted)][-3:] == [
+        "user",
+        "assistant",
+        "tool",
+    ]
 
 
 def test_a_rewind_does_not_keep_a_request_from_fitting(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=20)
+    fill_session(session, messages=20)
     engine.rewind_run(engine.compact_now(session.pk, trigger="manual"))
     assert say(session).notices == []
     assert triggers() == ["manual", "before_request"]
@@ -353,12 +362,12 @@ def test_a_rewind_does_not_keep_a_request_from_fitting(
 def test_a_counted_answer_is_believed_more_than_the_refusal_before_it(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=12)
-    scripted.script(overflow(tokens=9000, window=8192))
+    fill_session(session, messages=12)
+    scripted.script(make_overflow(tokens=9000, window=8192))
     scripted.default = summarize_or_chat(chat=Reply(text="Sure.", usage=(2500, 20)))
     say(session)
     assert SessionState.objects.get().learned_scale == 1
-    assert event_data(session, "context.usage")[-1]["estimated_input_tokens"] == 2520
+    assert list_event_data(session, "context.usage")[-1]["estimated_input_tokens"] == 2520
 
 
 def test_a_run_that_is_waited_for_in_vain_and_then_fails_is_told_once(
@@ -366,30 +375,30 @@ def test_a_run_that_is_waited_for_in_vain_and_then_fails_is_told_once(
 ) -> None:
     monkeypatch.setattr(engine, "WAIT_SECONDS", 0.5)
     scripted.default = summarize_or_chat(summary=Reply(status=500, delay=1.5))
-    fill(session, messages=20)
+    fill_session(session, messages=20)
     run = engine.request_run(session.pk, trigger="after_response")
-    worker = writing_beside(run, scripted)
+    worker = start_summary_in_thread(run, scripted)
     assert say(session).notices == [NOTICE]
     worker.join()
     run.refresh_from_db()
     assert run.status == "fell_back"
-    assert event_names(session, "compaction") == ["compaction.started", "compaction.failed"]
-    assert len(event_data(session, "context.trimmed")) == 1
+    assert list_event_names(session, "compaction") == ["compaction.started", "compaction.failed"]
+    assert len(list_event_data(session, "context.trimmed")) == 1
 
 
 def test_room_made_between_tool_rounds_leaves_the_question_that_is_being_answered(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=12)
+    fill_session(session, messages=12)
     round_of_tools = Reply(
         text="thinking " * 600,
-        tool_calls=[call("calculate", {"expression": "6*7"})],
+        tool_calls=[make_tool_call("calculate", {"expression": "6*7"})],
         finish="tool_calls",
     )
     scripted.script(round_of_tools, round_of_tools, Reply(text=SUMMARY), Reply(text="42"))
     turn = say(session, "What is 6 times 7?")
     assert (turn.status, turn.notices, triggers()) == ("completed", [], ["before_request"])
-    assert [message["role"] for message in sent(scripted)] == [
+    assert [message["role"] for message in load_sent_messages(scripted)] == [
         "system",
         "user",
         "assistant",
@@ -397,4 +406,4 @@ def test_room_made_between_tool_rounds_leaves_the_question_that_is_being_answere
         "assistant",
         "tool",
     ]
-    assert sent(scripted)[1]["content"] == "What is 6 times 7?"
+    assert load_sent_messages(scripted)[1]["content"] == "What is 6 times 7?"

@@ -13,19 +13,19 @@ from compaction.requests import guard, measured_request
 from compaction.runs import engine
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import (
-    BIG,
+    LARGE_USAGE,
     NOTICE,
     SUMMARY,
-    chat_calls,
-    event_names,
-    fill,
+    list_chat_calls,
+    list_event_names,
+    fill_session,
     say,
     summarize_or_chat,
-    summary_calls,
-    system_text,
-    writing_beside,
+    list_summary_calls,
+    read_system_text,
+    start_summary_in_thread,
 )
-from tests.support.scripted import ScriptedModel, call, overflow
+from tests.support.scripted import ScriptedModel, make_tool_call, make_overflow
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,7 +62,7 @@ def triggers() -> list[str]:
 def test_over_the_threshold_only_the_phases_of_the_policy_act(
     session: Session, scripted: ScriptedModel, phases: list[str], expected: list[str]
 ) -> None:
-    fill(under(session, trigger={"phases": phases}), messages=15)
+    fill_session(under(session, trigger={"phases": phases}), messages=15)
     assert say(session).notices == []
     assert triggers() == expected
 
@@ -81,7 +81,7 @@ def test_another_model_makes_room_where_the_policy_has_that_phase(
         provider=model.provider, name="large", context_window_size=200_000
     )
     Session.objects.filter(pk=session.pk).update(model=large)
-    fill(under(session, trigger={"phases": phases}), messages=14)
+    fill_session(under(session, trigger={"phases": phases}), messages=14)
     say(session)
     Session.objects.filter(pk=session.pk).update(model=model)
     assert say(session).status == "completed"
@@ -92,18 +92,18 @@ def test_another_model_makes_room_where_the_policy_has_that_phase(
 def test_over_the_window_a_request_is_fitted_whatever_the_phases(
     session: Session, scripted: ScriptedModel, phases: list[str]
 ) -> None:
-    fill(under(session, trigger={"phases": phases}), messages=20)
+    fill_session(under(session, trigger={"phases": phases}), messages=20)
     turn = say(session)
     assert (turn.status, turn.notices) == ("completed", [NOTICE])
-    assert not summary_calls(scripted)
-    assert len(str(chat_calls(scripted)[0].json["messages"])) // 4 < 8192
+    assert not list_summary_calls(scripted)
+    assert len(str(list_chat_calls(scripted)[0].json["messages"])) // 4 < 8192
 
 
 @pytest.mark.parametrize("phases", [["before_request"], ["on_overflow"]])
 def test_over_the_window_it_compacts_where_the_policy_would_before_a_request_or_after_a_refusal(
     session: Session, scripted: ScriptedModel, phases: list[str]
 ) -> None:
-    fill(under(session, trigger={"phases": phases}), messages=20)
+    fill_session(under(session, trigger={"phases": phases}), messages=20)
     assert say(session).notices == []
     assert triggers() == ["before_request"]
 
@@ -111,19 +111,19 @@ def test_over_the_window_it_compacts_where_the_policy_would_before_a_request_or_
 def test_an_overflow_without_the_phase_only_trims_the_request(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(under(session, trigger={"phases": ["after_response"]}), messages=12)
-    scripted.script(overflow(tokens=9000, window=8192))
+    fill_session(under(session, trigger={"phases": ["after_response"]}), messages=12)
+    scripted.script(make_overflow(tokens=9000, window=8192))
     turn = say(session)
     assert (turn.status, turn.notices) == ("completed", [NOTICE])
-    assert not summary_calls(scripted)
-    assert len(chat_calls(scripted)) == 2
+    assert not list_summary_calls(scripted)
+    assert len(list_chat_calls(scripted)) == 2
 
 
 def test_an_overflow_comes_down_to_the_recovery_ratio(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(under(session, overflow={"recovery_ratio": 0.4}, protect={"ratio": 0.5}), messages=12)
-    scripted.script(overflow(tokens=9000, window=8192))
+    fill_session(under(session, overflow={"recovery_ratio": 0.4}, protect={"ratio": 0.5}), messages=12)
+    scripted.script(make_overflow(tokens=9000, window=8192))
     assert say(session).status == "completed"
     run = CompactionRun.objects.get(trigger="on_overflow")
     assert run.tokens_after is not None
@@ -139,13 +139,13 @@ def test_disabled_is_disabled_on_every_path_and_an_overflow_is_a_typed_error(
     else:
         Session.objects.filter(pk=session.pk).update(auto_compact=False)
     every = ["after_response", "before_request", "on_model_change", "on_overflow", "manual"]
-    fill(under(session, trigger={"phases": every}), messages=20)
+    fill_session(under(session, trigger={"phases": every}), messages=20)
     say(session)
-    scripted.default = summarize_or_chat(chat=overflow(tokens=10_000, window=8192))
+    scripted.default = summarize_or_chat(chat=make_overflow(tokens=10_000, window=8192))
     turn = say(session)
     assert turn.error is not None
     assert (turn.error["type"], turn.notices, triggers()) == ("context_overflow", [], [])
-    assert len(chat_calls(scripted)) == 2
+    assert len(list_chat_calls(scripted)) == 2
 
 
 # While a run is open.
@@ -156,33 +156,33 @@ def run_of_another_worker(
 ) -> threading.Thread:
     """It has the session's run and is writing the summary."""
     scripted.script(Reply(text=SUMMARY, delay=seconds))
-    return writing_beside(engine.request_run(session.pk, trigger="manual"), scripted)
+    return start_summary_in_thread(engine.request_run(session.pk, trigger="manual"), scripted)
 
 
 def test_a_new_turn_waits_for_an_open_run_where_the_policy_says_so(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(under(session, flow={"while_compacting": "wait"}), messages=14)
+    fill_session(under(session, flow={"while_compacting": "wait"}), messages=14)
     worker = run_of_another_worker(session, 1.0, scripted)
     assert say(session).status == "completed"
     worker.join()
-    assert SUMMARY in system_text(chat_calls(scripted)[0])
+    assert SUMMARY in read_system_text(list_chat_calls(scripted)[0])
 
 
 def test_or_it_proceeds_with_what_there_is(session: Session, scripted: ScriptedModel) -> None:
-    fill(under(session, flow={"while_compacting": "proceed"}), messages=14)
+    fill_session(under(session, flow={"while_compacting": "proceed"}), messages=14)
     worker = run_of_another_worker(session, 2.0, scripted)
     assert say(session).status == "completed"
-    assert SUMMARY not in system_text(chat_calls(scripted)[0])
+    assert SUMMARY not in read_system_text(list_chat_calls(scripted)[0])
     worker.join()
 
 
 def test_it_waits_no_longer_than_a_lease(session: Session, scripted: ScriptedModel) -> None:
-    fill(under(session, flow={"while_compacting": "wait", "lease_seconds": 1}), messages=14)
+    fill_session(under(session, flow={"while_compacting": "wait", "lease_seconds": 1}), messages=14)
     worker = run_of_another_worker(session, 8.0, scripted)
     assert say(session).status == "completed"
     assert CompactionRun.objects.get().status == "running"
-    assert SUMMARY not in system_text(chat_calls(scripted)[0])
+    assert SUMMARY not in read_system_text(list_chat_calls(scripted)[0])
     scripted.stopping.set()
     worker.join()
 
@@ -191,12 +191,12 @@ def test_it_works_on_a_run_that_nobody_takes(
     session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "QUEUE_PATIENCE_SECONDS", 0.1)
-    fill(under(session, flow={"while_compacting": "wait"}), messages=14)
+    fill_session(under(session, flow={"while_compacting": "wait"}), messages=14)
     run = engine.request_run(session.pk, trigger="manual")
     assert say(session).status == "completed"
     run.refresh_from_db()
     assert run.status == "applied"
-    assert SUMMARY in system_text(chat_calls(scripted)[0])
+    assert SUMMARY in read_system_text(list_chat_calls(scripted)[0])
 
 
 def test_a_canceled_turn_waits_no_longer(
@@ -212,7 +212,7 @@ def test_a_canceled_turn_waits_no_longer(
             over.set()
 
     monkeypatch.setattr(guard, "wait_for_open_run", waited)
-    fill(under(session, flow={"while_compacting": "wait"}), messages=14)
+    fill_session(under(session, flow={"while_compacting": "wait"}), messages=14)
     worker = run_of_another_worker(session, 60.0, scripted)
     session.refresh_from_db()
     turn = service.start_turn(session, content="And the flight?")
@@ -221,7 +221,7 @@ def test_a_canceled_turn_waits_no_longer(
     assert service.wait_for_turn(turn.pk, timeout=20).status == "cancelled"
     assert over.wait(20)  # the thread is free again, long before the lease would have ended
     assert CompactionRun.objects.get().status == "running"
-    assert not chat_calls(scripted)
+    assert not list_chat_calls(scripted)
     scripted.stopping.set()
     worker.join()
 
@@ -229,30 +229,30 @@ def test_a_canceled_turn_waits_no_longer(
 def test_whoever_waits_holds_no_connection(
     session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(under(session, flow={"while_compacting": "wait"}), messages=14)
-    held: list[bool] = []
+    fill_session(under(session, flow={"while_compacting": "wait"}), messages=14)
+    connection_states: list[bool] = []
     sleep = time.sleep
 
     def sleeping(seconds: float) -> None:
         if threading.current_thread().name.startswith("turn"):
-            held.append(connections["default"].connection is not None)
+            connection_states.append(connections["default"].connection is not None)
         sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", sleeping)
     worker = run_of_another_worker(session, 1.0, scripted)
     say(session)
     worker.join()
-    assert held
-    assert not any(held)
+    assert connection_states
+    assert not any(connection_states)
 
 
 def test_a_round_of_tools_waits_for_nobody(session: Session, scripted: ScriptedModel) -> None:
-    fill(under(session, flow={"while_compacting": "wait"}), messages=4)
+    fill_session(under(session, flow={"while_compacting": "wait"}), messages=4)
 
     def ask_for_a_run(_: object) -> Reply:
         engine.request_run(session.pk, trigger="manual")
         connection.close()
-        return Reply(tool_calls=[call("calculate", {"expression": "6*7"})], finish="tool_calls")
+        return Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"})], finish="tool_calls")
 
     scripted.script(ask_for_a_run)
     assert say(session, "What is 6 times 7?").status == "completed"
@@ -262,8 +262,8 @@ def test_a_round_of_tools_waits_for_nobody(session: Session, scripted: ScriptedM
 def test_a_run_after_the_response_is_only_asked_for(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(under(session, trigger={"phases": ["after_response"]}))
-    scripted.script(Reply(text="Noted.", usage=BIG))
+    fill_session(under(session, trigger={"phases": ["after_response"]}))
+    scripted.script(Reply(text="Noted.", usage=LARGE_USAGE))
     say(session)
     assert CompactionRun.objects.get().status == "queued"
-    assert event_names(session, "compaction") == []
+    assert list_event_names(session, "compaction") == []

@@ -16,7 +16,7 @@ from compaction.runs import engine
 from compaction.sizing import session_context
 from compaction.sizing.usage import load_usage
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import fill
+from tests.support.compaction_scenes import fill_session
 
 pytestmark = pytest.mark.django_db
 
@@ -28,9 +28,9 @@ def rows() -> None:
 
 
 def resolved(session: Session) -> str:
-    found = session_context.load_session_context(session.pk)
-    assert found is not None
-    return found.policy_name
+    context = session_context.load_session_context(session.pk)
+    assert context is not None
+    return context.policy_name
 
 
 @pytest.mark.usefixtures("rows")
@@ -57,10 +57,10 @@ def test_a_stored_policy_changes_what_is_measured(session: Session) -> None:
     )
     Session.objects.filter(pk=session.pk).update(policy="half")
     session.messages.create(seq=1, role="user", content="x" * 4000)
-    told = load_usage(session.pk)
-    tools = told["breakdown"]["tool_definitions"]
-    assert told["threshold_tokens"] == 4096
-    assert told["estimated_input_tokens"] - tools == 2000
+    usage_fields = load_usage(session.pk)
+    tools = usage_fields["breakdown"]["tool_definitions"]
+    assert usage_fields["threshold_tokens"] == 4096
+    assert usage_fields["estimated_input_tokens"] - tools == 2000
 
 
 @pytest.mark.parametrize("policy", PRESETS)
@@ -68,12 +68,13 @@ def test_the_check_without_a_message_read_and_the_pass_measure_the_same(
     session: Session, policy: str
 ) -> None:
     Session.objects.filter(pk=session.pk).update(policy=policy, system_prompt="Be brief. " * 40)
-    fill(session, messages=12, tokens=400)
-    told, run = load_usage(session.pk), engine.preview_run(session.pk)
-    assert run.tokens_before == pytest.approx(told["estimated_input_tokens"], rel=0.01)
-    assert sum(told["breakdown"].values()) == told["estimated_input_tokens"]
-    assert told["should_compact"] == (
-        told["estimated_input_tokens"] >= told["threshold_tokens"] + PRESETS[policy].trigger.strict
+    fill_session(session, messages=12, tokens=400)
+    usage_fields, run = load_usage(session.pk), engine.preview_run(session.pk)
+    assert run.tokens_before == pytest.approx(usage_fields["estimated_input_tokens"], rel=0.01)
+    assert sum(usage_fields["breakdown"].values()) == usage_fields["estimated_input_tokens"]
+    assert usage_fields["should_compact"] == (
+        usage_fields["estimated_input_tokens"]
+        >= usage_fields["threshold_tokens"] + PRESETS[policy].trigger.strict
     )
 
 
@@ -95,8 +96,11 @@ def test_what_may_be_sent_is_told_by_the_model_s_reserve_and_the_session_s_max_t
     Session.objects.filter(pk=session.pk).update(
         policy=policy, params={"max_tokens": max_tokens} if max_tokens else {}
     )
-    told = load_usage(session.pk)
-    assert (told["available_input_tokens"], told["context_window"]) == (available, 8_192)
+    usage_fields = load_usage(session.pk)
+    assert (usage_fields["available_input_tokens"], usage_fields["context_window"]) == (
+        available,
+        8_192,
+    )
 
 
 @pytest.mark.parametrize(("share", "level"), [(0.5, "ok"), (0.85, "warning"), (1.1, "critical")])
@@ -109,21 +113,21 @@ def test_the_level_tells_how_near_the_threshold_is(
 
 def test_files_of_live_messages_are_counted_by_themselves(session: Session, model: AiModel) -> None:
     AiModel.objects.filter(pk=model.pk).update(supports_images=True)
-    said = [
+    rows = [
         session.messages.create(seq=seq, role="user", content="See the file.") for seq in (1, 2)
     ]
     files = {"session": session, "name": "a", "size": 1, "data": b"x", "token_estimate": 300}
-    Attachment.objects.create(message=said[0], media_type="text/plain", **files)
-    Attachment.objects.create(message=said[1], media_type="text/plain", **files)
-    Attachment.objects.create(message=said[1], media_type="image/png", **files)
+    Attachment.objects.create(message=rows[0], media_type="text/plain", **files)
+    Attachment.objects.create(message=rows[1], media_type="text/plain", **files)
+    Attachment.objects.create(message=rows[1], media_type="image/png", **files)
     Attachment.objects.create(
-        message=said[1], media_type="text/plain", kind=Attachment.Kind.OUTPUT, **files
+        message=rows[1], media_type="text/plain", kind=Attachment.Kind.OUTPUT, **files
     )
     Attachment.objects.create(message=None, media_type="text/plain", **files)
     Session.objects.filter(pk=session.pk).update(last_seq=2, message_count=2)
-    told = load_usage(session.pk)
-    assert told["breakdown"]["file_attachments"] == 300 + 300 + 1_024
-    assert sum(told["breakdown"].values()) == told["estimated_input_tokens"]
+    usage_fields = load_usage(session.pk)
+    assert usage_fields["breakdown"]["file_attachments"] == 300 + 300 + 1_024
+    assert sum(usage_fields["breakdown"].values()) == usage_fields["estimated_input_tokens"]
     Session.objects.filter(pk=session.pk).update(compact_boundary_seq=2)
     assert load_usage(session.pk)["breakdown"]["file_attachments"] == 300 + 1_024
 
@@ -188,11 +192,11 @@ def test_a_stored_project_policy_is_fine(settings: Any) -> None:
 
 def test_a_backend_that_cannot_be_imported_stops_the_start() -> None:
     with override_settings(COMPACTION={"BACKEND": "nowhere.Backend", "POLICY": "oneclaw"}):
-        assert [found.id for found in checks.check_backend()] == ["compaction.E001"]
+        assert [context.id for context in checks.check_backend()] == ["compaction.E001"]
 
 
 def test_a_stored_policy_that_is_no_longer_valid_is_warned_of() -> None:
     CompactionPolicy.objects.create(name="old", overrides={"gone": 1})
-    assert [found.id for found in checks.check_stored_policies(databases=["default"])] == [
+    assert [context.id for context in checks.check_stored_policies(databases=["default"])] == [
         "compaction.W001"
     ]

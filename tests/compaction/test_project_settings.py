@@ -26,7 +26,7 @@ SUMMARY = "They talked about tea at length, and nothing at all was decided."
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def read_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """The settings as a process with these variables reads them."""
     monkeypatch.setenv("CHATCORE_DATA_DIR", str(tmp_path))
 
@@ -38,16 +38,16 @@ def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return reading
 
 
-def test_without_a_variable_everything_is_as_the_policies_say(read: Any) -> None:
-    found = read()
+def test_without_a_variable_everything_is_as_the_policies_say(read_settings: Any) -> None:
+    result = read_settings()
     assert {
-        name: found["COMPACTION"][name] for name in ("AUTOMATIC", "THRESHOLD", "SUMMARY_MODEL")
+        name: result["COMPACTION"][name] for name in ("AUTOMATIC", "THRESHOLD", "SUMMARY_MODEL")
     } == {
         "AUTOMATIC": True,
         "THRESHOLD": None,
         "SUMMARY_MODEL": "",
     }
-    assert found["CHATCORE"]["MAX_SESSIONS"] == 0
+    assert result["CHATCORE"]["MAX_SESSIONS"] == 0
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_without_a_variable_everything_is_as_the_policies_say(read: Any) -> None
     ],
 )
 def test_a_good_value_is_taken(
-    read: Any, variables: dict[str, str], name: str, expected: object
+    read_settings: Any, variables: dict[str, str], name: str, expected: object
 ) -> None:
-    assert read(**variables)["COMPACTION"][name] == expected
+    assert read_settings(**variables)["COMPACTION"][name] == expected
 
 
-def test_forms_are_taken_from_every_host_that_is_allowed(read: Any) -> None:
-    assert read(ALLOWED_HOSTS="chat.example.com,.example.org")["CSRF_TRUSTED_ORIGINS"] == [
+def test_forms_are_taken_from_every_host_that_is_allowed(read_settings: Any) -> None:
+    assert read_settings(ALLOWED_HOSTS="chat.example.com,.example.org")["CSRF_TRUSTED_ORIGINS"] == [
         "https://chat.example.com",
         "https://*.example.org",
     ]
@@ -109,10 +109,10 @@ def test_forms_are_taken_from_every_host_that_is_allowed(read: Any) -> None:
     ],
 )
 def test_a_bad_value_stops_the_start_with_a_sentence_that_names_it(
-    read: Any, name: str, value: str
+    read_settings: Any, name: str, value: str
 ) -> None:
     with pytest.raises(ImproperlyConfigured, match=f"^CHATCORE_{name} (is|has) .+"):
-        read(**{name: value})
+        read_settings(**{name: value})
 
 
 def ended(folder: Path, command: str, **variables: str) -> tuple[int, str]:
@@ -120,11 +120,11 @@ def ended(folder: Path, command: str, **variables: str) -> tuple[int, str]:
     environment = os.environ | {"CHATCORE_DATA_DIR": str(folder)} | variables
     environment.pop("DJANGO_SETTINGS_MODULE", None)
     run = [sys.executable, "-m", "chatcore", *command.split()]
-    done = subprocess.run(
+    process = subprocess.run(
         run, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.stdout == ""
-    return done.returncode, done.stderr
+    assert process.stdout == ""
+    return process.returncode, process.stderr
 
 
 def test_a_command_ends_with_that_sentence_alone(tmp_path: Path) -> None:
@@ -174,13 +174,13 @@ def test_so_does_one_that_cannot_begin(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    found = ended(tmp_path, command.format(port=port), **variables)
-    assert found[0] == code
-    assert re.fullmatch(complaint, found[1]), found[1]
+    result = ended(tmp_path, command.format(port=port), **variables)
+    assert result[0] == code
+    assert re.fullmatch(complaint, result[1]), result[1]
 
 
-def test_a_level_of_the_log_may_be_written_small(read: Any) -> None:
-    assert read(LOG_LEVEL="debug")["LOGGING"]["root"]["level"] == "DEBUG"
+def test_a_level_of_the_log_may_be_written_small(read_settings: Any) -> None:
+    assert read_settings(LOG_LEVEL="debug")["LOGGING"]["root"]["level"] == "DEBUG"
 
 
 @pytest.fixture
@@ -196,8 +196,8 @@ def talked(session: Session) -> Session:
 
 
 def context_of(api: APIClient, session: Session) -> dict[str, Any]:
-    told: dict[str, Any] = api.get(f"/api/v1/sessions/{session.pk}/context").json()
-    return told
+    context: dict[str, Any] = api.get(f"/api/v1/sessions/{session.pk}/context").json()
+    return context
 
 
 @pytest.mark.django_db

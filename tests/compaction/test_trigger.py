@@ -14,14 +14,14 @@ from compaction.sizing.usage import load_usage
 from compaction.triggers import after_response
 from models_registry.models import AiModel
 from tests.support.compaction_scenes import (
-    BIG,
+    LARGE_USAGE,
     THRESHOLD,
-    event_data,
-    event_names,
-    fill,
+    list_event_data,
+    list_event_names,
+    fill_session,
     say,
     summarize_or_chat,
-    summary_calls,
+    list_summary_calls,
 )
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -36,28 +36,28 @@ def runs() -> list[CompactionRun]:
 def test_it_asks_for_one_run_when_the_provider_counted_more_than_the_threshold(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=4)
-    scripted.script(Reply(text="Sure.", usage=BIG))
+    fill_session(session, messages=4)
+    scripted.script(Reply(text="Sure.", usage=LARGE_USAGE))
     say(session)
     [run] = runs()
     assert (run.trigger, run.status, run.policy) == ("after_response", "queued", "oneclaw")
     assert run.enqueued_at is not None
 
 
-@pytest.mark.parametrize(("counted", "asked"), [(THRESHOLD, 0), (THRESHOLD + 1, 1)])
+@pytest.mark.parametrize(("counted", "run_count"), [(THRESHOLD, 0), (THRESHOLD + 1, 1)])
 def test_equal_to_the_threshold_is_not_over(
-    session: Session, scripted: ScriptedModel, counted: int, asked: int
+    session: Session, scripted: ScriptedModel, counted: int, run_count: int
 ) -> None:
-    fill(session, messages=4)
+    fill_session(session, messages=4)
     scripted.script(Reply(text="Sure.", usage=(counted - 10, 10)))
     say(session)
-    assert len(runs()) == asked
+    assert len(runs()) == run_count
 
 
 def test_it_counts_by_estimates_when_the_provider_counts_nothing(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=14)
+    fill_session(session, messages=14)
     scripted.script(Reply(text="Sure.", usage=False))
     say(session)
     assert len(runs()) == 1
@@ -80,7 +80,7 @@ def test_it_adds_estimates_of_what_came_after_the_last_count(
 def test_it_never_counts_what_another_model_reported(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(text="Sure.", usage=BIG))
+    scripted.script(Reply(text="Sure.", usage=LARGE_USAGE))
     session.messages.create(
         seq=1,
         role="assistant",
@@ -108,26 +108,26 @@ def test_an_unknown_window_is_never_compacted(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=None)
-    fill(session, messages=40)
+    fill_session(session, messages=40)
     scripted.script(Reply(text="Sure.", usage=(70_000, 10)))
     say(session)
-    told = load_usage(session.pk)
+    usage = load_usage(session.pk)
     assert not runs()
     assert (
-        told["context_window"]
-        is told["usage_ratio"]
-        is told["threshold_tokens"]
-        is told["level"]
+        usage["context_window"]
+        is usage["usage_ratio"]
+        is usage["threshold_tokens"]
+        is usage["level"]
         is None
     )
-    assert told["estimated_input_tokens"] == 70_010
-    assert told["should_compact"] is False
-    assert told["automatic"] == "off"
+    assert usage["estimated_input_tokens"] == 70_010
+    assert usage["should_compact"] is False
+    assert usage["automatic"] == "off"
 
 
 def test_auto_compact_off_asks_for_nothing(session: Session, scripted: ScriptedModel) -> None:
     Session.objects.filter(pk=session.pk).update(auto_compact=False)
-    scripted.script(Reply(text="Sure.", usage=BIG))
+    scripted.script(Reply(text="Sure.", usage=LARGE_USAGE))
     say(session)
     assert not runs()
 
@@ -137,7 +137,7 @@ def test_a_policy_without_the_phase_asks_for_nothing(
 ) -> None:
     CompactionPolicy.objects.create(name="by-hand", overrides={"trigger": {"phases": ["manual"]}})
     Session.objects.filter(pk=session.pk).update(policy="by-hand")
-    scripted.script(Reply(text="Sure.", usage=BIG))
+    scripted.script(Reply(text="Sure.", usage=LARGE_USAGE))
     say(session)
     assert not runs()
 
@@ -147,33 +147,37 @@ def test_every_response_tells_how_full_the_context_is(
 ) -> None:
     scripted.script(Reply(text="Sure.", usage=(5600, 0)))
     say(session)
-    [told] = event_data(session, "context.usage")
-    assert (told["estimated_input_tokens"], told["context_window"], told["threshold_tokens"]) == (
+    [usage] = list_event_data(session, "context.usage")
+    assert (
+        usage["estimated_input_tokens"],
+        usage["context_window"],
+        usage["threshold_tokens"],
+    ) == (
         5600,
         8192,
         6963,
     )
-    assert (told["level"], told["source"], told["automatic"], told["compacting"]) == (
+    assert (usage["level"], usage["source"], usage["automatic"], usage["compacting"]) == (
         "warning",
         "provider",
         "on",
         False,
     )
-    assert sum(told["breakdown"].values()) == 5600
+    assert sum(usage["breakdown"].values()) == 5600
 
 
 def test_after_a_success_another_short_turn_makes_no_model_call(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = summarize_or_chat()
-    fill(session)
-    scripted.script(Reply(text="Sure.", usage=BIG))
+    fill_session(session)
+    scripted.script(Reply(text="Sure.", usage=LARGE_USAGE))
     say(session)
     engine.execute_run(runs()[0].pk)
     assert runs()[0].status == "applied"
     say(session, "Thanks!")
     assert len(runs()) == 1
-    assert len(summary_calls(scripted)) == 1
+    assert len(list_summary_calls(scripted)) == 1
 
 
 def test_a_failing_measurement_does_not_reach_the_sender(
@@ -184,7 +188,7 @@ def test_a_failing_measurement_does_not_reach_the_sender(
 
     monkeypatch.setattr("compaction.sizing.session_context.load_session_context", broken)
     after_response.measure_and_request_run(session_id=session.pk)
-    assert event_names(session) == []
+    assert list_event_names(session) == []
 
 
 def test_it_listens_once_however_often_it_is_connected() -> None:
@@ -196,7 +200,7 @@ def test_it_listens_once_however_often_it_is_connected() -> None:
 def test_the_check_reads_no_message_and_asks_few_questions(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=1000, tokens=20)
+    fill_session(session, messages=1000, tokens=20)
     session.messages.create(
         seq=1001,
         role="assistant",
@@ -219,8 +223,8 @@ def test_a_stopped_session_asks_for_nothing_and_says_so(
     session: Session, scripted: ScriptedModel
 ) -> None:
     SessionState.objects.create(session_id=session.pk, fruitless=2)
-    scripted.script(Reply(text="Sure.", usage=BIG))
+    scripted.script(Reply(text="Sure.", usage=LARGE_USAGE))
     say(session)
     assert not runs()
     assert load_usage(session.pk)["automatic"] == "stopped"
-    assert event_names(session, "compaction") == []
+    assert list_event_names(session, "compaction") == []
