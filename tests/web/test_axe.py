@@ -14,13 +14,17 @@ from playwright.sync_api import Page, expect
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.support.browsing import PHONE, fill
+from tests.support.browsing import PHONE, store_exchange
 
 WIDE = {"width": 1280, "height": 860}
 VENDOR = Path(__file__).resolve().parents[1] / "vendor"
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 TABS = ("Summary", "Changes", "Messages", "Kept as written")
-ANSWER = "A bread **raised** by yeast:\n\n```python\nprint('flour')  # and water\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+ANSWER = (
+    "A bread **raised** by yeast:\n\n"
+    "```python\nprint('flour')  # and water\n```\n\n"
+    "| a | b |\n|---|---|\n| 1 | 2 |"
+)
 
 
 def test_axe_is_the_one_that_was_reviewed() -> None:
@@ -29,9 +33,13 @@ def test_axe_is_the_one_that_was_reviewed() -> None:
 
 
 def objections(page: Page) -> list[tuple[str, str]]:
-    """What axe finds wrong on the page as it is: the rule, and the elements. Run from outside, as the page's policy asks."""
+    """Return the rules that axe finds broken on the page, each with its elements.
+
+    axe is evaluated from outside, because the page's policy allows no other script.
+    """
     page.evaluate(
-        "Promise.all(document.getAnimations().map(each => each.finished.catch(() => {})).slice(0, 50))"
+        "Promise.all(document.getAnimations()"
+        ".map(each => each.finished.catch(() => {})).slice(0, 50))"
     )
     page.evaluate((VENDOR / "axe.min.js").read_text())
     found: list[dict[str, Any]] = page.evaluate(
@@ -114,7 +122,7 @@ def screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
 def staffed(user: User, session: Session) -> Session:
     """A chat with a summary, whose owner may see everything."""
     User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
-    fill(session, "What is bread?", "Food.", "How is bread made?", ANSWER)
+    store_exchange(session, "What is bread?", "Food.", "How is bread made?", ANSWER)
     Session.objects.filter(pk=session.pk).update(
         title="Bread", compacted_summary="They spoke of bread.", compact_boundary_seq=3
     )

@@ -12,14 +12,15 @@ from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.browsing import Held, fill, send
+from tests.support.browsing import Held, store_exchange, send_message
 from tests.support.events import append_events
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 SUMMARY = """## Goal
 
-The user asked six questions, numbered from zero to five, each of them about everything, and wanted a short answer to each.
+The user asked six questions, numbered from zero to five, each of them about everything, \
+and wanted a short answer to each.
 
 ## Progress
 
@@ -36,11 +37,11 @@ def test_a_first_message_opens_a_chat_and_its_answer_streams(
     said = Held("Hel", "lo, **wor", "ld**")
     scripted.script(Reply(chunks=said))
     page.goto("/new/")
-    send(page, "Are you\nthere?")
+    send_message(page, "Are you\nthere?")
     expect(page.locator(".user .words")).to_have_text("Are you\nthere?")
     expect(page.locator(".answer")).to_have_attribute("data-status", "streaming")
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
-    said.go_on.set()
+    said.resume.set()
     expect(page.locator(".answer .prose strong")).to_have_text("world")
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
@@ -56,12 +57,12 @@ def test_a_reload_in_the_middle_misses_nothing_and_doubles_nothing(
     words = Held(*(f"word{number} " for number in range(40)))
     scripted.script(Reply(chunks=words, chunk_delay=0.05, reasoning="Counting 😀."))
     page.goto(f"/c/{session.pk}/")
-    send(page, "Count")
+    send_message(page, "Count")
     expect(page.locator(".answer .prose")).to_contain_text("word5")
     page.reload()
     expect(page.locator(".answer .prose")).to_contain_text("word5")
     expect(page.locator(".answer")).to_have_attribute("data-status", "streaming")
-    words.go_on.set()
+    words.resume.set()
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page.locator(".answer .prose")).to_have_text("".join(words).strip())
     expect(page.locator(".reasoning .words")).to_have_text("Counting 😀.")
@@ -73,7 +74,7 @@ def test_two_tabs_show_the_same(page: Page, session: Session, scripted: Scripted
     second = page.context.new_page()
     second.goto(f"/c/{session.pk}/")
     scripted.script(Reply(text="For both."))
-    send(page, "Who sees this?")
+    send_message(page, "Who sees this?")
     for tab in (page, second):
         expect(tab.locator(".user .words")).to_have_text("Who sees this?")
         expect(tab.locator(".answer .prose")).to_have_text("For both.")
@@ -84,10 +85,10 @@ def test_a_tool_call_folds_its_question_and_result(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        Reply(tool_calls=[call("calculate", {"expression": "6*7"})]), Reply(text="It is 42.")
+        Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"})]), Reply(text="It is 42.")
     )
     page.goto(f"/c/{session.pk}/")
-    send(page, "6 × 7?")
+    send_message(page, "6 × 7?")
     expect(page.get_by_text("It is 42.")).to_be_visible()
     page.locator(".call summary").click()
     expect(page.locator(".call-arguments")).to_contain_text('"6*7"')
@@ -103,7 +104,7 @@ def test_a_failed_turn_keeps_the_message_and_says_why(
         Reply(status=401, body=b'{"error": {"message": "no such key", "code": "invalid_api_key"}}')
     )
     page.goto(f"/c/{session.pk}/")
-    send(page, "Precious words")
+    send_message(page, "Precious words")
     expect(page.locator(".turn-error")).to_contain_text("Your message is kept")
     expect(page.locator(".user .words")).to_have_text("Precious words")
     page.get_by_role("button", name="Write it again").click()
@@ -113,7 +114,7 @@ def test_a_failed_turn_keeps_the_message_and_says_why(
 def test_text_that_could_not_be_sent_stays_in_the_composer(page: Page, model: AiModel) -> None:
     page.goto("/new/")
     page.route("**/sessions", lambda route: route.abort())
-    send(page, "Do not lose me")
+    send_message(page, "Do not lose me")
     expect(page.locator("#snackbar")).to_contain_text("Your text is kept here")
     expect(page.get_by_label("Your message")).to_have_value("Do not lose me")
     page.reload()
@@ -123,12 +124,13 @@ def test_text_that_could_not_be_sent_stays_in_the_composer(page: Page, model: Ai
 def test_nothing_that_a_model_writes_can_run_or_call_home(page: Page, session: Session) -> None:
     evil = (
         "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-        "<form action='/logout/'><button>Click</button></form><style>body{display:none}</style><iframe src='/'></iframe>\n\n"
+        "<form action='/logout/'><button>Click</button></form>"
+        "<style>body{display:none}</style><iframe src='/'></iframe>\n\n"
         "![pixel](http://192.0.2.1/track.png) [run](javascript:alert(1)) [out](https://example.org/)"
     )
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    fill(session, "Hi", evil)
+    store_exchange(session, "Hi", evil)
     page.goto(f"/c/{session.pk}/")
     prose = page.locator(".prose")
     link = prose.get_by_role("link", name="out")
@@ -142,7 +144,7 @@ def test_nothing_that_a_model_writes_can_run_or_call_home(page: Page, session: S
 
 
 def test_code_is_colored_and_copied(page: Page, session: Session) -> None:
-    fill(session, "Code?", "```python\nprint('hi')  # <b>\n```")
+    store_exchange(session, "Code?", "```python\nprint('hi')  # <b>\n```")
     page.goto(f"/c/{session.pk}/")
     expect(page.locator("pre .hljs-string")).to_have_text("'hi'")
     page.get_by_role("button", name="Copy", exact=True).click()
@@ -154,7 +156,7 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     for number in range(6):
-        fill(session, f"Question {number} " + "about everything " * 120, f"Answer {number}")
+        store_exchange(session, f"Question {number} " + "about everything " * 120, f"Answer {number}")
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).to_have_text(re.compile(r"^[\d.]+k / 8\.19k · \d+ %$"))
     seen = threading.Event()
@@ -204,7 +206,7 @@ def in_background(work: Callable[..., Any], *arguments: Any) -> threading.Thread
 
 
 def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Session) -> None:
-    fill(session, *(f"message {number} " + "and more " * 30 for number in range(1, 13)))
+    store_exchange(session, *(f"message {number} " + "and more " * 30 for number in range(1, 13)))
     Session.objects.filter(pk=session.pk).update(
         compacted_summary=SUMMARY * 8, compact_boundary_seq=9
     )
@@ -228,7 +230,7 @@ def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Sessi
 
 
 def test_a_trimmed_history_is_told_twice_quietly(page: Page, session: Session) -> None:
-    fill(session, "Long ago", "Yes")
+    store_exchange(session, "Long ago", "Yes")
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".answer")).to_be_visible()
     notice = "Conversation history has been automatically trimmed"
@@ -241,7 +243,7 @@ def test_a_model_without_a_known_window_shows_tokens_alone(
     page: Page, session: Session, model: AiModel
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=None)
-    fill(session, "Hello " * 200, "Hello")
+    store_exchange(session, "Hello " * 200, "Hello")
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).to_have_text(re.compile(r"^[\d.]+k? tokens$"))
 

@@ -1,4 +1,4 @@
-"""What the page shows of the context: the meter, the card at the boundary, the panel and the slash commands."""
+"""The context on the page: the meter, the card at the boundary, the panel and slash commands."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.browsing import Held, fill
+from tests.support.browsing import Held, store_exchange
 from tests.support.events import append_events
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def fill_long(session: Session, *, exchanges: int = 6, words: int = 120) -> None:
     """Enough to be worth a summary."""
     for number in range(exchanges):
-        fill(session, f"Question {number} " + "about everything " * words, f"Answer {number}")
+        store_exchange(session, f"Question {number} " + "about everything " * words, f"Answer {number}")
 
 
 def compacted(session: Session, scripted: ScriptedModel, summary: str = SUMMARY) -> CompactionRun:
@@ -201,7 +201,7 @@ def test_an_unknown_command_is_sent_as_text_after_a_word(
 
 
 def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session: Session) -> None:
-    fill(session, "Read the file", "It is long: " + "<i>line</i> " * 300, "And now?", "Done.")
+    store_exchange(session, "Read the file", "It is long: " + "<i>line</i> " * 300, "And now?", "Done.")
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).to_contain_text("/ 8.19k")
     expect(page.locator(".shortened")).to_have_count(0)
@@ -245,7 +245,7 @@ def test_a_message_is_where_optimizing_ends_and_the_page_says_while_it_runs(
     page.reload()
     expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
     expect(page.get_by_label("Your message")).to_be_editable()
-    said.go_on.set()
+    said.resume.set()
     expect(page.locator(".card + .message")).to_have_attribute("data-seq", "5")
     work.join()
     expect(page.get_by_text("Optimizing conversation context…")).to_be_hidden()

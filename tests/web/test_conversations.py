@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from chatcore.models import Session
 from chatcore.transfer import exporter
 from models_registry.models import AiModel
-from tests.support.browsing import fill, send, until
+from tests.support.browsing import store_exchange, send_message, wait_until
 from tests.support.events import append_events
 from tests.support.scripted import ScriptedModel
 
@@ -65,11 +65,11 @@ def test_a_deleted_chat_is_gone_for_good_when_the_page_is_left(
     act(page, "Old", "Delete")
     expect(page.get_by_role("link", name="Old")).to_be_hidden()
     page.goto("/settings/")
-    until(page, lambda: not Session.objects.filter(pk=session.pk).exists())
+    wait_until(page, lambda: not Session.objects.filter(pk=session.pk).exists())
 
 
 def test_the_chat_on_the_page_can_be_deleted_and_opened_again(page: Page, session: Session) -> None:
-    fill(session, "One", "Two")
+    store_exchange(session, "One", "Two")
     Session.objects.filter(pk=session.pk).update(title="Shown")
     page.goto(f"/c/{session.pk}/")
     act(page, "Shown", "Delete")
@@ -82,7 +82,7 @@ def test_the_chat_on_the_page_can_be_deleted_and_opened_again(page: Page, sessio
 def test_a_chat_goes_out_as_a_file_and_comes_in_again(
     page: Page, session: Session, tmp_path: Path
 ) -> None:
-    fill(session, "What is 6 × 7?", "42")
+    store_exchange(session, "What is 6 × 7?", "42")
     Session.objects.filter(pk=session.pk).update(title="Sums")
     page.goto("/new/")
     page.get_by_role("button", name="Actions for Sums").click()
@@ -114,7 +114,7 @@ def test_a_file_that_is_no_chat_says_why_it_is_not_taken(
 def test_the_palette_finds_titles_and_words_and_leads_to_the_message(
     page: Page, session: Session, user: User
 ) -> None:
-    fill(
+    store_exchange(
         session,
         *(f"message {number}" for number in range(1, 10)),
         "The word is Kumquat here",
@@ -146,7 +146,7 @@ def test_the_palette_finds_titles_and_words_and_leads_to_the_message(
 def test_a_search_in_the_open_chat_moves_there_and_escape_leaves_it(
     page: Page, session: Session
 ) -> None:
-    fill(session, "The word is kumquat", *("more words " * 80 for _ in range(12)))
+    store_exchange(session, "The word is kumquat", *("more words " * 80 for _ in range(12)))
     page.goto(f"/c/{session.pk}/")
     expect(page.locator("[data-seq='1']")).not_to_be_in_viewport()
     page.get_by_role("button", name="Search in this chat").click()
@@ -292,7 +292,7 @@ def test_a_chat_is_named_by_its_first_words_everywhere(
 ) -> None:
     page.goto("/new/")
     expect(page).to_have_title("New chat · Chatcore")
-    send(page, "Bake bread\nwith rye, please")
+    send_message(page, "Bake bread\nwith rye, please")
     for title in (page.locator(".chat-title"), page.locator(".chat-row > a")):
         expect(title).to_have_text("Bake bread with rye, please")
     expect(page).to_have_title("Bake bread with rye, please · Chatcore")
@@ -318,7 +318,7 @@ def test_a_draft_stays_with_its_chat(page: Page, user: User, session: Session) -
     again = page.context.new_page()
     again.goto(f"/c/{other.pk}/")
     expect(again.get_by_label("Your message")).to_have_value("Which tram?")
-    send(again, "Which tram goes there?")
+    send_message(again, "Which tram goes there?")
     expect(again.locator(".user .words")).to_have_text("Which tram goes there?")
     again.reload()
     expect(again.get_by_label("Your message")).to_have_value("")
@@ -327,7 +327,8 @@ def test_a_draft_stays_with_its_chat(page: Page, user: User, session: Session) -
     expect(again.get_by_role("heading", name="Sign in")).to_be_visible()
     assert (
         again.evaluate(
-            "[localStorage, sessionStorage].flatMap(Object.keys).filter((key) => key.startsWith('draft'))"
+            "[localStorage, sessionStorage].flatMap(Object.keys)"
+            ".filter((key) => key.startsWith('draft'))"
         )
         == []
     )

@@ -1,4 +1,7 @@
-"""A line that breaks, a server that dies, a sign-in that is gone, a tab beside it: the page heals by itself, and no word is lost."""
+"""Faults that the page must heal by itself, without losing a word.
+
+A connection breaks, the server dies, the sign-in expires, another tab is open.
+"""
 
 import os
 from collections.abc import Iterator
@@ -16,8 +19,8 @@ from chatcore.models import Message, Session, SessionEvent
 from chatcore.turns import service
 from tests.conftest import Live
 from tests.faults.test_killed_in_the_middle import REGISTER, WITHIN, web_of
-from tests.support.browsing import ARGUMENTS, CHROMIUM, NAVIGATION_TIMEOUT, Held, fill, send, until
-from tests.support.cut_line import CutLine
+from tests.support.browsing import ARGUMENTS, CHROMIUM, NAVIGATION_TIMEOUT, Held, store_exchange, send_message, wait_until
+from tests.support.cut_line import TcpProxy
 from tests.support.journey import serve
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -35,26 +38,26 @@ def said_to(scripted: ScriptedModel) -> list[str]:
 
 
 @pytest.fixture
-def line(page: Page, live: Live) -> Iterator[CutLine]:
+def line(page: Page, live: Live) -> Iterator[TcpProxy]:
     """The way from the page to the server, which a test can cut."""
-    with CutLine(live.url) as line:
+    with TcpProxy(live.url) as line:
         yield line
 
 
 def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_nothing(
-    page: Page, session: Session, scripted: ScriptedModel, line: CutLine
+    page: Page, session: Session, scripted: ScriptedModel, line: TcpProxy
 ) -> None:
     said = Held(*(f"word{number} " for number in range(30)))
     scripted.script(Reply(chunks=said))
     page.goto(f"{line.url}/c/{session.pk}/")
-    send(page, "Count")
+    send_message(page, "Count")
     expect(page.locator(".answer .prose")).to_contain_text("word5")
-    line.cut()
+    line.disconnect()
     expect(page.locator(".connection")).to_contain_text("No connection to the server.")
     expect(page.locator(".answer .prose")).to_contain_text("word5")
-    said.go_on.set()
-    until(page, lambda: Message.objects.filter(status="complete", role="assistant").exists())
-    line.mend()
+    said.resume.set()
+    wait_until(page, lambda: Message.objects.filter(status="complete", role="assistant").exists())
+    line.reconnect()
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page.locator(".answer .prose")).to_have_text("".join(said).strip())
     expect(page.locator(".message")).to_have_count(2)
@@ -69,7 +72,7 @@ def test_what_is_sent_without_a_connection_waits_and_goes_in_its_order(
     expect(page.locator(".meter-used")).not_to_have_text("–")
     page.context.set_offline(True)
     for words in ("First?", "Second?"):
-        send(page, words)
+        send_message(page, words)
         expect(page.get_by_label("Your message")).to_have_value("")
     expect(page.locator(".queued-words")).to_have_text(["First?", "Second?"])
     expect(page.locator(".connection")).to_contain_text("Your messages are kept")
@@ -87,12 +90,12 @@ def test_a_network_that_goes_and_comes_back_continues_the_answer(
     said = Held("Here ", "and ", "there.")
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
-    send(page, "Where?")
+    send_message(page, "Where?")
     expect(page.locator(".answer .prose")).to_contain_text("and")
     page.context.set_offline(True)
     expect(page.locator(".connection")).to_be_visible()
-    said.go_on.set()
-    until(page, lambda: Message.objects.filter(status="complete", role="assistant").exists())
+    said.resume.set()
+    wait_until(page, lambda: Message.objects.filter(status="complete", role="assistant").exists())
     page.context.set_offline(False)
     expect(page.locator(".answer .prose")).to_have_text("Here and there.")
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
@@ -112,13 +115,13 @@ def test_a_message_whose_arrival_nobody_heard_of_is_said_once(
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
     page.route("**/messages", arrives_unheard, times=1)
-    send(page, "Once")
+    send_message(page, "Once")
     expect(page.locator(".user .words")).to_have_text(["Once"])
     expect(page.locator(".queued-item")).to_have_count(0)
     expect(page.get_by_label("Your message")).to_have_value("")
-    said.go_on.set()
+    said.resume.set()
     expect(page.locator(".answer .prose")).to_have_text(["One answer."])
-    send(page, "Once")  # the same words may be meant again
+    send_message(page, "Once")  # the same words may be meant again
     expect(page.locator(".answer")).to_have_count(2)
     assert said_to(scripted) == ["Once", "Once"]
 
@@ -128,7 +131,7 @@ def test_a_message_that_did_not_arrive_outlives_the_page_and_is_said_once(
 ) -> None:
     page.goto(f"/c/{session.pk}/")
     page.route("**/messages", lambda route: route.abort())
-    send(page, "Do not lose me")
+    send_message(page, "Do not lose me")
     expect(page.locator(".queued-words")).to_have_text(["Do not lose me"])
     page.reload()
     expect(page.locator(".queued-words")).to_have_text(["Do not lose me"])
@@ -144,7 +147,7 @@ def test_a_page_that_is_left_while_it_sends_sends_the_same_again(
 ) -> None:
     page.goto(f"/c/{session.pk}/")
     page.route("**/messages", lambda route: route.fetch())  # and no answer ever
-    send(page, "Once")
+    send_message(page, "Once")
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page.get_by_label("Your message")).to_have_value("Once")
     page.unroute_all()
@@ -164,7 +167,7 @@ def test_a_lost_sign_in_leads_back_to_the_words(
 ) -> None:
     page.goto(f"/c/{session.pk}/")
     page.context.clear_cookies(name="sessionid")
-    send(page, "Already sent")
+    send_message(page, "Already sent")
     line = page.locator(".connection")
     expect(line).to_contain_text("You are signed out. Your text is kept.")
     page.get_by_label("Your message").fill("Half a thou")
@@ -190,7 +193,7 @@ def test_signing_in_in_another_tab_is_enough(
     ).click()  # a piece of the page, not the page to sign in
     expect(page.locator(".connection")).to_contain_text("You are signed out")
     expect(page.get_by_role("link", name="Old name")).to_be_visible()
-    send(page, "Still here")
+    send_message(page, "Still here")
     expect(page.locator(".queued-words")).to_have_text(["Still here"])
     other = page.context.new_page()
     other.goto("/login/")
@@ -217,12 +220,12 @@ def test_two_tabs_share_what_is_written_and_send_it_once(
     expect(other.get_by_label("Your message")).to_have_value("First?")
     page.get_by_label("Your message").press("Enter")
     expect(other.get_by_label("Your message")).to_have_value("")
-    send(page, "Second?")
+    send_message(page, "Second?")
     for tab in (page, other):
         expect(tab.locator(".answer .prose")).to_contain_text("First")
         expect(tab.locator(".queued-words")).to_have_text(["Second?"])
     other.get_by_label("Your message").press_sequentially("Half a thou")
-    said.go_on.set()
+    said.resume.set()
     for tab in (page, other):
         expect(tab.locator(".answer .prose")).to_have_text(["First answer.", "Second answer."])
         expect(tab.locator(".queued-item")).to_have_count(0)
@@ -233,7 +236,7 @@ def test_two_tabs_share_what_is_written_and_send_it_once(
 def test_a_page_that_slept_for_hours_shows_all_that_was_said(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, "Before", "Said before")
+    store_exchange(session, "Before", "Said before")
     page.clock.install()
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".answer .prose")).to_have_text(["Said before"])
@@ -254,7 +257,7 @@ def test_a_page_that_slept_for_hours_shows_all_that_was_said(
 def test_going_back_to_a_page_shows_what_was_said_meanwhile(
     page: Page, browser: Browser, session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, "Before", "Said before")
+    store_exchange(session, "Before", "Said before")
     again = browser.browser_type.launch(
         executable_path=CHROMIUM,
         args=ARGUMENTS.split(),
@@ -289,12 +292,12 @@ def test_a_server_that_is_killed_in_the_middle_and_comes_back_is_gone_on_with(
     )
     with serve(tmp_path, "--no-local-model") as served:
         link = served.sign_in_link
-        served.command("shell", "-c", REGISTER.format(url=scripted.base_url))
+        served.run_command("shell", "-c", REGISTER.format(url=scripted.base_url))
         page = browser.new_context(base_url=served.url).new_page()
         page.goto(link)
-        send(page, "Count")
+        send_message(page, "Count")
         expect(page.locator(".answer .prose")).to_contain_text("word9", timeout=60_000)
-        send(page, "Are you there?")
+        send_message(page, "Are you there?")
         os.kill(web_of(served), SIGKILL)
         expect(page.locator(".connection")).to_contain_text("No connection to the server.")
         expect(page.locator(".answer")).to_have_attribute(

@@ -1,4 +1,4 @@
-"""Files beside a message in a real browser: chosen, dropped and pasted, refused, sent, and shown where they were sent."""
+"""Files with a message in a real browser: chosen, dropped, pasted, refused, sent and shown."""
 
 import base64
 from pathlib import Path
@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from chatcore.models import Attachment, Session
 from models_registry.models import AiModel
-from tests.support.browsing import send
+from tests.support.browsing import send_message
 from tests.support.scripted import ScriptedModel
 
 PIXEL = base64.b64decode(
@@ -18,10 +18,13 @@ DROP = """([text, name]) => {
     const data = new DataTransfer();
     data.items.add(new File([text], name));
     const chat = document.querySelector("chat-stream");
-    for (const kind of ["dragenter", "dragover", "drop"]) chat.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true }));
+    for (const kind of ["dragenter", "dragover", "drop"]) {
+        chat.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true }));
+    }
 }"""
 PASTE = """async (bytes) => {
-    const image = new Blob([Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0))], { type: "image/png" });
+    const data = Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0));
+    const image = new Blob([data], { type: "image/png" });
     await navigator.clipboard.write([new ClipboardItem({ "image/png": image })]);
 }"""
 
@@ -45,7 +48,7 @@ def test_files_go_with_a_message_and_stand_in_it(
     )
     expect(page.locator(".chip")).to_have_count(2)
     expect(page.locator(".chip[data-failed]")).to_contain_text("Only texts, PDF files and images")
-    send(page, "What is this?")
+    send_message(page, "What is this?")
     expect(page.locator("#snackbar")).to_contain_text("Not sent: a program.bin")
     page.get_by_role("button", name="Remove a program.bin").click()
     page.evaluate(DROP, ["The notes say: forty-two.", "notes.txt"])
@@ -142,5 +145,5 @@ def test_files_are_chosen_with_the_button_and_are_still_there_after_a_reload(
     expect(page.locator(".chip .file-name")).to_have_text(["one.txt", "two.txt"])
     page.get_by_role("button", name="Remove one.txt").click()
     expect(page.locator(".chip .file-name")).to_have_text(["two.txt"])
-    send(page, "Only the second")
+    send_message(page, "Only the second")
     expect(page.locator(".user .file-name")).to_have_text(["two.txt"])

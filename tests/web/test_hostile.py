@@ -1,4 +1,7 @@
-"""What is hostile stays words wherever it is shown: nothing of it runs, nothing leaves the origin, and the page goes on working."""
+"""Hostile texts stay texts wherever the page shows them.
+
+Nothing of them runs, no request leaves the origin, and the page goes on working.
+"""
 
 import json
 import re
@@ -10,83 +13,96 @@ from urllib.parse import urlencode
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
-from playwright.sync_api import Dialog, Locator, Page, expect
+from playwright.sync_api import Dialog, Locator, Page, Request, expect
 
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.truncation import clean_text
 from compaction.models import CompactionRun
 from models_registry.models import AiModel, Provider
 from tests.conftest import Live
-from tests.support.browsing import fill
+from tests.support.browsing import store_exchange
 from tests.support.events import append_events
-from tests.support.hostile import HOSTILE, TRIED, TRIED_FAMILIES
-from tests.support.scripted import ScriptedModel, call
+from tests.support.hostile import HOSTILE, SAMPLE_TEXTS, SAMPLE_FAMILIES
+from tests.support.scripted import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
 
 AUDIT = Path(__file__).resolve().parents[1] / "support" / "hostile_audit.js"
-# Everything that was written is pointed at, focused and pressed, but for what is meant to be pressed.
+# Point at, focus and press every written text, but no link and no button.
 POKE = """() => {
-    const kinds = { pointerover: PointerEvent, mouseover: MouseEvent, focus: FocusEvent, click: MouseEvent, keydown: KeyboardEvent,
-        toggle: Event, animationstart: Event, transitionend: Event, load: Event, error: Event };
-    for (const element of document.querySelectorAll(".prose *, .words, pre, .call-name, .diff *, .sent pre")) {
+    const kinds = {
+        pointerover: PointerEvent, mouseover: MouseEvent, focus: FocusEvent, click: MouseEvent,
+        keydown: KeyboardEvent, toggle: Event, animationstart: Event, transitionend: Event,
+        load: Event, error: Event,
+    };
+    const texts = ".prose *, .words, pre, .call-name, .diff *, .sent pre";
+    for (const element of document.querySelectorAll(texts)) {
         if (element.closest("a[href], button, summary")) continue;
-        for (const [kind, Kind] of Object.entries(kinds)) element.dispatchEvent(new Kind(kind, { bubbles: kind === "click" }));
+        for (const [kind, Kind] of Object.entries(kinds)) {
+            element.dispatchEvent(new Kind(kind, { bubbles: kind === "click" }));
+        }
     }
 }"""
-# Pages and pieces as the server renders them, eight at a time, parsed and looked through without being shown.
-LOOK_THROUGH = """async (paths) => {
-    const found = [];
+# Parse pages and partial pages of the server, eight at a time, and audit them without showing them.
+AUDIT_PATHS = """async (paths) => {
+    const problems = [];
     const take = async () => {
         for (let path = paths.shift(); path; path = paths.shift()) {
             const response = await fetch(path);
-            if (response.status !== 200) found.push(`${path}: ${response.status}`);
+            if (response.status !== 200) problems.push(`${path}: ${response.status}`);
             const parsed = new DOMParser().parseFromString(await response.text(), "text/html");
-            found.push(...audit(parsed).map((wrong) => `${path}: ${wrong}`));
+            problems.push(...audit(parsed).map((wrong) => `${path}: ${wrong}`));
         }
     };
     await Promise.all(Array.from({ length: 8 }, take));
-    return found;
+    return problems;
 }"""
 
 
 SCROLL_CHATS = """async () => {
     for (let more; (more = document.querySelector(".chats-more")); ) {
-        const come = new Promise((resolve) => document.addEventListener("htmx:afterSwap", resolve, { once: true }));
+        const swap = new Promise((resolve) => {
+            document.addEventListener("htmx:afterSwap", resolve, { once: true });
+        });
         more.scrollIntoView();
-        await come;
+        await swap;
     }
 }"""
 
 
 @pytest.fixture
 def watched(page: Page, live: Live) -> Iterator[Page]:
-    """A page that fails its test when something ran, asked elsewhere, or opened by itself; a refusal of the policy fails it too."""
-    told: list[str] = []
+    """A page that fails its test when a text ran, opened something or sent a request elsewhere.
+
+    A request that the page's policy refused fails the test too.
+    """
+    incidents: list[str] = []
     page.add_init_script(path=AUDIT)
 
     def shut(dialog: Dialog) -> None:
-        told.append(dialog.message)
+        incidents.append(dialog.message)
         dialog.dismiss()
 
-    own = (live.url, "data:", "blob:")
-    page.context.on(
-        "request", lambda request: None if request.url.startswith(own) else told.append(request.url)
-    )
-    page.context.on("page", lambda opened: told.append(f"opened {opened.url}"))
+    own_origins = (live.url, "data:", "blob:")
+
+    def watch_request(request: Request) -> None:
+        if not request.url.startswith(own_origins):
+            incidents.append(request.url)
+
+    page.context.on("request", watch_request)
+    page.context.on("page", lambda opened: incidents.append(f"opened {opened.url}"))
     page.context.on("dialog", shut)
     yield page
     assert page.evaluate("typeof ran") == "undefined"
-    assert not told, told
+    assert not incidents, incidents
 
 
-def sound(page: Page) -> None:
-    """After everything on it was poked, the page holds nothing that it should not, and is where it was."""
+def check_page_is_sound(page: Page) -> None:
+    """Poke every text, and check that the page stays where it is and holds nothing forbidden."""
     address = page.url
-    expect(page.locator(".prose .math:not([title], :has(.katex))")).to_have_count(
-        0
-    )  # its formulas are drawn
+    undrawn_formulas = page.locator(".prose .math:not([title], :has(.katex))")
+    expect(undrawn_formulas).to_have_count(0)
     page.evaluate(POKE)
     wrong = page.evaluate("audit(document)")
     assert not wrong, "\n".join(wrong[:20])
@@ -94,13 +110,16 @@ def sound(page: Page) -> None:
     assert page.locator("dialog[open]:not(#context-panel), :popover-open").count() == 0
 
 
-def looked_through(page: Page, paths: Sequence[str]) -> None:
-    wrong = page.evaluate(LOOK_THROUGH, list(paths))
+def audit_paths(page: Page, paths: Sequence[str]) -> None:
+    wrong = page.evaluate(AUDIT_PATHS, list(paths))
     assert not wrong, "\n".join(wrong[:20])
 
 
-def works(page: Page, scripted: ScriptedModel) -> None:
-    """What a person does every day still goes. Asked for by names of the markup: roles are slow to find on a page this long."""
+def check_page_works(page: Page, scripted: ScriptedModel) -> None:
+    """Check that a user can still send a message and open a menu and the help.
+
+    The elements are located by their markup, because roles are slow on a page of this length.
+    """
     scripted.script(Reply(text="All is *well*."))
     answers = page.locator(".answer").count()
     page.locator(".composer textarea").fill("How are you?")
@@ -117,22 +136,25 @@ def works(page: Page, scripted: ScriptedModel) -> None:
     expect(page.locator("dialog[open]")).to_have_count(0)
 
 
-def batches(size: int) -> list[str]:
-    """The texts, so many below each other; a text that swallows what follows stands at an end in one of the orders."""
+def join_in_batches(size: int) -> list[str]:
+    """Join the texts in groups of `size`.
+
+    A text may swallow those after it; in one of the orders each text is the last of its group.
+    """
     return [
         "\n\n".join(texts[at : at + size])
-        for texts in TRIED_FAMILIES.values()
+        for texts in SAMPLE_FAMILIES.values()
         for at in range(0, len(texts), size)
     ]
 
 
-def shown(text: str) -> str:
-    """As a page's text has it."""
+def as_page_text(text: str) -> str:
+    """Return the text as a page shows it."""
     return re.sub(r"\r\n?", "\n", clean_text(text))
 
 
-def texts(found: Locator) -> list[str]:
-    return list(found.evaluate_all("all => all.map(each => each.textContent)"))
+def read_texts(elements: Locator) -> list[str]:
+    return list(elements.evaluate_all("all => all.map(each => each.textContent)"))
 
 
 @pytest.fixture(autouse=True)
@@ -145,17 +167,17 @@ def test_what_is_said_live_stays_words(
     watched: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     watched.goto(f"/c/{session.pk}/")
-    for number, text in enumerate(map(clean_text, batches(100))):
-        asked = call(text[:60], text, id=text[:40] or "x")
+    for number, text in enumerate(map(clean_text, join_in_batches(100))):
+        asked = make_tool_call(text[:60], text, id=text[:40] or "x")
         scripted.script(Reply(reasoning=text, tool_calls=[asked]), Reply(text=text))
         watched.locator(".composer textarea").fill(f"Say: {text}")
         watched.locator(".composer textarea").press("Enter")
         expect(watched.locator(".answer")).to_have_count(2 * number + 2)
         expect(watched.locator(".answer").last).to_have_attribute("data-status", "complete")
-    sound(watched)
+    check_page_is_sound(watched)
     stored = session.messages.filter(role="user").order_by("seq").values_list("content", flat=True)
-    assert texts(watched.locator(".user .words")) == [shown(text) for text in stored]
-    works(watched, scripted)
+    assert read_texts(watched.locator(".user .words")) == [as_page_text(text) for text in stored]
+    check_page_works(watched, scripted)
 
 
 def stored(session: Session, said: Sequence[str]) -> None:
@@ -190,10 +212,10 @@ def stored(session: Session, said: Sequence[str]) -> None:
 
 def pages(session: Session, size: int) -> Iterator[tuple[Session, list[str]]]:
     """The texts, so many for each of as many chats as it takes: what one page shows."""
-    for at in range(0, len(TRIED), size):
+    for at in range(0, len(SAMPLE_TEXTS), size):
         yield (
             Session.objects.create(owner=session.owner, model=session.model),
-            TRIED[at : at + size],
+            SAMPLE_TEXTS[at : at + size],
         )
 
 
@@ -204,16 +226,18 @@ def test_what_was_stored_stays_words(
         stored(chat, said)
         watched.goto(f"/c/{chat.pk}/")
         expect(watched.locator(".timeline .user")).to_have_count(len(said))
-        sound(watched)
+        check_page_is_sound(watched)
         for place in (".user .words", ".reasoning .words", ".call-result pre"):
-            assert texts(watched.locator(f".timeline {place}")) == [shown(text) for text in said]
+            assert read_texts(watched.locator(f".timeline {place}")) == [
+                as_page_text(text) for text in said
+            ]
         assert "" not in watched.locator(".timeline .answer > .prose").evaluate_all(
             "all => all.map(each => each.innerHTML)"
         )
-        assert texts(watched.locator(".timeline .call-name")) == [
-            shown(text[:128]) for text in said
+        assert read_texts(watched.locator(".timeline .call-name")) == [
+            as_page_text(text[:128]) for text in said
         ]
-    works(watched, scripted)
+    check_page_works(watched, scripted)
 
 
 def titled(user: User, said: Sequence[str]) -> list[Session]:
@@ -228,16 +252,16 @@ def titled(user: User, said: Sequence[str]) -> list[Session]:
 
 def test_titles_stay_words_in_list_head_and_dialogs(watched: Page, user: User) -> None:
     breaking = [
-        text for text in TRIED if text.startswith(("</title>", "' onmouse", "%(title)s", "$&"))
+        text for text in SAMPLE_TEXTS if text.startswith(("</title>", "' onmouse", "%(title)s", "$&"))
     ]
-    chats = titled(user, [*breaking, *(text for text in TRIED if text not in breaking)])
+    chats = titled(user, [*breaking, *(text for text in SAMPLE_TEXTS if text not in breaking)])
     watched.goto(f"/c/{chats[0].pk}/")
     watched.evaluate(SCROLL_CHATS)
-    assert texts(watched.locator(".chat-row > a")) == [
-        shown(chat.title) or "New chat" for chat in chats
+    assert read_texts(watched.locator(".chat-row > a")) == [
+        as_page_text(chat.title) or "New chat" for chat in chats
     ]
-    sound(watched)
-    looked_through(watched, [f"/c/{chat.pk}/rename/" for chat in chats if '"' in chat.title])
+    check_page_is_sound(watched)
+    audit_paths(watched, [f"/c/{chat.pk}/rename/" for chat in chats if '"' in chat.title])
     for chat in chats[: len(breaking)]:
         watched.goto(f"/c/{chat.pk}/")
         expect(watched).to_have_title(f"{chat.title} · Chatcore")
@@ -249,7 +273,7 @@ def test_titles_stay_words_in_list_head_and_dialogs(watched: Page, user: User) -
         expect(watched.locator("#snackbar")).to_contain_text(chat.title)
         watched.locator("#snackbar button").click()
         expect(watched.locator(".chat-title")).to_have_text(chat.title)
-        sound(watched)
+        check_page_is_sound(watched)
 
 
 def act(page: Page, chat: Session, label: str) -> None:
@@ -261,18 +285,41 @@ def act(page: Page, chat: Session, label: str) -> None:
 def test_cards_diffs_and_the_panel_stay_words(
     watched: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    every = [clean_text(text) for text in batches(30)]
-    fill(session, *(text for text in every for _ in range(2)))
+    every = [clean_text(text) for text in join_in_batches(30)]
+    store_exchange(session, *(text for text in every for _ in range(2)))
     runs = [
         CompactionRun(
-            session=session, trigger="manual", status="applied", policy=text[:64], boundary_after=2 * number + 2, model=text[:200],
-            summary_before=" ".join(every[number - 1].split()[::-1]), summary_after=text, instructions=text, reason=text, error=text,
-            targets=[{"seq": 1, "role": text, "tool": text, "method": "summarized", "chars_before": 9, "chars_after": 0}],
-            stages_used=[text], state_after={"state": {"decisions": [text]}, "memory": [text], "memory_summary": text},
+            session=session,
+            trigger="manual",
+            status="applied",
+            policy=text[:64],
+            boundary_after=2 * number + 2,
+            model=text[:200],
+            summary_before=" ".join(every[number - 1].split()[::-1]),
+            summary_after=text,
+            instructions=text,
+            reason=text,
+            error=text,
+            targets=[
+                {
+                    "seq": 1,
+                    "role": text,
+                    "tool": text,
+                    "method": "summarized",
+                    "chars_before": 9,
+                    "chars_after": 0,
+                }
+            ],
+            stages_used=[text],
+            state_after={
+                "state": {"decisions": [text]},
+                "memory": [text],
+                "memory_summary": text,
+            },
             created_at=timezone.now() + timedelta(seconds=number),
         )
         for number, text in enumerate(every)
-    ]  # fmt: skip
+    ]
     CompactionRun.objects.bulk_create(runs[-20:])
     Session.objects.filter(pk=session.pk).update(
         compacted_summary=every[-1], compact_boundary_seq=2 * len(every), system_prompt=every[0]
@@ -285,25 +332,26 @@ def test_cards_diffs_and_the_panel_stay_words(
     for tab in ("summary", "changes", "targets", "state"):
         expect(watched.locator(".card [role=tab][aria-selected]")).not_to_have_count(0)
         watched.evaluate(
-            "name => document.querySelectorAll(`.card [data-tab=${name}]`).forEach(tab => tab.click())",
+            "name => document.querySelectorAll(`.card [data-tab=${name}]`)"
+            ".forEach(tab => tab.click())",
             tab,
         )
-        sound(watched)
+        check_page_is_sound(watched)
     watched.locator(".meter-button").click()
     watched.get_by_text("Show the whole context").click()
     expect(watched.locator("#context-panel .sent-messages .sent").first).to_be_visible()
-    assert every[0] in texts(watched.locator("[data-sent=system] pre"))[0]
-    sound(watched)
+    assert every[0] in read_texts(watched.locator("[data-sent=system] pre"))[0]
+    check_page_is_sound(watched)
     watched.keyboard.press("Escape")
-    works(watched, scripted)
+    check_page_works(watched, scripted)
 
 
 def test_what_is_searched_and_found_stays_words(watched: Page, session: Session) -> None:
     stored(session, HOSTILE)
     watched.goto(f"/c/{session.pk}/")
     words = [" ".join(clean_text(text).split())[:200] for text in HOSTILE]
-    looked_through(watched, [f"/search/?{urlencode({'q': each})}" for each in words])
-    looked_through(
+    audit_paths(watched, [f"/search/?{urlencode({'q': each})}" for each in words])
+    audit_paths(
         watched, [f"/chats/?{urlencode({'q': each, 'after': each})}" for each in words[:100]]
     )
     watched.keyboard.press("Control+k")
@@ -328,7 +376,7 @@ def test_what_is_searched_and_found_stays_words(watched: Page, session: Session)
     watched.keyboard.press("Enter")
     expect(watched.locator("#palette")).to_be_hidden()
     expect(watched.locator("[data-found]")).to_be_visible()
-    sound(watched)
+    check_page_is_sound(watched)
 
 
 def test_failures_and_notices_stay_words(
@@ -348,10 +396,10 @@ def test_failures_and_notices_stay_words(
                 session=chat, turn=turn, seq=number + 1, role="user", content="x"
             )
         watched.goto(f"/c/{chat.pk}/")
-        assert texts(watched.locator(".turn-error p > span:first-child")) == [
-            shown(text) for text in said
+        assert read_texts(watched.locator(".turn-error p > span:first-child")) == [
+            as_page_text(text) for text in said
         ]
-        sound(watched)
+        check_page_is_sound(watched)
     watched.goto(f"/c/{session.pk}/")
     for number, text in enumerate(
         (
@@ -369,13 +417,13 @@ def test_failures_and_notices_stay_words(
         expect(watched.locator(".turn-error").last).to_contain_text(text)
     append_events(session.pk, ("context.trimmed", {"notice": "<img src=x onerror=ran=1>"}))
     expect(watched.locator(".notice").last).to_have_text("<img src=x onerror=ran=1>")
-    sound(watched)
-    works(watched, scripted)
+    check_page_is_sound(watched)
+    check_page_works(watched, scripted)
 
 
 def named(model: AiModel) -> None:
     """A registry whose names are hostile."""
-    for number, text in enumerate(map(clean_text, TRIED)):
+    for number, text in enumerate(map(clean_text, SAMPLE_TEXTS)):
         name = f"{number} {text}"[:64].strip()
         provider = Provider.objects.create(
             name=name, protocol="openai", base_url=model.provider.base_url, api_key_env=text[:32]
@@ -399,8 +447,8 @@ def test_settings_stay_words(
         params={"a": "'>\"<b>"},
     )
     watched.goto("/settings/")
-    expect(watched.locator(".provider")).to_have_count(len(TRIED) + 1)
-    sound(watched)
+    expect(watched.locator(".provider")).to_have_count(len(SAMPLE_TEXTS) + 1)
+    check_page_is_sound(watched)
     scripted.script(
         Reply(
             status=401,
@@ -409,7 +457,7 @@ def test_settings_stay_words(
     )
     watched.locator(f"#provider-{model.provider_id}").get_by_role("button", name="Test").click()
     expect(watched.locator(f"#tried-{model.provider_id} .field-error")).to_be_visible()
-    sound(watched)
+    check_page_is_sound(watched)
     watched.goto(f"/c/{session.pk}/")
     watched.locator("[data-chat-settings]").click()
     expect(watched.get_by_label("System prompt")).to_have_value("</textarea><script>ran=1</script>")

@@ -1,4 +1,4 @@
-"""What is hostile stays words in the admin, in what is saved as a file, and behind the links that people press."""
+"""Hostile texts stay texts in the admin, in exported files and behind the links of a page."""
 
 import json
 import re
@@ -17,16 +17,16 @@ from chatcore.models import Attachment, Message, Session, Turn, Webhook
 from chatcore.sessions.truncation import clean_text
 from compaction.models import CompactionPolicy, CompactionRun, WorkingState
 from models_registry.models import AiModel, Provider
-from tests.support.browsing import fill
-from tests.support.hostile import ADDRESSES, REQUESTS, TRIED, TRIED_FAMILIES
+from tests.support.browsing import store_exchange
+from tests.support.hostile import ADDRESSES, REQUESTS, SAMPLE_TEXTS, SAMPLE_FAMILIES
 from tests.support.hostile_words import FILES
 from tests.web.test_hostile import (
-    batches,
-    looked_through,
-    shown,
-    sound,
+    as_page_text,
+    audit_paths,
+    check_page_is_sound,
+    join_in_batches,
+    read_texts,
     stored,
-    texts,
     watched,
     wide,
 )
@@ -34,7 +34,10 @@ from tests.web.test_hostile import (
 __all__ = ["watched", "wide"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
-PAGE = b"<!doctype html><svg xmlns='http://www.w3.org/2000/svg' onload='ran=1'><script>ran=1</script></svg>"
+PAGE = (
+    b"<!doctype html><svg xmlns='http://www.w3.org/2000/svg' onload='ran=1'>"
+    b"<script>ran=1</script></svg>"
+)
 
 
 @pytest.fixture
@@ -45,9 +48,9 @@ def operator(watched: Page, user: User) -> Page:
     return watched
 
 
-def kept(session: Session) -> None:
-    """A row of everything that the admin shows, each family's texts together."""
-    for number, text in enumerate(map(clean_text, batches(100))):
+def create_admin_rows(session: Session) -> None:
+    """Create a row of everything that the admin shows, with the texts of each family joined."""
+    for number, text in enumerate(map(clean_text, join_in_batches(100))):
         chat = Session.objects.create(
             owner=session.owner, model=session.model, title=text[:200], system_prompt=text
         )
@@ -74,11 +77,34 @@ def kept(session: Session) -> None:
             chat.pk, base_version=0, summary=text, boundary_seq=1, source="edit"
         )
         CompactionRun.objects.create(
-            session=chat, trigger="manual", status="applied", policy=text[:64], boundary_after=1, model=text[:200], stages_used=[text],
-            summary_before=text, summary_after=text[::-1], instructions=text, reason=text, error=text, policy_snapshot={text: text},
-            targets=[{"seq": 1, "role": text, "tool": text, "method": text, "chars_before": 9, "chars_after": 0}],
-            edits=[{"seq": 1, "kind": "pruned", "replacement": text}], state_after={"memory": [text]}, tokens_before=9, tokens_after=1,
-        )  # fmt: skip
+            session=chat,
+            trigger="manual",
+            status="applied",
+            policy=text[:64],
+            boundary_after=1,
+            model=text[:200],
+            stages_used=[text],
+            summary_before=text,
+            summary_after=text[::-1],
+            instructions=text,
+            reason=text,
+            error=text,
+            policy_snapshot={text: text},
+            targets=[
+                {
+                    "seq": 1,
+                    "role": text,
+                    "tool": text,
+                    "method": text,
+                    "chars_before": 9,
+                    "chars_after": 0,
+                }
+            ],
+            edits=[{"seq": 1, "kind": "pruned", "replacement": text}],
+            state_after={"memory": [text]},
+            tokens_before=9,
+            tokens_after=1,
+        )
         CompactionPolicy.objects.create(name=f"{number} {text}"[:64], overrides={text: text})
         WorkingState.objects.create(session=chat, memory=[text])
         provider = Provider.objects.create(
@@ -93,7 +119,7 @@ def kept(session: Session) -> None:
 
 
 def test_the_admin_shows_words(operator: Page, session: Session) -> None:
-    kept(session)
+    create_admin_rows(session)
     models = (
         Session,
         Message,
@@ -108,28 +134,28 @@ def test_the_admin_shows_words(operator: Page, session: Session) -> None:
     for model in models:
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         operator.goto(reverse(f"{name}_changelist"))
-        sound(operator)
+        check_page_is_sound(operator)
         rows = model._default_manager.order_by("pk").values_list("pk", flat=True)
-        looked_through(operator, [reverse(f"{name}_change", args=[pk]) for pk in rows])
+        audit_paths(operator, [reverse(f"{name}_change", args=[pk]) for pk in rows])
         operator.goto(reverse(f"{name}_change", args=[rows[len(rows) // 2]]))
-        sound(operator)
+        check_page_is_sound(operator)
 
 
 def test_the_admin_lists_every_text_as_words(operator: Page, session: Session) -> None:
-    stored(session, TRIED)
+    stored(session, SAMPLE_TEXTS)
     address = reverse("admin:chatcore_message_changelist")
     operator.goto(address)
-    looked_through(
-        operator, [f"{address}?p={number}" for number in range(1, 3 * len(TRIED) // 50 + 2)]
+    audit_paths(
+        operator, [f"{address}?p={number}" for number in range(1, 3 * len(SAMPLE_TEXTS) // 50 + 2)]
     )
-    looked_through(operator, [f"{address}?q={family}" for family in TRIED_FAMILIES])
+    audit_paths(operator, [f"{address}?q={family}" for family in SAMPLE_FAMILIES])
     operator.goto(f"{address}?q=%3Cscript%3Eran%3D1%3C%2Fscript%3E")
     expect(operator.locator("#searchbar")).to_have_value("<script>ran=1</script>")
-    sound(operator)
+    check_page_is_sound(operator)
 
 
 def test_an_export_is_a_download_that_holds_every_text(watched: Page, session: Session) -> None:
-    stored(session, TRIED)
+    stored(session, SAMPLE_TEXTS)
     Session.objects.filter(pk=session.pk).update(
         title='a"; filename=b.html\r\nX-Ran: 1\r\n\r\n<script>ran=1</script>'
     )
@@ -142,7 +168,7 @@ def test_an_export_is_a_download_that_holds_every_text(watched: Page, session: S
         assert "x-ran" not in answer.headers
         said = [each["content"] for each in answer.json()["messages"] if each["role"] == "user"]
         assert json.dumps(said).count("onerror") >= json.dumps(
-            [shown(text) for text in TRIED]
+            [as_page_text(text) for text in SAMPLE_TEXTS]
         ).count("onerror")
     with watched.expect_download() as download:
         watched.evaluate(f"location.assign('/api/v1/sessions/{session.pk}/export')")
@@ -151,7 +177,7 @@ def test_an_export_is_a_download_that_holds_every_text(watched: Page, session: S
     watched.wait_for_url("**/c/**")
     brought = Session.objects.exclude(pk=session.pk).get()
     assert list(brought.messages.filter(role="user").values_list("content", flat=True)) == [
-        clean_text(text) for text in TRIED
+        clean_text(text) for text in SAMPLE_TEXTS
     ]
     assert "\n" not in watched.title()
 
@@ -159,7 +185,7 @@ def test_an_export_is_a_download_that_holds_every_text(watched: Page, session: S
 def test_a_file_is_never_a_page_whatever_it_is_called_and_holds(
     watched: Page, session: Session
 ) -> None:
-    fill(session, "Look", "I do")
+    store_exchange(session, "Look", "I do")
     message = session.messages.get(seq=1)
     sent = [intake.store_file(session, name=name, data=PAGE) for name in FILES]
     Attachment.objects.filter(session=session).update(message=message)
@@ -176,8 +202,8 @@ def test_a_file_is_never_a_page_whatever_it_is_called_and_holds(
         assert answer.headers["content-security-policy"].startswith("sandbox")
         assert "set-cookie" not in answer.headers
     watched.goto(f"/c/{session.pk}/")
-    assert texts(watched.locator(".file-name")) == [file.name for file in sent]
-    sound(watched)
+    assert read_texts(watched.locator(".file-name")) == [file.name for file in sent]
+    check_page_is_sound(watched)
     with watched.expect_download():
         watched.locator(".file").first.click()
     with watched.expect_download():
@@ -204,7 +230,7 @@ def elsewhere(page: Page) -> list[str]:
 def test_a_link_that_is_pressed_opens_beside_and_cannot_reach_back(
     page: Page, session: Session, elsewhere: list[str]
 ) -> None:
-    fill(
+    store_exchange(
         session,
         "Links?",
         "\n\n".join(text.replace("(/logout/)", "(/logout/?x)") for text in ADDRESSES + REQUESTS),

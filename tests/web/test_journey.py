@@ -1,4 +1,7 @@
-"""The promise as people see it: a chat in Chromium, with a real language model, that fills, optimizes itself, is undone and goes on."""
+"""The promise as users see it, in Chromium with a real language model.
+
+A chat fills its context, compacts itself, is rewound and goes on.
+"""
 
 import time
 from collections.abc import Iterator
@@ -8,8 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
-from tests.support.browsing import ARGUMENTS, CHROMIUM, send
-from tests.support.journey import ROOT, STORY, Served, serve, until
+from tests.support.browsing import ARGUMENTS, CHROMIUM, send_message
+from tests.support.journey import ROOT, STORY, ServedProduct, serve, wait_for
 
 pytestmark = [pytest.mark.model, pytest.mark.browser]
 
@@ -28,17 +31,17 @@ VIEWPORTS = {"wide": (1280, 860), "phone": (360, 780)}
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
+def served(tmp_path: Path) -> Iterator[ServedProduct]:
     """A server of this test's own: its sign-in link works once."""
     with serve(
         tmp_path, CHATCORE_LOCAL_MODEL="0.5b", CHATCORE_LOCAL_MODEL_WINDOW=str(WINDOW)
     ) as served:
-        until(lambda: any("embedded model is ready" in line for line in served.lines), 600)
+        wait_for(lambda: any("embedded model is ready" in line for line in served.lines), 600)
         yield served
 
 
 @pytest.fixture
-def page(served: Served) -> Iterator[Page]:
+def page(served: ServedProduct) -> Iterator[Page]:
     """Signed in by the printed link; a script that fails fails the test."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
@@ -56,7 +59,7 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
     # The first answer streams, and the meter moves.
     with page.expect_navigation():
         page.get_by_role("link", name="New chat").first.click()
-    send(page, f"{STORY[0]} {LONG_TASK}")
+    send_message(page, f"{STORY[0]} {LONG_TASK}")
     assert grows(page)
     shoot(page, "1-streaming")
     keep_answers_short(page)
@@ -67,7 +70,7 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
 
     # How fast is the model here and now? Every later wait is a multiple of this.
     start = time.monotonic()
-    send(page, note(1))
+    send_message(page, note(1))
     expect_answers(page, 1, timeout=600_000)
     patience = max(60.0, PATIENCE_IN_ANSWERS * (time.monotonic() - start)) * 1_000
     page.set_default_timeout(patience)
@@ -76,7 +79,7 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
     count = 1
     while (usage := context(page))["estimated_input_tokens"] < usage["threshold_tokens"]:
         count += 1
-        send(page, note(count))
+        send_message(page, note(count))
         expect_answers(page, count, timeout=patience)
     assert meter(page) > first_percent
     optimizing = page.get_by_text("Optimizing conversation context…")
@@ -94,7 +97,7 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
     else:
         assert all(run["status"] != "applied" and run["error"] for run in runs(page))
     assert session(page)["compacted_summary"] is None
-    send(page, "How many guests do we expect?")
+    send_message(page, "How many guests do we expect?")
     expect_answers(page, count + 1, timeout=patience)
     shoot(page, "5-on")
 
@@ -106,7 +109,7 @@ def look_at_card_and_undo(page: Page, full_percent: int) -> None:
     expect(card.locator("+ .message")).to_have_attribute(
         "data-seq", str(session(page)["compact_boundary_seq"])
     )
-    until(lambda: meter(page) < full_percent, 60)
+    wait_for(lambda: meter(page) < full_percent, 60)
     card.locator("summary").click()
     expect(card.locator(".card-summary")).to_be_visible()
     assert letters(card.locator(".card-summary").inner_text())[:40] in letters(
@@ -144,8 +147,8 @@ def has_summary(page: Page, patience: float) -> bool:
     for _ in range(MANUAL_TRIES):
         if session(page)["compacted_summary"]:
             return True
-        send(page, "/compact in three short sentences")
-        until(
+        send_message(page, "/compact in three short sentences")
+        wait_for(
             lambda: all(run["status"] not in ("queued", "running") for run in runs(page)),
             patience / 1_000,
         )

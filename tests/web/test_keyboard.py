@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
-from tests.support.browsing import Held, fill, send
+from tests.support.browsing import Held, store_exchange, send_message
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -18,7 +18,7 @@ def test_escape_stops_and_what_was_said_is_kept(
 ) -> None:
     scripted.script(Reply(chunks=["Once upon ", "a time "], cut_after=2, hang=True))
     page.goto(f"/c/{session.pk}/")
-    send(page, "A story")
+    send_message(page, "A story")
     expect(page.locator(".answer .prose")).to_contain_text("a time")
     page.keyboard.press("Escape")
     expect(page.locator(".answer")).to_have_attribute("data-status", "interrupted")
@@ -29,20 +29,21 @@ def test_escape_stops_and_what_was_said_is_kept(
 def test_a_key_is_heard_though_a_dialog_just_closed_still_has_the_focus(
     page: Page, session: Session
 ) -> None:
-    fill(session, "One", "Two")
+    store_exchange(session, "One", "Two")
     page.goto(f"/c/{session.pk}/")
     page.evaluate("""() => {
         const help = document.getElementById("help");
         help.showModal();
         const inside = document.activeElement;
         help.close();
-        inside.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true, cancelable: true }));
+        const options = { key: "/", bubbles: true, cancelable: true };
+        inside.dispatchEvent(new KeyboardEvent("keydown", options));
     }""")
     expect(page.get_by_label("Your message")).to_be_focused()
 
 
 def test_the_keyboard_reaches_composer_help_and_a_new_chat(page: Page, session: Session) -> None:
-    fill(session, "One", "Two")
+    store_exchange(session, "One", "Two")
     page.goto(f"/c/{session.pk}/")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Help")).to_be_visible()
@@ -65,13 +66,13 @@ def test_escape_in_a_title_leaves_the_answer_alone(
     said = Held("Once upon ", "a time ", "it was told.")
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
-    send(page, "A story")
+    send_message(page, "A story")
     expect(page.locator(".answer .prose")).to_contain_text("a time")
     page.get_by_role("button", name="Actions for Old name").click()
     page.get_by_role("button", name="Rename").click()
     page.get_by_label("Title of the chat").press("Escape")
     expect(page.get_by_role("link", name="Old name")).to_be_visible()
-    said.go_on.set()
+    said.resume.set()
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page.locator(".answer .prose")).to_have_text("Once upon a time it was told.")
 
@@ -79,7 +80,7 @@ def test_escape_in_a_title_leaves_the_answer_alone(
 def test_the_keyboard_reaches_all_that_can_be_done_with_a_message(
     page: Page, session: Session
 ) -> None:
-    fill(session, "One", "Two", "Three", "Four")
+    store_exchange(session, "One", "Two", "Three", "Four")
     page.goto(f"/c/{session.pk}/")
     first = page.locator(".user").first
     edit = first.get_by_role("button", name="Edit this message")

@@ -1,4 +1,4 @@
-"""A long chat in a real browser: a part of it is on the page, wherever one reads, and what is read stays where it is."""
+"""A long chat in a real browser: the page holds a part of it, and the reader's place stays."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ from chatcore.models import Message, Session
 from chatcore.turns import service
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.support.browsing import fill, send, until
+from tests.support.browsing import store_exchange, send_message, wait_until
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -23,7 +23,7 @@ SCROLLER = "document.querySelector('.scroll')"
 def chat(session: Session, messages: int) -> None:
     """So many messages, short and long, and a model that sees them all."""
     AiModel.objects.update(context_window_size=1_000_000)
-    fill(
+    store_exchange(
         session,
         *(
             f"message {number}. " + "Some words. " * (number * 7 % 60)
@@ -51,7 +51,7 @@ def read_back(page: Page, seq: int) -> None:
     while held(page)[0] > seq:
         first = held(page)[0]
         page.evaluate(f"{SCROLLER}.scrollTop = 0")
-        until(page, lambda first=first: held(page)[0] < first)  # type: ignore[misc]
+        wait_until(page, lambda first=first: held(page)[0] < first)  # type: ignore[misc]
     page.locator(f"[data-seq='{seq}']").scroll_into_view_if_needed()
 
 
@@ -76,14 +76,14 @@ def test_earlier_messages_come_by_themselves_and_what_is_read_stays_where_it_is(
         first = held(page)[0]
         page.locator(f"[data-seq='{first + 4}']").scroll_into_view_if_needed()
         before = top_of(page, first + 4)
-        until(page, lambda first=first: held(page)[0] < first)  # type: ignore[misc]
+        wait_until(page, lambda first=first: held(page)[0] < first)  # type: ignore[misc]
         assert abs(top_of(page, first + 4) - before) < 8
     assert held(page)[1] < 700
     for _ in range(4):
         last = held(page)[1]
         page.locator(f"[data-seq='{last - 4}']").scroll_into_view_if_needed()
         before = top_of(page, last - 4)
-        until(page, lambda last=last: held(page)[1] > last)  # type: ignore[misc]
+        wait_until(page, lambda last=last: held(page)[1] > last)  # type: ignore[misc]
         assert abs(top_of(page, last - 4) - before) < 8
     page.get_by_role("button", name="To the newest message").click()
     expect(page.locator("[data-seq='700']")).to_be_in_viewport()
@@ -151,7 +151,7 @@ def test_the_keys_lead_to_both_ends_and_a_button_to_what_is_earlier(
     expect(page.locator("#snackbar")).to_contain_text("cannot be reached")
     page.unroute("**/messages/?before=*")
     page.get_by_role("button", name="Earlier messages").press("Enter")
-    until(page, lambda: held(page) == (381, 500))
+    wait_until(page, lambda: held(page) == (381, 500))
     expect(page.get_by_role("button", name="Earlier messages")).to_be_focused()
 
 
@@ -181,7 +181,7 @@ def test_sending_leads_from_long_ago_to_the_answer(
     page.goto(f"/c/{session.pk}/?at=100")
     expect(page.locator("[data-seq='100']")).to_be_in_viewport()
     scripted.script(Reply(text="I am down there."))
-    send(page, "Where are you?")
+    send_message(page, "Where are you?")
     expect(page.get_by_text("I am down there.")).to_be_in_viewport()
     expect(page.locator("[data-seq='402']")).to_be_attached()
     held(page)
@@ -194,7 +194,7 @@ def test_an_answer_goes_on_while_one_reads_long_ago(
     words = [f"word{number} " for number in range(60)]
     scripted.script(Reply(chunks=words, chunk_delay=0.15, reasoning="Counting."))
     page.goto(f"/c/{session.pk}/")
-    send(page, "Count")
+    send_message(page, "Count")
     expect(page.locator(".answer .prose").last).to_contain_text("word3")
     read_back(page, 200)
     assert held(page)[1] < 500
@@ -256,15 +256,15 @@ def test_a_link_to_a_message_long_ago_leads_there(page: Page, session: Session) 
     expect(page.locator("[data-seq='9']")).to_be_in_viewport()
     expect(page.locator("[data-seq='10'][data-compacted]")).to_be_attached()
     page.locator("[data-seq='38']").scroll_into_view_if_needed()
-    until(page, lambda: held(page)[1] > 39)
+    wait_until(page, lambda: held(page)[1] > 39)
     page.locator("[data-seq='90']").scroll_into_view_if_needed()
-    until(page, lambda: held(page)[1] > 100)
+    wait_until(page, lambda: held(page)[1] > 100)
     expect(page.locator(".card + [data-seq='101']")).to_be_attached()
 
 
 def test_a_hit_of_long_ago_is_shown_without_leaving_the_page(page: Page, session: Session) -> None:
     chat(session, 150)
-    fill(session, "The word is kumquat")
+    store_exchange(session, "The word is kumquat")
     chat(session, 300)
     page.goto(f"/c/{session.pk}/")
     page.get_by_label("Your message").fill("a draft")

@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
-from tests.support.browsing import PHONE, fill, send
-from tests.support.scripted import ScriptedModel, call
+from tests.support.browsing import PHONE, store_exchange, send_message
+from tests.support.scripted import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def test_a_phone_has_a_drawer_and_no_sideways_scroll(page: Page, session: Session) -> None:
     code = "```\n" + "a very long line of code " * 20 + "\n```"
     table = "| " + "wide and wider | " * 9 + "\n|" + "---|" * 9
-    fill(session, "One", f"{code}\n\n{table}")
+    store_exchange(session, "One", f"{code}\n\n{table}")
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".sidebar")).to_be_hidden()
@@ -25,7 +25,8 @@ def test_a_phone_has_a_drawer_and_no_sideways_scroll(page: Page, session: Sessio
     expect(page.locator(".meter-used")).to_be_in_viewport(ratio=1)
     expect(page.get_by_role("button", name="Send")).to_be_in_viewport(ratio=1)
     assert page.evaluate(
-        "[document.documentElement, document.querySelector('.scroll')].every(e => e.scrollWidth <= e.clientWidth)"
+        "[document.documentElement, document.querySelector('.scroll')]"
+        ".every(each => each.scrollWidth <= each.clientWidth)"
     )
 
 
@@ -71,11 +72,11 @@ def test_a_phone_does_all_that_a_desk_does(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        Reply(tool_calls=[call("calculate", {"expression": "6*7"})]), Reply(text="It is 42.")
+        Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"})]), Reply(text="It is 42.")
     )
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     page.goto(f"/c/{session.pk}/")
-    send(page, "6 × 7?")
+    send_message(page, "6 × 7?")
     answer = page.locator(".answer").last
     expect(answer.locator(".prose")).to_have_text("It is 42.")
     fits(page)

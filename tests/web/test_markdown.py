@@ -1,4 +1,4 @@
-"""What a model writes as markdown, as the page shows it: live, after a reload, on a phone and by keyboard."""
+"""A model's markdown on the page: live, after a reload, on a phone and by keyboard."""
 
 import random
 
@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
 from chatcore.models import Session
-from tests.support.browsing import PHONE, Held, fill, send, until
+from tests.support.browsing import PHONE, Held, store_exchange, send_message, wait_until
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -122,7 +122,8 @@ $$x$$ tail.
 &amp;
 http://auto.link/x_y
 ~~del~~""".splitlines()
-# Draw a text at every length that is given, and another view's in one go. Nothing waits here: what would be drawn later is drawn at once.
+# Draw a text at each of the given lengths in one view, and at once in another; both must be equal.
+# Nothing waits here: timers and animation frames run at once.
 GROW = """async (texts) => {
     const { getMarkdownView } = await import("/static/chatcore/js/markdown.js");
     const { setTimeout, requestAnimationFrame } = window;
@@ -132,7 +133,8 @@ GROW = """async (texts) => {
         for (const length of lengths) getMarkdownView(live).showPartial(text.slice(0, length));
         getMarkdownView(live).showFinal(text);
         getMarkdownView(whole).showFinal(text);
-        const same = live.innerHTML === whole.innerHTML ? null : [text, live.innerHTML, whole.innerHTML];
+        const isSame = live.innerHTML === whole.innerHTML;
+        const same = isSame ? null : [text, live.innerHTML, whole.innerHTML];
         live.remove();
         whole.remove();
         return same;
@@ -148,7 +150,7 @@ GROW = """async (texts) => {
 
 def shows(page: Page, session: Session, text: str) -> Locator:
     """The answer that says it, on the page."""
-    fill(session, "Well?", text)
+    store_exchange(session, "Well?", text)
     page.goto(f"/c/{session.pk}/")
     return page.locator(".answer .prose")
 
@@ -172,7 +174,7 @@ def test_what_is_written_live_is_what_a_reload_shows(
         rest = rest[length:]
     scripted.script(Reply(chunks=pieces, chunk_delay=0.005))
     page.goto(f"/c/{session.pk}/")
-    send(page, "Tell me all")
+    send_message(page, "Tell me all")
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     live = settled(page.locator(".answer .prose"))
     page.reload()
@@ -205,7 +207,8 @@ def test_formulas_are_set_and_can_be_read_aloud(page: Page, session: Session) ->
     prose = shows(
         page,
         session,
-        "An $a^2$, a \\(b\\),\n$$\nc\n$$\nand\n\\[ d \\]\n\n- in a list $e$\n\n| table |\n|---|\n| $f$ |",
+        "An $a^2$, a \\(b\\),\n$$\nc\n$$\nand\n\\[ d \\]\n\n"
+        "- in a list $e$\n\n| table |\n|---|\n| $f$ |",
     )
     expect(prose.locator(".katex")).to_have_count(6)
     expect(prose.locator(".display .katex-display")).to_have_count(2)
@@ -276,11 +279,11 @@ def test_a_formula_that_is_not_closed_yet_is_no_list(
     said = Held("We have\n$$\na\n", "- b\n= c\n", "$$\nat last.")
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
-    send(page, "Well?")
+    send_message(page, "Well?")
     prose = page.locator(".answer .prose")
     expect(prose).to_contain_text("- b = c")
     expect(prose.locator("ul, h1, .math")).to_have_count(0)
-    said.go_on.set()
+    said.resume.set()
     expect(prose.locator(".display annotation")).to_have_text("a\n- b\n= c")
     expect(prose.locator("p").last).to_have_text("at last.")
 
@@ -307,7 +310,7 @@ def test_what_is_wide_scrolls_in_its_own_box_and_by_keyboard(page: Page, session
     for box in boxes.all():
         box.focus()
         box.press("ArrowRight")
-        until(page, lambda box=box: box.evaluate("box => box.scrollLeft > 0"))  # type: ignore[misc]
+        wait_until(page, lambda box=box: box.evaluate("box => box.scrollLeft > 0"))  # type: ignore[misc]
 
 
 def test_long_code_is_colored_and_copied_as_it_is(page: Page, session: Session) -> None:
@@ -335,23 +338,25 @@ def test_what_was_drawn_is_not_drawn_again(
     )
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
-    send(page, "Well?")
+    send_message(page, "Well?")
     prose = page.locator(".answer .prose")
     expect(prose.locator("pre")).to_have_text("first\n")
     expect(prose.locator(".katex")).to_have_count(1)
-    kept = "td, li:first-child .katex, li:nth-child(2), pre"
+    drawn_blocks = "td, li:first-child .katex, li:nth-child(2), pre"
     assert (
         prose.evaluate(
-            "(prose, kept) => [...prose.querySelectorAll(kept)].map((each) => (each.kept = true)).length",
-            kept,
+            "(prose, blocks) => [...prose.querySelectorAll(blocks)]"
+            ".map((each) => (each.kept = true)).length",
+            drawn_blocks,
         )
         == 4
     )
-    said.go_on.set()
+    said.resume.set()
     expect(prose.locator("li").last).to_have_text("three")
     assert (
         prose.evaluate(
-            "(prose, kept) => [...prose.querySelectorAll(kept)].map((each) => each.kept)", kept
+            "(prose, blocks) => [...prose.querySelectorAll(blocks)].map((each) => each.kept)",
+            drawn_blocks,
         )
         == [True] * 4
     )
@@ -367,7 +372,10 @@ def test_headings_tasks_and_columns_look_like_what_they_are(page: Page, session:
     ]
     assert sizes == sorted(sizes, reverse=True)
     expect(prose.locator("li").first).to_contain_text("☐ one task")
-    aligned = "cells => cells.slice(0, 3).map((cell) => getComputedStyle(cell).textAlign.replace('-webkit-', ''))"
+    aligned = (
+        "cells => cells.slice(0, 3)"
+        ".map((cell) => getComputedStyle(cell).textAlign.replace('-webkit-', ''))"
+    )
     assert prose.locator("td").evaluate_all(aligned) == ["left", "right", "center"]
     expect(prose.get_by_text("[^2]: https://example.com/other")).to_be_visible()
     expect(prose.get_by_role("link", name="the page")).to_have_attribute(

@@ -1,4 +1,4 @@
-"""What a person does with messages in the page: copy, quote, edit, ask again, step through versions, pin, fork, delete."""
+"""The acts on a message: copy, quote, edit, regenerate, versions, pin, fork and delete."""
 
 import re
 from datetime import UTC, datetime
@@ -9,8 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 from chatcore.models import Attachment, Message, Session
 from chatcore.turns import service, versions
 from chatcore.turns.client_tools import ClientToolResult
-from tests.support.browsing import Held, fill, send
-from tests.support.scripted import ScriptedModel, call
+from tests.support.browsing import Held, store_exchange, send_message
+from tests.support.scripted import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -28,7 +28,7 @@ def test_an_answer_is_given_again_and_its_versions_are_stepped_through(
 ) -> None:
     scripted.script(Reply(text="Red."), Reply(text="Green, *perhaps*."))
     page.goto(f"/c/{session.pk}/")
-    send(page, "Which color?")
+    send_message(page, "Which color?")
     answer = page.locator(".answer")
     expect(answer.locator(".prose")).to_have_text("Red.")
     expect(answer).to_have_attribute("data-status", "complete")
@@ -46,7 +46,7 @@ def test_an_answer_is_given_again_and_its_versions_are_stepped_through(
 def test_a_message_is_edited_in_its_place_and_sent_again(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, "Two and too?", "Four, I guess.", "Sure?", "Yes.")
+    store_exchange(session, "Two and too?", "Four, I guess.", "Sure?", "Yes.")
     scripted.script(Reply(text="Four."))
     page.goto(f"/c/{session.pk}/")
     first = page.locator(".user").first
@@ -70,7 +70,7 @@ def test_a_message_is_edited_in_its_place_and_sent_again(
 
 
 def test_a_pin_shows_in_every_tab_and_is_taken_out(page: Page, session: Session) -> None:
-    fill(session, "Remember 1742.", "I will.")
+    store_exchange(session, "Remember 1742.", "I will.")
     page.goto(f"/c/{session.pk}/")
     second = page.context.new_page()
     second.goto(f"/c/{session.pk}/")
@@ -84,7 +84,7 @@ def test_a_pin_shows_in_every_tab_and_is_taken_out(page: Page, session: Session)
 
 
 def test_a_fork_opens_as_a_chat_of_its_own(page: Page, session: Session) -> None:
-    fill(session, "One", "Two", "Three", "Four")
+    store_exchange(session, "One", "Two", "Three", "Four")
     page.goto(f"/c/{session.pk}/")
     choose(page, page.locator(".answer").first, "Fork from here")
     expect(page).not_to_have_url(re.compile(str(session.pk)))
@@ -93,7 +93,7 @@ def test_a_fork_opens_as_a_chat_of_its_own(page: Page, session: Session) -> None
 
 
 def test_a_message_is_deleted_after_being_asked(page: Page, session: Session) -> None:
-    fill(session, "Keep this", "Of course", "Forget this", "Forgotten")
+    store_exchange(session, "Keep this", "Of course", "Forget this", "Forgotten")
     page.goto(f"/c/{session.pk}/")
     last = page.locator(".user").last
     choose(page, last, "Delete…")
@@ -107,7 +107,7 @@ def test_a_message_is_deleted_after_being_asked(page: Page, session: Session) ->
 
 
 def test_a_message_is_copied_and_quoted_as_it_was_written(page: Page, session: Session) -> None:
-    fill(session, "Say it", "Some *words*\n\nand more")
+    store_exchange(session, "Say it", "Some *words*\n\nand more")
     page.goto(f"/c/{session.pk}/")
     answer = page.locator(".answer")
     answer.get_by_role("button", name="Copy the message").click()
@@ -121,17 +121,17 @@ def test_a_message_is_copied_and_quoted_as_it_was_written(page: Page, session: S
 def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_on(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, "Old question", "Old answer")
+    store_exchange(session, "Old question", "Old answer")
     said = Held("New ", "words ", "at last.")
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".answer .prose")).to_have_text("Old answer")
-    send(page, "Go on")
+    send_message(page, "Go on")
     expect(page.locator(".answer .prose").last).to_contain_text("words")
     choose(page, page.locator(".user").first, "Pin")
     expect(page.locator(".user .pinned").first).to_be_visible()
     expect(page.locator(".answer .prose").last).to_contain_text("New words")
-    said.go_on.set()
+    said.resume.set()
     expect(page.locator(".answer .prose").last).to_have_text("New words at last.")
     versions.edit_answer(session.messages.get(content="Old answer"), "Other words")
     expect(page.locator(".answer .prose")).to_have_text(["Other words"])
@@ -144,10 +144,10 @@ def test_what_is_written_meanwhile_waits_for_the_end_of_the_answer(
     said = Held("First ", "answer.")
     scripted.script(Reply(chunks=said), Reply(text="Second answer."))
     page.goto(f"/c/{session.pk}/")
-    send(page, "First?")
+    send_message(page, "First?")
     expect(page.locator(".answer .prose")).to_contain_text("First")
     for words in ("Never sent", "Secnd?"):
-        send(page, words)
+        send_message(page, words)
         expect(page.get_by_label("Your message")).to_have_value("")
     page.reload()
     waiting = page.locator(".queued-item")
@@ -158,7 +158,7 @@ def test_what_is_written_meanwhile_waits_for_the_end_of_the_answer(
     page.get_by_label("Your message").fill("Second?")
     page.get_by_role("button", name="Send after this answer").click()
     expect(waiting).to_have_text(re.compile("Second?"))
-    said.go_on.set()
+    said.resume.set()
     expect(page.locator(".answer .prose")).to_have_text(["First answer.", "Second answer."])
     expect(page.locator(".user .words")).to_have_text(["First?", "Second?"])
     expect(waiting).to_have_count(0)
@@ -173,14 +173,14 @@ def test_a_stop_by_hand_holds_what_waits_until_it_is_sent_by_hand(
         Reply(text="Blue."),
     )
     page.goto(f"/c/{session.pk}/")
-    send(page, "A story")
+    send_message(page, "A story")
     expect(page.locator(".answer .prose")).to_contain_text("a time")
     for words in ("Make it blue", "And long"):
-        send(page, words)
+        send_message(page, words)
     expect(page.get_by_role("button", name="Send now")).to_be_hidden()
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".queued-note")).to_have_text("On hold, because the answer was stopped.")
-    send(page, "Do you mind?")
+    send_message(page, "Do you mind?")
     expect(page.locator(".answer .prose").last).to_have_text("Of course.")
     expect(page.locator(".queued-words")).to_have_text(["Make it blue", "And long"])
     page.reload()
@@ -198,7 +198,7 @@ def test_a_stop_by_hand_holds_what_waits_until_it_is_sent_by_hand(
 def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(tool_calls=[call("weather", {"city": "Rome"})]), Reply(text="Sunny."))
+    scripted.script(Reply(tool_calls=[make_tool_call("weather", {"city": "Rome"})]), Reply(text="Sunny."))
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).not_to_have_text("–")
     service.start_turn(session, content="Weather?", tools=[{"name": "weather"}])
@@ -230,7 +230,7 @@ def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(
 
 
 def test_when_it_was_said_stands_below_each_message(page: Page, session: Session) -> None:
-    fill(session, "One?", "One.", "Two?", "Two.")
+    store_exchange(session, "One?", "One.", "Two?", "Two.")
     Message.objects.filter(session=session, seq__lte=2).update(
         created_at=datetime(2024, 11, 3, 14, 5, tzinfo=UTC)
     )
@@ -241,7 +241,7 @@ def test_when_it_was_said_stands_below_each_message(page: Page, session: Session
     expect(times.first).to_have_attribute(
         "title", re.compile(r"^Sunday, November 3, 2024 at 2:05:00\sPM$")
     )
-    send(page, "Three?")
+    send_message(page, "Three?")
     expect(page.locator(".answer")).to_have_count(3)
     expect(times.nth(4)).to_have_text(hour)
     expect(times.nth(5)).to_have_text(hour)

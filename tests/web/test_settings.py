@@ -1,4 +1,4 @@
-"""What is chosen and kept in a real browser: models with their windows and prices, tokens, providers and their keys, the first model."""
+"""The settings in a real browser: models, prices, API tokens, providers and their keys."""
 
 import os
 from decimal import Decimal
@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from chatcore.local_model.weights import WEIGHTS_BY_SIZE
 from chatcore.models import Session
 from models_registry.models import AiModel, Provider
-from tests.support.browsing import send
+from tests.support.browsing import send_message
 from tests.support.scripted import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -36,7 +36,7 @@ def test_the_model_is_picked_with_its_window_and_its_prices_in_sight(
     picker.select_option(label="other · 200k · $0.15 / $0.60")
     expect(page.locator(".picker-name")).to_have_text("other")
     expect(page.locator(".meter-used")).to_contain_text("/ 200k")
-    send(page, "Who are you?")
+    send_message(page, "Who are you?")
     expect(page.locator(".fact-model")).to_have_text("scripted/other")
     page.reload()
     expect(page.locator(".picker-name")).to_have_text("other")
@@ -57,7 +57,7 @@ def test_a_chat_whose_model_is_gone_says_so_and_takes_another(
     scripted.script(Reply(text="Here I am."))
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".picker-name")).to_have_text("gone")
-    send(page, "Are you there?")
+    send_message(page, "Are you there?")
     expect(page.locator("#snackbar")).to_contain_text("no usable language model")
     expect(page.get_by_label("Your message")).to_have_value("Are you there?")
     with page.expect_response(lambda response: response.request.method == "PATCH"):
