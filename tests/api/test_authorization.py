@@ -1,4 +1,7 @@
-"""Who may do what: every address × every method × everyone who must not × every id there is. A new address without a row here fails."""
+"""Permissions: every route with every method, every id, and everyone who must not use it.
+
+A new route without a row in MATRIX fails.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -34,12 +37,12 @@ SESSION, MESSAGE, RUN, HOOK = (
     "<uuid:run_id>",
     "<uuid:webhook_id>",
 )
-SAID = {"content": "Hi"}
-# What would be done, were it the owner who asks: the methods that an address has, each with a body that it would take.
+HELLO_BODY = {"content": "Hi"}
+# The methods of each route, each with a body that the route would accept from the owner.
 MATRIX: dict[str, dict[str, Any]] = {
     "api/v1/sessions": {"GET": None, "POST": {}},
     f"api/v1/sessions/{SESSION}": {"GET": None, "PATCH": {"title": "Mine"}, "DELETE": None},
-    f"api/v1/sessions/{SESSION}/messages": {"GET": None, "POST": SAID},
+    f"api/v1/sessions/{SESSION}/messages": {"GET": None, "POST": HELLO_BODY},
     f"api/v1/sessions/{SESSION}/messages/import": {
         "POST": {"messages": [{"role": "user", "content": "Hi"}]}
     },
@@ -59,7 +62,7 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/sessions/{SESSION}/search": {"GET": {"q": "secret"}},
     f"api/v1/sessions/{SESSION}/export": {"GET": None},
     "api/v1/sessions/import": {"POST": {}},
-    f"api/v1/messages/{MESSAGE}": {"PATCH": SAID, "DELETE": None},
+    f"api/v1/messages/{MESSAGE}": {"PATCH": HELLO_BODY, "DELETE": None},
     f"api/v1/messages/{MESSAGE}/fork": {"POST": None},
     f"api/v1/messages/{MESSAGE}/pin": {"POST": {}},
     f"api/v1/messages/{MESSAGE}/regenerate": {"POST": {}},
@@ -83,16 +86,20 @@ MATRIX: dict[str, dict[str, Any]] = {
 }
 FACES = ("api/v1/", "v1/")
 JSON, PROBLEM = "application/json", "application/problem+json"
-NOWHERE = "v1/"  # takes what is no address of the OpenAI face
+UNKNOWN_PATH_ROUTE = "v1/"  # answers unknown paths of the OpenAI face
 
 
-def served(patterns: list[Any] | None = None, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Each address of the faces for programs, as it is routed, and its view."""
+def list_routes(patterns: list[Any] | None = None, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each route of the APIs, and its view."""
     for pattern in get_resolver().url_patterns if patterns is None else patterns:
         route = before + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
-            yield from served(pattern.url_patterns, route)
-        elif isinstance(pattern, URLPattern) and route.startswith(FACES) and route != NOWHERE:
+            yield from list_routes(pattern.url_patterns, route)
+        elif (
+            isinstance(pattern, URLPattern)
+            and route.startswith(FACES)
+            and route != UNKNOWN_PATH_ROUTE
+        ):
             either = route.endswith("/?$")  # one pattern with and without a slash at its end
             plain = route.replace("^", "").removesuffix("/?$")
             yield from (
@@ -102,8 +109,8 @@ def served(patterns: list[Any] | None = None, before: str = "") -> Iterator[tupl
 
 
 @dataclass
-class Owned:
-    """All that alice has; `ids` by the parameter of an address, what is hers first and at the end what nobody has."""
+class OwnedRows:
+    """All that Alice has. `ids` lists by route parameter her ids first, and last one of nobody."""
 
     user: User
     token: str
@@ -111,8 +118,8 @@ class Owned:
 
 
 @pytest.fixture
-def owned(user: User) -> Owned:
-    """Of everything that has an address one row, or several where they differ."""
+def owned_rows(user: User) -> OwnedRows:
+    """Create one row of everything that has a route, or several where they differ."""
     row, token = AuthToken.objects.create(user)
     session = Session.objects.create(
         owner=user, title=SECRET, compacted_summary=SECRET, compact_boundary_seq=2, last_seq=4
@@ -132,7 +139,7 @@ def owned(user: User) -> Owned:
         )
         for seq, role in enumerate(roles, start=1)
     ]
-    kept = {
+    file_fields = {
         "session": session,
         "name": SECRET,
         "media_type": "text/plain",
@@ -141,8 +148,8 @@ def owned(user: User) -> Owned:
         "text": SECRET,
     }
     files = [
-        Attachment.objects.create(**kept),
-        Attachment.objects.create(**kept, message=messages[1]),
+        Attachment.objects.create(**file_fields),
+        Attachment.objects.create(**file_fields, message=messages[1]),
     ]
     run = CompactionRun.objects.create(
         session=session, trigger="manual", status="applied", policy="oneclaw", summary_after=SECRET
@@ -159,11 +166,11 @@ def owned(user: User) -> Owned:
         "<str:token_id>": [row.token_key, "0" * 15, "%00"],
         "<path:name>": ["no-such-model"],
     }
-    return Owned(user=user, token=token, ids=ids)
+    return OwnedRows(user=user, token=token, ids=ids)
 
 
-def stored() -> dict[str, list[dict[str, Any]]]:
-    """Every row of everything that the faces change."""
+def dump_rows() -> dict[str, list[dict[str, Any]]]:
+    """Return every row that the APIs can change."""
     models = [
         model
         for app in ("chatcore", "compaction", "knox")
@@ -174,23 +181,23 @@ def stored() -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def addresses(route: str, owned: Owned) -> list[str]:
-    """The address with each id in its place."""
-    found = next((name for name in owned.ids if name in route), None)
+def build_paths(route: str, owned_rows: OwnedRows) -> list[str]:
+    """Return the paths of a route, one for each id."""
+    id_name = next((name for name in owned_rows.ids if name in route), None)
     return (
-        [f"/{route.replace(found, str(value))}" for value in owned.ids[found]]
-        if found
+        [f"/{route.replace(id_name, str(value))}" for value in owned_rows.ids[id_name]]
+        if id_name
         else [f"/{route}"]
     )
 
 
-def asked(client: APIClient, method: str, address: str, given: Any) -> HttpResponse:
-    if given == "a file":
-        body, kind = _form()
-        return client.generic(method, address, body, content_type=kind)
+def send_request(client: APIClient, method: str, address: str, body: Any) -> HttpResponse:
+    if body == "a file":
+        form, kind = _form()
+        return client.generic(method, address, form, content_type=kind)
     if method == "GET":
-        return client.get(address, given)
-    return getattr(client, method.lower())(address, given)
+        return client.get(address, body)
+    return getattr(client, method.lower())(address, body)
 
 
 def _form() -> tuple[Any, str]:
@@ -199,22 +206,24 @@ def _form() -> tuple[Any, str]:
     ), MULTIPART_CONTENT
 
 
-def all_asked(
-    client: Callable[[], APIClient], owned: Owned, methods: tuple[str, ...] = METHODS
+def send_all_requests(
+    client: Callable[[], APIClient], owned_rows: OwnedRows, methods: tuple[str, ...] = METHODS
 ) -> Iterator[tuple[str, Any]]:
-    """Every address by every method, with an id of hers: where and how it was asked, and the answer."""
+    """Yield method, path and response for every route, every method and one of her ids."""
     for route, row in MATRIX.items():
-        address = addresses(route, owned)[0]
+        address = build_paths(route, owned_rows)[0]
         for method in methods:
-            yield f"{method} {address}", asked(client(), method, address, row.get(method))
+            yield f"{method} {address}", send_request(client(), method, address, row.get(method))
 
 
-def bearer(token: str) -> APIClient:
+def build_token_client(token: str) -> APIClient:
     return APIClient(headers={"Authorization": f"Bearer {token}"})
 
 
-def wrong(answers: Iterator[tuple[str, Any]], expected: set[int]) -> list[tuple[str, int]]:
-    """The cells whose answer is another, or tells something, or is no problem by its media type."""
+def find_wrong_answers(
+    answers: Iterator[tuple[str, Any]], expected: set[int]
+) -> list[tuple[str, int]]:
+    """Return the responses with another status, with her secret, or that are not problems."""
     return [
         (where, answer.status_code)
         for where, answer in answers
@@ -225,77 +234,81 @@ def wrong(answers: Iterator[tuple[str, Any]], expected: set[int]) -> list[tuple[
 
 
 def test_every_address_has_a_row_with_its_methods() -> None:
-    found = {route: view for route, view in served() if not route.endswith("/")}
+    views = {route: view for route, view in list_routes() if not route.endswith("/")}
     assert {
         route: {method for method in METHODS[3:] + METHODS[:1] if hasattr(view, method.lower())}
-        for route, view in found.items()
+        for route, view in views.items()
     } == {route: set(row) for route, row in MATRIX.items()}
 
 
 def test_an_address_that_ends_in_a_slash_is_the_one_without() -> None:
-    views = dict(served())
+    views = dict(list_routes())
     twins = {route: view for route, view in views.items() if route.endswith("/")}
     assert {route + "/": views[route] for route in MATRIX if "<path:" not in route} == twins
 
 
-def test_nobody_is_401_everywhere(owned: Owned) -> None:
-    before = stored()
-    assert wrong(all_asked(APIClient, owned), {401}) == []
-    assert stored() == before
+def test_nobody_is_401_everywhere(owned_rows: OwnedRows) -> None:
+    before = dump_rows()
+    assert find_wrong_answers(send_all_requests(APIClient, owned_rows), {401}) == []
+    assert dump_rows() == before
 
 
-def test_the_owner_with_an_expired_token_is_401_everywhere(owned: Owned) -> None:
-    before = stored()
+def test_the_owner_with_an_expired_token_is_401_everywhere(owned_rows: OwnedRows) -> None:
+    before = dump_rows()
 
     def client() -> APIClient:
         _, token = AuthToken.objects.create(
-            owned.user, expiry=timedelta(seconds=-1)
+            owned_rows.user, expiry=timedelta(seconds=-1)
         )  # knox deletes it when it is used
-        return bearer(token)
+        return build_token_client(token)
 
-    assert wrong(all_asked(client, owned), {401}) == []
-    assert stored() == before
+    assert find_wrong_answers(send_all_requests(client, owned_rows), {401}) == []
+    assert dump_rows() == before
 
 
 def test_an_owner_who_was_switched_off_is_401_everywhere_by_token_and_by_cookie(
-    owned: Owned,
+    owned_rows: OwnedRows,
 ) -> None:
-    browser, program = APIClient(), bearer(owned.token)
-    browser.force_login(owned.user)
-    User.objects.filter(pk=owned.user.pk).update(is_active=False)
-    before = stored()
-    assert wrong(all_asked(lambda: program, owned), {401}) == []
-    assert wrong(all_asked(lambda: browser, owned), {401}) == []
-    assert stored() == before
+    browser, program = APIClient(), build_token_client(owned_rows.token)
+    browser.force_login(owned_rows.user)
+    User.objects.filter(pk=owned_rows.user.pk).update(is_active=False)
+    before = dump_rows()
+    assert find_wrong_answers(send_all_requests(lambda: program, owned_rows), {401}) == []
+    assert find_wrong_answers(send_all_requests(lambda: browser, owned_rows), {401}) == []
+    assert dump_rows() == before
 
 
 @pytest.mark.parametrize("rights", RIGHTS)
-def test_whoever_is_not_the_owner_is_404_for_every_id(owned: Owned, rights: dict[str, Any]) -> None:
+def test_whoever_is_not_the_owner_is_404_for_every_id(
+    owned_rows: OwnedRows, rights: dict[str, Any]
+) -> None:
     _, token = AuthToken.objects.create(User.objects.create_user("mallory", **rights))
-    client, before = bearer(token), stored()
+    client, before = build_token_client(token), dump_rows()
     for route, row in MATRIX.items():
         if "<" not in route:
             continue
         for method in METHODS:
             there = method in row or (method == "HEAD" and "GET" in row)
             answers = [
-                (f"{method} {place}", asked(client, method, place, row.get(method)))
-                for place in addresses(route, owned)
+                (f"{method} {place}", send_request(client, method, place, row.get(method)))
+                for place in build_paths(route, owned_rows)
             ]
-            assert wrong(iter(answers), {404 if there else 405}) == []
+            assert find_wrong_answers(iter(answers), {404 if there else 405}) == []
             assert len({answer.content for _, answer in answers}) == 1, (
                 f"{method} {route} tells what there is from what there is not"
             )
-    assert stored() == before
+    assert dump_rows() == before
 
 
 @pytest.mark.parametrize("rights", RIGHTS)
-def test_lists_show_nothing_of_anybody_else(owned: Owned, rights: dict[str, Any]) -> None:
+def test_lists_show_nothing_of_anybody_else(owned_rows: OwnedRows, rights: dict[str, Any]) -> None:
     _, token = AuthToken.objects.create(User.objects.create_user("mallory", **rights))
-    hers = [str(value) for values in owned.ids.values() for value in values if len(str(value)) > 8]
+    hers = [
+        str(value) for values in owned_rows.ids.values() for value in values if len(str(value)) > 8
+    ]
     for route, row in MATRIX.items():
         if "<" not in route and "GET" in row:
-            answer = asked(bearer(token), "GET", f"/{route}", row["GET"])
+            answer = send_request(build_token_client(token), "GET", f"/{route}", row["GET"])
             text = answer.content.decode()
             assert answer.status_code == 200, route
             assert not [secret for secret in (SECRET, "example.com", *hers) if secret in text], (
@@ -303,26 +316,35 @@ def test_lists_show_nothing_of_anybody_else(owned: Owned, rights: dict[str, Any]
             )
 
 
-def test_a_cookie_without_the_csrf_token_writes_nothing(owned: Owned) -> None:
+def test_a_cookie_without_the_csrf_token_writes_nothing(owned_rows: OwnedRows) -> None:
     browser = APIClient(enforce_csrf_checks=True)
-    browser.force_login(owned.user)
-    before = stored()
+    browser.force_login(owned_rows.user)
+    before = dump_rows()
     writes = tuple(method for method in METHODS if method not in SAFE)
-    answers = list(all_asked(lambda: browser, owned, writes))
+    answers = list(send_all_requests(lambda: browser, owned_rows, writes))
     assert (
-        wrong(((where, answer) for where, answer in answers if " /v1/" not in where), {403}) == []
+        find_wrong_answers(
+            ((where, answer) for where, answer in answers if " /v1/" not in where), {403}
+        )
+        == []
     )
     assert (
-        wrong(((where, answer) for where, answer in answers if " /v1/" in where), {401}) == []
+        find_wrong_answers(
+            ((where, answer) for where, answer in answers if " /v1/" in where), {401}
+        )
+        == []
     )  # tokens alone
-    assert stored() == before
+    assert dump_rows() == before
 
 
-def test_the_owner_is_let_in_where_the_others_were_not(owned: Owned) -> None:
-    """Else the matrix could be right because nothing works."""
-    client = bearer(owned.token)
+def test_the_owner_is_let_in_where_the_others_were_not(owned_rows: OwnedRows) -> None:
+    """Otherwise the matrix could pass because nothing works."""
+    client = build_token_client(owned_rows.token)
     for route, row in MATRIX.items():
         if "GET" in row and not route.endswith(("/events", "<path:name>")):
             assert (
-                asked(client, "GET", addresses(route, owned)[0], row["GET"]).status_code == 200
+                send_request(
+                    client, "GET", build_paths(route, owned_rows)[0], row["GET"]
+                ).status_code
+                == 200
             ), route

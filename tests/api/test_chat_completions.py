@@ -1,4 +1,4 @@
-"""The OpenAI face as OpenAI's own client sees it, without a memory: answers, streams, tools, usage, errors, models."""
+"""Chat completions without a memory, as OpenAI's own client sees them."""
 
 import asyncio
 import base64
@@ -15,16 +15,16 @@ from tests.conftest import Live
 from tests.support.openai_face_scenes import (
     MODEL,
     WINDOW,
-    arguments_of,
-    client_of,
-    completions,
-    key_of,
-    sizes,
-    tokens,
-    within_the_window,
+    read_arguments,
+    create_client,
+    list_completions,
+    create_key,
+    list_sizes,
+    count_tokens,
+    limit_window,
 )
-from tests.support.pictures import png
-from tests.support.scripted import ScriptedModel, call, overflow
+from tests.support.pictures import build_png
+from tests.support.scripted import ScriptedModel, make_tool_call, make_overflow
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,7 +41,7 @@ WEATHER: Any = {
 
 @pytest.fixture
 def client(live: Live, user: User, model: AiModel) -> OpenAI:
-    return client_of(live.url, user)
+    return create_client(live.url, user)
 
 
 def test_a_completion_has_words_an_end_and_usage(client: OpenAI, scripted: ScriptedModel) -> None:
@@ -87,7 +87,7 @@ def test_what_is_asked_reaches_the_provider_and_what_is_unknown_does_not(
         store=True,
         extra_body={"surprise": 1},
     )
-    sent = completions(scripted)[-1].json
+    sent = list_completions(scripted)[-1].json
     assert sent["messages"] == [
         {"role": "system", "content": "Be brief.\n\nBe kind."},
         {"role": "user", "content": "One.\n\nTwo."},
@@ -142,13 +142,13 @@ def test_usage_comes_only_when_it_is_asked_for(client: OpenAI) -> None:
 def test_the_asynchronous_client_works_too(
     live: Live, user: User, model: AiModel, scripted: ScriptedModel
 ) -> None:
-    key = key_of(user)
+    key = create_key(user)
 
     async def talk() -> tuple[str | None, str]:
         async with AsyncOpenAI(base_url=f"{live.url}/v1", api_key=key, max_retries=0) as client:
-            whole = await client.chat.completions.create(model=MODEL, messages=HELLO)
+            completion = await client.chat.completions.create(model=MODEL, messages=HELLO)
             stream = await client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
-            return whole.choices[0].message.content, "".join(
+            return completion.choices[0].message.content, "".join(
                 [chunk.choices[0].delta.content or "" async for chunk in stream]
             )
 
@@ -161,8 +161,8 @@ def test_tools_make_a_round_trip(client: OpenAI, scripted: ScriptedModel, stream
     scripted.script(
         Reply(
             tool_calls=[
-                call("weather", {"city": "Rome"}, id="r"),
-                call("weather", {"city": "Oslo"}, id="o"),
+                make_tool_call("weather", {"city": "Rome"}, id="r"),
+                make_tool_call("weather", {"city": "Oslo"}, id="o"),
             ]
         )
     )
@@ -175,13 +175,13 @@ def test_tools_make_a_round_trip(client: OpenAI, scripted: ScriptedModel, stream
         ).choices[0]
     assert (choice.finish_reason, choice.message.content or None) == ("tool_calls", None)
     assert [
-        (each.id, each.function.name, arguments_of(each)["city"])
+        (each.id, each.function.name, read_arguments(each)["city"])
         for each in choice.message.tool_calls
     ] == [
         ("r", "weather", "Rome"),
         ("o", "weather", "Oslo"),
     ]
-    told: Any = [
+    history: Any = [
         *HELLO,
         {
             "role": "assistant",
@@ -189,18 +189,18 @@ def test_tools_make_a_round_trip(client: OpenAI, scripted: ScriptedModel, stream
             "tool_calls": [c.model_dump() for c in choice.message.tool_calls],
         },
     ]
-    told += [
+    history += [
         {"role": "tool", "tool_call_id": "r", "content": "Rain"},
         {"role": "tool", "tool_call_id": "o", "content": "Snow"},
     ]
     scripted.script(Reply(text="Rain in Rome, snow in Oslo."))
     assert (
-        client.chat.completions.create(model=MODEL, messages=told, tools=[WEATHER])
+        client.chat.completions.create(model=MODEL, messages=history, tools=[WEATHER])
         .choices[0]
         .finish_reason
         == "stop"
     )
-    sent = completions(scripted)[-1].json
+    sent = list_completions(scripted)[-1].json
     assert [message["role"] for message in sent["messages"]] == [
         "user",
         "assistant",
@@ -227,8 +227,8 @@ def test_an_answer_that_is_cut_off_says_so(client: OpenAI, scripted: ScriptedMod
 def test_images_reach_a_model_that_sees_and_a_line_one_that_does_not(
     client: OpenAI, model: AiModel, scripted: ScriptedModel
 ) -> None:
-    url = "data:image/png;base64," + base64.b64encode(png(8, 8)).decode()
-    asked: Any = [
+    url = "data:image/png;base64," + base64.b64encode(build_png(8, 8)).decode()
+    question: Any = [
         {
             "role": "user",
             "content": [
@@ -237,37 +237,37 @@ def test_images_reach_a_model_that_sees_and_a_line_one_that_does_not(
             ],
         }
     ]
-    client.chat.completions.create(model=MODEL, messages=asked)
-    assert "cannot see images" in completions(scripted)[-1].json["messages"][0]["content"]
+    client.chat.completions.create(model=MODEL, messages=question)
+    assert "cannot see images" in list_completions(scripted)[-1].json["messages"][0]["content"]
     AiModel.objects.update(supports_images=True)
-    client.chat.completions.create(model=MODEL, messages=asked)
-    assert completions(scripted)[-1].json["messages"][0]["content"][1]["image_url"]["url"] == url
+    client.chat.completions.create(model=MODEL, messages=question)
+    assert list_completions(scripted)[-1].json["messages"][0]["content"][1]["image_url"]["url"] == url
 
 
 def test_an_address_of_an_image_is_not_fetched(client: OpenAI) -> None:
-    asked: Any = [
+    question: Any = [
         {
             "role": "user",
             "content": [{"type": "image_url", "image_url": {"url": "http://127.0.0.1/cat.png"}}],
         }
     ]
-    with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(model=MODEL, messages=asked)
-    assert refused.value.param == "messages[0].content[0].image_url.url"
+    with pytest.raises(openai.BadRequestError) as refusal:
+        client.chat.completions.create(model=MODEL, messages=question)
+    assert refusal.value.param == "messages[0].content[0].image_url.url"
 
 
 def test_a_wrong_key_is_an_authentication_error(live: Live, model: AiModel) -> None:
-    with pytest.raises(openai.AuthenticationError) as refused:
+    with pytest.raises(openai.AuthenticationError) as refusal:
         OpenAI(base_url=f"{live.url}/v1", api_key="wrong", max_retries=0).chat.completions.create(
             model=MODEL, messages=HELLO
         )
-    assert refused.value.code == "invalid_api_key"
+    assert refusal.value.code == "invalid_api_key"
 
 
 def test_an_unknown_model_is_not_found(client: OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError) as refused:
+    with pytest.raises(openai.NotFoundError) as refusal:
         client.chat.completions.create(model="nobody/none", messages=HELLO)
-    assert (refused.value.code, refused.value.type) == ("model_not_found", "invalid_request_error")
+    assert (refusal.value.code, refusal.value.type) == ("model_not_found", "invalid_request_error")
 
 
 @pytest.mark.parametrize(
@@ -285,17 +285,17 @@ def test_a_wrong_field_is_a_bad_request_that_names_it(
     client: OpenAI, wrong: dict[str, Any], param: str
 ) -> None:
     body: Any = {"model": MODEL, "messages": HELLO} | wrong
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as refusal:
         client.chat.completions.create(**body)
-    assert refused.value.param == param
+    assert refusal.value.param == param
 
 
 def test_a_message_over_the_limit_is_too_large(client: OpenAI) -> None:
-    with pytest.raises(openai.APIStatusError) as refused:
+    with pytest.raises(openai.APIStatusError) as refusal:
         client.chat.completions.create(
             model=MODEL, messages=[{"role": "user", "content": "ü" * 140_000}]
         )
-    assert (refused.value.status_code, refused.value.code) == (413, "request_too_large")
+    assert (refusal.value.status_code, refusal.value.code) == (413, "request_too_large")
 
 
 def test_parameters_are_said_in_the_other_protocols_words(
@@ -327,10 +327,10 @@ def test_too_many_turns_are_a_rate_limit_error_that_says_when_to_come_again(
 ) -> None:
     settings.CHATCORE = settings.CHATCORE | {"TURNS_PER_MINUTE": 1}
     client.chat.completions.create(model=MODEL, messages=HELLO)
-    with pytest.raises(openai.RateLimitError) as refused:
+    with pytest.raises(openai.RateLimitError) as refusal:
         client.chat.completions.create(model=MODEL, messages=HELLO)
-    assert refused.value.code == "rate_limit_exceeded"
-    assert int(refused.value.response.headers["retry-after"]) >= 1
+    assert refusal.value.code == "rate_limit_exceeded"
+    assert int(refusal.value.response.headers["retry-after"]) >= 1
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -387,45 +387,45 @@ def test_models_are_listed_by_provider_and_name_and_found_by_both(
 
 
 def test_an_address_that_is_none_says_so_in_the_same_form(client: OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError) as refused:
+    with pytest.raises(openai.NotFoundError) as refusal:
         client.embeddings.create(model="any", input="text")
-    assert refused.value.code == "unknown_url"
+    assert refusal.value.code == "unknown_url"
 
 
 def test_a_history_past_the_window_is_sent_without_its_oldest_messages(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
-    within_the_window(scripted, lambda request: Reply(text="Noted."))
-    told: Any = [{"role": "system", "content": "Be brief."}]
+    limit_window(scripted, lambda request: Reply(text="Noted."))
+    history: Any = [{"role": "system", "content": "Be brief."}]
     for number in range(60):
-        told += [
+        history += [
             {"role": "user", "content": f"{number} " + "lisbon " * 100},
             {"role": "assistant", "content": "Noted."},
         ]
-    told += [{"role": "user", "content": "And now?"}]
-    assert tokens({"messages": told}) > WINDOW
-    answer = client.chat.completions.with_raw_response.create(model=MODEL, messages=told)
-    sent = completions(scripted)[-1].json["messages"]
-    assert (sent[0], sent[-1]) == (told[0], told[-1])
-    assert sent[1:] == told[-len(sent) + 1 :]
+    history += [{"role": "user", "content": "And now?"}]
+    assert count_tokens({"messages": history}) > WINDOW
+    answer = client.chat.completions.with_raw_response.create(model=MODEL, messages=history)
+    sent = list_completions(scripted)[-1].json["messages"]
+    assert (sent[0], sent[-1]) == (history[0], history[-1])
+    assert sent[1:] == history[-len(sent) + 1 :]
     assert answer.headers["x-context-compacted"] == "true"
-    assert tokens({"messages": sent}) - 300 <= int(answer.headers["x-context-tokens"]) <= 6963
-    assert len(completions(scripted)) == 1
+    assert count_tokens({"messages": sent}) - 300 <= int(answer.headers["x-context-tokens"]) <= 6963
+    assert len(list_completions(scripted)) == 1
 
 
 def test_a_history_past_the_window_is_sent_whole_where_nothing_is_optimized_by_itself(
     client: OpenAI, scripted: ScriptedModel, settings: Any
 ) -> None:
     settings.COMPACTION = settings.COMPACTION | {"AUTOMATIC": False}
-    told: Any = [
+    history: Any = [
         {"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "lisbon " * 1000}
         for n in range(21)
     ]
-    scripted.script(overflow(21_000, WINDOW))
-    with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(model=MODEL, messages=told)
-    assert refused.value.code == "context_length_exceeded"
-    assert [request.json["messages"] for request in completions(scripted)] == [told]
+    scripted.script(make_overflow(21_000, WINDOW))
+    with pytest.raises(openai.BadRequestError) as refusal:
+        client.chat.completions.create(model=MODEL, messages=history)
+    assert refusal.value.code == "context_length_exceeded"
+    assert [request.json["messages"] for request in list_completions(scripted)] == [history]
 
 
 def test_a_history_within_the_window_is_sent_as_it_is(
@@ -433,61 +433,61 @@ def test_a_history_within_the_window_is_sent_as_it_is(
 ) -> None:
     answer = client.chat.completions.with_raw_response.create(model=MODEL, messages=HELLO)
     assert answer.headers["x-context-compacted"] == "false"
-    assert completions(scripted)[-1].json["messages"] == HELLO
+    assert list_completions(scripted)[-1].json["messages"] == HELLO
 
 
 def test_a_refused_request_is_sent_once_more_and_smaller(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
-    told: Any = [
+    history: Any = [
         {"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "里斯本" * 200}
         for n in range(21)
     ]
-    scripted.script(overflow(9000, WINDOW))
-    answer = client.chat.completions.with_raw_response.create(model=MODEL, messages=told)
-    first, again = (request.json["messages"] for request in completions(scripted))
-    assert first == told
-    assert again == told[-len(again) :]
-    assert len(again) < len(told)
+    scripted.script(make_overflow(9000, WINDOW))
+    answer = client.chat.completions.with_raw_response.create(model=MODEL, messages=history)
+    first, shortened = (request.json["messages"] for request in list_completions(scripted))
+    assert first == history
+    assert shortened == history[-len(shortened) :]
+    assert len(shortened) < len(history)
     assert answer.headers["x-context-compacted"] == "true"
 
 
 def test_a_message_larger_than_the_window_is_told_as_openai_tells_it(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as refusal:
         client.chat.completions.create(
             model=MODEL, messages=[{"role": "user", "content": "lisbon " * 8000}]
         )
-    assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "messages")
-    assert not completions(scripted)
+    assert (refusal.value.code, refusal.value.param) == ("context_length_exceeded", "messages")
+    assert not list_completions(scripted)
 
 
 def test_what_answers_teach_of_a_models_counting_is_believed(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
-    told: Any = [
+    history: Any = [
         {"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "lisbon " * 300}
         for n in range(11)
     ]
-    scripted.default = lambda request: Reply(text="Noted.", usage=(2 * tokens(request), 5))
+    scripted.default = lambda request: Reply(text="Noted.", usage=(2 * count_tokens(request), 5))
     for _ in range(8):
-        answer = client.chat.completions.with_raw_response.create(model=MODEL, messages=told)
+        answer = client.chat.completions.with_raw_response.create(model=MODEL, messages=history)
     assert answer.headers["x-context-compacted"] == "true"
-    assert sizes(scripted)[0] > sizes(scripted)[-1]
+    assert list_sizes(scripted)[0] > list_sizes(scripted)[-1]
 
 
 def resend_everything(client: OpenAI, scripted: ScriptedModel, *, turns: int, words: int) -> None:
-    """An unmodified client: it keeps the whole history, and sends all of it each time."""
-    within_the_window(scripted, lambda request: Reply(text="Noted: " + "yes " * words))
-    told: Any = [{"role": "system", "content": "You plan trips."}]
+    """Talk as an unmodified client does, which sends its whole history each time."""
+    limit_window(scripted, lambda request: Reply(text="Noted: " + "yes " * words))
+    history: Any = [{"role": "system", "content": "You plan trips."}]
     for number in range(turns):
-        told.append({"role": "user", "content": f"{number}: " + "lisbon " * words})
-        answer = client.chat.completions.create(model=MODEL, messages=told)
-        told.append({"role": "assistant", "content": answer.choices[0].message.content})
-    assert tokens({"messages": told}) > 2 * WINDOW
-    assert max(sizes(scripted)) <= WINDOW
-    assert len(sizes(scripted)) == turns
+        history.append({"role": "user", "content": f"{number}: " + "lisbon " * words})
+        answer = client.chat.completions.create(model=MODEL, messages=history)
+        history.append({"role": "assistant", "content": answer.choices[0].message.content})
+    assert count_tokens({"messages": history}) > 2 * WINDOW
+    assert max(list_sizes(scripted)) <= WINDOW
+    assert len(list_sizes(scripted)) == turns
 
 
 def test_a_client_that_resends_its_whole_history_keeps_working(

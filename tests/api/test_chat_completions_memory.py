@@ -1,4 +1,4 @@
-"""The OpenAI face with a memory: what is known is recognized, only what is new is said, tools go on, and what diverges is refused."""
+"""Chat completions with a memory: known messages are recognized, and only new ones are stored."""
 
 import asyncio
 import base64
@@ -17,19 +17,19 @@ from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.api.test_chat_completions import WEATHER
 from tests.conftest import Live
-from tests.support.compaction_scenes import SUMMARY, is_summary_call, work
+from tests.support.compaction_scenes import SUMMARY, is_summary_call, run_queued_compactions
 from tests.support.openai_face_scenes import (
     MODEL,
     WINDOW,
-    client_of,
-    completions,
-    key_of,
-    sizes,
-    tokens,
-    within_the_window,
+    create_client,
+    list_completions,
+    create_key,
+    list_sizes,
+    count_tokens,
+    limit_window,
 )
-from tests.support.pictures import png
-from tests.support.scripted import ScriptedModel, call
+from tests.support.pictures import build_png
+from tests.support.scripted import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,13 +37,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def client(live: Live, user: User, model: AiModel) -> OpenAI:
-    """Everything it says goes to one session."""
-    return client_of(live.url, user, default_headers={"X-Session-Id": "trip"})
+    """A client whose requests all name the same session."""
+    return create_client(live.url, user, default_headers={"X-Session-Id": "trip"})
 
 
 @pytest.fixture(autouse=True)
-def sound(client: OpenAI) -> Any:
-    """Whatever a test does, the stored session holds what must hold."""
+def verify_session(client: OpenAI) -> Any:
+    """Check the invariants of the stored session after each test."""
     yield
     turn_runner.drain()
     for session in Session.objects.all():
@@ -54,8 +54,8 @@ def user_says(*texts: str) -> list[Any]:
     return [{"role": "user", "content": text} for text in texts]
 
 
-def said(*texts: str) -> list[Any]:
-    """A history of these texts, the user's first."""
+def build_history(*texts: str) -> list[Any]:
+    """Return a history of these texts, the user's first."""
     return [
         {"role": "assistant" if index % 2 else "user", "content": text}
         for index, text in enumerate(texts)
@@ -66,13 +66,13 @@ def ask(client: OpenAI, messages: list[Any], **other: Any) -> Any:
     return client.chat.completions.create(model=MODEL, messages=messages, **other)
 
 
-def stored() -> list[tuple[str, str]]:
+def load_messages() -> list[tuple[str, str]]:
     return list(Message.objects.filter(branch=None).order_by("seq").values_list("role", "content"))
 
 
-def sent(scripted: ScriptedModel) -> list[str]:
-    """What the model was asked last."""
-    return [message["content"] for message in completions(scripted)[-1].json["messages"]]
+def load_sent_texts(scripted: ScriptedModel) -> list[str]:
+    """Return the texts of the last request to the model."""
+    return [message["content"] for message in list_completions(scripted)[-1].json["messages"]]
 
 
 def test_a_session_is_made_on_first_use_without_tools(
@@ -89,47 +89,49 @@ def test_a_session_is_made_on_first_use_without_tools(
         "Be brief.",
         {"temperature": 0.5},
     )
-    assert stored() == [("user", "Hi"), ("assistant", "Hello.")]
+    assert load_messages() == [("user", "Hi"), ("assistant", "Hello.")]
     assert (
         answer.choices[0].message.content,
         answer.usage.prompt_tokens,
         answer.usage.completion_tokens,
     ) == ("Hello.", 11, 2)
-    assert "tools" not in completions(scripted)[-1].json
+    assert "tools" not in list_completions(scripted)[-1].json
 
 
 def test_a_known_history_is_not_stored_again(client: OpenAI, scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="Hello."), Reply(text="Fine."))
-    ask(client, said("Hi"))
-    ask(client, said("Hi", "Hello.", "How are you?"))
-    assert stored() == [
+    ask(client, build_history("Hi"))
+    ask(client, build_history("Hi", "Hello.", "How are you?"))
+    assert load_messages() == [
         ("user", "Hi"),
         ("assistant", "Hello."),
         ("user", "How are you?"),
         ("assistant", "Fine."),
     ]
-    assert sent(scripted) == ["Hi", "Hello.", "How are you?"]
+    assert load_sent_texts(scripted) == ["Hi", "Hello.", "How are you?"]
 
 
 def test_a_client_may_send_only_what_is_new_or_the_end_of_what_is_known(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text="Hello."), Reply(text="Fine."), Reply(text="Bye."))
-    ask(client, said("Hi"))
+    ask(client, build_history("Hi"))
     ask(client, user_says("How are you?"))
     ask(client, [{"role": "assistant", "content": "Fine."}, *user_says("Good.")])
-    assert sent(scripted) == ["Hi", "Hello.", "How are you?", "Fine.", "Good."]
-    assert len(stored()) == 6
+    assert load_sent_texts(scripted) == ["Hi", "Hello.", "How are you?", "Fine.", "Good."]
+    assert len(load_messages()) == 6
 
 
 def test_a_history_told_elsewhere_is_taken_in(client: OpenAI, scripted: ScriptedModel) -> None:
-    ask(client, said("Hi", "Hello.", "How are you?"))
-    assert [text for _, text in stored()][:3] == ["Hi", "Hello.", "How are you?"]
+    ask(client, build_history("Hi", "Hello.", "How are you?"))
+    assert [text for _, text in load_messages()][:3] == ["Hi", "Hello.", "How are you?"]
     ask(
         client,
-        said("Hi", "Hello.", "How are you?", "Hello from the scripted model.", "One", "1", "Two"),
+        build_history(
+            "Hi", "Hello.", "How are you?", "Hello from the scripted model.", "One", "1", "Two"
+        ),
     )
-    assert [text for _, text in stored()][4:] == [
+    assert [text for _, text in load_messages()][4:] == [
         "One",
         "1",
         "Two",
@@ -139,12 +141,13 @@ def test_a_history_told_elsewhere_is_taken_in(client: OpenAI, scripted: Scripted
 
 def test_the_same_history_again_is_answered_anew(client: OpenAI, scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="Hello."), Reply(text="Fine."), Reply(text="Very well."))
-    ask(client, said("Hi"))
-    ask(client, said("Hi", "Hello.", "How are you?"))
+    ask(client, build_history("Hi"))
+    ask(client, build_history("Hi", "Hello.", "How are you?"))
     assert (
-        ask(client, said("Hi", "Hello.", "How are you?")).choices[0].message.content == "Very well."
+        ask(client, build_history("Hi", "Hello.", "How are you?")).choices[0].message.content
+        == "Very well."
     )
-    assert stored()[2:] == [("user", "How are you?"), ("assistant", "Very well.")]
+    assert load_messages()[2:] == [("user", "How are you?"), ("assistant", "Very well.")]
     assert Message.objects.exclude(branch=None).get().content == "Fine."
 
 
@@ -153,9 +156,9 @@ def test_a_question_whose_answer_failed_is_answered_when_it_comes_again(
 ) -> None:
     scripted.script(Reply(status=422, text="No."), Reply(text="Hello."))
     with pytest.raises(openai.BadRequestError):
-        ask(client, said("Hi"))
-    assert ask(client, said("Hi")).choices[0].message.content == "Hello."
-    assert stored() == [("user", "Hi"), ("assistant", "Hello.")]
+        ask(client, build_history("Hi"))
+    assert ask(client, build_history("Hi")).choices[0].message.content == "Hello."
+    assert load_messages() == [("user", "Hi"), ("assistant", "Hello.")]
 
 
 def test_an_answer_that_broke_off_may_be_left_out_of_the_history(
@@ -164,11 +167,11 @@ def test_an_answer_that_broke_off_may_be_left_out_of_the_history(
     scripted.script(
         Reply(text="Hello."), Reply(chunks=["One ", "two"], cut_after=1), Reply(text="Fine.")
     )
-    ask(client, said("Hi"))
+    ask(client, build_history("Hi"))
     with pytest.raises(openai.APIError):
-        list(ask(client, said("Hi", "Hello.", "Count."), stream=True))
-    ask(client, [*said("Hi", "Hello.", "Count."), *user_says("How are you?")])
-    assert [text for _, text in stored()] == [
+        list(ask(client, build_history("Hi", "Hello.", "Count."), stream=True))
+    ask(client, [*build_history("Hi", "Hello.", "Count."), *user_says("How are you?")])
+    assert [text for _, text in load_messages()] == [
         "Hi",
         "Hello.",
         "Count.",
@@ -179,26 +182,29 @@ def test_an_answer_that_broke_off_may_be_left_out_of_the_history(
 
 
 def test_a_history_that_diverges_is_refused_once(client: OpenAI, scripted: ScriptedModel) -> None:
-    ask(client, said("Hi"))
-    with pytest.raises(openai.ConflictError) as refused:
-        ask(client.with_options(max_retries=2), said("Hi", "Something else.", "How are you?"))
-    assert refused.value.code == "history_diverged"
-    assert refused.value.response.headers["x-should-retry"] == "false"
-    assert len(stored()) == 2
+    ask(client, build_history("Hi"))
+    with pytest.raises(openai.ConflictError) as refusal:
+        ask(
+            client.with_options(max_retries=2),
+            build_history("Hi", "Something else.", "How are you?"),
+        )
+    assert refusal.value.code == "history_diverged"
+    assert refusal.value.response.headers["x-should-retry"] == "false"
+    assert len(load_messages()) == 2
 
 
 def test_a_history_that_ends_with_an_answer_asks_nothing(client: OpenAI) -> None:
-    with pytest.raises(openai.BadRequestError) as refused:
-        ask(client, said("Hi", "Hello."))
-    assert refused.value.param == "messages"
-    assert stored() == []
+    with pytest.raises(openai.BadRequestError) as refusal:
+        ask(client, build_history("Hi", "Hello."))
+    assert refusal.value.param == "messages"
+    assert load_messages() == []
 
 
 def test_the_body_may_name_the_session_by_its_own_id_too(
     live: Live, user: User, session: Session, scripted: ScriptedModel
 ) -> None:
-    client = client_of(live.url, user)
-    ask(client, said("Hi"), metadata={"session_id": str(session.pk)})
+    client = create_client(live.url, user)
+    ask(client, build_history("Hi"), metadata={"session_id": str(session.pk)})
     assert Message.objects.filter(session=session).count() == 2
 
 
@@ -206,15 +212,15 @@ def test_anothers_session_is_not_reached_by_its_id(
     live: Live, session: Session, django_user_model: Any
 ) -> None:
     mallory = django_user_model.objects.create_user("mallory")
-    ask(client_of(live.url, mallory), said("Hi"), metadata={"session_id": str(session.pk)})
+    ask(create_client(live.url, mallory), build_history("Hi"), metadata={"session_id": str(session.pk)})
     assert not Message.objects.filter(session=session).exists()
     assert Session.objects.get(owner=mallory).external_id == str(session.pk)
 
 
-def calls_weather(client: OpenAI, scripted: ScriptedModel, *, stream: bool = False) -> list[Any]:
-    """The history up to a call of the client's tool."""
+def ask_for_weather(client: OpenAI, scripted: ScriptedModel, *, stream: bool = False) -> list[Any]:
+    """Return the history up to a call of the client's tool."""
     scripted.script(
-        Reply(text="Let me look.", tool_calls=[call("weather", {"city": "Rome"}, id="r")])
+        Reply(text="Let me look.", tool_calls=[make_tool_call("weather", {"city": "Rome"}, id="r")])
     )
     if stream:
         with client.chat.completions.stream(
@@ -242,7 +248,7 @@ def calls_weather(client: OpenAI, scripted: ScriptedModel, *, stream: bool = Fal
 def test_the_turn_goes_on_with_the_results_of_the_clients_tools(
     client: OpenAI, scripted: ScriptedModel, stream: bool
 ) -> None:
-    history = calls_weather(client, scripted, stream=stream)
+    history = ask_for_weather(client, scripted, stream=stream)
     result = {"role": "tool", "tool_call_id": "r", "content": "Rain"}
     scripted.script(Reply(text="It rains."))
     if stream:
@@ -253,41 +259,41 @@ def test_the_turn_goes_on_with_the_results_of_the_clients_tools(
             ask(client, [*history, result], tools=[WEATHER]).choices[0].message.content
             == "It rains."
         )
-    assert [role for role, _ in stored()] == ["user", "assistant", "tool", "assistant"]
+    assert [role for role, _ in load_messages()] == ["user", "assistant", "tool", "assistant"]
     assert Turn.objects.get().status == Turn.Status.COMPLETED
-    again = ask(client, [*history, result], tools=[WEATHER])
-    assert again.choices[0].message.content == "It rains."
-    assert len(stored()) == 4
+    second_answer = ask(client, [*history, result], tools=[WEATHER])
+    assert second_answer.choices[0].message.content == "It rains."
+    assert len(load_messages()) == 4
     scripted.script(Reply(text="You are welcome."))
     ask(
         client,
         [*history, result, {"role": "assistant", "content": "It rains."}, *user_says("Thanks")],
     )
-    assert len(stored()) == 6
+    assert len(load_messages()) == 6
 
 
 def test_results_whose_answer_failed_are_answered_when_they_come_again(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
     history = [
-        *calls_weather(client, scripted),
+        *ask_for_weather(client, scripted),
         {"role": "tool", "tool_call_id": "r", "content": "Rain"},
     ]
     scripted.script(Reply(status=422, text="No."), Reply(text="It rains."))
     with pytest.raises(openai.BadRequestError):
         ask(client, history, tools=[WEATHER])
     assert ask(client, history, tools=[WEATHER]).choices[0].message.content == "It rains."
-    assert [role for role, _ in stored()] == ["user", "assistant", "tool", "assistant"]
+    assert [role for role, _ in load_messages()] == ["user", "assistant", "tool", "assistant"]
 
 
 def test_results_that_are_missing_are_asked_for(client: OpenAI, scripted: ScriptedModel) -> None:
-    scripted.script(Reply(tool_calls=[call("weather", {}, id="r"), call("weather", {}, id="o")]))
+    scripted.script(Reply(tool_calls=[make_tool_call("weather", {}, id="r"), make_tool_call("weather", {}, id="o")]))
     message = (
         ask(client, user_says("Weather?"), tools=[WEATHER])
         .choices[0]
         .message.model_dump(exclude_none=True)
     )
-    with pytest.raises(openai.BadRequestError) as refused:
+    with pytest.raises(openai.BadRequestError) as refusal:
         ask(
             client,
             [
@@ -297,13 +303,13 @@ def test_results_that_are_missing_are_asked_for(client: OpenAI, scripted: Script
             ],
             tools=[WEATHER],
         )
-    assert "missing: o" in refused.value.message
+    assert "missing: o" in refusal.value.message
 
 
 def test_a_client_that_asks_something_else_instead_gets_an_answer(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
-    calls_weather(client, scripted)
+    ask_for_weather(client, scripted)
     scripted.script(Reply(text="Never mind, then."))
     assert ask(client, user_says("Forget it.")).choices[0].message.content == "Never mind, then."
     assert sorted(Turn.objects.values_list("status", flat=True)) == ["cancelled", "completed"]
@@ -317,7 +323,7 @@ def test_a_history_that_ends_with_results_from_elsewhere_is_answered(
     history += [{"role": "tool", "tool_call_id": "r", "content": "Rain"}]
     scripted.script(Reply(text="It rains."))
     assert ask(client, history, tools=[WEATHER]).choices[0].message.content == "It rains."
-    assert [message["role"] for message in completions(scripted)[-1].json["messages"]] == [
+    assert [message["role"] for message in list_completions(scripted)[-1].json["messages"]] == [
         "user",
         "assistant",
         "tool",
@@ -327,7 +333,7 @@ def test_a_history_that_ends_with_results_from_elsewhere_is_answered(
 def test_a_result_that_was_cut_when_it_was_stored_is_still_known(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
-    history = calls_weather(client, scripted)
+    history = ask_for_weather(client, scripted)
     history.append({"role": "tool", "tool_call_id": "r", "content": "rain " * 8000})
     scripted.script(Reply(text="It rains."))
     ask(client, history, tools=[WEATHER])
@@ -338,23 +344,23 @@ def test_a_result_that_was_cut_when_it_was_stored_is_still_known(
         [*history, {"role": "assistant", "content": "It rains."}, *user_says("Really?")],
         tools=[WEATHER],
     )
-    assert len(stored()) == 6
+    assert len(load_messages()) == 6
 
 
 def test_calls_of_built_in_tools_stay_behind_the_face(
     live: Live, user: User, session: Session, scripted: ScriptedModel
 ) -> None:
-    client = client_of(live.url, user, default_headers={"X-Session-Id": str(session.pk)})
+    client = create_client(live.url, user, default_headers={"X-Session-Id": str(session.pk)})
     scripted.script(
-        Reply(text="Let me see.", tool_calls=[call("calculate", {"expression": "6*7"}, id="c")]),
+        Reply(text="Let me see.", tool_calls=[make_tool_call("calculate", {"expression": "6*7"}, id="c")]),
         Reply(text="It is 42."),
     )
     chunks = list(ask(client, user_says("6*7?"), stream=True))
     words = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
     assert words == "Let me see.\n\nIt is 42."
     assert not [chunk for chunk in chunks if chunk.choices[0].delta.tool_calls]
-    ask(client, said("6*7?", words, "Sure?"))
-    assert [role for role, _ in stored()] == [
+    ask(client, build_history("6*7?", words, "Sure?"))
+    assert [role for role, _ in load_messages()] == [
         "user",
         "assistant",
         "tool",
@@ -366,8 +372,8 @@ def test_calls_of_built_in_tools_stay_behind_the_face(
 
 def test_images_are_kept_and_recognized(client: OpenAI, scripted: ScriptedModel) -> None:
     AiModel.objects.update(supports_images=True)
-    url = "data:image/png;base64," + base64.b64encode(png(8, 8)).decode()
-    asked: Any = [
+    url = "data:image/png;base64," + base64.b64encode(build_png(8, 8)).decode()
+    question: Any = [
         {
             "role": "user",
             "content": [
@@ -377,15 +383,17 @@ def test_images_are_kept_and_recognized(client: OpenAI, scripted: ScriptedModel)
         }
     ]
     scripted.script(Reply(text="A cat."))
-    ask(client, asked)
-    ask(client, [*asked, {"role": "assistant", "content": "A cat."}, *user_says("Sure?")])
-    assert completions(scripted)[-1].json["messages"][0]["content"][1]["image_url"]["url"] == url
-    assert len(stored()) == 4
+    ask(client, question)
+    ask(client, [*question, {"role": "assistant", "content": "A cat."}, *user_says("Sure?")])
+    assert list_completions(scripted)[-1].json["messages"][0]["content"][1]["image_url"]["url"] == url
+    assert len(load_messages()) == 4
 
 
 def test_a_stream_is_told_with_usage_and_reasoning(client: OpenAI, scripted: ScriptedModel) -> None:
     scripted.script(Reply(reasoning="Hm.", chunks=["Hel", "lo."], usage=(12, 3)))
-    chunks = list(ask(client, said("Hi"), stream=True, stream_options={"include_usage": True}))
+    chunks = list(
+        ask(client, build_history("Hi"), stream=True, stream_options={"include_usage": True})
+    )
     assert chunks[0].choices[0].delta.role == "assistant"
     assert (
         "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
@@ -406,7 +414,7 @@ def test_a_closed_stream_does_not_stop_the_turn(
     live: Live, user: User, model: AiModel, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=["One ", "two ", "three."], chunk_delay=0.3))
-    key = key_of(user)
+    key = create_key(user)
 
     async def leave() -> None:
         async with AsyncOpenAI(base_url=f"{live.url}/v1", api_key=key) as client:
@@ -419,7 +427,7 @@ def test_a_closed_stream_does_not_stop_the_turn(
 
     asyncio.run(leave())
     service.wait_for_turn(Turn.objects.get().pk, timeout=30)
-    assert stored() == [("user", "Hi"), ("assistant", "One two three.")]
+    assert load_messages() == [("user", "Hi"), ("assistant", "One two three.")]
 
 
 def test_a_failure_before_the_first_word_is_the_responses_status_and_one_after_it_is_raised(
@@ -427,60 +435,62 @@ def test_a_failure_before_the_first_word_is_the_responses_status_and_one_after_i
 ) -> None:
     scripted.script(Reply(status=422, text="No."))
     with pytest.raises(openai.BadRequestError):
-        ask(client, said("Hi"), stream=True)
+        ask(client, build_history("Hi"), stream=True)
     scripted.script(Reply(chunks=["One ", "two"], cut_after=1))
     with pytest.raises(openai.APIError) as failed:
-        list(ask(client, said("Hi"), stream=True))
+        list(ask(client, build_history("Hi"), stream=True))
     assert failed.value.code == "provider_unavailable"
     scripted.script(Reply(text="Hello."))
-    assert ask(client, said("Hi")).choices[0].message.content == "Hello."
+    assert ask(client, build_history("Hi")).choices[0].message.content == "Hello."
 
 
 def test_while_a_turn_runs_another_waits(client: OpenAI, scripted: ScriptedModel) -> None:
-    asked, enough = threading.Event(), threading.Event()
+    call_started, may_answer = threading.Event(), threading.Event()
 
-    def in_its_time(request: dict[str, Any]) -> Reply:
-        asked.set()
-        enough.wait(60)
+    def answer_when_allowed(request: dict[str, Any]) -> Reply:
+        call_started.set()
+        may_answer.wait(60)
         return Reply(text="At last.")
 
-    scripted.default = in_its_time
-    first = threading.Thread(target=ask, args=(client, said("Hi")))
+    scripted.default = answer_when_allowed
+    first = threading.Thread(target=ask, args=(client, build_history("Hi")))
     first.start()
-    assert asked.wait(60)
-    with pytest.raises(openai.ConflictError) as refused:
-        ask(client, said("Hello?"))
-    enough.set()
+    assert call_started.wait(60)
+    with pytest.raises(openai.ConflictError) as refusal:
+        ask(client, build_history("Hello?"))
+    may_answer.set()
     first.join()
     turn_runner.drain()
-    assert refused.value.code == "turn_running"
-    assert "x-should-retry" not in refused.value.response.headers
+    assert refusal.value.code == "turn_running"
+    assert "x-should-retry" not in refusal.value.response.headers
 
 
 def converse(client: OpenAI, scripted: ScriptedModel, *, turns: int, words: int) -> None:
-    """A client that resends its whole history to a session; the worker does its work now and then."""
+    """Resend the whole history to a session in each turn, and let the worker run now and then."""
 
     def answer(request: dict[str, Any]) -> Reply:
         summing_up = "<transcript>" in str(request["messages"])
         return Reply(text=SUMMARY if summing_up else "Noted: " + "yes " * words)
 
-    within_the_window(scripted, answer)
-    told: Any = [{"role": "system", "content": "You plan trips."}]
+    limit_window(scripted, answer)
+    history: Any = [{"role": "system", "content": "You plan trips."}]
     compacted = []
     for number in range(turns):
-        told += user_says(f"{number}: " + "lisbon " * words)
-        answered = client.chat.completions.with_raw_response.create(model=MODEL, messages=told)
-        compacted.append(answered.headers["x-context-compacted"])
-        assert int(answered.headers["x-context-tokens"]) <= WINDOW
-        told.append({"role": "assistant", "content": answered.parse().choices[0].message.content})
-        work()
-    assert tokens({"messages": told}) > 2 * WINDOW
-    assert max(sizes(scripted)) <= WINDOW
+        history += user_says(f"{number}: " + "lisbon " * words)
+        raw_answer = client.chat.completions.with_raw_response.create(model=MODEL, messages=history)
+        compacted.append(raw_answer.headers["x-context-compacted"])
+        assert int(raw_answer.headers["x-context-tokens"]) <= WINDOW
+        history.append(
+            {"role": "assistant", "content": raw_answer.parse().choices[0].message.content}
+        )
+        run_queued_compactions()
+    assert count_tokens({"messages": history}) > 2 * WINDOW
+    assert max(list_sizes(scripted)) <= WINDOW
     assert (compacted[0], compacted[-1]) == ("false", "true")
     assert (
-        len([request for request in completions(scripted) if not is_summary_call(request)]) == turns
+        len([request for request in list_completions(scripted) if not is_summary_call(request)]) == turns
     )
-    assert len(stored()) == 2 * turns
+    assert len(load_messages()) == 2 * turns
 
 
 def test_a_long_conversation_is_compacted_behind_the_face(

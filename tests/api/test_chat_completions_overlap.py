@@ -1,4 +1,4 @@
-"""Where a client's history meets the stored one: the fast way finds what the plain way finds."""
+"""Overlaps of two histories: the fast algorithm finds what a plain search finds."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Compaction over REST: how full the window is, runs by hand, taking them back, policies."""
+"""Compaction over REST: context usage, runs by hand, rewinds, policies."""
 
 from collections.abc import Callable
 from uuid import uuid4
@@ -19,7 +19,7 @@ SUMMARY = "Alice talked at length about tea; nothing was decided."
 
 
 @pytest.fixture
-def talked(session: Session) -> Session:
+def long_session(session: Session) -> Session:
     """Twenty messages of 500 tokens: over the threshold of 6,963."""
     roles = ("user", "assistant")
     Message.objects.bulk_create(
@@ -31,27 +31,35 @@ def talked(session: Session) -> Session:
 
 
 @pytest.fixture
-def address(talked: Session) -> str:
-    return f"/api/v1/sessions/{talked.pk}"
+def address(long_session: Session) -> str:
+    return f"/api/v1/sessions/{long_session.pk}"
 
 
 @pytest.fixture
-def applied(api: APIClient, address: str, scripted: ScriptedModel) -> dict[str, object]:
+def applied_run(api: APIClient, address: str, scripted: ScriptedModel) -> dict[str, object]:
     scripted.default = Reply(text=SUMMARY, usage=(8000, 12))
     return api.post(f"{address}/compact", {"wait": True}).json()
 
 
 def test_the_context_tells_how_full_the_window_is(api: APIClient, address: str) -> None:
-    told = api.get(f"{address}/context").json()
-    assert (told["context_window"], told["threshold_tokens"], told["source"]) == (
+    context_usage = api.get(f"{address}/context").json()
+    assert (
+        context_usage["context_window"],
+        context_usage["threshold_tokens"],
+        context_usage["source"],
+    ) == (
         8192,
         6963,
         "estimated",
     )
-    assert told["estimated_input_tokens"] >= 10_000
-    assert (told["should_compact"], told["level"], told["policy"]) == (True, "critical", "oneclaw")
-    assert (told["message_count"], told["live_message_count"]) == (20, 20)
-    assert set(told["breakdown"]) == {
+    assert context_usage["estimated_input_tokens"] >= 10_000
+    assert (context_usage["should_compact"], context_usage["level"], context_usage["policy"]) == (
+        True,
+        "critical",
+        "oneclaw",
+    )
+    assert (context_usage["message_count"], context_usage["live_message_count"]) == (20, 20)
+    assert set(context_usage["breakdown"]) == {
         *(
             "system_prompt",
             "summary",
@@ -65,49 +73,50 @@ def test_the_context_tells_how_full_the_window_is(api: APIClient, address: str) 
 
 def test_an_unknown_window_is_nulls_and_never_compacts(api: APIClient, address: str) -> None:
     AiModel.objects.update(context_window_size=None)
-    told = api.get(f"{address}/context").json()
+    context_usage = api.get(f"{address}/context").json()
     assert {
-        told[name]
+        context_usage[name]
         for name in ("available_input_tokens", "context_window", "threshold_tokens", "usage_ratio")
     } == {None}
-    assert told["should_compact"] is False
+    assert context_usage["should_compact"] is False
 
 
 def test_a_run_that_is_waited_for_is_200_and_finished(
-    api: APIClient, applied: dict[str, object], address: str
+    api: APIClient, applied_run: dict[str, object], address: str
 ) -> None:
-    assert (applied["status"], applied["trigger"], applied["summary_after"]) == (
+    assert (applied_run["status"], applied_run["trigger"], applied_run["summary_after"]) == (
         "applied",
         "manual",
         SUMMARY,
     )
-    calls = applied["provider_calls"]
+    calls = applied_run["provider_calls"]
     assert isinstance(calls, int)
-    assert (applied["input_tokens"], applied["output_tokens"]) == (8000 * calls, 12 * calls)
-    assert applied["tokens_saved"] == int(str(applied["tokens_before"])) - int(
-        str(applied["tokens_after"])
+    assert (applied_run["input_tokens"], applied_run["output_tokens"]) == (8000 * calls, 12 * calls)
+    assert applied_run["tokens_saved"] == int(str(applied_run["tokens_before"])) - int(
+        str(applied_run["tokens_after"])
     )
     session = api.get(address).json()
     assert (session["compacted_summary"], session["compact_boundary_seq"]) == (
         SUMMARY,
-        applied["boundary_after"],
+        applied_run["boundary_after"],
     )
 
 
-def test_a_run_shows_exactly_the_fields_of_the_contract(applied: dict[str, object]) -> None:
+def test_a_run_shows_exactly_the_fields_of_the_contract(applied_run: dict[str, object]) -> None:
     names = (
-        "id session trigger policy status stages_used tokens_before tokens_after tokens_saved messages_compacted boundary_before "
-        "boundary_after summary_before summary_after model provider_calls attempts input_tokens output_tokens cost error reason "
-        "instructions created_at started_at finished_at duration_ms edits targets state_after"
+        "id session trigger policy status stages_used tokens_before tokens_after tokens_saved "
+        "messages_compacted boundary_before boundary_after summary_before summary_after model "
+        "provider_calls attempts input_tokens output_tokens cost error reason instructions "
+        "created_at started_at finished_at duration_ms edits targets state_after"
     )
-    assert set(applied) == set(names.split())
+    assert set(applied_run) == set(names.split())
 
 
 def test_a_run_that_is_not_waited_for_is_202_and_queued_once(
     api: APIClient, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[object] = []
-    monkeypatch.setattr(tasks, "enqueue", told.append)
+    enqueued_ids: list[object] = []
+    monkeypatch.setattr(tasks, "enqueue", enqueued_ids.append)
     first, second = (
         api.post(f"{address}/compact", {"instructions": "Keep the names."}) for _ in range(2)
     )
@@ -117,16 +126,16 @@ def test_a_run_that_is_not_waited_for_is_202_and_queued_once(
         "Keep the names.",
     )
     assert second.json()["id"] == first.json()["id"]
-    assert [str(run) for run in told] == [first.json()["id"]]
+    assert [str(run) for run in enqueued_ids] == [first.json()["id"]]
     assert api.get(f"/api/v1/compactions/{first.json()['id']}").json() == second.json()
 
 
 def test_a_dry_run_stores_nothing_and_calls_nobody(
     api: APIClient, address: str, scripted: ScriptedModel
 ) -> None:
-    seen = api.post(f"{address}/compact", {"dry_run": True})
-    assert (seen.status_code, seen.json()["id"]) == (200, None)
-    assert seen.json()["messages_compacted"] > 0
+    preview = api.post(f"{address}/compact", {"dry_run": True})
+    assert (preview.status_code, preview.json()["id"]) == (200, None)
+    assert preview.json()["messages_compacted"] > 0
     assert (scripted.requests, CompactionRun.objects.count()) == ([], 0)
 
 
@@ -165,8 +174,8 @@ def test_up_to_seq_names_the_last_message_to_compact(
 def test_a_wrong_value_is_refused_by_the_name_of_its_field(
     api: APIClient, address: str, field: str, value: object
 ) -> None:
-    refused = api.post(f"{address}/compact", {field: value})
-    assert (refused.status_code, [error["field"] for error in refused.json()["errors"]]) == (
+    refusal = api.post(f"{address}/compact", {field: value})
+    assert (refusal.status_code, [error["field"] for error in refusal.json()["errors"]]) == (
         400,
         [field],
     )
@@ -174,33 +183,37 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_field(
 
 
 def test_runs_are_listed_newest_first(
-    api: APIClient, address: str, applied: dict[str, object]
+    api: APIClient, address: str, applied_run: dict[str, object]
 ) -> None:
     api.post(f"{address}/compact", {"wait": True})
     listed = api.get(f"{address}/compactions").json()["results"]
     assert len(listed) == 2
-    assert listed[1] == applied
+    assert listed[1] == applied_run
 
 
 def test_runs_are_listed_by_how_they_stand(
-    api: APIClient, address: str, applied: dict[str, object]
+    api: APIClient, address: str, applied_run: dict[str, object]
 ) -> None:
     api.post(f"{address}/compact", {"wait": True})
-    assert api.get(f"{address}/compactions?status=applied").json()["results"] == [applied]
+    assert api.get(f"{address}/compactions?status=applied").json()["results"] == [applied_run]
     assert not api.get(f"{address}/compactions?status=running").json()["results"]
-    refused = api.get(f"{address}/compactions?status=done")
-    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "status")
+    refusal = api.get(f"{address}/compactions?status=done")
+    assert (refusal.status_code, refusal.json()["errors"][0]["field"]) == (400, "status")
 
 
 def test_a_rewind_shows_the_model_what_it_saw_before(
-    api: APIClient, address: str, applied: dict[str, object]
+    api: APIClient, address: str, applied_run: dict[str, object]
 ) -> None:
-    undone = api.post(f"/api/v1/compactions/{applied['id']}/rewind")
-    assert (undone.status_code, undone.json()["status"]) == (200, "rewound")
+    rewind = api.post(f"/api/v1/compactions/{applied_run['id']}/rewind")
+    assert (rewind.status_code, rewind.json()["status"]) == (200, "rewound")
     session = api.get(address).json()
     assert (session["compacted_summary"], session["compact_boundary_seq"]) == (None, None)
-    again = api.post(f"/api/v1/compactions/{applied['id']}/rewind")
-    assert (again.status_code, again.json()["type"], again["Content-Type"]) == (
+    second_rewind = api.post(f"/api/v1/compactions/{applied_run['id']}/rewind")
+    assert (
+        second_rewind.status_code,
+        second_rewind.json()["type"],
+        second_rewind["Content-Type"],
+    ) == (
         409,
         "not_rewindable",
         "application/problem+json",
@@ -215,11 +228,11 @@ def test_policies_are_listed_with_their_knobs(api: APIClient) -> None:
 
 
 def test_everything_of_another_user_is_404(
-    address: str, applied: dict[str, object], as_user: Callable[[User], APIClient]
+    address: str, applied_run: dict[str, object], as_user: Callable[[User], APIClient]
 ) -> None:
     stranger = as_user(User.objects.create_user("mallory"))
-    run = f"/api/v1/compactions/{applied['id']}"
-    refused = [
+    run = f"/api/v1/compactions/{applied_run['id']}"
+    refusals = [
         stranger.get(f"{address}/context"),
         stranger.post(f"{address}/compact", {}),
         stranger.get(f"{address}/compactions"),
@@ -227,4 +240,4 @@ def test_everything_of_another_user_is_404(
         stranger.post(f"{run}/rewind"),
         stranger.get(f"/api/v1/compactions/{uuid4()}"),
     ]
-    assert [response.status_code for response in refused] == [404] * len(refused)
+    assert [response.status_code for response in refusals] == [404] * len(refusals)

@@ -13,7 +13,7 @@ from tests.support.scripted_wire import Reply
 
 
 @pytest.fixture
-def talked(session: Session) -> Session:
+def summarized_session(session: Session) -> Session:
     """Four messages, the first two of them summarized."""
     texts = [
         ("user", "I like tea."),
@@ -35,8 +35,8 @@ def talked(session: Session) -> Session:
 
 
 @pytest.fixture
-def address(talked: Session) -> str:
-    return f"/api/v1/sessions/{talked.pk}"
+def address(summarized_session: Session) -> str:
+    return f"/api/v1/sessions/{summarized_session.pk}"
 
 
 @pytest.mark.django_db(transaction=True)
@@ -58,11 +58,11 @@ def test_the_preview_is_exactly_what_the_next_request_sends(
 
 
 def test_the_preview_tells_what_stands_apart_from_the_conversation(
-    api: APIClient, address: str, talked: Session
+    api: APIClient, address: str, summarized_session: Session
 ) -> None:
     placement: dict[str, object] = {"place": "first_system", "heading": "Before:"}
     revisions.install_revision(
-        talked.pk,
+        summarized_session.pk,
         base_version=1,
         summary="Likes tea.",
         boundary_seq=3,
@@ -76,7 +76,7 @@ def test_the_preview_tells_what_stands_apart_from_the_conversation(
     )
     placement = {"place": "last_user", "nudge": "Go on.", "after_seq": 4}
     revisions.install_revision(
-        talked.pk,
+        summarized_session.pk,
         base_version=2,
         summary=None,
         boundary_seq=3,
@@ -92,23 +92,22 @@ def test_the_preview_tells_what_stands_apart_from_the_conversation(
 
 
 def test_an_edited_summary_keeps_its_place_and_what_goes_with_it(
-    api: APIClient, address: str, talked: Session
+    api: APIClient, address: str, summarized_session: Session
 ) -> None:
     placement = {"place": "first_system", "heading": "Before:"}
-    kept = {"kept_seqs": [1], "background": "TASKS: none", "placement": placement}
+    background_fields = {"kept_seqs": [1], "background": "TASKS: none", "placement": placement}
     revisions.install_revision(
-        talked.pk,
+        summarized_session.pk,
         base_version=1,
         summary="Likes tea.",
         boundary_seq=3,
         source="compaction",
-        **kept,  # type: ignore[arg-type]
+        **background_fields,  # type: ignore[arg-type]
     )
     assert api.patch(f"{address}/summary", {"summary": "Likes coffee."}).status_code == 200
     preview = api.get(f"{address}/context/preview").json()
-    assert (
-        preview["preface"]
-        == f"Before:\n\n{summary_block.wrap_in_envelope('Likes coffee.' + chr(10) * 2 + 'TASKS: none')}"
+    assert preview["preface"] == "Before:\n\n" + summary_block.wrap_in_envelope(
+        "Likes coffee.\n\nTASKS: none"
     )
     assert [m["seq"] for m in preview["messages"]] == [1, 3, 4]
 
@@ -153,18 +152,20 @@ def test_a_wrong_summary_is_refused(api: APIClient, address: str, body: dict[str
     assert api.patch(f"{address}/summary", body).status_code == 400
 
 
-def test_search_finds_compacted_messages_too(api: APIClient, address: str, talked: Session) -> None:
-    found = api.get(f"{address}/search?q=TEA").json()
-    assert [hit["seq"] for hit in found["results"]] == [2, 1]
+def test_search_finds_compacted_messages_too(
+    api: APIClient, address: str, summarized_session: Session
+) -> None:
+    hits = api.get(f"{address}/search?q=TEA").json()
+    assert [hit["seq"] for hit in hits["results"]] == [2, 1]
     assert (
-        found["results"][0] | {"session": str(talked.pk), "snippet": "Noted: tea."}
-        == found["results"][0]
+        hits["results"][0] | {"session": str(summarized_session.pk), "snippet": "Noted: tea."}
+        == hits["results"][0]
     )
-    assert api.get("/api/v1/search?q=tea&limit=1").json()["results"] == found["results"][:1]
+    assert api.get("/api/v1/search?q=tea&limit=1").json()["results"] == hits["results"][:1]
 
 
 def test_search_finds_nothing_of_another_user(
-    as_user: Callable[[User], APIClient], talked: Session
+    as_user: Callable[[User], APIClient], summarized_session: Session
 ) -> None:
     assert (
         as_user(User.objects.create_user("mallory")).get("/api/v1/search?q=tea").json()["results"]

@@ -1,4 +1,4 @@
-"""The API as its OpenAPI document has it, asked by schemathesis, by single calls and by chains: no 5xx, nothing undocumented."""
+"""Fuzz the API from its OpenAPI document: no 5xx, and nothing that is not documented."""
 
 import json
 import os
@@ -19,21 +19,23 @@ from chatcore.models import Attachment, Message, Session, Webhook
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
 from tests.conftest import Live
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
-# An event stream has no end, which a client that reads whole answers waits for in vain; tests/api/test_streams.py reads it.
-ENDLESS = "follow_events"
-# Left out: refusals go further than the document can say (names of models and tools, files by their bytes); a header that signs nobody in
-# leaves the cookie to do so, and tests/api/test_authorization.py asks who is let in.
-OFF = "positive_data_acceptance,ignored_auth"
+# Event streams never end, and the fuzzer waits for the end of each response.
+# tests/api/test_streams.py tests them.
+STREAM_OPERATION = "follow_events"
+# positive_data_acceptance: some refusals cannot be expressed in the document (names of models and
+# tools, files by their bytes). ignored_auth: an invalid header leaves the cookie in force;
+# tests/api/test_authorization.py tests permissions.
+EXCLUDED_CHECKS = "positive_data_acceptance,ignored_auth"
 SESSIONS = 40  # enough that not all are deleted before other calls have met them
 
 
 @pytest.fixture
 def headers(user: User) -> dict[str, str]:
-    """Alice signed in as a browser is: a token would be gone when `DELETE /tokens` is tried."""
+    """Return the headers of a browser session: `DELETE /tokens` would revoke a token."""
     browser = Client()
     browser.force_login(user)
     token = "a" * 32
@@ -45,24 +47,26 @@ def headers(user: User) -> dict[str, str]:
 
 
 def answer(request: dict[str, Any]) -> Reply:
-    """Call the client's tool where there is one, and speak after its results and otherwise."""
+    """Call the client's tool if there is one and it has no result yet; otherwise answer."""
     ours = {"calculate", "current_time", "fetch_url", "search_history", "read_tool_output"}
     theirs = [
         name for tool in request.get("tools", ()) if (name := tool["function"]["name"]) not in ours
     ]
     if theirs and request["messages"][-1]["role"] == "user":
-        return Reply(tool_calls=(call(theirs[0], {}, id="c1"),), usage=(10, 2))
+        return Reply(tool_calls=(make_tool_call(theirs[0], {}, id="c1"),), usage=(10, 2))
     return Reply(text="They talked about tea.", usage=(10, 2))
 
 
 @pytest.fixture
-def known(
+def known_values(
     user: User, model: AiModel, scripted: ScriptedModel, settings: LazySettings
 ) -> dict[str, Sequence[Any]]:
-    """Values that lead somewhere, by the parameter: without them nearly every call would be 404."""
+    """Existing ids by parameter. Without them nearly every call would be 404."""
     settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 1_000_000}
     scripted.default = answer
-    sessions = [_talked(user, model, summarized=bool(number % 2)) for number in range(SESSIONS)]
+    sessions = [
+        _create_session(user, model, summarized=bool(number % 2)) for number in range(SESSIONS)
+    ]
     file = {"name": "a.txt", "media_type": "text/plain", "size": 2, "data": b"Hi", "text": "Hi"}
     attachments = [Attachment.objects.create(session=session, **file) for session in sessions]
     runs = [
@@ -88,7 +92,7 @@ def known(
     }
 
 
-def _talked(user: User, model: AiModel, *, summarized: bool) -> Session:
+def _create_session(user: User, model: AiModel, *, summarized: bool) -> Session:
     session = Session.objects.create(owner=user, model=model, last_seq=8, message_count=8)
     roles = ("user", "assistant")
     Message.objects.bulk_create(
@@ -111,24 +115,31 @@ def _talked(user: User, model: AiModel, *, summarized: bool) -> Session:
 def schemathesis(
     live: Live,
     headers: dict[str, str],
-    known: dict[str, Sequence[Any]],
+    known_values: dict[str, Sequence[Any]],
     folder: Path,
     *options: str,
 ) -> dict[str, Any]:
-    """Run its command line to the end and give its report; fails with what it printed when it found something."""
+    """Run schemathesis and return its report. Fails with its output if it finds something."""
     report = folder / "report.json"
     lists = "".join(
         f'[dictionaries."{name}"]\nvalues = {json.dumps(values)}\n'
-        for name, values in known.items()
+        for name, values in known_values.items()
     )
-    uses = "".join(f'"{name}" = {{dictionary = "{name}", probability = 0.8}}\n' for name in known)
+    uses = "".join(
+        f'"{name}" = {{dictionary = "{name}", probability = 0.8}}\n' for name in known_values
+    )
     (folder / "schemathesis.toml").write_text(f"{lists}[parameters]\n{uses}")
-    given = [part for name, value in headers.items() for part in ("--header", f"{name}: {value}")]
-    done = subprocess.run(
+    header_options = [
+        part for name, value in headers.items() for part in ("--header", f"{name}: {value}")
+    ]
+    process = subprocess.run(
         [
-            *(str(Path(sys.executable).with_name("st")), "run", f"{live.url}/api/schema/", *given),
-            *("--exclude-operation-id", ENDLESS, "--exclude-checks", OFF, "--generation-database", "none", "--continue-on-failure"),
-            *("--report", "json", "--report-json-path", str(report), "--output-truncate", "false", "--no-color", "--warnings", "off"),
+            *(str(Path(sys.executable).with_name("st")), "run", f"{live.url}/api/schema/"),
+            *header_options,
+            *("--exclude-operation-id", STREAM_OPERATION, "--exclude-checks", EXCLUDED_CHECKS),
+            *("--generation-database", "none", "--continue-on-failure"),
+            *("--report", "json", "--report-json-path", str(report)),
+            *("--output-truncate", "false", "--no-color", "--warnings", "off"),
             *("--request-timeout", "60", "--suppress-health-check", "all", "--no-shrink", *options),
         ],
         cwd=folder,
@@ -136,24 +147,27 @@ def schemathesis(
         capture_output=True,
         text=True,
     )  # fmt: skip
-    print(done.stdout, done.stderr)
-    assert done.returncode == 0, done.stdout + done.stderr
-    found: dict[str, Any] = json.loads(report.read_text())
-    return found
+    print(process.stdout, process.stderr)
+    assert process.returncode == 0, process.stdout + process.stderr
+    findings: dict[str, Any] = json.loads(report.read_text())
+    return findings
 
 
 def test_a_few_cases_find_nothing(
-    live: Live, headers: dict[str, str], known: dict[str, Sequence[Any]], tmp_path: Path
+    live: Live, headers: dict[str, str], known_values: dict[str, Sequence[Any]], tmp_path: Path
 ) -> None:
     options = ("--phases", "fuzzing", "--max-examples", "3", "--seed", "1")
-    assert schemathesis(live, headers, known, tmp_path, *options)["test_cases"]["generated"] > 100
+    assert (
+        schemathesis(live, headers, known_values, tmp_path, *options)["test_cases"]["generated"]
+        > 100
+    )
 
 
 @pytest.mark.slow
 def test_three_thousand_cases_find_nothing(
-    live: Live, headers: dict[str, str], known: dict[str, Sequence[Any]], tmp_path: Path
+    live: Live, headers: dict[str, str], known_values: dict[str, Sequence[Any]], tmp_path: Path
 ) -> None:
-    report = schemathesis(live, headers, known, tmp_path, "--max-examples", "40")
+    report = schemathesis(live, headers, known_values, tmp_path, "--max-examples", "40")
     assert report["test_cases"]["generated"] >= 3000
     assert {
         name: phase["status"] for name, phase in report["phases"].items() if name != "examples"

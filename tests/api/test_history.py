@@ -16,7 +16,7 @@ from chatcore.transfer import exporter, importer, reader
 
 
 @pytest.fixture
-def talked(session: Session) -> Session:
+def filled_session(session: Session) -> Session:
     Session.objects.filter(pk=session.pk).update(
         title="Tea", system_prompt="Be brief.", params={"temperature": 0.5}
     )
@@ -53,23 +53,23 @@ def talked(session: Session) -> Session:
     return session
 
 
-def exported(session: Session) -> dict[str, Any]:
+def export(session: Session) -> dict[str, Any]:
     return json.loads(json.dumps(exporter.export_session(session)))
 
 
-def test_what_was_exported_is_imported_whole(talked: Session, user: User) -> None:
-    again = importer.import_session(user, exported(talked))
-    assert again.pk != talked.pk
-    assert exported(again) == exported(talked)
-    assert builder.build_request(again) == builder.build_request(talked)
+def test_what_was_exported_is_imported_whole(filled_session: Session, user: User) -> None:
+    imported_session = importer.import_session(user, export(filled_session))
+    assert imported_session.pk != filled_session.pk
+    assert export(imported_session) == export(filled_session)
+    assert builder.build_request(imported_session) == builder.build_request(filled_session)
 
 
-def said(**fields: Any) -> dict[str, Any]:
+def build_record(**fields: Any) -> dict[str, Any]:
     return {"role": "user", "content": "Hi", **fields}
 
 
 def test_a_window_that_slid_without_a_summary_is_imported_as_it_was(
-    talked: Session, user: User
+    filled_session: Session, user: User
 ) -> None:
     place = {
         "place": "first_user",
@@ -77,7 +77,7 @@ def test_a_window_that_slid_without_a_summary_is_imported_as_it_was(
         "summarized_up_to": 1,
     }
     revisions.install_revision(
-        talked.pk,
+        filled_session.pk,
         base_version=1,
         summary=None,
         boundary_seq=4,
@@ -85,15 +85,17 @@ def test_a_window_that_slid_without_a_summary_is_imported_as_it_was(
         placement=place,
         source="compaction",
     )
-    talked.refresh_from_db()
-    again = importer.import_session(user, exported(talked))
-    assert exported(again) == exported(talked)
-    assert builder.build_request(again) == builder.build_request(talked)
+    filled_session.refresh_from_db()
+    imported_session = importer.import_session(user, export(filled_session))
+    assert export(imported_session) == export(filled_session)
+    assert builder.build_request(imported_session) == builder.build_request(filled_session)
 
 
-def test_messages_keep_their_numbers_and_outputs_their_whole(talked: Session, user: User) -> None:
-    """Summaries speak of messages by their numbers, and so do the notes of outputs that are kept."""
-    result = talked.messages.get(seq=3)
+def test_messages_keep_their_numbers_and_outputs_their_whole(
+    filled_session: Session, user: User
+) -> None:
+    """Summaries and notes about stored outputs name messages by their numbers."""
+    result = filled_session.messages.get(seq=3)
     fields = {
         "kind": "output",
         "name": "look.txt",
@@ -102,32 +104,36 @@ def test_messages_keep_their_numbers_and_outputs_their_whole(talked: Session, us
         "data": b"",
         "text": "whole",
     }
-    Attachment.objects.create(session=talked, message=result, **fields)
-    talked.messages.filter(seq=1).delete()
-    Session.objects.filter(pk=talked.pk).update(message_count=3, last_seq=9)
-    talked.refresh_from_db()
-    again = importer.import_session(user, exported(talked))
-    assert exported(again) == exported(talked)
-    assert list(again.messages.order_by("seq").values_list("seq", flat=True)) == [2, 3, 4]
-    assert again.last_seq == 9
-    assert again.attachments.get().text == "whole"
-    assert list(verification.find_violations(again)) == []
+    Attachment.objects.create(session=filled_session, message=result, **fields)
+    filled_session.messages.filter(seq=1).delete()
+    Session.objects.filter(pk=filled_session.pk).update(message_count=3, last_seq=9)
+    filled_session.refresh_from_db()
+    imported_session = importer.import_session(user, export(filled_session))
+    assert export(imported_session) == export(filled_session)
+    assert list(imported_session.messages.order_by("seq").values_list("seq", flat=True)) == [
+        2,
+        3,
+        4,
+    ]
+    assert imported_session.last_seq == 9
+    assert imported_session.attachments.get().text == "whole"
+    assert list(verification.find_violations(imported_session)) == []
 
 
 def test_an_export_asks_little_of_the_database(
-    talked: Session, django_assert_max_num_queries: Any
+    filled_session: Session, django_assert_max_num_queries: Any
 ) -> None:
-    importer.import_messages(talked, [said()] * 50)
+    importer.import_messages(filled_session, [build_record()] * 50)
     with django_assert_max_num_queries(6):
-        exporter.export_session(talked)
+        exporter.export_session(filled_session)
     with django_assert_max_num_queries(1):
-        exporter.export_as(talked, "openai")
+        exporter.export_as(filled_session, "openai")
 
 
 def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(
-    talked: Session, user: User
+    filled_session: Session, user: User
 ) -> None:
-    whole = exported(talked)
+    export_data = export(filled_session)
     changes: dict[str, dict[str, Any]] = {
         "format": {"format": "other"},
         "session": {"session": []},
@@ -144,22 +150,26 @@ def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(
         "messages[0].tool_result_limit": {
             "messages": [{"role": "user", "content": "Hi", "tool_result_limit": 10**9}]
         },
-        "messages[1].seq": {"messages": [said(seq=2), said(seq=2)]},
-        "messages[0].seq": {"messages": [said(seq="1")]},
-        "messages[0].replaces": {"messages": [said(seq=1, replaces=1)]},
-        "messages[1].replaces": {"messages": [said(seq=1), said(seq=2, replaces=1)]},
-        "messages[0].branch_after": {"messages": [said(seq=1, branch="x", branch_after=1)]},
+        "messages[1].seq": {"messages": [build_record(seq=2), build_record(seq=2)]},
+        "messages[0].seq": {"messages": [build_record(seq="1")]},
+        "messages[0].replaces": {"messages": [build_record(seq=1, replaces=1)]},
+        "messages[1].replaces": {
+            "messages": [build_record(seq=1), build_record(seq=2, replaces=1)]
+        },
+        "messages[0].branch_after": {"messages": [build_record(seq=1, branch="x", branch_after=1)]},
         "messages[2].branch_after": {
             "messages": [
-                said(seq=1),
-                said(seq=2, branch="x", branch_after=1),
-                said(seq=3, branch="x", branch_after=0),
+                build_record(seq=1),
+                build_record(seq=2, branch="x", branch_after=1),
+                build_record(seq=3, branch="x", branch_after=0),
             ]
         },
-        "messages[0].attachments": {"messages": [said(attachments={})]},
-        "messages[0].attachments[0]": {"messages": [said(attachments=[{"name": "a", "data": ""}])]},
+        "messages[0].attachments": {"messages": [build_record(attachments={})]},
+        "messages[0].attachments[0]": {
+            "messages": [build_record(attachments=[{"name": "a", "data": ""}])]
+        },
         "messages[0].attachments[0].data": {
-            "messages": [said(attachments=[{"name": "a", "data": "?"}])]
+            "messages": [build_record(attachments=[{"name": "a", "data": "?"}])]
         },
         "context.kept_seqs": {"context": {"summary": "x", "boundary_seq": 2, "kept_seqs": [{}]}},
         "context.placement.place": {"context": {"summary": "x", "placement": {"place": "nowhere"}}},
@@ -170,18 +180,20 @@ def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(
         "context.edits[0]": {"context": {"edits": [{"message_seq": 99}]}},
     }
     for field, change in changes.items():
-        with pytest.raises(reader.InvalidImport) as refused:
-            importer.import_session(user, whole | change)
-        assert refused.value.field == field
+        with pytest.raises(reader.InvalidImport) as refusal:
+            importer.import_session(user, export_data | change)
+        assert refusal.value.field == field
     assert Session.objects.count() == 1
 
 
-def test_the_commands_write_and_read_a_file(talked: Session, user: User, tmp_path: Path) -> None:
-    out, made = StringIO(), StringIO()
-    call_command("export", str(talked.pk), stdout=out)
+def test_the_commands_write_and_read_a_file(
+    filled_session: Session, user: User, tmp_path: Path
+) -> None:
+    out, output = StringIO(), StringIO()
+    call_command("export", str(filled_session.pk), stdout=out)
     (tmp_path / "tea.json").write_text(out.getvalue())
-    call_command("import", str(tmp_path / "tea.json"), stdout=made)
-    assert exported(Session.objects.get(pk=made.getvalue().strip())) == exported(talked)
+    call_command("import", str(tmp_path / "tea.json"), stdout=output)
+    assert export(Session.objects.get(pk=output.getvalue().strip())) == export(filled_session)
 
 
 def test_the_commands_say_what_is_wrong(user: User, tmp_path: Path) -> None:

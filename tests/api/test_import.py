@@ -23,19 +23,21 @@ def imports(session: Session) -> str:
     return f"/api/v1/sessions/{session.pk}/messages/import"
 
 
-def said(text: str = "Hi", **fields: Any) -> dict[str, Any]:
+def build_message(text: str = "Hi", **fields: Any) -> dict[str, Any]:
     return {"role": "user", "content": text, **fields}
 
 
 def test_messages_are_appended_in_order_without_calling_a_model(
     api: APIClient, imports: str, session: Session, scripted: ScriptedModel
 ) -> None:
-    first = api.post(imports, {"messages": [said("one"), {"role": "assistant", "content": "two"}]})
+    first = api.post(
+        imports, {"messages": [build_message("one"), {"role": "assistant", "content": "two"}]}
+    )
     assert (first.status_code, first.json()) == (
         201,
         {"imported": 2, "first_seq": 1, "last_seq": 2, "message_count": 2},
     )
-    assert api.post(imports, {"messages": [said("three")]}).json()["first_seq"] == 3
+    assert api.post(imports, {"messages": [build_message("three")]}).json()["first_seq"] == 3
     assert [m.content for m in session.messages.order_by("seq")] == ["one", "two", "three"]
     assert scripted.requests == []
 
@@ -43,14 +45,14 @@ def test_messages_are_appended_in_order_without_calling_a_model(
 def test_a_call_and_its_result_keep_their_pair(
     api: APIClient, imports: str, session: Session
 ) -> None:
-    assert api.post(imports, {"messages": [said(), CALL, RESULT]}).status_code == 201
+    assert api.post(imports, {"messages": [build_message(), CALL, RESULT]}).status_code == 201
     call, result = session.messages.order_by("seq")[1:]
     assert call.tool_calls == CALL["tool_calls"]
     assert (result.tool_call_id, result.tool_name, result.content) == ("c1", "look", "seen")
 
 
 def test_a_result_may_answer_a_call_of_an_earlier_import(api: APIClient, imports: str) -> None:
-    assert api.post(imports, {"messages": [said(), CALL]}).status_code == 201
+    assert api.post(imports, {"messages": [build_message(), CALL]}).status_code == 201
     assert api.post(imports, {"messages": [RESULT]}).status_code == 201
 
 
@@ -69,8 +71,8 @@ def test_times_are_kept(api: APIClient, imports: str, session: Session) -> None:
         imports,
         {
             "messages": [
-                said(created_at="2020-01-02T03:04:05+01:00"),
-                said(created_at="2020-01-02T03:04:05"),
+                build_message(created_at="2020-01-02T03:04:05+01:00"),
+                build_message(created_at="2020-01-02T03:04:05"),
             ]
         },
     )
@@ -94,15 +96,15 @@ def test_a_long_tool_result_is_cut_as_anywhere(
         ({"role": "robot", "content": "Hi"}, "role"),
         ({"content": "Hi"}, "role"),
         ({"role": ["user"], "content": "Hi"}, "role"),
-        (said(5), "content"),  # type: ignore[arg-type]
-        (said(""), "content"),
-        (said(colour="blue"), "colour"),
-        (said(is_error="no"), "is_error"),
-        (said(created_at="yesterday"), "created_at"),
-        (said(created_at=5), "created_at"),
-        (said(created_at="0001-01-01T00:00:00+14:00"), "created_at"),
-        (said(tool_calls=CALL["tool_calls"]), "tool_calls"),
-        (said(tool_call_id="c1"), "tool_call_id"),
+        (build_message(5), "content"),  # type: ignore[arg-type]
+        (build_message(""), "content"),
+        (build_message(colour="blue"), "colour"),
+        (build_message(is_error="no"), "is_error"),
+        (build_message(created_at="yesterday"), "created_at"),
+        (build_message(created_at=5), "created_at"),
+        (build_message(created_at="0001-01-01T00:00:00+14:00"), "created_at"),
+        (build_message(tool_calls=CALL["tool_calls"]), "tool_calls"),
+        (build_message(tool_call_id="c1"), "tool_call_id"),
         (RESULT, "tool_call_id"),
         (RESULT | {"tool_call_id": ""}, "tool_call_id"),
         (CALL | {"tool_calls": [{"id": "c1", "name": "look"}]}, "tool_calls[0]"),
@@ -115,9 +117,9 @@ def test_a_long_tool_result_is_cut_as_anywhere(
 def test_one_wrong_message_refuses_all_of_them(
     api: APIClient, imports: str, wrong: Any, field: str
 ) -> None:
-    refused = api.post(imports, {"messages": [said(), wrong]})
-    assert refused.status_code == 400
-    assert refused.json()["errors"][0]["field"] == f"messages[1].{field}".rstrip(".")
+    refusal = api.post(imports, {"messages": [build_message(), wrong]})
+    assert refusal.status_code == 400
+    assert refusal.json()["errors"][0]["field"] == f"messages[1].{field}".rstrip(".")
     assert not Message.objects.exists()
 
 
@@ -131,21 +133,23 @@ def test_a_wrong_body_is_refused(api: APIClient, imports: str, body: Any) -> Non
 def test_ten_thousand_messages_are_taken_and_one_more_is_413(
     api: APIClient, imports: str, session: Session
 ) -> None:
-    assert api.post(imports, {"messages": [said()] * 10_001}).status_code == 413
-    assert api.post(imports, {"messages": [said()] * 10_000}).json()["last_seq"] == 10_000
+    assert api.post(imports, {"messages": [build_message()] * 10_001}).status_code == 413
+    assert api.post(imports, {"messages": [build_message()] * 10_000}).json()["last_seq"] == 10_000
     assert session.messages.count() == 10_000
 
 
 def test_a_message_over_256_kb_is_413(api: APIClient, imports: str) -> None:
-    assert api.post(imports, {"messages": [said("x" * (256 * 1024 + 1))]}).status_code == 413
+    assert (
+        api.post(imports, {"messages": [build_message("x" * (256 * 1024 + 1))]}).status_code == 413
+    )
 
 
 def test_nothing_is_put_between_a_question_and_its_answer(
     api: APIClient, imports: str, session: Session
 ) -> None:
     turn = Turn.objects.create(session=session, lease_until=timezone.now() + timedelta(seconds=30))
-    refused = api.post(imports, {"messages": [said()]})
-    assert (refused.status_code, refused.json()["turn"]) == (409, str(turn.pk))
+    refusal = api.post(imports, {"messages": [build_message()]})
+    assert (refusal.status_code, refusal.json()["turn"]) == (409, str(turn.pk))
 
 
 def test_nothing_to_import_is_no_error(api: APIClient, imports: str) -> None:

@@ -1,4 +1,4 @@
-"""Limits over REST, and what is no JSON."""
+"""Limits of requests, and bodies that are not JSON."""
 
 import json
 from collections.abc import Callable
@@ -40,8 +40,8 @@ def test_more_turns_a_minute_than_allowed_are_429_until_the_minute_is_over(
     with time_machine.travel("2026-11-20T12:00:00Z", tick=False) as clock:
         assert [api.post(messages, {"content": "Hi"}).status_code for _ in range(2)] == [201, 201]
         clock.shift(20)
-        refused = api.post(messages, {"content": "Hi"})
-        assert (refused.status_code, refused.json()["type"], refused["Retry-After"]) == (
+        refusal = api.post(messages, {"content": "Hi"})
+        assert (refusal.status_code, refusal.json()["type"], refusal["Retry-After"]) == (
             429,
             "too_many_turns",
             "40",
@@ -78,10 +78,10 @@ def test_sixty_turns_a_minute_are_allowed_by_default(settings: object) -> None:
 
 @pytest.mark.parametrize("size", [2 * 1024 * 1024 + 1, 52 * 1024 * 1024])
 def test_a_body_over_two_megabytes_is_413(api: APIClient, messages: str, size: int) -> None:
-    refused = api.post(
+    refusal = api.post(
         messages, '{"content":"' + "x" * size + '"}', content_type="application/json"
     )
-    assert (refused.status_code, refused["Content-Type"]) == (413, "application/problem+json")
+    assert (refusal.status_code, refusal["Content-Type"]) == (413, "application/problem+json")
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_an_import_over_fifty_megabytes_is_413(api: APIClient, messages: str) ->
     ],
 )
 def test_what_is_no_json_is_400(api: APIClient, messages: str, body: str | bytes) -> None:
-    refused = api.post(messages, body, content_type="application/json")
-    assert (refused.status_code, refused.json()["type"]) == (400, "parse_error")
+    refusal = api.post(messages, body, content_type="application/json")
+    assert (refusal.status_code, refusal.json()["type"]) == (400, "parse_error")
 
 
 @pytest.mark.parametrize(
@@ -134,13 +134,13 @@ def test_what_is_no_json_is_400(api: APIClient, messages: str, body: str | bytes
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""],
 )
 def test_another_content_type_than_json_is_415(api: APIClient, messages: str, kind: str) -> None:
-    refused = api.generic("POST", messages, json.dumps({"content": "Hi"}), content_type=kind)
-    assert (refused.status_code, refused["Content-Type"]) == (415, "application/problem+json")
+    refusal = api.generic("POST", messages, json.dumps({"content": "Hi"}), content_type=kind)
+    assert (refusal.status_code, refusal["Content-Type"]) == (415, "application/problem+json")
 
 
 def test_a_method_that_is_not_there_is_405(api: APIClient, messages: str) -> None:
-    refused = api.put(messages, {})
-    assert (refused.status_code, refused["Content-Type"], refused["Allow"]) == (
+    refusal = api.put(messages, {})
+    assert (refusal.status_code, refusal["Content-Type"], refusal["Allow"]) == (
         405,
         "application/problem+json",
         "GET, POST, HEAD, OPTIONS",

@@ -1,4 +1,4 @@
-"""Messages over REST: the history in pages, and a turn that is waited for."""
+"""Messages over REST: pages of the history, and a turn whose end the request waits for."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,7 +49,7 @@ def test_the_results_of_tools_come_with_the_answer(
     api: APIClient, messages: str, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        Reply(tool_calls=(call("calculate", {"expression": "6*7"}),)), Reply(text="42.")
+        Reply(tool_calls=(make_tool_call("calculate", {"expression": "6*7"}),)), Reply(text="42.")
     )
     body = api.post(messages, {"content": "What is 6*7?"}).json()
     assert [message["tool_name"] for message in body["tool_messages"]] == ["calculate"]
@@ -61,9 +61,10 @@ def test_a_message_shows_exactly_the_fields_of_the_contract(
 ) -> None:
     fill(session, 1)
     names = (
-        "id seq role content tool_calls tool_call_id tool_name is_error reasoning attachments status model pinned token_count_input "
-        "token_count_output token_count_cache_read token_count_cache_write token_estimate original_chars "
-        "replaces versions superseded compacted created_at"
+        "id seq role content tool_calls tool_call_id tool_name is_error reasoning attachments "
+        "status model pinned token_count_input token_count_output token_count_cache_read "
+        "token_count_cache_write token_estimate original_chars replaces versions superseded "
+        "compacted created_at"
     )
     assert set(api.get(messages).json()["results"][0]) == set(names.split())
 
@@ -109,9 +110,9 @@ def test_a_provider_failure_is_a_problem_and_the_message_stays(
 def test_a_wrong_body_is_refused_by_the_name_of_its_field(
     api: APIClient, messages: str, body: Any, field: str
 ) -> None:
-    refused = api.post(messages, body)
-    assert refused.status_code == 400
-    assert [error["field"] for error in refused.json()["errors"]] == [field]
+    refusal = api.post(messages, body)
+    assert refusal.status_code == 400
+    assert [error["field"] for error in refusal.json()["errors"]] == [field]
     assert not Message.objects.exists()
 
 
@@ -119,24 +120,29 @@ def test_a_file_may_be_all_that_is_said(
     api: APIClient, messages: str, session: Session, scripted: ScriptedModel
 ) -> None:
     note = {"name": "note.txt", "data": base64.b64encode(b"Buy tea.").decode()}
-    said = api.post(messages, {"content": "  ", "attachments": [note]}).json()["user_message"]
-    assert (said["content"], [file["name"] for file in said["attachments"]]) == ("", ["note.txt"])
+    user_message = api.post(messages, {"content": "  ", "attachments": [note]}).json()[
+        "user_message"
+    ]
+    assert (user_message["content"], [file["name"] for file in user_message["attachments"]]) == (
+        "",
+        ["note.txt"],
+    )
     assert "Buy tea." in json.dumps(scripted.requests[-1].json)
     session.refresh_from_db()
     assert session.title == "note.txt"
 
 
 def test_a_message_over_256_kb_is_413(api: APIClient, messages: str) -> None:
-    refused = api.post(messages, {"content": "é" * (128 * 1024) + "x"})
-    assert (refused.status_code, refused.json()["type"]) == (413, "too_large")
+    refusal = api.post(messages, {"content": "é" * (128 * 1024) + "x"})
+    assert (refusal.status_code, refusal.json()["type"]) == (413, "too_large")
 
 
 def test_a_session_without_a_usable_model_is_409(
     api: APIClient, messages: str, session: Session
 ) -> None:
     Session.objects.update(model=None)
-    refused = api.post(messages, {"content": "Hi"})
-    assert (refused.status_code, refused.json()["type"]) == (409, "no_model")
+    refusal = api.post(messages, {"content": "Hi"})
+    assert (refusal.status_code, refusal.json()["type"]) == (409, "no_model")
 
 
 def test_pages_go_both_ways_in_either_order(
@@ -146,14 +152,14 @@ def test_pages_go_both_ways_in_either_order(
     for order, expected in (("asc", [1, 2, 3, 4, 5, 6, 7]), ("desc", [7, 6, 5, 4, 3, 2, 1])):
         page = api.get(f"{messages}?order={order}&limit=3").json()
         assert page["previous"] is None
-        seen = [page]
+        pages = [page]
         while page["next"]:
             page = api.get(page["next"]).json()
-            seen.append(page)
-        assert [row["seq"] for page in seen for row in page["results"]] == expected
-        assert api.get(page["previous"]).json()["results"] == seen[1]["results"]
-        first = api.get(seen[1]["previous"]).json()
-        assert (first["results"], first["previous"]) == (seen[0]["results"], None)
+            pages.append(page)
+        assert [row["seq"] for page in pages for row in page["results"]] == expected
+        assert api.get(page["previous"]).json()["results"] == pages[1]["results"]
+        first = api.get(pages[1]["previous"]).json()
+        assert (first["results"], first["previous"]) == (pages[0]["results"], None)
 
 
 def test_pages_do_not_shift_under_inserts(api: APIClient, messages: str, session: Session) -> None:
@@ -171,9 +177,9 @@ def test_pages_do_not_shift_under_inserts(api: APIClient, messages: str, session
 def test_a_wrong_parameter_is_refused_by_its_name(
     api: APIClient, messages: str, query: str
 ) -> None:
-    refused = api.get(f"{messages}?{query}")
-    assert refused.status_code == 400
-    assert refused.json()["errors"][0]["field"] == query.partition("=")[0]
+    refusal = api.get(f"{messages}?{query}")
+    assert refusal.status_code == 400
+    assert refusal.json()["errors"][0]["field"] == query.partition("=")[0]
 
 
 def test_messages_before_the_boundary_are_marked_compacted(

@@ -1,4 +1,4 @@
-"""Who may ask, and how a refusal is worded."""
+"""Authentication, and the form of problems."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,8 +20,8 @@ SESSIONS = "/api/v1/sessions"
     [None, "Bearer", "Bearer wrong", "Bearer a b", "Bearer tökén", "Basic YTpi", "Token x"],
 )
 def test_a_missing_or_bad_token_is_401(header: str | None) -> None:
-    refused = APIClient().get(SESSIONS, headers={"Authorization": header} if header else {})
-    assert (refused.status_code, refused["Content-Type"], refused["WWW-Authenticate"]) == (
+    refusal = APIClient().get(SESSIONS, headers={"Authorization": header} if header else {})
+    assert (refusal.status_code, refusal["Content-Type"], refusal["WWW-Authenticate"]) == (
         401,
         "application/problem+json",
         "Bearer",
@@ -45,8 +45,8 @@ def test_a_bad_token_is_401_even_with_a_session_cookie(user: User) -> None:
 def test_a_session_cookie_needs_the_csrf_token_to_write(user: User) -> None:
     browser = APIClient(enforce_csrf_checks=True)
     browser.force_login(user)
-    refused = browser.post(SESSIONS, {})
-    assert (refused.status_code, refused["Content-Type"]) == (403, "application/problem+json")
+    refusal = browser.post(SESSIONS, {})
+    assert (refusal.status_code, refusal["Content-Type"]) == (403, "application/problem+json")
 
 
 def test_an_error_nobody_foresaw_is_a_500_without_its_trace(
@@ -67,8 +67,8 @@ def test_an_error_nobody_foresaw_is_a_500_without_its_trace(
     "address", ["/api/", "/api/v1/nothing", "/api/v1/sessions/not-a-uuid", "/api/v2/sessions"]
 )
 def test_an_address_that_is_none_is_a_problem_too(address: str) -> None:
-    for refused in (APIClient().get(address), APIClient().post(address, {})):
-        assert (refused.status_code, refused["Content-Type"]) == (404, "application/problem+json")
+    for refusal in (APIClient().get(address), APIClient().post(address, {})):
+        assert (refusal.status_code, refusal["Content-Type"]) == (404, "application/problem+json")
 
 
 def test_an_answer_is_json_whatever_the_client_accepts(api: APIClient, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""A session that is deleted while others change it, over real sockets: each gets its answer or a 404, none a 500."""
+"""A session is deleted while others change it: each gets its answer or a 404, none a 500."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,14 +13,14 @@ from tests.conftest import Live
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 6
-SAID = {"messages": [{"role": "user", "content": "Hi"}]}
+IMPORT_BODY = {"messages": [{"role": "user", "content": "Hi"}]}
 # (method, what stands behind the session's address, body)
-ACTS: list[tuple[str, str, dict[str, Any] | None]] = [
+CHANGES: list[tuple[str, str, dict[str, Any] | None]] = [
     ("PATCH", "", {"title": "One"}),
     ("PATCH", "", {"title": "Two"}),
     ("DELETE", "", None),
     ("PATCH", "", {"title": "Three"}),
-    ("POST", "/messages/import", SAID),
+    ("POST", "/messages/import", IMPORT_BODY),
     ("POST", "/compact", {"wait": True}),
     ("GET", "/context", None),
     ("DELETE", "/summary", None),
@@ -43,11 +43,14 @@ def test_a_deletion_between_changes_is_never_a_500(live: Live, user: User, model
             ) -> httpx2.Response:
                 return client.request(method, address + place, json=body)
 
-            answers = [asked.result() for asked in [pool.submit(act, *given) for given in ACTS]]
+            answers = [
+                future.result()
+                for future in [pool.submit(act, *arguments) for arguments in CHANGES]
+            ]
             wrong = [
-                (told.request.method, told.url.path, told.text)
-                for told in answers
-                if told.status_code not in (200, 201, 204, 404)
+                (answer.request.method, answer.url.path, answer.text)
+                for answer in answers
+                if answer.status_code not in (200, 201, 204, 404)
             ]
             assert wrong == []
             assert client.get(address).status_code == 404

@@ -1,4 +1,4 @@
-"""The OpenAPI document: valid, exact, and the one that is checked in."""
+"""The OpenAPI document: valid, complete, and equal to docs/openapi.json."""
 
 import json
 from pathlib import Path

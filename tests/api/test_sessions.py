@@ -18,13 +18,13 @@ SESSIONS = "/api/v1/sessions"
 def test_a_new_session_gets_the_default_model_and_says_where_it_is(
     api: APIClient, model: AiModel
 ) -> None:
-    made = api.post(SESSIONS, {"title": "Trip"})
-    assert made.status_code == 201
+    response = api.post(SESSIONS, {"title": "Trip"})
+    assert response.status_code == 201
     assert (
-        made.json() | {"title": "Trip", "model": "scripted/test-model", "message_count": 0}
-        == made.json()
+        response.json() | {"title": "Trip", "model": "scripted/test-model", "message_count": 0}
+        == response.json()
     )
-    assert api.get(made["Location"]).json() == made.json()
+    assert api.get(response["Location"]).json() == response.json()
 
 
 def test_a_session_can_be_made_with_every_writable_field(api: APIClient, model: AiModel) -> None:
@@ -40,16 +40,17 @@ def test_a_session_can_be_made_with_every_writable_field(api: APIClient, model: 
         "pinned": True,
         "archived": True,
     }
-    made = api.post(SESSIONS, fields).json()
-    assert made | fields | {"model": "scripted/test-model"} == made
+    session_data = api.post(SESSIONS, fields).json()
+    assert session_data | fields | {"model": "scripted/test-model"} == session_data
 
 
 def test_a_session_shows_exactly_the_fields_of_the_contract(
     api: APIClient, session: Session
 ) -> None:
     names = (
-        "id title model system_prompt policy auto_compact compact_threshold tools params pinned archived compacted_summary "
-        "compact_boundary_seq compact_boundary_timestamp context_version message_count created_at updated_at"
+        "id title model system_prompt policy auto_compact compact_threshold tools params pinned "
+        "archived compacted_summary compact_boundary_seq compact_boundary_timestamp "
+        "context_version message_count created_at updated_at"
     )
     assert set(api.get(f"{SESSIONS}/{session.pk}").json()) == set(names.split())
 
@@ -76,13 +77,13 @@ def test_a_session_shows_exactly_the_fields_of_the_contract(
 def test_a_wrong_value_is_refused_by_the_name_of_its_field(
     api: APIClient, session: Session, field: str, value: Any
 ) -> None:
-    for refused in (
+    for refusal in (
         api.post(SESSIONS, {field: value}),
         api.patch(f"{SESSIONS}/{session.pk}", {field: value}),
     ):
-        assert refused.status_code == 400
-        assert refused["Content-Type"] == "application/problem+json"
-        assert refused.json()["errors"][0]["field"].startswith(field)
+        assert refusal.status_code == 400
+        assert refusal["Content-Type"] == "application/problem+json"
+        assert refusal.json()["errors"][0]["field"].startswith(field)
     assert Session.objects.count() == 1
 
 
@@ -139,10 +140,11 @@ def test_an_address_may_end_in_a_slash(api: APIClient, session: Session) -> None
 
 
 def test_nul_and_lone_surrogates_are_cleaned_not_refused(api: APIClient, model: AiModel) -> None:
-    raw = r'{"title": "a\u0000b\ud800c", "params": {"user\u0000": "\udfff\u0000x", "emoji": "\ud83d\ude00"}}'
-    made = api.post(SESSIONS, raw, content_type="application/json")
-    assert (made.status_code, made.json()["title"]) == (201, "abc")
-    assert made.json()["params"] == {"user": "x", "emoji": "😀"}
+    params = r'{"user\u0000": "\udfff\u0000x", "emoji": "\ud83d\ude00"}'
+    raw = r'{"title": "a\u0000b\ud800c", "params": ' + params + "}"
+    response = api.post(SESSIONS, raw, content_type="application/json")
+    assert (response.status_code, response.json()["title"]) == (201, "abc")
+    assert response.json()["params"] == {"user": "x", "emoji": "😀"}
 
 
 def test_a_system_prompt_over_256_kb_is_413(api: APIClient, model: AiModel) -> None:
@@ -155,7 +157,7 @@ def test_everything_of_another_user_is_404(
 ) -> None:
     stranger = as_user(User.objects.create_user("mallory"))
     one = f"{SESSIONS}/{session.pk}"
-    refused = [
+    refusals = [
         stranger.get(one),
         stranger.patch(one, {"title": "Mine"}),
         stranger.delete(one),
@@ -169,7 +171,7 @@ def test_everything_of_another_user_is_404(
         stranger.delete(f"{one}/summary"),
         stranger.get(f"{one}/search?q=x"),
     ]
-    assert [response.status_code for response in refused] == [404] * len(refused)
+    assert [response.status_code for response in refusals] == [404] * len(refusals)
     assert stranger.get(SESSIONS).json()["results"] == []
 
 
@@ -177,8 +179,8 @@ def test_everything_of_another_user_is_404(
 def test_a_threshold_that_cannot_be_is_refused_by_its_name(
     api: APIClient, session: Session, value: object
 ) -> None:
-    refused = api.patch(f"{SESSIONS}/{session.pk}", {"compact_threshold": value})
-    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "compact_threshold")
+    refusal = api.patch(f"{SESSIONS}/{session.pk}", {"compact_threshold": value})
+    assert (refusal.status_code, refusal.json()["errors"][0]["field"]) == (400, "compact_threshold")
 
 
 def test_a_threshold_is_measured_by_the_policy_that_comes_with_it(
@@ -187,8 +189,8 @@ def test_a_threshold_is_measured_by_the_policy_that_comes_with_it(
     address = f"{SESSIONS}/{session.pk}"
     assert api.patch(address, {"compact_threshold": 0.2, "policy": "neurolink"}).status_code == 200
     assert api.patch(address, {"title": "Still fine"}).status_code == 200
-    refused = api.patch(address, {"policy": "oneclaw"})
-    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "compact_threshold")
+    refusal = api.patch(address, {"policy": "oneclaw"})
+    assert (refusal.status_code, refusal.json()["errors"][0]["field"]) == (400, "compact_threshold")
     assert api.patch(address, {"policy": "oneclaw", "compact_threshold": None}).status_code == 200
 
 

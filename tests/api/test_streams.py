@@ -14,7 +14,7 @@ from knox.models import AuthToken
 
 from chatcore.models import Message, Session, Turn
 from tests.conftest import Live
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,8 +35,8 @@ def address(session: Session) -> str:
     return f"/sessions/{session.pk}"
 
 
-def events_of(response: httpx2.Response) -> Iterator[dict[str, Any]]:
-    """Each event as its data with its `id` and `event`."""
+def iterate_events(response: httpx2.Response) -> Iterator[dict[str, Any]]:
+    """Yield the data of each event, with its `id` and `event`."""
     event: dict[str, Any] = {}
     for line in response.iter_lines():
         name, _, value = line.partition(": ")
@@ -49,38 +49,38 @@ def events_of(response: httpx2.Response) -> Iterator[dict[str, Any]]:
             event = {}
 
 
-def said(events: list[dict[str, Any]]) -> str:
+def join_text(events: list[dict[str, Any]]) -> str:
     return "".join(event["text"] for event in events if event["event"] == "message.delta")
 
 
-def follow(client: httpx2.Client, address: str, **asked: Any) -> list[dict[str, Any]]:
-    """Events up to one that ends a turn."""
-    seen = []
-    with client.stream("GET", f"{address}/events", **asked) as response:
-        for event in events_of(response):
-            seen.append(event)
+def follow(client: httpx2.Client, address: str, **options: Any) -> list[dict[str, Any]]:
+    """Return the events up to one that ends a turn."""
+    received_events = []
+    with client.stream("GET", f"{address}/events", **options) as response:
+        for event in iterate_events(response):
+            received_events.append(event)
             if event["event"] in ("turn.completed", "turn.failed", "turn.cancelled"):
                 break
-    return seen
+    return received_events
 
 
-def eventually(true: Callable[[], bool]) -> bool:
+def wait_until(condition: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + 30
-    while not true() and time.monotonic() < deadline:
+    while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)
-    return true()
+    return condition()
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [{"json": {"content": "Hi", "stream": True}}, {"headers": {"Accept": "text/event-stream"}}],
 )
 def test_a_turn_is_streamed_as_it_is_spoken(
-    client: httpx2.Client, address: str, scripted: ScriptedModel, asked: dict[str, Any]
+    client: httpx2.Client, address: str, scripted: ScriptedModel, options: dict[str, Any]
 ) -> None:
     scripted.script(SLOW)
     with client.stream(
-        "POST", f"{address}/messages", **{"json": {"content": "Hi"}, **asked}
+        "POST", f"{address}/messages", **{"json": {"content": "Hi"}, **options}
     ) as response:
         assert response.status_code == 200
         assert response.headers["Content-Type"] == "text/event-stream"
@@ -89,12 +89,12 @@ def test_a_turn_is_streamed_as_it_is_spoken(
             "no",
         )
         at, events = [], []
-        for event in events_of(response):
+        for event in iterate_events(response):
             at.append(time.monotonic())
             events.append(event)
     assert [event["event"] for event in events[:2]] == ["turn.started", "message.created"]
     assert events[-1]["event"] == "turn.completed"
-    assert said(events) == "One. Two. Three. Four. Five. Six."
+    assert join_text(events) == "One. Two. Three. Four. Five. Six."
     assert at[-1] - at[0] > 0.8
     assert all(
         event["id"] == str(event["seq"]) and event["session"] in address and event["at"]
@@ -109,13 +109,13 @@ def test_a_resumed_stream_has_nothing_missing_and_nothing_doubled(
     with client.stream(
         "POST", f"{address}/messages", json={"content": "Hi", "stream": True}
     ) as response:
-        first = list(islice(events_of(response), 4))
+        first = list(islice(iterate_events(response), 4))
     by_header = follow(client, address, headers={"Last-Event-ID": first[-1]["id"]})
     by_query = follow(client, address, params={"after": first[-1]["id"]})
     assert by_header == by_query
     seqs = [event["seq"] for event in first + by_header]
     assert seqs == list(range(1, len(seqs) + 1))
-    assert said(first + by_header) == "One. Two. Three. Four. Five. Six."
+    assert join_text(first + by_header) == "One. Two. Three. Four. Five. Six."
 
 
 def test_a_closed_socket_does_not_stop_the_answer(
@@ -125,9 +125,9 @@ def test_a_closed_socket_does_not_stop_the_answer(
     with client.stream(
         "POST", f"{address}/messages", json={"content": "Hi", "stream": True}
     ) as response:
-        next(events_of(response))
+        next(iterate_events(response))
     assert Message.objects.filter(role="assistant", status="complete").count() == 0
-    assert eventually(lambda: Message.objects.filter(role="assistant", status="complete").exists())
+    assert wait_until(lambda: Message.objects.filter(role="assistant", status="complete").exists())
     assert session.messages.get(role="assistant").content == "One. Two. Three. Four. Five. Six."
 
 
@@ -136,14 +136,14 @@ def test_without_a_place_in_the_log_only_new_events_come(
 ) -> None:
     client.post(f"{address}/messages", json={"content": "Hi"})
     with client.stream("GET", f"{address}/events") as response:
-        events = events_of(response)
+        events = iterate_events(response)
         client.patch(address, json={"title": "New"})
         assert next(events)["event"] == "session.updated"
     assert follow(client, address, params={"after": 0})[0]["seq"] == 1
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [
         {"headers": {"Last-Event-ID": "x"}},
         {"params": {"after": "-1"}},
@@ -151,48 +151,53 @@ def test_without_a_place_in_the_log_only_new_events_come(
     ],
 )
 def test_a_place_that_is_none_is_refused(
-    client: httpx2.Client, address: str, asked: dict[str, Any]
+    client: httpx2.Client, address: str, options: dict[str, Any]
 ) -> None:
-    assert client.get(f"{address}/events", **asked).status_code == 400
+    assert client.get(f"{address}/events", **options).status_code == 400
 
 
 def test_a_turn_may_be_left_to_follow(
     client: httpx2.Client, address: str, scripted: ScriptedModel
 ) -> None:
     scripted.script(SLOW)
-    taken = client.post(
+    start_response = client.post(
         f"{address}/messages", json={"content": "Hi"}, headers={"Prefer": "respond-async, wait=1"}
     )
-    assert (taken.status_code, taken.headers["Preference-Applied"]) == (202, "respond-async")
-    assert taken.json()["user_message"] == Message.objects.get(role="user").pk
-    with client.stream("GET", taken.json()["events"]) as response:
-        events = list(islice(events_of(response), 3))
-    assert {event.get("turn", taken.json()["turn"]) for event in events} == {taken.json()["turn"]}
+    assert (start_response.status_code, start_response.headers["Preference-Applied"]) == (
+        202,
+        "respond-async",
+    )
+    assert start_response.json()["user_message"] == Message.objects.get(role="user").pk
+    with client.stream("GET", start_response.json()["events"]) as response:
+        events = list(islice(iterate_events(response), 3))
+    assert {event.get("turn", start_response.json()["turn"]) for event in events} == {
+        start_response.json()["turn"]
+    }
     assert follow(client, address, params={"after": 0})[-1]["event"] == "turn.completed"
 
 
 def test_a_stream_ends_where_the_turn_waits_and_another_takes_it_up(
     client: httpx2.Client, address: str, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(tool_calls=(call("weather", {}, id="w"),)), Reply(text="It rains."))
+    scripted.script(Reply(tool_calls=(make_tool_call("weather", {}, id="w"),)), Reply(text="It rains."))
     body = {"content": "Weather?", "tools": [{"name": "weather"}], "stream": True}
     key = {"Idempotency-Key": "k1"}
     with client.stream("POST", f"{address}/messages", json=body, headers=key) as response:
-        first = list(events_of(response))
-    assert (first[-1]["event"], [asked["id"] for asked in first[-1]["tool_calls"]]) == (
+        first = list(iterate_events(response))
+    assert (first[-1]["event"], [call["id"] for call in first[-1]["tool_calls"]]) == (
         "turn.waiting",
         ["w"],
     )
     results = {"results": [{"tool_call_id": "w", "content": "Rain"}], "stream": True}
     with client.stream("POST", f"{address}/tool_results", json=results) as response:
-        rest = list(events_of(response))
+        rest = list(iterate_events(response))
     assert [int(event["id"]) for event in (first[-1], rest[0])] == [
         int(rest[0]["id"]) - 1,
         int(rest[0]["id"]),
     ]
-    assert (said(rest), rest[-1]["event"]) == ("It rains.", "turn.completed")
+    assert (join_text(rest), rest[-1]["event"]) == ("It rains.", "turn.completed")
     with client.stream("POST", f"{address}/messages", json=body, headers=key) as response:
-        assert [event["id"] for event in events_of(response)] == [
+        assert [event["id"] for event in iterate_events(response)] == [
             event["id"] for event in first + rest
         ]
 
@@ -204,8 +209,8 @@ def test_a_second_turn_while_one_runs_is_409_with_its_id(
     turn = client.post(
         f"{address}/messages", json={"content": "Hi"}, headers={"Prefer": "respond-async"}
     ).json()["turn"]
-    refused = client.post(f"{address}/messages", json={"content": "And?"})
-    assert (refused.status_code, refused.json()["type"], refused.json()["turn"]) == (
+    refusal = client.post(f"{address}/messages", json={"content": "And?"})
+    assert (refusal.status_code, refusal.json()["type"], refusal.json()["turn"]) == (
         409,
         "turn_running",
         turn,
@@ -220,13 +225,16 @@ def test_a_cancelled_answer_is_kept_as_interrupted(
     with client.stream(
         "POST", f"{address}/messages", json={"content": "Hi", "stream": True}
     ) as response:
-        events = events_of(response)
-        seen = list(islice(events, 4))
+        events = iterate_events(response)
+        received_events = list(islice(events, 4))
         assert client.post(f"{address}/cancel").json() == {"cancelled": True}
-        seen += events
-    assert seen[-1]["event"] == "turn.cancelled"
-    kept = client.get(f"{address}/messages").json()["results"][1]
-    assert (kept["status"], kept["content"]) == ("interrupted", said(seen))
+        received_events += events
+    assert received_events[-1]["event"] == "turn.cancelled"
+    partial_message = client.get(f"{address}/messages").json()["results"][1]
+    assert (partial_message["status"], partial_message["content"]) == (
+        "interrupted",
+        join_text(received_events),
+    )
 
 
 def test_an_idempotency_key_gives_the_same_turn(
@@ -235,12 +243,12 @@ def test_an_idempotency_key_gives_the_same_turn(
     scripted.script(Reply(text="First."), Reply(text="Second."))
     key = {"Idempotency-Key": "k1"}
     first = client.post(f"{address}/messages", json={"content": "Hi"}, headers=key)
-    again = client.post(f"{address}/messages", json={"content": "Hi"}, headers=key)
-    assert (again.status_code, again.json()) == (201, first.json())
+    second_answer = client.post(f"{address}/messages", json={"content": "Hi"}, headers=key)
+    assert (second_answer.status_code, second_answer.json()) == (201, first.json())
     with client.stream(
         "POST", f"{address}/messages", json={"content": "Hi", "stream": True}, headers=key
     ) as response:
-        assert said(list(events_of(response))) == "First."
+        assert join_text(list(iterate_events(response))) == "First."
     other = client.post(f"{address}/messages", json={"content": "Bye"}, headers=key)
     assert (other.status_code, other.json()["type"]) == (422, "idempotency_key_reused")
     assert Turn.objects.count() == 1
@@ -260,8 +268,12 @@ def test_an_idempotency_key_in_flight_is_409(
     turn = client.post(f"{address}/messages", json={"content": "Hi"}, headers=headers).json()[
         "turn"
     ]
-    again = client.post(f"{address}/messages", json={"content": "Hi"}, headers=headers)
-    assert (again.status_code, again.json()["turn"], again.json()["repeated"]) == (409, turn, True)
+    second_answer = client.post(f"{address}/messages", json={"content": "Hi"}, headers=headers)
+    assert (
+        second_answer.status_code,
+        second_answer.json()["turn"],
+        second_answer.json()["repeated"],
+    ) == (409, turn, True)
     other = client.post(
         f"{address}/messages", json={"content": "Hi"}, headers=headers | {"Idempotency-Key": "k2"}
     )
@@ -275,7 +287,7 @@ def test_a_provider_failure_ends_the_stream_with_its_type(
     with client.stream(
         "POST", f"{address}/messages", json={"content": "Hi", "stream": True}
     ) as response:
-        last = list(events_of(response))[-1]
+        last = list(iterate_events(response))[-1]
     assert (last["event"], last["type"]) == ("turn.failed", "provider_auth")
 
 
@@ -290,7 +302,7 @@ def test_an_answer_whose_session_is_deleted_meanwhile_is_404(
 ) -> None:
     scripted.script(SLOW)
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(client.post, f"{address}/messages", json={"content": "Hi"})
-        assert eventually(lambda: Message.objects.filter(role="assistant").exists())
+        future = pool.submit(client.post, f"{address}/messages", json={"content": "Hi"})
+        assert wait_until(lambda: Message.objects.filter(role="assistant").exists())
         assert client.delete(address).status_code == 204
-        assert (asked.result().status_code, asked.result().json()["type"]) == (404, "not_found")
+        assert (future.result().status_code, future.result().json()["type"]) == (404, "not_found")

@@ -14,15 +14,15 @@ from models_registry.models import AiModel
 TOKENS = "/api/v1/tokens"
 
 
-def bearing(token: str) -> APIClient:
+def build_token_client(token: str) -> APIClient:
     return APIClient(headers={"Authorization": f"Bearer {token}"})
 
 
 def test_a_token_is_shown_once_and_works(api: APIClient) -> None:
-    made = api.post(TOKENS, {}).json()
-    assert bearing(made["token"]).get(TOKENS).status_code == 200
-    assert made["token"] not in api.get(TOKENS).content.decode()
-    assert made["id"] in {row["id"] for row in api.get(TOKENS).json()["results"]}
+    token_data = api.post(TOKENS, {}).json()
+    assert build_token_client(token_data["token"]).get(TOKENS).status_code == 200
+    assert token_data["token"] not in api.get(TOKENS).content.decode()
+    assert token_data["id"] in {row["id"] for row in api.get(TOKENS).json()["results"]}
 
 
 def test_a_token_lives_as_long_as_asked(api: APIClient) -> None:
@@ -39,10 +39,10 @@ def test_a_wrong_body_is_refused(api: APIClient, body: dict[str, object]) -> Non
 
 
 def test_a_revoked_token_is_401(api: APIClient) -> None:
-    made = api.post(TOKENS, {}).json()
-    assert api.delete(f"{TOKENS}/{made['id']}").status_code == 204
-    assert bearing(made["token"]).get(TOKENS).status_code == 401
-    assert api.delete(f"{TOKENS}/{made['id']}").status_code == 404
+    token_data = api.post(TOKENS, {}).json()
+    assert api.delete(f"{TOKENS}/{token_data['id']}").status_code == 204
+    assert build_token_client(token_data["token"]).get(TOKENS).status_code == 401
+    assert api.delete(f"{TOKENS}/{token_data['id']}").status_code == 404
 
 
 def test_all_tokens_can_be_revoked_at_once(api: APIClient) -> None:
@@ -60,7 +60,7 @@ def test_another_users_token_is_404(api: APIClient, as_user: Callable[[User], AP
 def test_the_command_prints_a_working_token_and_nothing_else(user: User) -> None:
     out = StringIO()
     call_command("create_token", "alice", stdout=out)
-    assert bearing(out.getvalue().strip()).get(TOKENS).status_code == 200
+    assert build_token_client(out.getvalue().strip()).get(TOKENS).status_code == 200
     with pytest.raises(CommandError, match="nobody"):
         call_command("create_token", "nobody")
 
