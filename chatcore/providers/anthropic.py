@@ -55,7 +55,8 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
         "max_tokens": request.max_tokens or request.params.get("max_tokens") or DEFAULT_MAX_TOKENS,
         "stream": True,
     }
-    if system := anthropic_wire.build_system(request):
+    system = anthropic_wire.build_system(request)
+    if system:
         arguments["system"] = system
     if request.tools:
         arguments["tools"] = anthropic_wire.build_tools(request)

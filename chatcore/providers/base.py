@@ -118,11 +118,15 @@ class Usage:
 
 @dataclass(frozen=True)
 class TextDelta:
+    """A piece of the answer's text."""
+
     text: str
 
 
 @dataclass(frozen=True)
 class ReasoningDelta:
+    """A piece of the model's reasoning, which is not part of the answer."""
+
     text: str
 
 

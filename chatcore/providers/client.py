@@ -84,6 +84,7 @@ async def stream_events(
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_seconds
+    # One deadline for both waits: headers may come at once, and the first event never.
     async with asyncio.timeout_at(deadline):
         stream = await pending_stream
     try:
@@ -141,7 +142,9 @@ def to_sdk_arguments(
 def _require_api_key(connection: Connection) -> str:
     key = connection.api_key.strip()
     if not (key.isascii() and key.isprintable()):
-        raise ProviderAuth("The provider's API key has characters that no key has; enter it again.")
+        raise ProviderAuth(
+            "The provider's API key contains characters that keys do not have; enter it again."
+        )
     if not key and not connection.base_url:
         raise ProviderAuth("There is no API key for this provider.")
     return key or "none"  # local servers need no key, but the SDKs require one

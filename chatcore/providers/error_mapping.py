@@ -96,7 +96,7 @@ def translate_error(error: Exception, sdk: Any, connection: Connection) -> Provi
     if isinstance(error, sdk.APIStatusError) or (isinstance(error, sdk.APIError) and error.body):
         return classify_refusal(parse_refusal(error, connection.api_key))
     logger.info("a provider's answer could not be read", exc_info=error)
-    return ProviderUnavailable(f"The provider answered what is no answer ({type(error).__name__}).")
+    return ProviderUnavailable(f"The provider's answer cannot be read ({type(error).__name__}).")
 
 
 def classify_refusal(refusal_info: Refusal) -> ProviderError:
@@ -194,6 +194,7 @@ def _format_message(message: str, api_key: str) -> str:
     """Return a message without keys, HTML or JSON, and not too long."""
     if not message or message.lstrip()[:1] in "<{[":
         return "it gave no reason."
+    # A provider may quote the key. A very short one would blank out parts of ordinary words.
     if len(api_key) >= 4:
         message = message.replace(api_key, "[key]")
     message = " ".join(_SECRET_PATTERN.sub("[key]", message).split())

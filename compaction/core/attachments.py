@@ -76,7 +76,8 @@ def fit_files(files: Sequence[FileEntry], budget: int | None, knobs: FilesKnobs)
             0 if knobs.fast_path_bytes <= file.size <= knobs.preview_bytes else demand
             for file, demand in zip(files, full_tokens, strict=True)
         ]
-        small_tokens = small_tokens if sum(small_tokens) <= budget else [0] * len(files)
+        if sum(small_tokens) > budget:  # no room for all small files: every file takes its share
+            small_tokens = [0] * len(files)
         grants = _share_budget(full_tokens, small_tokens, budget)
     return [
         _render_text(file, demand, grant, knobs)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from compaction.core.budget import plan
+from compaction.core.budget import Budget, plan
 from compaction.core.counting import build_counter
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
@@ -89,10 +89,14 @@ def check_context_budget(
         tool_definitions=sum(_estimate_definition(tool, policy) for tool in tool_definitions),
         file_attachments=sum(file_tokens),
     )
-    tokens = breakdown.total
     budget = plan(
         policy, window, output_reserve=output_reserve, max_tokens=max_tokens, family=provider
     )
+    return _check_breakdown(breakdown, budget)
+
+
+def _check_breakdown(breakdown: Breakdown, budget: Budget | None) -> BudgetCheck:
+    tokens = breakdown.total
     if budget is None:
         return BudgetCheck(
             within_budget=True,

@@ -111,6 +111,7 @@ def measure(
     total_estimate = estimate_transcript(transcript, policy)
     if last_usage is None or last_usage.tokens <= 0 or policy.estimate.calibration == "none":
         return Measurement(tokens=total_estimate)
+    # The system prompt, the tools and the summary were part of that call too.
     prior_entries = (entry for entry in transcript.entries if entry.seq <= last_usage.after_seq)
     prior_estimate = estimate_transcript(transcript, policy, prior_entries)
     measurement = calibrate_estimate(

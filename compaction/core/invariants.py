@@ -12,6 +12,7 @@ def find_violations(transcript: Transcript, outcome: Outcome) -> list[str]:
 
     `transcript` is the one from which the outcome was made.
     """
+    # An outcome that is not applied must leave the context as it was.
     if outcome.status != "applied":
         is_unchanged = (
             outcome.boundary_seq is None
@@ -47,7 +48,7 @@ def _check_boundary(transcript: Transcript, outcome: Outcome) -> str:
     if boundary is None or boundary < (transcript.boundary_seq or 0):
         return f"The boundary moved back, from {transcript.boundary_seq} to {boundary}."
     if first_entry is None:
-        return f"The boundary {boundary} is no message of the transcript."
+        return f"The boundary {boundary} is not a message of the transcript."
     if first_entry.role == "tool":
         return f"The first message kept, {first_entry.seq}, is a tool result."
     return "The boundary did not move forward." if first_entry is transcript.entries[0] else ""
@@ -90,6 +91,8 @@ def _check_originals(transcript: Transcript, outcome: Outcome) -> str:
             edits.pop(remaining_entry.seq, None),
         )
     ]
+    # Every edit was taken out above; what is left belongs to a message that is gone, and a seq that
+    # occurs twice has two edits for one message.
     if edits or len({edit.seq for edit in outcome.edits}) < len(outcome.edits):
         return f"Edits are not of one kept message each: {[edit.seq for edit in outcome.edits]}."
     return f"Kept messages are not the originals: {altered_seqs}." if altered_seqs else ""

@@ -57,6 +57,7 @@ def run(
         reason = "The context is within its threshold."
         return _build_unchanged(transcript, measurement, "skipped", reason)
 
+    # Counted once here, so that every stage and the protection compare the same numbers.
     counted_transcript = count_entry_tokens(transcript, policy)
     limits = PassLimits(
         policy=policy,
@@ -80,6 +81,7 @@ def run(
         reason = _explain_no_work(transcript, up_to_seq)
         return _build_unchanged(transcript, measurement, "skipped", reason)
 
+    # The last line of defense: a stage with a fault must not damage a conversation.
     outcome = _build_outcome(counted_transcript, results, pass_context)
     violations = invariants.find_violations(transcript, outcome)
     if violations:
@@ -108,6 +110,7 @@ def _run_stages(
             continue
         if next_draft is draft:
             continue
+        # A summary that is longer than what it replaces was paid for, but must not be installed.
         if name == "summarize" and not pass_context.is_smaller(next_draft.transcript):
             summary_error = "With the summary the context is not smaller than it was."
             continue

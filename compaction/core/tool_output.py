@@ -100,6 +100,7 @@ def _cut_ends(text: str, knobs: ToolResultKnobs) -> tuple[str, str]:
     head_limit, tail_limit = _compute_limits(knobs)
     head = _take_start(text, head_limit, knobs.unit)
     tail = _take_end(text, tail_limit, knobs.unit)
+    # Lines are counted in what the limit leaves, so that a huge text is not searched as a whole.
     if knobs.lines is not None:
         head_lines, tail_lines = _compute_line_limits(knobs)
         head = head[: _find_lines_end(head, head_lines)]
@@ -183,7 +184,9 @@ def _find_earlier_cut(text: str, knobs: ToolResultKnobs) -> TruncatedText | None
         if not is_inner and tail:
             continue
         if knobs.keep == "tail":
-            head, tail = "", head
+            # The marker stands at the end, after the part that is kept.
+            head = ""
+            tail = text[: match.start()]
         numbers = {name: _parse_number(digits) for name, digits in match.groupdict().items()}
         kept_size = _count_units((head, tail), knobs.unit)
         if numbers.get("kept", kept_size) != kept_size:

@@ -34,6 +34,7 @@ def drop_oldest_to_fit(
     total = sum(entry.tokens for entry in entries) * token_ratio + overhead_tokens
     removals: set[int] = set()
     for index, piece in enumerate(pieces[:-1]):
+        # A turn without its question confuses the model, so the rest of it goes too.
         is_inside_turn = bool(removals) and piece[0].role != "user" and index < previous_index
         if total <= limit_tokens and not is_inside_turn:
             break

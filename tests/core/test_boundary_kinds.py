@@ -3,13 +3,21 @@
 import pytest
 
 from compaction.core.transcript import Transcript, TranscriptEntry
-from tests.support.stage_scenes import Summarizer, answer, compact, policy, result, talk, user
+from tests.support.stage_transcripts import (
+    Summarizer,
+    answer,
+    build_policy,
+    compact,
+    result,
+    talk,
+    user,
+)
 
 
 def boundary(entries: tuple[TranscriptEntry, ...], **protect: object) -> int | None:
     """Where a pass asked for by hand parts a context that is within its threshold."""
     return compact(
-        entries, policy("summarize", protect=protect), window=100_000, force=True
+        entries, build_policy("summarize", protect=protect), window=100_000, force=True
     ).boundary_seq
 
 
@@ -76,33 +84,33 @@ def test_the_newest_message_stays_when_a_policy_protects_none() -> None:
 def test_over_the_threshold_there_is_something_to_do_whatever_is_protected(
     protect: dict[str, object],
 ) -> None:
-    outcome = compact(talk(50), policy("summarize", protect=protect))
+    outcome = compact(talk(50), build_policy("summarize", protect=protect))
     assert outcome.is_applied
     assert outcome.tokens_after <= 8_500
 
 
 def test_a_tail_larger_than_the_room_shrinks_to_half_of_it() -> None:
     entries = (*talk(8, 400), *talk(6, 8_000, first=9))
-    outcome = compact(entries, policy("summarize", protect={"kind": "count", "count": 6}))
+    outcome = compact(entries, build_policy("summarize", protect={"kind": "count", "count": 6}))
     assert outcome.boundary_seq == 14
     assert outcome.tokens_after <= 8_500
 
 
 def test_the_first_messages_stay_however_old_and_are_not_summarized_twice_over() -> None:
     protect = {"kind": "count", "count": 4, "first": 2}
-    first = compact(talk(50), policy("summarize", protect=protect))
+    first = compact(talk(50), build_policy("summarize", protect=protect))
     assert (first.exempt_seqs, first.boundary_seq) == ((1, 2), 47)
     grown = Transcript(
         entries=(*first.entries, *talk(46, first=51)), summary=first.summary, boundary_seq=47
     )
-    second = compact(grown, policy("summarize", protect=protect))
+    second = compact(grown, build_policy("summarize", protect=protect))
     assert (second.exempt_seqs, second.boundary_seq) == ((1, 2), 93)
 
 
 def test_the_first_messages_are_whole_pairs() -> None:
     entries = (user(1), answer(2, calls="ab"), result(3, "b"), result(4, "a"), *talk(46, first=5))
     outcome = compact(
-        entries, policy("summarize", protect={"kind": "count", "count": 4, "first": 2})
+        entries, build_policy("summarize", protect={"kind": "count", "count": 4, "first": 2})
     )
     assert outcome.exempt_seqs == (1, 2, 3, 4)
 
@@ -110,7 +118,7 @@ def test_the_first_messages_are_whole_pairs() -> None:
 def test_first_messages_that_take_most_of_the_room_go_like_others() -> None:
     entries = (user(1, "x" * 30_000), *talk(10, first=2))
     outcome = compact(
-        entries, policy("summarize", protect={"kind": "count", "count": 4, "first": 1})
+        entries, build_policy("summarize", protect={"kind": "count", "count": 4, "first": 1})
     )
     assert (outcome.exempt_seqs, outcome.boundary_seq) == ((), 8)
 
@@ -122,7 +130,7 @@ def test_questions_that_a_policy_protects_by_role_stay_when_the_boundary_passes_
         for e in (answer(seq, "x" * 600, calls="a"), result(seq + 1, "a", "y" * 600))
     ]
     entries = (user(1, "old"), answer(2), user(3, "asked"), *rounds)
-    outcome = compact(entries, policy("summarize", protect={"kind": "per_role", "count": 1}))
+    outcome = compact(entries, build_policy("summarize", protect={"kind": "per_role", "count": 1}))
     assert outcome.exempt_seqs == (3,)
     assert outcome.boundary_seq is not None
     assert outcome.boundary_seq > 3
@@ -136,12 +144,12 @@ def test_an_open_turn_keeps_its_question_under_every_kind() -> None:
         {"kind": "count_ratio", "ratio": 0.01},
     ):
         outcome = compact(
-            (*talk(40), user(41), *rounds), policy("summarize", protect=protect), window=9_000
+            (*talk(40), user(41), *rounds), build_policy("summarize", protect=protect), window=9_000
         )
         assert outcome.boundary_seq == 41 or 41 in outcome.exempt_seqs
 
 
 def test_the_words_of_what_is_kept_do_not_reach_the_summary_alone() -> None:
     summarizer = Summarizer()
-    compact(talk(50), policy("summarize", protect={"kind": "count", "count": 6}), summarizer)
+    compact(talk(50), build_policy("summarize", protect={"kind": "count", "count": 6}), summarizer)
     assert [entry.seq for entry in summarizer.tasks[0].entries] == list(range(1, 45))

@@ -38,7 +38,7 @@ def test_a_good_outcome_breaks_none() -> None:
     [
         ({"summary": None}, "summary is empty"),
         ({"summary": " \n"}, "summary is empty"),
-        ({"boundary_seq": 9}, "no message of the transcript"),
+        ({"boundary_seq": 9}, "not a message of the transcript"),
         ({"boundary_seq": 3, "entries": ENTRIES[2:]}, "tool result"),
         ({"boundary_seq": 3, "entries": ENTRIES[2:]}, "separated"),
         ({"boundary_seq": 1, "entries": ENTRIES}, "did not move forward"),

@@ -19,7 +19,7 @@ from compaction.core.stages.registry import STAGES
 from compaction.core.tool_pairs import find_pairs, find_pending_call, repair, split_entries
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit, slide_to_fit
-from tests.support.stage_scenes import after, compact
+from tests.support.stage_transcripts import apply_outcome, compact
 
 IDS = st.sampled_from(["call_0", "call_1", "call_2", "toolu_9"])
 SIZES = st.integers(0, 3_000)
@@ -268,7 +268,7 @@ def test_every_preset_holds_the_invariants_and_twice_is_once(
         assert up_to is None or max(target_seqs) <= up_to
         assert len(target_seqs) == outcome.messages_compacted
         assert not any(entry.seq in target_seqs for entry in messages if entry.pinned)
-        once_more(after(transcript, outcome), policy, window, outcome.boundary_seq or 0)
+        once_more(apply_outcome(transcript, outcome), policy, window, outcome.boundary_seq or 0)
 
 
 def once_more(transcript: Transcript, policy: Policy, window: int, boundary: int) -> None:

@@ -7,7 +7,14 @@ import pytest
 from compaction.core.outcome import Outcome
 from compaction.core.stages.dedupe_file_reads import normalize_path, parse_whole_read
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
-from tests.support.stage_scenes import answer, compact, policy, reading, result, user
+from tests.support.stage_transcripts import (
+    answer,
+    build_policy,
+    compact,
+    make_tool_exchange,
+    result,
+    user,
+)
 
 TEXT = "x" * 4_000
 
@@ -16,7 +23,7 @@ def dedupe(entries: tuple[TranscriptEntry, ...], **knobs: Any) -> Outcome:
     protect = knobs.pop("protect", {"kind": "count", "count": 1})
     return compact(
         (*entries, answer(90)),
-        policy("dedupe_file_reads", dedupe=knobs, protect=protect),
+        build_policy("dedupe_file_reads", dedupe=knobs, protect=protect),
         force=True,
     )
 
@@ -25,13 +32,13 @@ def read_twice(one: str, other: str, **options: Any) -> list[int]:
     """The seqs given up of two reads with these arguments; the first result is message 2."""
     return [
         edit.seq
-        for edit in dedupe((*reading(1, one, TEXT, **options), *reading(3, other, TEXT))).edits
+        for edit in dedupe((*make_tool_exchange(1, one, TEXT, **options), *make_tool_exchange(3, other, TEXT))).edits
     ]
 
 
 def test_an_earlier_read_refers_to_the_latest() -> None:
     outcome = dedupe(
-        tuple(entry for seq in (1, 3, 5) for entry in reading(seq, '{"path": "src/a.py"}', TEXT))
+        tuple(entry for seq in (1, 3, 5) for entry in make_tool_exchange(seq, '{"path": "src/a.py"}', TEXT))
     )
     reference = "[File src/a.py - refer to latest read below]"
     assert [(edit.seq, edit.kind, edit.replacement) for edit in outcome.edits] == [
@@ -42,11 +49,11 @@ def test_an_earlier_read_refers_to_the_latest() -> None:
 
 
 def test_the_latest_read_may_be_one_that_nothing_touches() -> None:
-    entries = (*reading(1, '{"path": "a"}', TEXT), *reading(3, '{"path": "a"}', TEXT))
+    entries = (*make_tool_exchange(1, '{"path": "a"}', TEXT), *make_tool_exchange(3, '{"path": "a"}', TEXT))
     assert [
         edit.seq
         for edit in compact(
-            entries, policy("dedupe_file_reads", protect={"kind": "count", "count": 2}), force=True
+            entries, build_policy("dedupe_file_reads", protect={"kind": "count", "count": 2}), force=True
         ).edits
     ] == [2]
 
@@ -123,8 +130,8 @@ def test_prose_is_no_read() -> None:
 
 def test_only_the_tools_that_are_named_read() -> None:
     entries = (
-        *reading(1, '{"path": "a"}', TEXT, tool="open"),
-        *reading(3, '{"path": "a"}', TEXT, tool="open"),
+        *make_tool_exchange(1, '{"path": "a"}', TEXT, tool="open"),
+        *make_tool_exchange(3, '{"path": "a"}', TEXT, tool="open"),
     )
     assert dedupe(entries).edits == ()
     assert [edit.seq for edit in dedupe(entries, tools=["open"]).edits] == [2]
@@ -136,16 +143,16 @@ def test_two_tools_may_read_the_same_file() -> None:
 
 def test_a_read_that_failed_neither_goes_nor_stands_for_another() -> None:
     entries = (
-        *reading(1, '{"path": "a"}', TEXT),
-        *reading(3, '{"path": "a"}', "No such file.", is_error=True),
+        *make_tool_exchange(1, '{"path": "a"}', TEXT),
+        *make_tool_exchange(3, '{"path": "a"}', "No such file.", is_error=True),
     )
     assert dedupe(entries).edits == ()
 
 
 def test_what_was_shortened_before_does_not_stand_for_the_file() -> None:
     entries = (
-        *reading(1, '{"path": "a"}', TEXT),
-        *reading(3, '{"path": "a"}', "[Tool result cleared]", original=TEXT),
+        *make_tool_exchange(1, '{"path": "a"}', TEXT),
+        *make_tool_exchange(3, '{"path": "a"}', "[Tool result cleared]", original=TEXT),
     )
     assert dedupe(entries).edits == ()
 
@@ -172,18 +179,18 @@ def test_parallel_reads_pair_by_id() -> None:
 
 
 def test_it_must_save_its_share_of_what_the_reads_of_a_file_take() -> None:
-    entries = (*reading(1, '{"path": "a"}', "x" * 800), *reading(3, '{"path": "a"}', "x" * 3_200))
+    entries = (*make_tool_exchange(1, '{"path": "a"}', "x" * 800), *make_tool_exchange(3, '{"path": "a"}', "x" * 3_200))
     assert dedupe(entries, minimum_ratio=0.3).edits == ()
     assert [edit.seq for edit in dedupe(entries, minimum_ratio=0.15).edits] == [2]
-    more = (*entries, *reading(5, '{"path": "b"}', TEXT), *reading(7, '{"path": "b"}', TEXT))
+    more = (*entries, *make_tool_exchange(5, '{"path": "b"}', TEXT), *make_tool_exchange(7, '{"path": "b"}', TEXT))
     assert [edit.seq for edit in dedupe(more, minimum_ratio=0.3).edits] == [6]
 
 
 def test_protected_reads_stay() -> None:
     entries = (
-        *reading(1, '{"path": "a"}', TEXT),
-        *reading(3, '{"path": "a"}', TEXT),
-        *reading(5, '{"path": "a"}', TEXT),
+        *make_tool_exchange(1, '{"path": "a"}', TEXT),
+        *make_tool_exchange(3, '{"path": "a"}', TEXT),
+        *make_tool_exchange(5, '{"path": "a"}', TEXT),
     )
     assert [edit.seq for edit in dedupe(entries, protect={"kind": "count", "count": 4}).edits] == [
         2
@@ -198,7 +205,7 @@ def test_protected_reads_stay() -> None:
 
 
 def test_the_placeholder_may_say_it_otherwise_and_twice_is_once() -> None:
-    entries = (*reading(1, '{"path": "a"}', TEXT), *reading(3, '{"path": "a"}', TEXT))
+    entries = (*make_tool_exchange(1, '{"path": "a"}', TEXT), *make_tool_exchange(3, '{"path": "a"}', TEXT))
     once = dedupe(entries, placeholder="see {path}")
     assert once.edits[0].replacement == "see a"
     assert dedupe(once.entries[:-1], placeholder="see {path}").status == "skipped"

@@ -9,7 +9,7 @@ from compaction.core.outcome import Outcome
 from compaction.core.presets import ONECLAW
 from compaction.core.stages.excerpt import cut_middle
 from compaction.core.transcript import TranscriptEntry
-from tests.support.stage_scenes import answer, compact, policy, result, talk, user
+from tests.support.stage_transcripts import answer, build_policy, compact, result, talk, user
 
 KNOBS = ONECLAW.excerpt
 
@@ -19,7 +19,7 @@ def cut_messages(
 ) -> Outcome:
     """A pass with nothing protected but what is named, over a window of 10,000 tokens."""
     tail = {"kind": "count", "count": 0} | protect
-    return compact(entries, policy("excerpt", protect=tail, target={"ratio": target}))
+    return compact(entries, build_policy("excerpt", protect=tail, target={"ratio": target}))
 
 
 def seqs(outcome: Outcome) -> list[int]:
@@ -89,13 +89,13 @@ def test_it_stops_when_the_projected_savings_cover_the_excess() -> None:
         *(result(2 + n, each, "x" * 10_000) for n, each in enumerate("abcd")),
         answer(9),
     )
-    hopeful = policy(
+    hopeful = build_policy(
         "excerpt",
         protect={"kind": "count", "count": 0},
         target={"ratio": 0.6},
         excerpt={"expected_ratio": 0.01},
     )
-    wary = policy(
+    wary = build_policy(
         "excerpt",
         protect={"kind": "count", "count": 0},
         target={"ratio": 0.6},
@@ -107,7 +107,7 @@ def test_it_stops_when_the_projected_savings_cover_the_excess() -> None:
 
 def test_by_hand_within_the_threshold_all_that_may_be_cut_is_cut() -> None:
     outcome = compact(
-        talk(9, 2_000), policy("excerpt", protect={"kind": "count", "count": 2}), force=True
+        talk(9, 2_000), build_policy("excerpt", protect={"kind": "count", "count": 2}), force=True
     )
     assert seqs(outcome) == [1, 2, 3, 4, 5, 6, 7]
 
@@ -163,7 +163,7 @@ def test_what_was_cut_before_is_not_cut_again() -> None:
     )
     assert seqs(once) == [2]
     again = compact(
-        once.entries, policy("excerpt", protect={"kind": "count", "count": 3}), force=True
+        once.entries, build_policy("excerpt", protect={"kind": "count", "count": 3}), force=True
     )
     assert again.status == "skipped"
 
@@ -172,7 +172,7 @@ def test_what_was_cut_before_is_not_cut_again() -> None:
 def test_nothing_newer_than_asked_is_cut(up_to: int) -> None:
     outcome = compact(
         talk(9, 2_000),
-        policy("excerpt", protect={"kind": "count", "count": 2}),
+        build_policy("excerpt", protect={"kind": "count", "count": 2}),
         force=True,
         up_to_seq=up_to,
     )

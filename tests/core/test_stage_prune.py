@@ -6,7 +6,7 @@ import pytest
 
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import TranscriptEntry
-from tests.support.stage_scenes import answer, compact, policy, result, talk, user
+from tests.support.stage_transcripts import answer, build_policy, compact, result, talk, user
 
 
 def results(*tokens: int, first: int = 1) -> tuple[TranscriptEntry, ...]:
@@ -30,7 +30,7 @@ def outcome_of(
     knobs = {"protect_tokens": 1_000, "minimum_savings": 0} | knobs
     return compact(
         entries,
-        policy("prune_tool_outputs", prune=knobs, protect=tail),
+        build_policy("prune_tool_outputs", prune=knobs, protect=tail),
         window=1_000_000,
         force=True,
     )
@@ -112,7 +112,7 @@ def test_errors_small_results_pins_and_what_was_asked_to_be_left_stay() -> None:
     knobs = {"protect_tokens": 0, "minimum_savings": 0}
     outcome_by_hand = compact(
         entries,
-        policy("prune_tool_outputs", prune=knobs, protect={"kind": "count", "count": 1}),
+        build_policy("prune_tool_outputs", prune=knobs, protect={"kind": "count", "count": 1}),
         force=True,
         up_to_seq=3,
     )
@@ -138,7 +138,7 @@ def test_the_summary_is_written_only_when_pruning_was_not_enough(
     target: float, stages_used: tuple[str, ...]
 ) -> None:
     prune = {"protect_tokens": 500, "minimum_savings": 500}
-    both = policy(
+    both = build_policy(
         "prune_tool_outputs",
         "summarize",
         prune=prune,

@@ -8,14 +8,22 @@ import pytest
 from compaction.core.outcome import Outcome
 from compaction.core.sliding import find_slide_index
 from compaction.core.transcript import Transcript
-from tests.support.stage_scenes import Summarizer, answer, compact, policy, result, talk, user
+from tests.support.stage_transcripts import (
+    Summarizer,
+    answer,
+    build_policy,
+    compact,
+    result,
+    talk,
+    user,
+)
 
 MARKER = "[Earlier conversation history was truncated to fit within context limits]"
 KNOBS: dict[str, Any] = {
     "protect": {"kind": "count", "count": 2, "first": 2},
     "target": {"otherwise": "fits"},
 }
-SLIDE = policy("slide_window", **KNOBS)
+SLIDE = build_policy("slide_window", **KNOBS)
 
 
 def left_out(outcome: Outcome) -> list[int]:
@@ -40,21 +48,21 @@ def test_it_goes_on_until_the_rest_fits() -> None:
 def test_the_share_is_a_knob(fraction: float, first_kept: int) -> None:
     assert (
         compact(
-            talk(50), policy("slide_window", slide={"fraction": fraction}, **KNOBS)
+            talk(50), build_policy("slide_window", slide={"fraction": fraction}, **KNOBS)
         ).boundary_seq
         == first_kept
     )
 
 
 def test_the_marker_is_a_knob_and_stays_while_later_passes_leave_out_nothing() -> None:
-    outcome = compact(talk(50), policy("slide_window", slide={"marker": "[gone]"}, **KNOBS))
+    outcome = compact(talk(50), build_policy("slide_window", slide={"marker": "[gone]"}, **KNOBS))
     assert outcome.marker == "[gone]"
     grown = Transcript(
         entries=(*outcome.entries, *talk(30, first=51)),
         boundary_seq=outcome.boundary_seq,
         marker=outcome.marker,
     )
-    later = compact(grown, policy("summarize", **KNOBS))
+    later = compact(grown, build_policy("summarize", **KNOBS))
     assert (later.marker, later.summary, later.exempt_seqs) == ("[gone]", "They spoke.", (1, 2))
 
 
@@ -91,7 +99,7 @@ def test_within_the_target_nothing_goes_even_by_hand() -> None:
 
 
 def test_it_comes_after_a_summary_that_failed_and_not_after_one_that_was_enough() -> None:
-    both = policy("summarize", "slide_window", **KNOBS)
+    both = build_policy("summarize", "slide_window", **KNOBS)
     assert compact(talk(50), both).stages_used == ("summarize",)
     outcome = compact(talk(50), both, Summarizer(fails="The model is away."))
     assert (outcome.stages_used, outcome.summary, outcome.summary_error) == (

@@ -1,10 +1,10 @@
 """The stage strip_images: a text replaces the images of older messages."""
 
 from compaction.core.transcript import TranscriptEntry
-from tests.support.stage_scenes import answer, compact, policy, talk, user
+from tests.support.stage_transcripts import answer, build_policy, compact, talk, user
 
 PLACEHOLDER = "[Screenshot analyzed — image omitted from context]"
-STRIP = policy("strip_images", protect={"kind": "count", "count": 2})
+STRIP = build_policy("strip_images", protect={"kind": "count", "count": 2})
 
 
 def pictures(*older: TranscriptEntry) -> tuple[TranscriptEntry, ...]:
@@ -38,7 +38,7 @@ def test_new_images_pinned_ones_and_first_ones_stay() -> None:
         answer(51),
     )
     outcome = compact(
-        entries, policy("strip_images", protect={"kind": "count", "count": 2, "first": 1})
+        entries, build_policy("strip_images", protect={"kind": "count", "count": 2, "first": 1})
     )
     assert [edit.seq for edit in outcome.edits] == [3]
 
@@ -46,20 +46,20 @@ def test_new_images_pinned_ones_and_first_ones_stay() -> None:
 def test_few_words_do_not_protect_an_image() -> None:
     outcome = compact(
         pictures(user(1, "Look.", images=1)),
-        policy("strip_images", protect={"kind": "count", "count": 2, "min_chars": 500}),
+        build_policy("strip_images", protect={"kind": "count", "count": 2, "min_chars": 500}),
     )
     assert [edit.seq for edit in outcome.edits] == [1]
 
 
 def test_an_image_that_costs_less_than_the_placeholder_stays() -> None:
-    free = policy(
+    free = build_policy(
         "strip_images", estimate={"image_tokens": 0}, protect={"kind": "count", "count": 2}
     )
     assert compact(pictures(user(1, "Look.", images=1)), free, force=True).status == "skipped"
 
 
 def test_a_summary_runs_after_it_only_when_it_was_not_enough() -> None:
-    both = policy(
+    both = build_policy(
         "strip_images", "summarize", protect={"kind": "count", "count": 4}, target={"ratio": 0.6}
     )
     few = compact((*(user(seq, images=1) for seq in range(1, 9)), *talk(20, first=10)), both)

@@ -7,21 +7,21 @@ import pytest
 from compaction.core.estimate import Measurement
 from compaction.core.state import StructuredState
 from compaction.core.transcript import Transcript, TranscriptEntry
-from tests.support.stage_scenes import (
+from tests.support.stage_transcripts import (
     WINDOW,
     Summarizer,
-    after,
     answer,
+    apply_outcome,
+    build_policy,
     compact,
-    policy,
     result,
     talk,
     user,
 )
 
 TAIL = {"kind": "count", "count": 2}
-SHOWN = policy("excerpt", "summarize", protect=TAIL, target={"ratio": 0.5})
-ORIGINALS = policy(
+SHOWN = build_policy("excerpt", "summarize", protect=TAIL, target={"ratio": 0.5})
+ORIGINALS = build_policy(
     "excerpt", "summarize", protect=TAIL, target={"ratio": 0.5}, summary={"source": "originals"}
 )
 BOOK = "".join(f"Line {n}. " for n in range(4_000))
@@ -67,7 +67,7 @@ def test_where_it_sums_up_originals_the_excerpt_stays_and_the_summary_is_added()
 
 def test_the_next_summary_is_given_only_what_the_last_one_did_not_tell() -> None:
     first = compact(long_read(), ORIGINALS)
-    before = after(Transcript(entries=long_read()), first)
+    before = apply_outcome(Transcript(entries=long_read()), first)
     grown = Transcript(
         entries=(*before.entries, *long_read(6)),
         summary=before.summary,
@@ -81,7 +81,7 @@ def test_the_next_summary_is_given_only_what_the_last_one_did_not_tell() -> None
 
 
 def test_what_is_kept_before_the_boundary_is_told_once() -> None:
-    by_count = policy("summarize", protect={"kind": "count", "count": 4, "first": 2})
+    by_count = build_policy("summarize", protect={"kind": "count", "count": 4, "first": 2})
     entries = (
         user(1, pinned=True),
         answer(2),
@@ -91,7 +91,7 @@ def test_what_is_kept_before_the_boundary_is_told_once() -> None:
     )
     first = compact(entries, by_count)
     assert first.exempt_seqs == (1, 2, 5)
-    before = after(Transcript(entries=entries), first)
+    before = apply_outcome(Transcript(entries=entries), first)
     summarizer = Summarizer("Still speaking.")
     second = compact(
         replace(before, entries=(*before.entries, *talk(60, first=66))), by_count, summarizer
@@ -103,7 +103,7 @@ def test_what_is_kept_before_the_boundary_is_told_once() -> None:
 
 
 def test_what_slid_past_the_boundary_untold_is_told_by_the_next_summary() -> None:
-    sliding = policy(
+    sliding = build_policy(
         "slide_window", protect={"kind": "count", "count": 2}, target={"otherwise": "fits"}
     )
     entries = (
@@ -113,11 +113,11 @@ def test_what_slid_past_the_boundary_untold_is_told_by_the_next_summary() -> Non
     )
     slid = compact(Transcript(entries=entries, summary="Before.", boundary_seq=20), sliding)
     assert (slid.exempt_seqs, slid.summarized_up_to) == ((24,), 19)
-    before = after(Transcript(entries=entries), slid)
+    before = apply_outcome(Transcript(entries=entries), slid)
     summarizer = Summarizer()
     compact(
         replace(before, entries=(*before.entries, *talk(60, first=75))),
-        policy("summarize"),
+        build_policy("summarize"),
         summarizer,
     )
     assert [task.entries[0].seq for task in summarizer.tasks] == [24]
@@ -140,7 +140,7 @@ def test_what_an_earlier_summary_tells_of_may_go_without_another_call() -> None:
     )
     earlier = Transcript(entries=entries, summary="All told.", summarized_up_to=25)
     summarizer = Summarizer()
-    outcome = compact(earlier, policy("summarize", protect=TAIL), summarizer, force=True)
+    outcome = compact(earlier, build_policy("summarize", protect=TAIL), summarizer, force=True)
     assert (outcome.summary, outcome.boundary_seq, outcome.summarized_up_to, summarizer.tasks) == (
         "All told.",
         24,
@@ -158,7 +158,7 @@ def test_the_summarizer_is_given_messages_as_they_are_shown_or_as_they_were() ->
     )
     for source, source_text in (("shown", "cut"), ("originals", BOOK)):
         summarizer = Summarizer()
-        compact(entries, policy("summarize", summary={"source": source}), summarizer)
+        compact(entries, build_policy("summarize", summary={"source": source}), summarizer)
         assert summarizer.tasks[0].entries[2].content == source_text
 
 
@@ -181,14 +181,14 @@ def test_a_summary_that_will_not_do_is_a_failed_one() -> None:
 
 def test_when_no_other_stage_made_room_a_failed_summary_fails_the_pass() -> None:
     outcome = compact(
-        talk(50), policy("prune_tool_outputs", "summarize"), Summarizer(fails="The model is away.")
+        talk(50), build_policy("prune_tool_outputs", "summarize"), Summarizer(fails="The model is away.")
     )
     assert (outcome.status, outcome.reason, outcome.edits) == ("failed", "The model is away.", ())
 
 
 def test_a_later_stage_is_not_kept_from_its_turn_by_a_failed_summary() -> None:
     outcome = compact(
-        talk(50), policy("summarize", "slide_window", "excerpt"), Summarizer(fails="No.")
+        talk(50), build_policy("summarize", "slide_window", "excerpt"), Summarizer(fails="No.")
     )
     assert outcome.stages_used == ("slide_window",)
 
@@ -220,7 +220,7 @@ def test_each_stage_asked_for_runs_although_the_target_is_met() -> None:
 def test_each_message_that_changed_or_went_is_told_with_its_size() -> None:
     outcome = compact(
         (user(1, images=1), *long_read(2), *talk(20, first=7)),
-        policy("strip_images", "excerpt", protect=TAIL),
+        build_policy("strip_images", "excerpt", protect=TAIL),
     )
     targets = [(t.seq, t.role, t.tool, t.method, t.chars_before) for t in outcome.targets]
     assert targets == [
@@ -242,7 +242,7 @@ def test_of_very_many_messages_the_largest_two_hundred_are_told() -> None:
     entries = tuple(
         (user if seq % 2 else answer)(seq, "x" * (100 + seq)) for seq in range(1, 1_001)
     )
-    outcome = compact(entries, policy("summarize", protect=TAIL))
+    outcome = compact(entries, build_policy("summarize", protect=TAIL))
     assert (len(outcome.targets), outcome.messages_compacted) == (200, 998)
     assert [target.seq for target in outcome.targets] == list(range(799, 999))
 
@@ -256,7 +256,7 @@ def test_stages_stop_at_the_target_in_real_tokens() -> None:
         *(result(2 + n, each, "x" * 12_000) for n, each in enumerate("ab")),
         *talk(4, 400, first=5),
     )
-    once = policy("excerpt", protect=TAIL, target={"ratio": 0.5})
+    once = build_policy("excerpt", protect=TAIL, target={"ratio": 0.5})
     assert compact(entries, once, measured=Measurement(tokens=6_400)).status == "skipped"
     doubled_outcome = compact(entries, once, measured=Measurement(tokens=12_800, token_ratio=2.0))
     assert len(doubled_outcome.edits) == 2
@@ -268,7 +268,7 @@ def test_a_summary_that_takes_more_than_it_frees_fails_and_what_was_cut_stays_cu
         TranscriptEntry(seq=seq, role="user", content="x" * 5_000, pinned=True)
         for seq in range(1, 8)
     )
-    few = policy("strip_images", "summarize", protect=TAIL, target={"ratio": 0.1})
+    few = build_policy("strip_images", "summarize", protect=TAIL, target={"ratio": 0.1})
     outcome = compact(
         (*pinned, user(8), user(9, "y", images=1), user(10), answer(11)),
         few,

@@ -4,7 +4,7 @@ import pytest
 
 from compaction.core.tool_pairs import find_pairs, repair
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
-from tests.support.stage_scenes import answer, result, talk, user
+from tests.support.stage_transcripts import answer, result, talk, user
 
 NO_RESULT = "[Tool result unavailable - conversation was compacted]"
 

@@ -5,15 +5,22 @@ import pytest
 from chatcore.providers.anthropic import DEFAULT_MAX_TOKENS
 from chatcore.providers.base import ChatMessage, Image, Tool, Usage
 from chatcore.providers.errors import ContextOverflow
-from tests.support.provider_calls import connection_to, end_of, failure_of, listen, saying, text_of
-from tests.support.scripted import ScriptedModel, call
+from tests.support.provider_calls import (
+    build_connection,
+    catch_error,
+    collect_parts,
+    get_end,
+    join_text,
+    make_request,
+)
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 
 async def test_it_sends_alternating_roles_with_tool_results_in_the_users_messages(
     scripted: ScriptedModel,
 ) -> None:
-    request = saying(
+    request = make_request(
         ChatMessage(
             role="user",
             content="What is this?",
@@ -23,7 +30,7 @@ async def test_it_sends_alternating_roles_with_tool_results_in_the_users_message
         ChatMessage(
             role="assistant",
             content="Looking.",
-            tool_calls=(call("look", {"at": "it"}, id="a"), call("look", "{broken", id="b")),
+            tool_calls=(make_tool_call("look", {"at": "it"}, id="a"), make_tool_call("look", "{broken", id="b")),
         ),
         ChatMessage(role="tool", content="A cat.", tool_call_id="a", tool_name="look"),
         ChatMessage(role="tool", content="", tool_call_id="b", tool_name="look", is_error=True),
@@ -31,7 +38,7 @@ async def test_it_sends_alternating_roles_with_tool_results_in_the_users_message
         system="Be brief.",
         tools=[Tool(name="look", description="Look at it.", parameters={"type": "object"})],
     )
-    await listen(connection_to(scripted, "anthropic"), request)
+    await collect_parts(build_connection(scripted, "anthropic"), request)
     sent = scripted.requests[0].json
     shape = [
         (message["role"], [block["type"] for block in message["content"]])
@@ -55,10 +62,10 @@ async def test_it_sends_alternating_roles_with_tool_results_in_the_users_message
 
 
 async def test_a_second_system_text_is_a_second_block(scripted: ScriptedModel) -> None:
-    await listen(
-        connection_to(scripted, "anthropic"), saying(system="Be brief.", preface="They met.")
+    await collect_parts(
+        build_connection(scripted, "anthropic"), make_request(system="Be brief.", preface="They met.")
     )
-    await listen(connection_to(scripted, "anthropic"), saying(system=" ", preface="They met."))
+    await collect_parts(build_connection(scripted, "anthropic"), make_request(system=" ", preface="They met."))
     assert scripted.requests[0].json["system"] == [
         {"type": "text", "text": "Be brief."},
         {"type": "text", "text": "They met."},
@@ -68,11 +75,11 @@ async def test_a_second_system_text_is_a_second_block(scripted: ScriptedModel) -
 
 async def test_what_is_said_aside_stands_in_a_message_of_the_users(scripted: ScriptedModel) -> None:
     aside = ChatMessage(role="user", content="Before: they met.", aside=True)
-    answer = ChatMessage(role="assistant", content="Yes.", tool_calls=(call("look", {}, id="a"),))
+    answer = ChatMessage(role="assistant", content="Yes.", tool_calls=(make_tool_call("look", {}, id="a"),))
     result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
-    await listen(
-        connection_to(scripted, "anthropic"),
-        saying(aside, answer, result, aside, ChatMessage(role="user", content="Go on.")),
+    await collect_parts(
+        build_connection(scripted, "anthropic"),
+        make_request(aside, answer, result, aside, ChatMessage(role="user", content="Go on.")),
     )
     sent = scripted.requests[0].json["messages"]
     assert [
@@ -86,12 +93,12 @@ async def test_what_is_said_aside_stands_in_a_message_of_the_users(scripted: Scr
 
 async def test_images_and_those_of_tool_results_are_sent_as_base64(scripted: ScriptedModel) -> None:
     picture = Image(media_type="image/png", data=b"png")
-    request = saying(
+    request = make_request(
         ChatMessage(role="user", images=(picture,)),
-        ChatMessage(role="assistant", tool_calls=(call("look", {}, id="a"),)),
+        ChatMessage(role="assistant", tool_calls=(make_tool_call("look", {}, id="a"),)),
         ChatMessage(role="tool", content="A cat.", tool_call_id="a", images=(picture,)),
     )
-    await listen(connection_to(scripted, "anthropic"), request)
+    await collect_parts(build_connection(scripted, "anthropic"), request)
     sent = scripted.requests[0].json["messages"]
     image = {
         "type": "image",
@@ -106,10 +113,10 @@ async def test_ids_that_a_model_used_again_are_told_apart(scripted: ScriptedMode
     for result in ("one", "two"):
         history += [
             ChatMessage(role="user", content="Look."),
-            ChatMessage(role="assistant", tool_calls=(call("look", {}, id="call:0"),)),
+            ChatMessage(role="assistant", tool_calls=(make_tool_call("look", {}, id="call:0"),)),
             ChatMessage(role="tool", content=result, tool_call_id="call:0"),
         ]
-    await listen(connection_to(scripted, "anthropic"), saying(*history))
+    await collect_parts(build_connection(scripted, "anthropic"), make_request(*history))
     blocks = [
         block for message in scripted.requests[0].json["messages"] for block in message["content"]
     ]
@@ -124,7 +131,7 @@ async def test_it_never_sends_an_empty_message(scripted: ScriptedModel) -> None:
         ChatMessage(role="assistant"),
         ChatMessage(role="user", content="Hi"),
     ]
-    await listen(connection_to(scripted, "anthropic"), saying(*silent, system=" "))
+    await collect_parts(build_connection(scripted, "anthropic"), make_request(*silent, system=" "))
     assert scripted.requests[0].json["messages"] == [
         {"role": "user", "content": [{"type": "text", "text": "Hi"}]}
     ]
@@ -134,11 +141,11 @@ async def test_it_never_sends_an_empty_message(scripted: ScriptedModel) -> None:
 async def test_a_request_that_begins_with_an_answer_still_begins_with_the_user(
     scripted: ScriptedModel,
 ) -> None:
-    request = saying(
+    request = make_request(
         ChatMessage(role="assistant", content="As I said."),
         ChatMessage(role="user", content="Go on."),
     )
-    await listen(connection_to(scripted, "anthropic"), request)
+    await collect_parts(build_connection(scripted, "anthropic"), request)
     assert [message["role"] for message in scripted.requests[0].json["messages"]] == [
         "user",
         "assistant",
@@ -153,16 +160,16 @@ async def test_a_request_that_begins_with_an_answer_still_begins_with_the_user(
 async def test_it_always_names_an_output_limit(
     options: dict[str, int], sent: int, scripted: ScriptedModel
 ) -> None:
-    await listen(connection_to(scripted, "anthropic"), saying(**options))
+    await collect_parts(build_connection(scripted, "anthropic"), make_request(**options))
     assert scripted.requests[0].json["max_tokens"] == sent
 
 
 async def test_thinking_goes_back_signed_to_the_model_that_thought_it_and_to_no_other(
     scripted: ScriptedModel,
 ) -> None:
-    scripted.script(Reply(reasoning="I should look.", tool_calls=[call("look", {}, id="a")]))
-    connection = connection_to(scripted, "anthropic")
-    end = end_of(await listen(connection))
+    scripted.script(Reply(reasoning="I should look.", tool_calls=[make_tool_call("look", {}, id="a")]))
+    connection = build_connection(scripted, "anthropic")
+    end = get_end(await collect_parts(connection))
     answer = ChatMessage(
         role="assistant", tool_calls=end.tool_calls, provider_data=end.provider_data
     )
@@ -171,7 +178,7 @@ async def test_thinking_goes_back_signed_to_the_model_that_thought_it_and_to_no_
         answer,
         ChatMessage(role="tool", content="A cat.", tool_call_id="a"),
     )
-    await listen(connection, saying(*history))
+    await collect_parts(connection, make_request(*history))
     assert scripted.requests[1].json["messages"][1]["content"] == [
         {"type": "thinking", "thinking": "I should look.", "signature": "signed"},
         {"type": "tool_use", "id": "a", "name": "look", "input": {}},
@@ -181,7 +188,7 @@ async def test_thinking_goes_back_signed_to_the_model_that_thought_it_and_to_no_
         content="A cat.",
         provider_data={"anthropic": {"model": "other", "thinking": [{}]}},
     )
-    await listen(connection, saying(history[0], other))
+    await collect_parts(connection, make_request(history[0], other))
     assert scripted.requests[2].json["messages"][1]["content"] == [
         {"type": "text", "text": "A cat."}
     ]
@@ -192,10 +199,10 @@ async def test_ids_of_another_provider_are_made_acceptable_on_both_sides_of_a_pa
 ) -> None:
     history = [
         ChatMessage(role="user", content="Look."),
-        ChatMessage(role="assistant", tool_calls=(call("look", {}, id="functions.look:0"),)),
+        ChatMessage(role="assistant", tool_calls=(make_tool_call("look", {}, id="functions.look:0"),)),
         ChatMessage(role="tool", content="A cat.", tool_call_id="functions.look:0"),
     ]
-    await listen(connection_to(scripted, "anthropic"), saying(*history))
+    await collect_parts(build_connection(scripted, "anthropic"), make_request(*history))
     sent = scripted.requests[0].json["messages"]
     assert sent[1]["content"][0]["id"] == sent[2]["content"][0]["tool_use_id"] == "functions_look_0"
 
@@ -204,23 +211,23 @@ async def test_its_input_count_gains_the_cache_reads_and_writes_that_the_protoco
     scripted: ScriptedModel,
 ) -> None:
     scripted.script(Reply(text="ok", usage=(1000, 5, 700, 200)))
-    usage = end_of(await listen(connection_to(scripted, "anthropic"))).usage
+    usage = get_end(await collect_parts(build_connection(scripted, "anthropic"))).usage
     assert usage == Usage(input=1000, output=5, cache_read=700, cache_write=200)
 
 
 async def test_a_full_window_is_an_overflow_while_nothing_was_said(scripted: ScriptedModel) -> None:
     scripted.script(Reply(finish="model_context_window_exceeded"))
-    assert isinstance(await failure_of(connection_to(scripted, "anthropic")), ContextOverflow)
+    assert isinstance(await catch_error(build_connection(scripted, "anthropic")), ContextOverflow)
 
 
 async def test_a_full_window_is_a_cut_answer_once_something_was_said(
     scripted: ScriptedModel,
 ) -> None:
     scripted.script(Reply(text="Half an", finish="model_context_window_exceeded"))
-    parts = await listen(connection_to(scripted, "anthropic"))
-    assert (text_of(parts), end_of(parts).reason) == ("Half an", "length")
+    parts = await collect_parts(build_connection(scripted, "anthropic"))
+    assert (join_text(parts), get_end(parts).reason) == ("Half an", "length")
 
 
 async def test_a_paused_turn_is_a_stop(scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="So far.", finish="pause_turn"))
-    assert end_of(await listen(connection_to(scripted, "anthropic"))).reason == "stop"
+    assert get_end(await collect_parts(build_connection(scripted, "anthropic"))).reason == "stop"

@@ -17,8 +17,14 @@ from chatcore.providers.errors import (
     ProviderTimeout,
     ProviderUnavailable,
 )
-from tests.support.provider_calls import KEY, PROTOCOLS, connection_to, failure_of, listen
-from tests.support.scripted import ScriptedModel, overflow
+from tests.support.provider_calls import (
+    KEY,
+    PROTOCOLS,
+    build_connection,
+    catch_error,
+    collect_parts,
+)
+from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
 
 SSE = {"Content-Type": "text/event-stream"}
@@ -88,7 +94,7 @@ async def test_garbage_is_a_clear_error(
     protocol: str, garbage: Reply, scripted: ScriptedModel
 ) -> None:
     scripted.script(garbage)
-    error = await failure_of(connection_to(scripted, protocol))
+    error = await catch_error(build_connection(scripted, protocol))
     assert type(error) is ProviderUnavailable
     assert error.detail.startswith("The provider")
     assert not {"<", "{"} & set(error.detail)
@@ -104,7 +110,7 @@ async def test_silence_is_a_time_out_before_and_within_an_answer(
 ) -> None:
     scripted.script(silence)
     assert (
-        type(await failure_of(connection_to(scripted, protocol, timeout_seconds=0.5)))
+        type(await catch_error(build_connection(scripted, protocol, timeout_seconds=0.5)))
         is ProviderTimeout
     )
 
@@ -115,7 +121,7 @@ async def test_events_that_never_come_to_an_end_are_a_time_out(
 ) -> None:
     scripted.script(Reply(body=b": PROCESSING\n\n", headers=SSE | {"Content-Length": "999"}))
     assert (
-        type(await failure_of(connection_to(scripted, protocol, timeout_seconds=0.5)))
+        type(await catch_error(build_connection(scripted, protocol, timeout_seconds=0.5)))
         is ProviderTimeout
     )
 
@@ -130,7 +136,7 @@ async def test_an_unreachable_provider_is_unavailable(protocol: str) -> None:
             api_key=KEY,
             max_retries=0,
         )
-        assert type(await failure_of(connection)) is ProviderUnavailable
+        assert type(await catch_error(connection)) is ProviderUnavailable
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -174,7 +180,7 @@ async def test_a_refusal_is_told_by_what_can_be_done_about_it(
     protocol: str, reply: Reply, kind: type[ProviderError], scripted: ScriptedModel
 ) -> None:
     scripted.script(reply)
-    assert type(await failure_of(connection_to(scripted, protocol))) is kind
+    assert type(await catch_error(build_connection(scripted, protocol))) is kind
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -202,7 +208,7 @@ async def test_throttling_is_never_overflow(
     protocol: str, reply: Reply, scripted: ScriptedModel
 ) -> None:
     scripted.script(reply)
-    assert type(await failure_of(connection_to(scripted, protocol))) is ProviderRateLimited
+    assert type(await catch_error(build_connection(scripted, protocol))) is ProviderRateLimited
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -221,11 +227,11 @@ async def test_throttling_tells_how_long_to_wait(
     protocol: str, header: str, seconds: float | None, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(status=429, headers={"Retry-After": header}))
-    assert (await failure_of(connection_to(scripted, protocol))).retry_after == seconds
+    assert (await catch_error(build_connection(scripted, protocol))).retry_after == seconds
 
 
 OVERFLOWS: list[tuple[Reply, int | None, int | None]] = [
-    (overflow(tokens=9000, window=8192), 9000, 8192),
+    (make_overflow(tokens=9000, window=8192), 9000, 8192),
     (
         error_event(
             code=400,
@@ -348,7 +354,7 @@ async def test_overflow_is_understood_in_every_dialect_with_its_numbers(
     protocol: str, reply: Reply, tokens: int | None, window: int | None, scripted: ScriptedModel
 ) -> None:
     scripted.script(reply)
-    error = await failure_of(connection_to(scripted, protocol))
+    error = await catch_error(build_connection(scripted, protocol))
     assert isinstance(error, ContextOverflow)
     assert (error.tokens, error.window) == (tokens, window)
 
@@ -361,7 +367,7 @@ async def test_a_key_never_appears_in_an_error(
     caplog.set_level(logging.INFO)
     other = "sk-proj-abcdefghijklmnop"
     scripted.script(Reply(status=status, text=f"Key {KEY} (or {other}) is no good. " + "x" * 1000))
-    error = await failure_of(connection_to(scripted, protocol))
+    error = await catch_error(build_connection(scripted, protocol))
     visible_text = f"{error!r} {error.detail} {error.__cause__!r} {caplog.text}"
     assert KEY not in visible_text
     assert other not in visible_text
@@ -373,7 +379,7 @@ async def test_a_key_never_appears_in_an_error(
 async def test_a_key_that_cannot_be_sent_is_a_matter_of_the_key(
     protocol: str, key: str, scripted: ScriptedModel
 ) -> None:
-    error = await failure_of(connection_to(scripted, protocol, api_key=key))
+    error = await catch_error(build_connection(scripted, protocol, api_key=key))
     assert isinstance(error, ProviderAuth)
     assert key not in error.detail
     assert scripted.requests == []
@@ -384,5 +390,5 @@ async def test_a_call_after_a_failure_is_as_good_as_any(
     protocol: str, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(status=500), Reply(text="Back again."))
-    await failure_of(connection_to(scripted, protocol))
-    assert await listen(connection_to(scripted, protocol))
+    await catch_error(build_connection(scripted, protocol))
+    assert await collect_parts(build_connection(scripted, protocol))

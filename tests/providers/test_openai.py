@@ -6,14 +6,14 @@ from typing import Any
 
 from chatcore.providers.base import ChatMessage, Image, Tool, ToolCall, Usage
 from tests.support.provider_calls import (
-    connection_to,
-    end_of,
-    listen,
-    reasoning_of,
-    saying,
-    text_of,
+    build_connection,
+    collect_parts,
+    get_end,
+    join_reasoning,
+    join_text,
+    make_request,
 )
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 
@@ -26,7 +26,7 @@ def stream_of(*deltas: dict[str, Any], finish: str = "stop") -> Reply:
 
 
 async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) -> None:
-    request = saying(
+    request = make_request(
         ChatMessage(
             role="user",
             content="What is this?",
@@ -34,7 +34,7 @@ async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) 
         ),
         ChatMessage(
             role="assistant",
-            tool_calls=(call("look", {"at": "it"}, id="a"), call("look", "{broken", id="b")),
+            tool_calls=(make_tool_call("look", {"at": "it"}, id="a"), make_tool_call("look", "{broken", id="b")),
         ),
         ChatMessage(role="tool", content="A cat.", tool_call_id="a", tool_name="look"),
         ChatMessage(role="tool", content="", tool_call_id="b", tool_name="look", is_error=True),
@@ -44,7 +44,7 @@ async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) 
         system="Be brief.",
         tools=[Tool(name="look", description="Look at it.", parameters={"type": "object"})],
     )
-    await listen(connection_to(scripted, "openai"), request)
+    await collect_parts(build_connection(scripted, "openai"), request)
     sent = scripted.requests[0].json
     assert [message["role"] for message in sent["messages"]] == [
         "system",
@@ -66,8 +66,8 @@ async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) 
 
 
 async def test_a_second_system_text_is_a_second_system_message(scripted: ScriptedModel) -> None:
-    await listen(connection_to(scripted, "openai"), saying(system="Be brief.", preface="They met."))
-    await listen(connection_to(scripted, "openai"), saying(system=" ", preface="They met."))
+    await collect_parts(build_connection(scripted, "openai"), make_request(system="Be brief.", preface="They met."))
+    await collect_parts(build_connection(scripted, "openai"), make_request(system=" ", preface="They met."))
     both, alone = (
         [m["content"] for m in request.json["messages"] if m["role"] == "system"]
         for request in scripted.requests
@@ -82,8 +82,8 @@ async def test_what_is_said_aside_joins_the_users_words_beside_it(scripted: Scri
     )
     user = ChatMessage(role="user", content="Go on.", images=(picture,))
     answer = ChatMessage(role="assistant", content="Yes.")
-    await listen(
-        connection_to(scripted, "openai"), saying(aside, user, user, answer, aside, answer)
+    await collect_parts(
+        build_connection(scripted, "openai"), make_request(aside, user, user, answer, aside, answer)
     )
     sent = scripted.requests[0].json["messages"]
     assert [message["role"] for message in sent] == [
@@ -102,14 +102,14 @@ async def test_what_is_said_aside_joins_the_users_words_beside_it(scripted: Scri
 async def test_a_request_that_begins_with_a_call_begins_with_the_user_since_some_servers_refuse_it(
     scripted: ScriptedModel,
 ) -> None:
-    call_message = ChatMessage(role="assistant", tool_calls=(call("look", {}, id="a"),))
+    call_message = ChatMessage(role="assistant", tool_calls=(make_tool_call("look", {}, id="a"),))
     result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
-    await listen(
-        connection_to(scripted, "openai"), saying(call_message, result, system="Be brief.")
+    await collect_parts(
+        build_connection(scripted, "openai"), make_request(call_message, result, system="Be brief.")
     )
-    await listen(
-        connection_to(scripted, "openai"),
-        saying(ChatMessage(role="assistant", content="As I said."), system="Be brief."),
+    await collect_parts(
+        build_connection(scripted, "openai"),
+        make_request(ChatMessage(role="assistant", content="As I said."), system="Be brief."),
     )
     first, second = (
         [message["role"] for message in request.json["messages"]] for request in scripted.requests
@@ -122,16 +122,16 @@ async def test_images_of_tool_results_follow_them_since_these_hold_text_alone(
     scripted: ScriptedModel,
 ) -> None:
     picture = Image(media_type="image/png", data=b"png")
-    request = saying(
+    request = make_request(
         ChatMessage(role="user", content="Look."),
         ChatMessage(
-            role="assistant", tool_calls=(call("look", {}, id="a"), call("look", {}, id="b"))
+            role="assistant", tool_calls=(make_tool_call("look", {}, id="a"), make_tool_call("look", {}, id="b"))
         ),
         ChatMessage(role="tool", content="A cat.", tool_call_id="a", images=(picture,)),
         ChatMessage(role="tool", content="A dog.", tool_call_id="b", images=(picture,)),
         ChatMessage(role="assistant", content="A cat and a dog."),
     )
-    await listen(connection_to(scripted, "openai"), request)
+    await collect_parts(build_connection(scripted, "openai"), request)
     sent = scripted.requests[0].json["messages"]
     assert [message["role"] for message in sent] == [
         "user",
@@ -149,12 +149,12 @@ async def test_broken_arguments_go_back_as_an_object_so_that_no_template_fails_o
     scripted: ScriptedModel,
 ) -> None:
     calls = (
-        call("look", '{"at": "it"}', id="a"),
-        call("look", "{broken", id="b"),
-        call("look", r'{"at": "\ud83d"}', id="c"),
+        make_tool_call("look", '{"at": "it"}', id="a"),
+        make_tool_call("look", "{broken", id="b"),
+        make_tool_call("look", r'{"at": "\ud83d"}', id="c"),
     )
-    await listen(
-        connection_to(scripted, "openai"), saying(ChatMessage(role="assistant", tool_calls=calls))
+    await collect_parts(
+        build_connection(scripted, "openai"), make_request(ChatMessage(role="assistant", tool_calls=calls))
     )
     sent = [
         json.loads(each["function"]["arguments"])
@@ -164,16 +164,16 @@ async def test_broken_arguments_go_back_as_an_object_so_that_no_template_fails_o
 
 
 async def test_the_name_of_the_output_limit_can_be_configured(scripted: ScriptedModel) -> None:
-    connection = connection_to(
+    connection = build_connection(
         scripted, "openai", options={"max_tokens_field": "max_completion_tokens"}
     )
-    await listen(connection, saying(max_tokens=9))
+    await collect_parts(connection, make_request(max_tokens=9))
     assert scripted.requests[0].json["max_completion_tokens"] == 9
     assert "max_tokens" not in scripted.requests[0].json
 
 
 async def test_the_key_goes_out_as_a_bearer_token(scripted: ScriptedModel) -> None:
-    await listen(connection_to(scripted, "openai", api_key=" sk-mine \n"))
+    await collect_parts(build_connection(scripted, "openai", api_key=" sk-mine \n"))
     assert scripted.requests[0].headers["authorization"] == "Bearer sk-mine"
 
 
@@ -181,8 +181,8 @@ async def test_a_stream_without_done_and_usage_is_complete_when_it_says_why_it_s
     scripted: ScriptedModel,
 ) -> None:
     scripted.script(stream_of({"content": "Hi."}))
-    parts = await listen(connection_to(scripted, "openai"))
-    assert (text_of(parts), end_of(parts).reason, end_of(parts).usage) == ("Hi.", "stop", None)
+    parts = await collect_parts(build_connection(scripted, "openai"))
+    assert (join_text(parts), get_end(parts).reason, get_end(parts).usage) == ("Hi.", "stop", None)
 
 
 async def test_parallel_calls_that_share_an_index_are_told_apart_by_id(
@@ -197,7 +197,7 @@ async def test_parallel_calls_that_share_an_index_are_told_apart_by_id(
         for n, name in enumerate("ab")
     ]
     scripted.script(stream_of(*deltas))
-    end = end_of(await listen(connection_to(scripted, "openai")))
+    end = get_end(await collect_parts(build_connection(scripted, "openai")))
     assert end.reason == "tool_calls"
     assert end.tool_calls == tuple(
         ToolCall(id=name, name="add", arguments=f'{{"n": {n}}}') for n, name in enumerate("ab")
@@ -207,7 +207,7 @@ async def test_parallel_calls_that_share_an_index_are_told_apart_by_id(
 async def test_a_call_without_an_id_is_given_one(scripted: ScriptedModel) -> None:
     scripted.script(stream_of({"tool_calls": [{"function": {"name": "add", "arguments": "{}"}}]}))
     assert (
-        end_of(await listen(connection_to(scripted, "openai"))).tool_calls[0].id.startswith("call_")
+        get_end(await collect_parts(build_connection(scripted, "openai"))).tool_calls[0].id.startswith("call_")
     )
 
 
@@ -217,19 +217,19 @@ async def test_reasoning_under_its_other_names_is_reasoning_too(scripted: Script
         {"type": "text", "text": "Yes."},
     ]
     scripted.script(stream_of({"reasoning": "Thinking"}, {"content": pieces}))
-    parts = await listen(connection_to(scripted, "openai"))
-    assert (reasoning_of(parts), text_of(parts)) == ("Thinking more", "Yes.")
+    parts = await collect_parts(build_connection(scripted, "openai"))
+    assert (join_reasoning(parts), join_text(parts)) == ("Thinking more", "Yes.")
 
 
 async def test_a_refusal_is_the_models_words_and_told_as_one(scripted: ScriptedModel) -> None:
     scripted.script(stream_of({"refusal": "I cannot "}, {"refusal": "do that."}))
-    parts = await listen(connection_to(scripted, "openai"))
-    assert (text_of(parts), end_of(parts).reason) == ("I cannot do that.", "refusal")
+    parts = await collect_parts(build_connection(scripted, "openai"))
+    assert (join_text(parts), get_end(parts).reason) == ("I cannot do that.", "refusal")
 
 
 async def test_cached_tokens_are_part_of_the_prompt_tokens(scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="ok", usage=(1000, 5, 700)))
-    assert end_of(await listen(connection_to(scripted, "openai"))).usage == Usage(
+    assert get_end(await collect_parts(build_connection(scripted, "openai"))).usage == Usage(
         input=1000, output=5, cache_read=700
     )
 
@@ -249,8 +249,8 @@ async def test_what_a_dialect_wants_back_with_a_call_goes_back_to_the_same_model
             {"reasoning_content": "I should look."}, {"tool_calls": [fragment]}, finish="tool_calls"
         )
     )
-    connection = connection_to(scripted, "openai")
-    end = end_of(await listen(connection))
+    connection = build_connection(scripted, "openai")
+    end = get_end(await collect_parts(connection))
     answer = ChatMessage(
         role="assistant", tool_calls=end.tool_calls, provider_data=end.provider_data
     )
@@ -259,9 +259,9 @@ async def test_what_a_dialect_wants_back_with_a_call_goes_back_to_the_same_model
         answer,
         ChatMessage(role="tool", content="A cat.", tool_call_id="a"),
     )
-    await listen(connection, saying(*history))
-    await listen(connection, saying(*history, ChatMessage(role="user", content="And?")))
-    await listen(connection, replace(saying(*history), model="other"))
+    await collect_parts(connection, make_request(*history))
+    await collect_parts(connection, make_request(*history, ChatMessage(role="user", content="And?")))
+    await collect_parts(connection, replace(make_request(*history), model="other"))
     in_turn, later, other = (request.json["messages"][1] for request in scripted.requests[1:])
     assert (in_turn["reasoning_content"], in_turn["tool_calls"][0]["extra_content"]) == (
         "I should look.",

@@ -14,15 +14,15 @@ from chatcore.providers.errors import ProviderAuth, ProviderRateLimited
 from tests.support.provider_calls import (
     KEY,
     PROTOCOLS,
-    connection_to,
-    end_of,
-    failure_of,
-    listen,
-    reasoning_of,
-    saying,
-    text_of,
+    build_connection,
+    catch_error,
+    collect_parts,
+    get_end,
+    join_reasoning,
+    join_text,
+    make_request,
 )
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -32,34 +32,34 @@ async def test_it_streams_the_words_as_they_come_and_finishes(
     protocol: str, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=["One, ", "two, ", "three."], usage=(100, 7)))
-    parts = await listen(connection_to(scripted, protocol))
+    parts = await collect_parts(build_connection(scripted, protocol))
     assert len(parts) == 4
-    assert text_of(parts) == "One, two, three."
-    assert (end_of(parts).reason, end_of(parts).usage) == ("stop", Usage(input=100, output=7))
+    assert join_text(parts) == "One, two, three."
+    assert (get_end(parts).reason, get_end(parts).usage) == ("stop", Usage(input=100, output=7))
 
 
 async def test_it_keeps_reasoning_apart_from_the_answer(
     protocol: str, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text="42", reasoning="Six times seven."))
-    parts = await listen(connection_to(scripted, protocol))
-    assert (reasoning_of(parts), text_of(parts)) == ("Six times seven.", "42")
+    parts = await collect_parts(build_connection(scripted, protocol))
+    assert (join_reasoning(parts), join_text(parts)) == ("Six times seven.", "42")
 
 
 async def test_it_puts_fragmented_parallel_tool_calls_together(
     protocol: str, scripted: ScriptedModel
 ) -> None:
     calls = (
-        call(
+        make_tool_call(
             "current_time",
             {"zone": "Europe/Zürich", "format": "a long one, in many fragments"},
             id="a",
         ),
-        call("calculate", {"expression": "1 + 1"}, id="b"),
-        call("ping", "", id="c"),
+        make_tool_call("calculate", {"expression": "1 + 1"}, id="b"),
+        make_tool_call("ping", "", id="c"),
     )
     scripted.script(Reply(text="Let me see.", tool_calls=calls))
-    end = end_of(await listen(connection_to(scripted, protocol)))
+    end = get_end(await collect_parts(build_connection(scripted, protocol)))
     assert end.reason == "tool_calls"
     assert end.tool_calls == (*calls[:2], ToolCall(id="c", name="ping", arguments="{}"))
 
@@ -67,9 +67,9 @@ async def test_it_puts_fragmented_parallel_tool_calls_together(
 async def test_it_hands_on_broken_arguments_as_the_model_wrote_them(
     protocol: str, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(tool_calls=[call("calculate", '{"expression": "1 +')]))
+    scripted.script(Reply(tool_calls=[make_tool_call("calculate", '{"expression": "1 +')]))
     assert (
-        end_of(await listen(connection_to(scripted, protocol))).tool_calls[0].arguments
+        get_end(await collect_parts(build_connection(scripted, protocol))).tool_calls[0].arguments
         == '{"expression": "1 +'
     )
 
@@ -80,7 +80,7 @@ async def test_it_survives_characters_cut_in_the_middle(
 ) -> None:
     text = "Grüß dich 👋🏽, 你好, नमस्ते"
     scripted.script(Reply(text=text, bytes_per_write=size))
-    assert text_of(await listen(connection_to(scripted, protocol))) == text
+    assert join_text(await collect_parts(build_connection(scripted, protocol))) == text
 
 
 async def test_it_joins_an_emoji_that_comes_in_two_escapes(
@@ -111,29 +111,29 @@ async def test_it_joins_an_emoji_that_comes_in_two_escapes(
             body="\n\n".join([*lines, ""]).encode(), headers={"Content-Type": "text/event-stream"}
         )
     )
-    assert text_of(await listen(connection_to(scripted, protocol))) == "a👋b"
+    assert join_text(await collect_parts(build_connection(scripted, protocol))) == "a👋b"
 
 
 async def test_its_input_count_always_includes_what_came_from_a_cache(
     protocol: str, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text="ok", usage=(1000, 5, 700)))
-    usage = end_of(await listen(connection_to(scripted, protocol))).usage
+    usage = get_end(await collect_parts(build_connection(scripted, protocol))).usage
     assert usage is not None
     assert (usage.input, usage.output, usage.cache_read) == (1000, 5, 700)
 
 
 async def test_it_makes_up_no_usage(protocol: str, scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="ok", usage=False))
-    assert end_of(await listen(connection_to(scripted, protocol))).usage is None
+    assert get_end(await collect_parts(build_connection(scripted, protocol))).usage is None
 
 
 @pytest.mark.parametrize("reason", ["length", "refusal"])
 async def test_it_says_when_an_answer_was_cut_or_refused(
     protocol: str, reason: str, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(text="Once upon a", finish=reason, tool_calls=[call("half", '{"a')]))
-    end = end_of(await listen(connection_to(scripted, protocol)))
+    scripted.script(Reply(text="Once upon a", finish=reason, tool_calls=[make_tool_call("half", '{"a')]))
+    end = get_end(await collect_parts(build_connection(scripted, protocol)))
     assert (end.reason, end.tool_calls) == (reason, ())
 
 
@@ -148,7 +148,7 @@ async def test_it_passes_params_on_but_never_those_that_say_what_the_request_say
         "stream": False,
         "extra_headers": {"x-evil": "1"},
     }
-    await listen(connection_to(scripted, protocol), saying(params=params, max_tokens=77))
+    await collect_parts(build_connection(scripted, protocol), make_request(params=params, max_tokens=77))
     sent = scripted.requests[0]
     assert (sent.json["temperature"], sent.json["top_k"], sent.json["repeat_penalty"]) == (
         0.1,
@@ -171,7 +171,7 @@ async def test_it_sends_what_the_operator_configured(
         "query": {"api-version": "7"},
         "body": {"user": "chatcore"},
     }
-    await listen(connection_to(scripted, protocol, options=options))
+    await collect_parts(build_connection(scripted, protocol, options=options))
     sent = scripted.requests[0]
     assert (sent.headers["x-team"], sent.json["user"]) == ("blue", "chatcore")
     assert sent.path.endswith("?api-version=7")
@@ -182,7 +182,7 @@ async def test_a_server_without_keys_needs_none_and_never_gets_the_environment_s
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    await listen(connection_to(scripted, protocol, api_key=""))
+    await collect_parts(build_connection(scripted, protocol, api_key=""))
     assert KEY not in str(scripted.requests[0].headers)
 
 
@@ -190,7 +190,7 @@ async def test_without_key_and_address_it_does_not_call_at_all(
     protocol: str, scripted: ScriptedModel
 ) -> None:
     connection = base.Connection(protocol=protocol, base_url="", api_key="")
-    assert isinstance(await failure_of(connection), ProviderAuth)
+    assert isinstance(await catch_error(connection), ProviderAuth)
 
 
 async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
@@ -199,7 +199,7 @@ async def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
-    assert text_of(await listen(connection_to(scripted, protocol)))
+    assert join_text(await collect_parts(build_connection(scripted, protocol)))
 
 
 @pytest.mark.parametrize(("retries", "calls"), [(0, 1), (2, 3)])
@@ -207,20 +207,20 @@ async def test_it_calls_once_and_then_as_often_as_it_may_retry(
     protocol: str, retries: int, calls: int, scripted: ScriptedModel
 ) -> None:
     scripted.default = Reply(status=500, headers={"Retry-After": "0.01"})
-    await failure_of(connection_to(scripted, protocol, max_retries=retries))
+    await catch_error(build_connection(scripted, protocol, max_retries=retries))
     assert len(scripted.requests) == calls
 
 
 async def test_it_recovers_by_a_retry(protocol: str, scripted: ScriptedModel) -> None:
     scripted.script(Reply(status=429, headers={"Retry-After": "0.01"}), Reply(text="There."))
-    assert text_of(await listen(connection_to(scripted, protocol, max_retries=1))) == "There."
+    assert join_text(await collect_parts(build_connection(scripted, protocol, max_retries=1))) == "There."
 
 
 async def test_it_does_not_sleep_through_a_retry_after_beyond_its_time_out(
     protocol: str, scripted: ScriptedModel
 ) -> None:
     scripted.default = Reply(status=429, headers={"Retry-After": "60"})
-    error = await failure_of(connection_to(scripted, protocol, max_retries=2, timeout_seconds=5))
+    error = await catch_error(build_connection(scripted, protocol, max_retries=2, timeout_seconds=5))
     assert isinstance(error, ProviderRateLimited)
     assert error.retry_after == 60
     assert len(scripted.requests) == 1
@@ -230,8 +230,8 @@ async def test_retries_of_a_hanging_provider_do_not_add_up(
     protocol: str, scripted: ScriptedModel
 ) -> None:
     scripted.default = Reply(hang=True)
-    connection = connection_to(scripted, protocol, max_retries=5, timeout_seconds=1.5)
-    assert (await failure_of(connection)).type == "provider_timeout"
+    connection = build_connection(scripted, protocol, max_retries=5, timeout_seconds=1.5)
+    assert (await catch_error(connection)).type == "provider_timeout"
     assert len(scripted.requests) < 6
 
 
@@ -239,7 +239,7 @@ async def test_a_slow_stream_may_last_longer_than_the_time_out_between_its_parts
     protocol: str, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=list("abcdef"), chunk_delay=0.6))
-    assert text_of(await listen(connection_to(scripted, protocol, timeout_seconds=2.5))) == "abcdef"
+    assert join_text(await collect_parts(build_connection(scripted, protocol, timeout_seconds=2.5))) == "abcdef"
 
 
 @pytest.mark.parametrize("spoken", [0, 1])
@@ -254,13 +254,13 @@ async def test_cancelling_closes_the_connection(
         return reply
 
     scripted.script(answer)
-    task = asyncio.create_task(listen(connection_to(scripted, protocol, timeout_seconds=30)))
+    task = asyncio.create_task(collect_parts(build_connection(scripted, protocol, timeout_seconds=30)))
     assert await asyncio.to_thread(has_arrived.wait, 10)
     await asyncio.sleep(0.2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(scripted.requests[0].gone.wait, 20)
+    assert await asyncio.to_thread(scripted.requests[0].client_left.wait, 20)
 
 
 async def test_leaving_a_stream_early_closes_the_connection(
@@ -268,9 +268,9 @@ async def test_leaving_a_stream_early_closes_the_connection(
 ) -> None:
     scripted.script(Reply(chunks=["Well, ", "…"], cut_after=1, hang=True))
     async with aclosing(
-        provider_registry.stream(connection_to(scripted, protocol), saying())
+        provider_registry.stream(build_connection(scripted, protocol), make_request())
     ) as parts:
         async for part in parts:
             assert part
             break
-    assert await asyncio.to_thread(scripted.requests[0].gone.wait, 20)
+    assert await asyncio.to_thread(scripted.requests[0].client_left.wait, 20)

@@ -144,6 +144,7 @@ def apply_edits(
     entries: list[TranscriptEntry] = []
     edit_seqs: set[int] = set()
     for old, new in zip(transcript.entries, sized_entries, strict=True):
+        # A placeholder may be longer than what it would replace: then the message stays.
         if new.tokens < old.tokens:
             entries.append(new)
             edit_seqs.add(new.seq)

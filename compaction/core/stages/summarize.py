@@ -102,6 +102,7 @@ def _replace_with_summary(
         ),
         summary=summary.text,
         boundary_seq=split.boundary,
+        # Needed only if the summary covers more than what the boundary says anyway.
         summarized_up_to=last_seq if last_seq >= split.boundary else None,
     )
     return replace(
