@@ -18,7 +18,7 @@ GRACE_PERIOD = timedelta(seconds=90)  # by then, the turn of a dead process is c
 
 @dataclass(frozen=True, kw_only=True)
 class DerivedField:
-    """How to compute a column of a session from the rows that it repeats.
+    """A rule that computes a column of a session from the rows that it summarizes.
 
     `source` names these rows in a sentence. A counter that gives out numbers may be higher than the
     highest number in use, because numbers of deleted rows are not used again.
@@ -99,19 +99,19 @@ def find_violations(session: Session) -> Iterator[str]:
 
 def _check_derived_fields(session: Session) -> Iterator[str]:
     for name, field in DERIVED_FIELDS.items():
-        stored = getattr(session, name)
-        computed = field.compute(session)
+        stored_value = getattr(session, name)
+        computed_value = field.compute(session)
         if field.is_counter:
-            is_consistent = stored >= computed
+            is_consistent = stored_value >= computed_value
         else:
-            is_consistent = stored == computed
+            is_consistent = stored_value == computed_value
         if is_consistent:
             continue
-        if isinstance(stored, str) or isinstance(computed, str):
+        if isinstance(stored_value, str) or isinstance(computed_value, str):
             # Texts are private and long, so they are not shown in a log.
             yield f"{name} differs from {field.source}"
         else:
-            yield f"{name} is {stored}, but {field.source} is {computed}"
+            yield f"{name} is {stored_value}, but {field.source} is {computed_value}"
 
 
 def _check_branches(session: Session) -> Iterator[str]:
