@@ -40,10 +40,12 @@ def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> o
             measured_request.request, version=context_version
         )
     log_request_decision(measured_request, "trim")
+    # The user is told once, and not at every request of a session that stays too large.
     if not measured_request.context.state.trimming:
         lifecycle.announce_trimming(measured_request.context)
     return backend_registry.get_backend().build_fit_answer(
         _build_trimmed_request(measured_request, remaining_entries),
+        # Usage that a provider counts for a trimmed request must not be taken for the context's.
         version=None,
         notices=build_notices(measured_request),
     )

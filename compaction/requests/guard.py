@@ -45,6 +45,7 @@ def fit_request(session: HostSession, request: HostRequest) -> object:
         fitted_request = attachments.fit_attachments(context, request)
         return _build_complete_answer(session, add_runtime_hint(context, fitted_request))
     measured_request = measure_request(context, request)
+    # The run that was waited for may have changed the context, so the request is built again.
     if wait_for_open_run(measured_request):
         measured_request = remeasure_request(session, measured_request)
     refuse_oversized_message(measured_request)
@@ -74,6 +75,7 @@ def make_room_after_refusal(
     rebuilt_request = backend_registry.get_backend().rebuild_request(session, request)
     refused_request = measure_request(context, rebuilt_request)
     refused_entries = fallbacks.select_remaining_entries(refused_request)
+    # The sizes are stored first: the run that follows plans its budget with them.
     learn_refusal_sizes(context, refused_entries, tokens=refusal.tokens, window=refusal.window)
     if _compact_after_refusal(refused_request, refusal):
         return True

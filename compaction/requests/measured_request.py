@@ -91,6 +91,8 @@ def measure_request(context: SessionContext, request: HostRequest) -> MeasuredRe
     parsed_request = backend.parse_request(
         fitted_request, backend.load_last_usage(context.facts), family=context.facts.family
     )
+    # Counts that the host stored are used where the policy counts alike, which saves counting
+    # again.
     transcript = count_entry_tokens(
         request_size.drop_foreign_counts(parsed_request.transcript, context.policy),
         context.policy,

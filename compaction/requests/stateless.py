@@ -40,6 +40,7 @@ def fit_stateless_request(
     if not (measured_request.is_over_threshold or measured_request.is_over_window):
         return _build_answer(measured_request, request, tokens=measured_request.measurement.tokens)
     trimmed_request, tokens = _drop_oldest_messages(measured_request, request)
+    # The same request would be refused again, and every refused call may cost money.
     if refusal is not None and len(trimmed_request.messages) == len(request.messages):
         raise cast(Exception, refusal)
     return _build_answer(measured_request, trimmed_request, tokens=tokens)

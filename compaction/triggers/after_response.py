@@ -52,6 +52,7 @@ def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -
         )
         if action == "compact":
             engine.request_run(session_id, trigger=Trigger.AFTER_RESPONSE)
+        # Last, because a run that is requested above must not wait for the statistics.
         _learn_from_response(context)
     except Exception:
         logger.exception("the context of session %s was not measured", session_id)
@@ -68,6 +69,7 @@ def _load_current_context(session_id: UUID) -> SessionContext | None:
         return context
     if backend_registry.get_backend().load_last_usage(context.facts) is None:
         return context
+    # The context is loaded again, because its budget and measurement depend on the ratio.
     SessionState.objects.filter(pk=session_id).update(learned_scale=1)
     return session_context.load_session_context(session_id)
 

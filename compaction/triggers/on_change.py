@@ -27,9 +27,12 @@ def forget_messages(session_id: UUID, seqs: Collection[int]) -> None:
     if stateless_runs.exclude(summary_after=FORGOTTEN_TEXT).exists():
         _restore_earlier_state(session_id, first_seq)
     revert_derived_state(session_id, seqs)
+    # The text must be gone from the history of runs too, not only from what the model sees.
     covering_runs.filter(summary_before__isnull=False).update(summary_before=FORGOTTEN_TEXT)
     covering_runs.filter(summary_after__isnull=False).update(summary_after=FORGOTTEN_TEXT)
     covering_runs.update(edits=[], state_after={})
+    # Measuring opens transactions of its own and may request a run, so it waits for the commit. It
+    # is robust: a deletion must not fail because the session could not be measured.
     transaction.on_commit(
         lambda: after_response.measure_and_request_run(session_id=session_id), robust=True
     )

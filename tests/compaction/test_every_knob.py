@@ -1,8 +1,9 @@
 """Every knob of a policy makes a difference that shows from outside.
 
-Here: those of size, of what is cut on the way in, and of how a session goes on. A row is a knob, two of its values, who looks, and the
-other knobs it needs. Those of protection and the stages have their table in test_every_stage_knob, those of summary, state and memory
-their tests in test_every_summary_knob. A knob that is in none of the three fails the last test.
+Here are the knobs of size, of shortening on the way in, and of how a session goes on. A row is a
+knob, two of its values, a function that looks at the effect, and the other knobs it needs. The
+knobs of protection and the stages are in test_every_stage_knob; those of summary, state and memory
+in test_every_summary_knob. A knob that is in none of the three fails the last test.
 """
 
 from collections.abc import Callable
@@ -24,15 +25,15 @@ from compaction.models import CompactionPolicy, CompactionRun
 from compaction.requests import guard, tool_output
 from compaction.runs import engine, leases
 from tests.compaction import test_every_stage_knob, test_every_summary_knob
-from tests.support.compaction_scenes import (
-    list_chat_calls,
+from tests.support.compaction_sessions import (
     fill_session,
-    say,
+    list_chat_calls,
     read_message_texts,
-    summarize_or_chat,
     read_system_text,
+    say,
+    summarize_or_chat,
 )
-from tests.support.scripted import ScriptedModel, make_tool_call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 Knobs = dict[str, Any]
@@ -192,7 +193,9 @@ def next_request(session: Session, scripted: ScriptedModel) -> Any:
     fill_session(session)
     engine.compact_now(session.pk, trigger="manual")
     say(session)
-    return read_system_text(list_chat_calls(scripted)[0]), read_message_texts(list_chat_calls(scripted)[0])
+    return read_system_text(list_chat_calls(scripted)[0]), read_message_texts(
+        list_chat_calls(scripted)[0]
+    )
 
 
 def without_summaries(session: Session, scripted: ScriptedModel) -> Any:
@@ -200,7 +203,11 @@ def without_summaries(session: Session, scripted: ScriptedModel) -> Any:
     scripted.default = summarize_or_chat(summary=Reply(status=500))
     fill_session(session, messages=20)
     turn = say(session)
-    return turn.status, turn.notices, [read_system_text(request) for request in list_chat_calls(scripted)]
+    return (
+        turn.status,
+        turn.notices,
+        [read_system_text(request) for request in list_chat_calls(scripted)],
+    )
 
 
 def in_a_tool_round(session: Session, scripted: ScriptedModel) -> Any:

@@ -1,4 +1,4 @@
-"""Every knob of protection and of the stages that call no model has an effect that shows from outside."""
+"""Every knob of protection and of the stages without a model call has a visible effect."""
 
 from dataclasses import fields
 from typing import Any
@@ -7,7 +7,15 @@ import pytest
 
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptEntry
-from tests.support.stage_scenes import answer, compact, build_policy, make_tool_exchange, result, talk, user
+from tests.support.stage_transcripts import (
+    answer,
+    build_policy,
+    compact,
+    make_tool_exchange,
+    result,
+    talk,
+    user,
+)
 
 BIG = "x" * 4_000
 

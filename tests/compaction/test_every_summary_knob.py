@@ -1,4 +1,4 @@
-"""Every knob of summary, state and memory has an effect that shows from outside: on the wire, or in what is stored."""
+"""Every knob of summary, state and memory has an effect: on the wire, or in what is stored."""
 
 import dataclasses
 import json
@@ -25,17 +25,17 @@ from compaction.summaries import state as summary_state
 from compaction.summaries.source import render_lines
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     LARGE_USAGE,
     SUMMARY,
-    list_chat_calls,
     fill_session,
-    say,
-    summarize_or_chat,
+    list_chat_calls,
     list_summary_calls,
     run_queued_compactions,
+    say,
+    summarize_or_chat,
 )
-from tests.support.scripted import ScriptedModel, make_overflow
+from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -457,7 +457,9 @@ def test_a_summary_too_long_to_be_merged_is_told_like_the_rest(
     )
     run = compact(full)
     assert (run.status, run.summary_after) == ("applied", SUMMARY)
-    texts = "".join(read_prompt(scripted, index) for index in range(len(list_summary_calls(scripted))))
+    texts = "".join(
+        read_prompt(scripted, index) for index in range(len(list_summary_calls(scripted)))
+    )
     assert all(texts.count(f"day {number} Alice") == 1 for number in range(0, 700, 50))
 
 
@@ -476,7 +478,8 @@ def test_chinese_is_cut_by_what_it_takes(
     scripted.default = summarize_or_chat()
     assert compact(session).status == "applied"
     assert all(
-        len(request.json["messages"][-1]["content"]) < 8192 for request in list_summary_calls(scripted)
+        len(request.json["messages"][-1]["content"]) < 8192
+        for request in list_summary_calls(scripted)
     )
 
 

@@ -1,4 +1,4 @@
-"""Before a request and after an overflow: what is sent fits, whatever the policy's phases, and nothing else is refused."""
+"""Before a request and after an overflow: what is sent fits, and nothing else is refused."""
 
 from typing import Any
 
@@ -9,19 +9,19 @@ from chatcore.turns import service
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     SUMMARY,
+    fill_session,
     list_chat_calls,
-    read_stored_messages,
     list_event_data,
     list_event_names,
-    fill_session,
-    say,
-    summarize_or_chat,
     list_summary_calls,
+    read_stored_messages,
+    say,
     start_summary_in_thread,
+    summarize_or_chat,
 )
-from tests.support.scripted import ScriptedModel, make_tool_call, make_overflow
+from tests.support.scripted_model import ScriptedModel, make_overflow, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -1,4 +1,4 @@
-"""When a policy acts: each phase by itself, an overflow where it has no phase for one, and a new turn beside an open run."""
+"""When a policy acts: each phase alone, an overflow without a phase, and turns during a run."""
 
 import threading
 import time
@@ -12,20 +12,20 @@ from compaction.models import CompactionPolicy, CompactionRun
 from compaction.requests import guard, measured_request
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     LARGE_USAGE,
     NOTICE,
     SUMMARY,
+    fill_session,
     list_chat_calls,
     list_event_names,
-    fill_session,
-    say,
-    summarize_or_chat,
     list_summary_calls,
     read_system_text,
+    say,
     start_summary_in_thread,
+    summarize_or_chat,
 )
-from tests.support.scripted import ScriptedModel, make_tool_call, make_overflow
+from tests.support.scripted_model import ScriptedModel, make_overflow, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -122,7 +122,9 @@ def test_an_overflow_without_the_phase_only_trims_the_request(
 def test_an_overflow_comes_down_to_the_recovery_ratio(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill_session(under(session, overflow={"recovery_ratio": 0.4}, protect={"ratio": 0.5}), messages=12)
+    fill_session(
+        under(session, overflow={"recovery_ratio": 0.4}, protect={"ratio": 0.5}), messages=12
+    )
     scripted.script(make_overflow(tokens=9000, window=8192))
     assert say(session).status == "completed"
     run = CompactionRun.objects.get(trigger="on_overflow")
@@ -252,7 +254,9 @@ def test_a_round_of_tools_waits_for_nobody(session: Session, scripted: ScriptedM
     def ask_for_a_run(_: object) -> Reply:
         engine.request_run(session.pk, trigger="manual")
         connection.close()
-        return Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"})], finish="tool_calls")
+        return Reply(
+            tool_calls=[make_tool_call("calculate", {"expression": "6*7"})], finish="tool_calls"
+        )
 
     scripted.script(ask_for_a_run)
     assert say(session, "What is 6 times 7?").status == "completed"

@@ -1,4 +1,4 @@
-"""The settings of NeuroLink's six variables: read from the environment, refused in one sentence, and what each of them does."""
+"""The settings of NeuroLink's six variables: how they are read, refused and used."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from chatcore import settings as chatcore_settings
 from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 SUMMARY = "They talked about tea at length, and nothing at all was decided."

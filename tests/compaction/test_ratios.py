@@ -1,4 +1,4 @@
-"""What a model's own counts teach: a ratio that its next sessions use, and the window that a refusal told."""
+"""What a model's counts teach: a ratio for its next sessions, and the window of a refusal."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from compaction.runs import engine
 from compaction.sizing import calibration, request_size, session_context
 from compaction.sizing.calibration import Calibration
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import fill, say, summarize_or_chat
-from tests.support.scripted import ScriptedModel, overflow
+from tests.support.compaction_sessions import fill_session, say, summarize_or_chat
+from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -85,7 +85,7 @@ def experienced(model: AiModel) -> None:
 
 @pytest.mark.usefixtures("experienced")
 def test_a_new_session_is_measured_by_what_the_model_has_taught(session: Session) -> None:
-    fill(session, messages=4, tokens=500)
+    fill_session(session, messages=4, tokens=500)
     with_experience = measured(session)
     ModelRatio.objects.update(ratio=1)
     assert with_experience == pytest.approx(1.5 * measured(session), rel=0.01)
@@ -93,7 +93,7 @@ def test_a_new_session_is_measured_by_what_the_model_has_taught(session: Session
 
 @pytest.mark.usefixtures("experienced")
 def test_the_pass_and_the_guard_measure_the_same(session: Session, scripted: ScriptedModel) -> None:
-    fill(session, messages=12, tokens=500)
+    fill_session(session, messages=12, tokens=500)
     assert measured(session) > 6_963  # 6,000 and the tools by characters alone
     run = engine.preview_run(session.pk)
     assert run.tokens_before == pytest.approx(measured(session), rel=0.01)
@@ -101,7 +101,7 @@ def test_the_pass_and_the_guard_measure_the_same(session: Session, scripted: Scr
 
 
 def test_experience_never_makes_a_context_smaller(session: Session) -> None:
-    fill(session, messages=4, tokens=500)
+    fill_session(session, messages=4, tokens=500)
     alone = measured(session)
     ModelRatio.objects.create(model=MODEL, ratio=0.6, samples=50)
     assert measured(session) == alone
@@ -109,7 +109,7 @@ def test_experience_never_makes_a_context_smaller(session: Session) -> None:
 
 @pytest.mark.usefixtures("experienced")
 def test_a_policy_that_does_without_counts_does_without_experience(session: Session) -> None:
-    fill(session, messages=4, tokens=500)
+    fill_session(session, messages=4, tokens=500)
     Session.objects.filter(pk=session.pk).update(policy="baseagent")
     with_experience = measured(session)
     ModelRatio.objects.update(ratio=1)
@@ -119,22 +119,22 @@ def test_a_policy_that_does_without_counts_does_without_experience(session: Sess
 def test_a_response_teaches_and_the_next_session_profits(
     session: Session, scripted: ScriptedModel, user: User
 ) -> None:
-    fill(session, messages=6, tokens=500)
+    fill_session(session, messages=6, tokens=500)
     scripted.script(Reply(text="Noted.", usage=(6_600, 10)))
     say(session)
     ratio = ModelRatio.objects.get(model=MODEL).ratio
     assert 1.2 < ratio < 1.6
     other = Session.objects.create(owner=user, model=session.model)
-    fill(other, messages=4, tokens=500)
+    fill_session(other, messages=4, tokens=500)
     assert measured(other) == pytest.approx(ratio * (2_000 + 380), rel=0.1)
 
 
 def test_what_one_session_is_refused_for_the_next_one_knows(
     session: Session, scripted: ScriptedModel, user: User
 ) -> None:
-    fill(session, messages=10, tokens=500)
+    fill_session(session, messages=10, tokens=500)
     scripted.default = summarize_or_chat()
-    scripted.script(overflow(tokens=6_100, window=4_096))
+    scripted.script(make_overflow(tokens=6_100, window=4_096))
     assert say(session).status == "completed"
     other = session_context.load_session_context(
         Session.objects.create(owner=user, model=session.model).pk

@@ -109,6 +109,7 @@ class ChatcoreContextStore:
                 run=run,
             )
         except revisions.StaleContext as error:
+            # Callers know only the backend's errors, so that they work with every host.
             raise StaleTranscript(str(error)) from None
         return revision.version
 

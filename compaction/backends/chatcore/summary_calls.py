@@ -56,6 +56,7 @@ class ChatcoreSummaryCaller:
         # The database connection goes back to the pool while the model writes.
         close_old_connections()
         try:
+            # The caller counts its calls and pays for them, so the client must not repeat any.
             connection = build_connection(model.provider, max_retries=0, for_summary=True)
             text, stream_end = asyncio.run(_collect_answer(connection, request, deadline))
         except ContextOverflow as error:
