@@ -30,7 +30,10 @@ async def test_it_sends_alternating_roles_with_tool_results_in_the_users_message
         ChatMessage(
             role="assistant",
             content="Looking.",
-            tool_calls=(make_tool_call("look", {"at": "it"}, id="a"), make_tool_call("look", "{broken", id="b")),
+            tool_calls=(
+                make_tool_call("look", {"at": "it"}, id="a"),
+                make_tool_call("look", "{broken", id="b"),
+            ),
         ),
         ChatMessage(role="tool", content="A cat.", tool_call_id="a", tool_name="look"),
         ChatMessage(role="tool", content="", tool_call_id="b", tool_name="look", is_error=True),
@@ -63,9 +66,12 @@ async def test_it_sends_alternating_roles_with_tool_results_in_the_users_message
 
 async def test_a_second_system_text_is_a_second_block(scripted: ScriptedModel) -> None:
     await collect_parts(
-        build_connection(scripted, "anthropic"), make_request(system="Be brief.", preface="They met.")
+        build_connection(scripted, "anthropic"),
+        make_request(system="Be brief.", preface="They met."),
     )
-    await collect_parts(build_connection(scripted, "anthropic"), make_request(system=" ", preface="They met."))
+    await collect_parts(
+        build_connection(scripted, "anthropic"), make_request(system=" ", preface="They met.")
+    )
     assert scripted.requests[0].json["system"] == [
         {"type": "text", "text": "Be brief."},
         {"type": "text", "text": "They met."},
@@ -75,7 +81,9 @@ async def test_a_second_system_text_is_a_second_block(scripted: ScriptedModel) -
 
 async def test_what_is_said_aside_stands_in_a_message_of_the_users(scripted: ScriptedModel) -> None:
     aside = ChatMessage(role="user", content="Before: they met.", aside=True)
-    answer = ChatMessage(role="assistant", content="Yes.", tool_calls=(make_tool_call("look", {}, id="a"),))
+    answer = ChatMessage(
+        role="assistant", content="Yes.", tool_calls=(make_tool_call("look", {}, id="a"),)
+    )
     result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
     await collect_parts(
         build_connection(scripted, "anthropic"),
@@ -167,7 +175,9 @@ async def test_it_always_names_an_output_limit(
 async def test_thinking_goes_back_signed_to_the_model_that_thought_it_and_to_no_other(
     scripted: ScriptedModel,
 ) -> None:
-    scripted.script(Reply(reasoning="I should look.", tool_calls=[make_tool_call("look", {}, id="a")]))
+    scripted.script(
+        Reply(reasoning="I should look.", tool_calls=[make_tool_call("look", {}, id="a")])
+    )
     connection = build_connection(scripted, "anthropic")
     end = get_end(await collect_parts(connection))
     answer = ChatMessage(
@@ -199,7 +209,9 @@ async def test_ids_of_another_provider_are_made_acceptable_on_both_sides_of_a_pa
 ) -> None:
     history = [
         ChatMessage(role="user", content="Look."),
-        ChatMessage(role="assistant", tool_calls=(make_tool_call("look", {}, id="functions.look:0"),)),
+        ChatMessage(
+            role="assistant", tool_calls=(make_tool_call("look", {}, id="functions.look:0"),)
+        ),
         ChatMessage(role="tool", content="A cat.", tool_call_id="functions.look:0"),
     ]
     await collect_parts(build_connection(scripted, "anthropic"), make_request(*history))

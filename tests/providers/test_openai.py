@@ -34,7 +34,10 @@ async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) 
         ),
         ChatMessage(
             role="assistant",
-            tool_calls=(make_tool_call("look", {"at": "it"}, id="a"), make_tool_call("look", "{broken", id="b")),
+            tool_calls=(
+                make_tool_call("look", {"at": "it"}, id="a"),
+                make_tool_call("look", "{broken", id="b"),
+            ),
         ),
         ChatMessage(role="tool", content="A cat.", tool_call_id="a", tool_name="look"),
         ChatMessage(role="tool", content="", tool_call_id="b", tool_name="look", is_error=True),
@@ -66,8 +69,12 @@ async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) 
 
 
 async def test_a_second_system_text_is_a_second_system_message(scripted: ScriptedModel) -> None:
-    await collect_parts(build_connection(scripted, "openai"), make_request(system="Be brief.", preface="They met."))
-    await collect_parts(build_connection(scripted, "openai"), make_request(system=" ", preface="They met."))
+    await collect_parts(
+        build_connection(scripted, "openai"), make_request(system="Be brief.", preface="They met.")
+    )
+    await collect_parts(
+        build_connection(scripted, "openai"), make_request(system=" ", preface="They met.")
+    )
     both, alone = (
         [m["content"] for m in request.json["messages"] if m["role"] == "system"]
         for request in scripted.requests
@@ -125,7 +132,8 @@ async def test_images_of_tool_results_follow_them_since_these_hold_text_alone(
     request = make_request(
         ChatMessage(role="user", content="Look."),
         ChatMessage(
-            role="assistant", tool_calls=(make_tool_call("look", {}, id="a"), make_tool_call("look", {}, id="b"))
+            role="assistant",
+            tool_calls=(make_tool_call("look", {}, id="a"), make_tool_call("look", {}, id="b")),
         ),
         ChatMessage(role="tool", content="A cat.", tool_call_id="a", images=(picture,)),
         ChatMessage(role="tool", content="A dog.", tool_call_id="b", images=(picture,)),
@@ -154,7 +162,8 @@ async def test_broken_arguments_go_back_as_an_object_so_that_no_template_fails_o
         make_tool_call("look", r'{"at": "\ud83d"}', id="c"),
     )
     await collect_parts(
-        build_connection(scripted, "openai"), make_request(ChatMessage(role="assistant", tool_calls=calls))
+        build_connection(scripted, "openai"),
+        make_request(ChatMessage(role="assistant", tool_calls=calls)),
     )
     sent = [
         json.loads(each["function"]["arguments"])
@@ -207,7 +216,9 @@ async def test_parallel_calls_that_share_an_index_are_told_apart_by_id(
 async def test_a_call_without_an_id_is_given_one(scripted: ScriptedModel) -> None:
     scripted.script(stream_of({"tool_calls": [{"function": {"name": "add", "arguments": "{}"}}]}))
     assert (
-        get_end(await collect_parts(build_connection(scripted, "openai"))).tool_calls[0].id.startswith("call_")
+        get_end(await collect_parts(build_connection(scripted, "openai")))
+        .tool_calls[0]
+        .id.startswith("call_")
     )
 
 
@@ -260,7 +271,9 @@ async def test_what_a_dialect_wants_back_with_a_call_goes_back_to_the_same_model
         ChatMessage(role="tool", content="A cat.", tool_call_id="a"),
     )
     await collect_parts(connection, make_request(*history))
-    await collect_parts(connection, make_request(*history, ChatMessage(role="user", content="And?")))
+    await collect_parts(
+        connection, make_request(*history, ChatMessage(role="user", content="And?"))
+    )
     await collect_parts(connection, replace(make_request(*history), model="other"))
     in_turn, later, other = (request.json["messages"][1] for request in scripted.requests[1:])
     assert (in_turn["reasoning_content"], in_turn["tool_calls"][0]["extra_content"]) == (

@@ -11,6 +11,7 @@ from chatcore.providers import base
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ToolCall, Usage
 from chatcore.providers.errors import ProviderAuth, ProviderRateLimited
+from models_registry.models import Provider
 from tests.support.provider_calls import (
     KEY,
     PROTOCOLS,
@@ -132,7 +133,9 @@ async def test_it_makes_up_no_usage(protocol: str, scripted: ScriptedModel) -> N
 async def test_it_says_when_an_answer_was_cut_or_refused(
     protocol: str, reason: str, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(text="Once upon a", finish=reason, tool_calls=[make_tool_call("half", '{"a')]))
+    scripted.script(
+        Reply(text="Once upon a", finish=reason, tool_calls=[make_tool_call("half", '{"a')])
+    )
     end = get_end(await collect_parts(build_connection(scripted, protocol)))
     assert (end.reason, end.tool_calls) == (reason, ())
 
@@ -148,7 +151,9 @@ async def test_it_passes_params_on_but_never_those_that_say_what_the_request_say
         "stream": False,
         "extra_headers": {"x-evil": "1"},
     }
-    await collect_parts(build_connection(scripted, protocol), make_request(params=params, max_tokens=77))
+    await collect_parts(
+        build_connection(scripted, protocol), make_request(params=params, max_tokens=77)
+    )
     sent = scripted.requests[0]
     assert (sent.json["temperature"], sent.json["top_k"], sent.json["repeat_penalty"]) == (
         0.1,
@@ -213,14 +218,19 @@ async def test_it_calls_once_and_then_as_often_as_it_may_retry(
 
 async def test_it_recovers_by_a_retry(protocol: str, scripted: ScriptedModel) -> None:
     scripted.script(Reply(status=429, headers={"Retry-After": "0.01"}), Reply(text="There."))
-    assert join_text(await collect_parts(build_connection(scripted, protocol, max_retries=1))) == "There."
+    assert (
+        join_text(await collect_parts(build_connection(scripted, protocol, max_retries=1)))
+        == "There."
+    )
 
 
 async def test_it_does_not_sleep_through_a_retry_after_beyond_its_time_out(
     protocol: str, scripted: ScriptedModel
 ) -> None:
     scripted.default = Reply(status=429, headers={"Retry-After": "60"})
-    error = await catch_error(build_connection(scripted, protocol, max_retries=2, timeout_seconds=5))
+    error = await catch_error(
+        build_connection(scripted, protocol, max_retries=2, timeout_seconds=5)
+    )
     assert isinstance(error, ProviderRateLimited)
     assert error.retry_after == 60
     assert len(scripted.requests) == 1
@@ -239,7 +249,10 @@ async def test_a_slow_stream_may_last_longer_than_the_time_out_between_its_parts
     protocol: str, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=list("abcdef"), chunk_delay=0.6))
-    assert join_text(await collect_parts(build_connection(scripted, protocol, timeout_seconds=2.5))) == "abcdef"
+    assert (
+        join_text(await collect_parts(build_connection(scripted, protocol, timeout_seconds=2.5)))
+        == "abcdef"
+    )
 
 
 @pytest.mark.parametrize("spoken", [0, 1])
@@ -254,7 +267,9 @@ async def test_cancelling_closes_the_connection(
         return reply
 
     scripted.script(answer)
-    task = asyncio.create_task(collect_parts(build_connection(scripted, protocol, timeout_seconds=30)))
+    task = asyncio.create_task(
+        collect_parts(build_connection(scripted, protocol, timeout_seconds=30))
+    )
     assert await asyncio.to_thread(has_arrived.wait, 10)
     await asyncio.sleep(0.2)
     task.cancel()
@@ -274,3 +289,7 @@ async def test_leaving_a_stream_early_closes_the_connection(
             assert part
             break
     assert await asyncio.to_thread(scripted.requests[0].client_left.wait, 20)
+
+
+def test_every_protocol_that_a_provider_may_have_is_registered() -> None:
+    assert set(provider_registry.PROTOCOLS) == set(Provider.Protocol.values)
