@@ -16,9 +16,9 @@ from chatcore.models import Session
 from chatcore.providers.registry import warm_up
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel, Provider
-from tests.support.compaction_scenes import fill, summarize_or_chat
+from tests.support.compaction_sessions import fill_session, summarize_or_chat
 from tests.support.database import empty_database, use_fast_flush
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 
 # The same examples every time, however slow the machine is; CHATCORE_HYPOTHESIS=random looks for
 # new ones.
@@ -82,7 +82,7 @@ def session(user: User, model: AiModel) -> Session:
 def full(session: Session, scripted: ScriptedModel) -> Session:
     """Over its threshold: 14 messages of 500 tokens in a window of 8,192."""
     scripted.default = summarize_or_chat()
-    fill(session)
+    fill_session(session)
     return session
 
 

@@ -12,19 +12,19 @@ from openai import AsyncOpenAI, OpenAI
 from models_registry import keys
 from models_registry.models import AiModel, Provider
 from tests.conftest import Live
-from tests.support.openai_face_scenes import (
+from tests.support.openai_client import (
     MODEL,
     WINDOW,
-    read_arguments,
-    create_client,
-    list_completions,
-    create_key,
-    list_sizes,
     count_tokens,
+    create_client,
+    create_key,
     limit_window,
+    list_completions,
+    list_sizes,
+    read_arguments,
 )
-from tests.support.pictures import build_png
-from tests.support.scripted import ScriptedModel, make_tool_call, make_overflow
+from tests.support.sample_files import build_png
+from tests.support.scripted_model import ScriptedModel, make_overflow, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

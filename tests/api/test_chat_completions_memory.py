@@ -17,19 +17,19 @@ from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.api.test_chat_completions import WEATHER
 from tests.conftest import Live
-from tests.support.compaction_scenes import SUMMARY, is_summary_call, run_queued_compactions
-from tests.support.openai_face_scenes import (
+from tests.support.compaction_sessions import SUMMARY, is_summary_call, run_queued_compactions
+from tests.support.openai_client import (
     MODEL,
     WINDOW,
-    create_client,
-    list_completions,
-    create_key,
-    list_sizes,
     count_tokens,
+    create_client,
+    create_key,
     limit_window,
+    list_completions,
+    list_sizes,
 )
-from tests.support.pictures import build_png
-from tests.support.scripted import ScriptedModel, make_tool_call
+from tests.support.sample_files import build_png
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

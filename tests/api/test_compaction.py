@@ -11,7 +11,7 @@ from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from compaction.worker import tasks
 from models_registry.models import AiModel
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from chatcore.context import revisions
 from chatcore.models import Message, Session
 from compaction.models import CompactionRun
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 
 from chatcore.context import revisions, summary_block
 from chatcore.models import Message, Session
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 

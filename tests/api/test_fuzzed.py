@@ -19,7 +19,7 @@ from chatcore.models import Attachment, Message, Session, Webhook
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
 from tests.conftest import Live
-from tests.support.scripted import ScriptedModel, make_tool_call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session, Turn
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 
 CALL = {
     "role": "assistant",

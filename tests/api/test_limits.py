@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 from chatcore.models import Session
 from models_registry.models import AiModel
 from tests.conftest import Live
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session
-from tests.support.scripted import ScriptedModel, make_tool_call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,7 +14,7 @@ from knox.models import AuthToken
 
 from chatcore.models import Message, Session, Turn
 from tests.conftest import Live
-from tests.support.scripted import ScriptedModel, make_tool_call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

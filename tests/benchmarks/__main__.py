@@ -29,7 +29,7 @@ from tests.benchmarks.timing import (  # noqa: E402
     Row,
     table,  # noqa: E402, RUF100
 )
-from tests.support.scripted import ScriptedModel  # noqa: E402
+from tests.support.scripted_model import ScriptedModel  # noqa: E402
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from chatcore.events import log as event_log
 from chatcore.models import Session
 from chatcore.turns import service
 from tests.benchmarks.timing import Row
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 TIMES = 15

@@ -9,7 +9,7 @@ from chatcore.models import Session
 from tests.benchmarks import spoken, stored
 from tests.benchmarks.stage import Stage
 from tests.benchmarks.timing import FLAT, Row, by_turns
-from tests.support.scripted_wire import Reply, pieces
+from tests.support.scripted_wire import Reply, split_pieces
 
 OPENED = 9  # times
 SCREENS = 150
@@ -115,7 +115,7 @@ def _typing(stage: Stage, session: Session) -> Iterator[Row]:
     yield from _typed(page, "a key in a draft of 90 KB")
     stage.scripted.script(
         Reply(
-            chunks=pieces("\n\n".join(said["content"] for said in spoken.ten()) * 4, 1_000),
+            chunks=split_pieces("\n\n".join(said["content"] for said in spoken.ten()) * 4, 1_000),
             chunk_delay=0.05,
         )
     )

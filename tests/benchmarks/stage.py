@@ -12,7 +12,7 @@ from models_registry.models import AiModel
 from tests.benchmarks import stored
 from tests.benchmarks.serving import server
 from tests.support.browsing import ARGUMENTS, CHROMIUM
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,8 +27,8 @@ from chatcore.files import images, intake, pdf
 from chatcore.files import text as file_text
 from chatcore.models import Attachment, Session
 from tests.conftest import Live
-from tests.support.pictures import gif, jpeg, pdf_of, png, webp
-from tests.support.scripted import ScriptedModel
+from tests.support.sample_files import build_gif, build_jpeg, build_pdf, build_png, build_webp
+from tests.support.scripted_model import ScriptedModel
 
 MB = 1024 * 1024
 answering = pytest.mark.django_db(transaction=True)  # turns are answered in another thread
@@ -86,11 +86,11 @@ def test_the_download_is_what_was_uploaded_and_no_page_of_ours(
         ("western text".encode("utf-16-be"), "text/plain", "western text"),
         ("Größe: 3 €".encode("cp1252"), "text/plain", "Größe: 3 €"),
         (b"\x1b[31mred\x1b[0m\r\nnext", "text/plain", "\x1b[31mred\x1b[0m\r\nnext"),
-        (png(3, 2), "image/png", ""),
-        (jpeg(3, 2), "image/jpeg", ""),
-        (gif(3, 2), "image/gif", ""),
-        (webp(3, 2), "image/webp", ""),
-        (pdf_of("Hello from page one"), "application/pdf", "Hello from page one"),
+        (build_png(3, 2), "image/png", ""),
+        (build_jpeg(3, 2), "image/jpeg", ""),
+        (build_gif(3, 2), "image/gif", ""),
+        (build_webp(3, 2), "image/webp", ""),
+        (build_pdf("Hello from page one"), "application/pdf", "Hello from page one"),
     ],
     ids=[
         "utf-8",
@@ -118,7 +118,7 @@ def test_what_a_file_is_its_bytes_say(
 
 def bomb() -> bytes:
     """A PNG that would unfold to 10 gigapixels."""
-    return png(100_000, 100_000)
+    return build_png(100_000, 100_000)
 
 
 @pytest.mark.parametrize(
@@ -129,17 +129,17 @@ def bomb() -> bytes:
         (b"PK\x03\x04" + bytes(range(256)) * 4, "something else"),
         (b"a\x00b" * 50, "something else"),
         (b"\xff\xfea\x00\x00\x00b\x00", "something else"),
-        (png(3, 2)[:-8], "incomplete"),
-        (png(3, 2).replace(b"IDAT", b"IDAX"), "incomplete"),
-        (jpeg(3, 2)[:-2], "incomplete"),
-        (gif(3, 2)[:-1], "incomplete"),
-        (webp(3, 2)[:-4], "incomplete"),
+        (build_png(3, 2)[:-8], "incomplete"),
+        (build_png(3, 2).replace(b"IDAT", b"IDAX"), "incomplete"),
+        (build_jpeg(3, 2)[:-2], "incomplete"),
+        (build_gif(3, 2)[:-1], "incomplete"),
+        (build_webp(3, 2)[:-4], "incomplete"),
         (b"\x89PNG\r\n\x1a\n", "incomplete"),
         (b"\xff\xd8\xff", "incomplete"),
         (bomb(), "100000 by 100000"),
-        (png(0, 2), "0 by 2"),
+        (build_png(0, 2), "0 by 2"),
         (b"%PDF-1.7\nnothing in it", "cannot be read"),
-        (pdf_of("secret", password="s3cret"), "password"),
+        (build_pdf("secret", password="s3cret"), "password"),
     ],
 )
 def test_other_and_broken_files_are_refused_by_the_field(
@@ -379,11 +379,11 @@ def test_a_png_is_walked_to_its_end_and_never_unpacked() -> None:
     million = zlib.compress(bytes(50 * MB), 9)
     body = b"IDAT" + million
     squeezed = (
-        png(8_000, 8_000)[:33]
+        build_png(8_000, 8_000)[:33]
         + struct.pack(">I", len(million))
         + body
         + struct.pack(">I", zlib.crc32(body))
-        + png(1, 1)[-12:]
+        + build_png(1, 1)[-12:]
     )
     assert images.identify_image(squeezed) == images.ImageInfo("image/png", 8_000, 8_000)
 
@@ -418,7 +418,7 @@ def test_an_upload_over_a_real_server_in_chunks(live: Live, session: Session) ->
 
 @given(
     st.sampled_from(
-        [png(3, 2), jpeg(3, 2), gif(3, 2), webp(3, 2), "Größe\n".encode("utf-16"), b"plain text"]
+        [build_png(3, 2), build_jpeg(3, 2), build_gif(3, 2), build_webp(3, 2), "Größe\n".encode("utf-16"), b"plain text"]
     ),
     st.lists(st.tuples(st.integers(0, 80), st.integers(0, 255)), max_size=6),
     st.integers(0, 80),

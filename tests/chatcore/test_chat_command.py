@@ -22,7 +22,7 @@ from chatcore.events import log as event_log
 from chatcore.models import Message, Session
 from chatcore.sessions.token_estimate import format_tokens
 from tests.support.events import append_events
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 from chatcore.models import Session, SessionEvent, Turn
 from chatcore.sessions import verification
 from chatcore.turns import generation, lifecycle, service
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,7 +35,7 @@ def address(session: Session) -> str:
 
 
 def asking(city: str, *, id: str) -> Any:
-    return call("weather", {"city": city}, id=id)
+    return make_tool_call("weather", {"city": city}, id=id)
 
 
 def ask(api: APIClient, address: str, scripted: ScriptedModel, *calls: Any) -> Any:
@@ -140,7 +140,7 @@ def test_built_in_tools_of_the_same_round_are_run_at_once(
         api,
         address,
         scripted,
-        call("calculate", {"expression": "6*7"}, id="c"),
+        make_tool_call("calculate", {"expression": "6*7"}, id="c"),
         asking("Rome", id="r"),
     ).json()
     assert [message["tool_name"] for message in waiting["tool_messages"]] == ["calculate"]
@@ -280,7 +280,7 @@ def test_a_tool_may_have_the_name_of_a_built_in_one_that_is_not_offered(
     api: APIClient, address: str, session: Session, scripted: ScriptedModel
 ) -> None:
     Session.objects.update(tools=[])
-    scripted.script(Reply(tool_calls=(call("calculate", {"expression": "1"}, id="c"),)))
+    scripted.script(Reply(tool_calls=(make_tool_call("calculate", {"expression": "1"}, id="c"),)))
     waiting = api.post(
         f"{address}/messages", {"content": "Hi", "tools": [{"name": "calculate"}]}
     ).json()

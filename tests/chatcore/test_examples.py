@@ -11,8 +11,8 @@ from django.contrib.auth.models import User
 from chatcore.models import Message, Session
 from models_registry.models import AiModel
 from tests.conftest import Live
-from tests.support.openai_face_scenes import MODEL, key_of
-from tests.support.scripted import ScriptedModel, call
+from tests.support.openai_client import MODEL, create_key
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,7 +23,7 @@ def run(name: str, live: Live, user: User, *arguments: str) -> str:
     """What the program prints."""
     told = {
         "CHATCORE_URL": live.url,
-        "CHATCORE_TOKEN": key_of(user),
+        "CHATCORE_TOKEN": create_key(user),
         "CHATCORE_MODEL": MODEL,
         "PYTHONIOENCODING": "utf-8",
     }
@@ -55,7 +55,7 @@ def test_the_openai_client_talks_with_a_memory_and_runs_its_tool(
     live: Live, user: User, model: AiModel, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        Reply(tool_calls=[call("weather", {"city": "Rome"}, id="r")]),
+        Reply(tool_calls=[make_tool_call("weather", {"city": "Rome"}, id="r")]),
         Reply(text="It is sunny."),
         Reply(text="Still sunny."),
     )

@@ -22,8 +22,8 @@ from compaction.core.attachments import (
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy, CompactionRun
 from models_registry.models import AiModel, Provider
-from tests.support.pictures import png
-from tests.support.scripted import ScriptedModel
+from tests.support.sample_files import build_png
+from tests.support.scripted_model import ScriptedModel
 
 KNOBS = PRESETS["neurolink"].files
 KB, MB = 1024, 1024 * 1024
@@ -205,7 +205,7 @@ def test_an_image_reaches_a_model_that_sees(
     url = scripted.base_url if protocol == "openai" else scripted.anthropic_base_url
     Provider.objects.filter(pk=model.provider_id).update(protocol=protocol, base_url=url)
     AiModel.objects.filter(pk=model.pk).update(supports_images=True)
-    picture = png(4, 3)
+    picture = build_png(4, 3)
     assert say(api, session, ("cat.png", picture), ("facts.md", b"# Cats")).status_code == 201
     parts = scripted.requests[-1].json["messages"][-1]["content"]
     encoded = base64.b64encode(picture).decode()
@@ -227,7 +227,7 @@ def test_an_image_reaches_a_model_that_sees(
 def test_a_model_that_does_not_see_is_told_that_there_was_an_image(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
-    assert say(api, session, ('my "cat".png', png(4, 3))).status_code == 201
+    assert say(api, session, ('my "cat".png', build_png(4, 3))).status_code == 201
     assert (
         sent(scripted)
         == "What is in it?\n\n[The image \"my 'cat'.png\" was attached; this model cannot see images.]"
@@ -240,11 +240,11 @@ def test_of_very_many_images_the_newest_are_sent(
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(supports_images=True)
     session.model.refresh_from_db()  # type: ignore[union-attr]
-    monkeypatch.setattr("chatcore.files.rendering.IMAGE_BYTES", 2 * len(png(4, 3)))
+    monkeypatch.setattr("chatcore.files.rendering.IMAGE_BYTES", 2 * len(build_png(4, 3)))
     for seq in (1, 2, 3):
         message = session.messages.create(seq=seq, role="user", content=f"Image {seq}.")
         intake.bind_files(
-            message, [intake.store_file(session, name=f"{seq}.png", data=png(4, 3)).pk]
+            message, [intake.store_file(session, name=f"{seq}.png", data=build_png(4, 3)).pk]
         )
     shown = builder.build_request(session).messages
     assert [len(message.images) for message in shown] == [0, 1, 1]
@@ -258,7 +258,7 @@ def test_an_image_that_an_edit_strips_is_sent_no_more(session: Session, model: A
     AiModel.objects.filter(pk=model.pk).update(supports_images=True)
     session.model.refresh_from_db()  # type: ignore[union-attr]
     message = session.messages.create(seq=1, role="user", content="Look.")
-    intake.bind_files(message, [intake.store_file(session, name="cat.png", data=png(4, 3)).pk])
+    intake.bind_files(message, [intake.store_file(session, name="cat.png", data=build_png(4, 3)).pk])
     assert len(builder.build_request(session).messages[0].images) == 1
     stripped = revisions.MessageEdit(
         message_seq=1, kind="images_stripped", replacement="Look.\n[gone]"
@@ -291,7 +291,7 @@ def test_compaction_strips_older_images_from_the_next_request(
     for number in range(4):
         assert (
             say(
-                api, session, (f"{number}.png", png(1_000, 1_000)), content=f"Image {number}."
+                api, session, (f"{number}.png", build_png(1_000, 1_000)), content=f"Image {number}."
             ).status_code
             == 201
         )

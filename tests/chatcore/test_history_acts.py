@@ -18,7 +18,7 @@ from chatcore.sessions import verification
 from chatcore.transfer import importer
 from chatcore.turns import versions
 from compaction.models import CompactionRun, WorkingState
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)  # turns are answered in another thread
@@ -322,7 +322,7 @@ def test_the_tools_of_a_reply_are_forgotten_with_it(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        Reply(tool_calls=[call("calculate", {"expression": "4711+1"})]), Reply(text="4712")
+        Reply(tool_calls=[make_tool_call("calculate", {"expression": "4711+1"})]), Reply(text="4712")
     )
     answer = api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "What is it?"}).json()
     calling = session.messages.exclude(tool_calls=[]).get()
@@ -337,7 +337,7 @@ def test_the_tools_of_a_reply_are_forgotten_with_it(
 def test_a_call_that_waited_for_the_client_is_forgotten_too(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(tool_calls=[call("look", {"at": "swordfish"})]))
+    scripted.script(Reply(tool_calls=[make_tool_call("look", {"at": "swordfish"})]))
     tools = [{"name": "look", "parameters": {}}]
     api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "Look.", "tools": tools})
     api.post(f"/api/v1/sessions/{session.pk}/cancel")

@@ -12,10 +12,10 @@ from chatcore.events import log as event_log
 from chatcore.models import Session
 from chatcore.sessions.truncation import clean_text
 from models_registry.models import AiModel
-from tests.support.browsing import fill
+from tests.support.browsing import store_exchange
 from tests.support.events import append_events
 from tests.support.hostile import HOSTILE
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,7 +39,7 @@ def test_no_answer_tool_notice_or_error_steers_the_terminal(
     text = clean_text(" ".join(each[:400] for each in HOSTILE))
     refused = json.dumps({"error": {"message": f"Refused: {text}"}}).encode()
     scripted.script(
-        Reply(tool_calls=[call(text[:200], "{}")]),
+        Reply(tool_calls=[make_tool_call(text[:200], "{}")]),
         Reply(text=text),
         Reply(status=400, body=refused),
     )
@@ -62,7 +62,7 @@ def test_no_command_brings_what_steers_the_terminal(
     terminal: Terminal, model: AiModel, screen: io.StringIO
 ) -> None:
     AiModel.objects.create(provider=model.provider, name="\x1b[2J other")
-    fill(terminal.session, *(clean_text(text) for text in HOSTILE))
+    store_exchange(terminal.session, *(clean_text(text) for text in HOSTILE))
     revisions.install_revision(
         terminal.session.pk, base_version=0, summary="\x9b2J", boundary_seq=3, source="edit"
     )

@@ -15,7 +15,7 @@ from chatcore.models import Message, Session, Turn
 from chatcore.sessions import deletion as session_deletion
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.turns import deletion, leases
-from tests.support.database import wait_until_somebody_waits_for_us
+from tests.support.database import wait_for_blocked_connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -55,7 +55,7 @@ def test_deleting_a_message_locks_its_turn_before_the_session(session: Session) 
     with transaction.atomic():
         Turn.objects.select_for_update().get(pk=turn.pk)
         deleting = start_thread(lambda: deletion.delete_message(question))
-        wait_until_somebody_waits_for_us()
+        wait_for_blocked_connection()
         # A session that the deletion had locked already would raise here: that was the deadlock.
         Session.objects.select_for_update(nowait=True, of=("self",)).get(pk=session.pk)
     deleting.join(30)
@@ -95,7 +95,7 @@ def test_the_archive_locks_sessions_by_primary_key(user: User, settings: LazySet
     with transaction.atomic():
         Session.objects.select_for_update().get(pk=first.pk)
         archiving = start_thread(lambda: archive_surplus_sessions(new_session))
-        wait_until_somebody_waits_for_us()
+        wait_for_blocked_connection()
         Session.objects.select_for_update(nowait=True).get(pk=second.pk)
     archiving.join(30)
     assert list(Session.objects.filter(archived=False)) == [new_session]

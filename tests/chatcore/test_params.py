@@ -6,7 +6,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from chatcore.web import sign_in
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]

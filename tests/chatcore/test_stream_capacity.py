@@ -12,10 +12,10 @@ from openai import AsyncOpenAI
 from models_registry.models import AiModel
 from tests.benchmarks import sse
 from tests.conftest import Live
-from tests.support.openai_face_scenes import MODEL, key_of
-from tests.support.scripted import ScriptedModel
+from tests.support.openai_client import MODEL, create_key
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.workers import until
+from tests.support.worker_processes import wait_until
 
 READERS = 100
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +43,7 @@ def test_streams_of_the_openai_face_hold_no_thread_once_they_have_begun(
     scripted.default = Reply(
         chunks=["One ", "two."], cut_after=1, hang=True
     )  # for 20 seconds: then a provider counts as silent
-    key, before = key_of(user), threads_of_requests()
+    key, before = create_key(user), threads_of_requests()
 
     async def held(client: AsyncOpenAI, place: int, streams: AsyncExitStack) -> None:
         asked = client.chat.completions.create(
@@ -64,7 +64,7 @@ def test_streams_of_the_openai_face_hold_no_thread_once_they_have_begun(
             )
             await asyncio.gather(*(held(client, place, streams) for place in range(20)))
             await asyncio.to_thread(
-                until,
+                wait_until,
                 lambda: threads_of_requests() <= before,
                 seconds=15,
                 what="their threads to end",

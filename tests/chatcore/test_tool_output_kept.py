@@ -14,7 +14,7 @@ from chatcore.tools import read_tool_output
 from chatcore.tools import registry as tool_registry
 from compaction.models import CompactionPolicy
 from models_registry.models import AiModel
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 answering = pytest.mark.django_db(transaction=True)  # turns are answered in another thread
@@ -49,7 +49,7 @@ def store(session: Session, text: str, *, seq: int = 1, tool: str = "search_hist
 
 
 def read(session: Session, **arguments: Any) -> Any:
-    return tool_registry.run_tool(call("read_tool_output", arguments), session_id=session.pk)
+    return tool_registry.run_tool(make_tool_call("read_tool_output", arguments), session_id=session.pk)
 
 
 @pytest.mark.django_db
@@ -185,8 +185,8 @@ def test_a_model_reads_on_in_an_output_of_the_same_turn(
 
     monkeypatch.setitem(tool_registry.BUILT_IN_TOOLS, "search_history", _logging())
     scripted.script(
-        ask(call("search_history", {"query": "log"})),
-        ask(call("read_tool_output", {"message": 3, "limit": 11}, id="call_2")),
+        ask(make_tool_call("search_history", {"query": "log"})),
+        ask(make_tool_call("read_tool_output", {"message": 3, "limit": 11}, id="call_2")),
         Reply(text="Done."),
     )
     answered = api.post(f"/api/v1/sessions/{spilling.pk}/messages", {"content": "Read the log."})
@@ -214,7 +214,7 @@ def test_a_model_reads_on_in_an_output_of_the_same_turn(
 def test_a_clients_result_is_cut_and_kept_too_and_may_come_twice(
     spilling: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(tool_calls=[call("build", {}, id="b1"), call("test", {}, id="t1")]))
+    scripted.script(Reply(tool_calls=[make_tool_call("build", {}, id="b1"), make_tool_call("test", {}, id="t1")]))
     definitions = [{"name": "build"}, {"name": "test"}]
     api.post(
         f"/api/v1/sessions/{spilling.pk}/messages", {"content": "Build it.", "tools": definitions}

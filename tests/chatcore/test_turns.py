@@ -15,7 +15,7 @@ from chatcore.turns import generation, leases, lifecycle, service
 from chatcore.turns.recorder import append_message
 from chatcore.turns.runner import turn_runner
 from tests.support.events import append_events
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

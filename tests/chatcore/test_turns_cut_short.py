@@ -19,7 +19,7 @@ from chatcore.turns import generation, leases, service
 from chatcore.turns.leases import TurnLost
 from chatcore.turns.recorder import AnswerRecorder
 from chatcore.turns.runner import turn_runner
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,10 +15,18 @@ from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions import verification
 from chatcore.turns import service
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import chat_calls, fill, summarize_or_chat
-from tests.support.scripted import ScriptedModel, call
+from tests.support.compaction_sessions import fill_session, list_chat_calls, summarize_or_chat
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
-from tests.support.version_scenes import edit, regenerate, restore, say, sent, shown, words
+from tests.support.version_requests import (
+    edit,
+    list_messages,
+    list_texts,
+    read_sent_texts,
+    regenerate,
+    restore,
+    say,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,8 +54,8 @@ def test_another_answer_takes_the_place_of_the_first(
         first.pk,
     )
     assert new["versions"] == [first.pk, new["id"]]
-    assert words(api, session) == ["Tea?", "Yes."]
-    assert sent(scripted) == ["Tea?"]
+    assert list_texts(api, session) == ["Tea?", "Yes."]
+    assert read_sent_texts(scripted) == ["Tea?"]
     assert api.get(f"/api/v1/sessions/{session.pk}").json()["message_count"] == 2
 
 
@@ -57,7 +65,7 @@ def test_what_was_superseded_is_kept_and_shown_when_asked_for(
     _, first, *_ = say(api, session, scripted, ("Tea?", "No."), ("Why?", "There is none."))
     scripted.script(Reply(text="Yes."))
     regenerate(api, first)
-    rows = shown(api, session, "?superseded=true")
+    rows = list_messages(api, session, "?superseded=true")
     assert [(row["content"], row["superseded"]) for row in rows] == [
         ("Tea?", False),
         ("No.", True),
@@ -66,7 +74,7 @@ def test_what_was_superseded_is_kept_and_shown_when_asked_for(
         ("Yes.", False),
     ]
     assert [len(row["versions"]) for row in rows] == [0, 2, 0, 0, 2]
-    assert [row["superseded"] for row in shown(api, session)] == [False, False]
+    assert [row["superseded"] for row in list_messages(api, session)] == [False, False]
 
 
 def test_a_message_without_versions_lists_none(
@@ -74,7 +82,7 @@ def test_a_message_without_versions_lists_none(
 ) -> None:
     say(api, session, scripted, ("Tea?", "No."))
     assert [
-        (row["replaces"], row["versions"], row["superseded"]) for row in shown(api, session)
+        (row["replaces"], row["versions"], row["superseded"]) for row in list_messages(api, session)
     ] == [(None, [], False)] * 2
 
 
@@ -89,8 +97,8 @@ def test_an_edited_message_is_answered_anew(
         [first.pk, body["user_message"]["id"]],
     )
     assert body["assistant_message"]["replaces"] is None
-    assert words(api, session) == ["Coffee?", "Here it is."]
-    assert sent(scripted) == ["Coffee?"]
+    assert list_texts(api, session) == ["Coffee?", "Here it is."]
+    assert read_sent_texts(scripted) == ["Coffee?"]
 
 
 def test_an_edited_answer_is_not_answered(
@@ -108,7 +116,7 @@ def test_an_edited_answer_is_not_answered(
     told = [event.name for event in event_log.read_events(session.pk, 0)][-3:]
     assert told == ["session.updated", "message.created", "message.completed"]
     say(api, session, scripted, ("With milk?", "Yes."))
-    assert sent(scripted) == ["Tea?", "Yes, black.", "With milk?"]
+    assert read_sent_texts(scripted) == ["Tea?", "Yes, black.", "With milk?"]
     first.refresh_from_db()
     assert first.content == "No."
 
@@ -117,15 +125,15 @@ def test_an_answer_that_used_tools_is_given_anew_from_its_question_on(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        Reply(tool_calls=(call("calculate", {"expression": "6*7"}),)), Reply(text="42.")
+        Reply(tool_calls=(make_tool_call("calculate", {"expression": "6*7"}),)), Reply(text="42.")
     )
     api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "6*7?"})
     old = session.messages.get(content="42.")
     scripted.script(
-        Reply(tool_calls=(call("calculate", {"expression": "7*6"}),)), Reply(text="It is 42.")
+        Reply(tool_calls=(make_tool_call("calculate", {"expression": "7*6"}),)), Reply(text="It is 42.")
     )
     new = regenerate(api, old).json()
-    assert [row["role"] for row in shown(api, session)] == [
+    assert [row["role"] for row in list_messages(api, session)] == [
         "user",
         "assistant",
         "tool",
@@ -146,7 +154,7 @@ def test_a_question_without_an_answer_is_answered_when_it_is_regenerated(
         "Yes.",
         None,
     )
-    assert words(api, session) == ["Tea?", "Yes."]
+    assert list_texts(api, session) == ["Tea?", "Yes."]
 
 
 def test_a_third_answer_belongs_to_the_same_place(
@@ -158,7 +166,7 @@ def test_a_third_answer_belongs_to_the_same_place(
     third = regenerate(api, Message.objects.get(pk=second)).json()["assistant_message"]["id"]
     places = {
         row["id"]: row["versions"]
-        for row in shown(api, session, "?superseded=true")
+        for row in list_messages(api, session, "?superseded=true")
         if row["role"] == "assistant"
     }
     assert places == {version: [first.pk, second, third] for version in (first.pk, second, third)}
@@ -172,13 +180,13 @@ def test_a_restored_version_comes_back_with_what_followed_it(
     second = Message.objects.get(pk=regenerate(api, first).json()["assistant_message"]["id"])
     say(api, session, scripted, ("Black?", "Green."))
     assert restore(api, first).json()["superseded"] is False
-    assert words(api, session) == ["Tea?", "No.", "Why?", "There is none."]
+    assert list_texts(api, session) == ["Tea?", "No.", "Why?", "There is none."]
     say(api, session, scripted, ("Buy some.", "I will."))
-    assert sent(scripted) == ["Tea?", "No.", "Why?", "There is none.", "Buy some."]
+    assert read_sent_texts(scripted) == ["Tea?", "No.", "Why?", "There is none.", "Buy some."]
     restore(api, second)
-    assert words(api, session) == ["Tea?", "Yes.", "Black?", "Green."]
+    assert list_texts(api, session) == ["Tea?", "Yes.", "Black?", "Green."]
     restore(api, first)
-    assert words(api, session) == ["Tea?", "No.", "Why?", "There is none.", "Buy some.", "I will."]
+    assert list_texts(api, session) == ["Tea?", "No.", "Why?", "There is none.", "Buy some.", "I will."]
     assert api.get(f"/api/v1/sessions/{session.pk}").json()["message_count"] == 6
 
 
@@ -189,13 +197,13 @@ def test_a_version_inside_another_version_comes_back_with_what_it_stands_on(
     scripted.script(Reply(text="Guess."), Reply(text="Yes."))
     regenerate(api, inner)
     regenerate(api, first)
-    assert words(api, session) == ["Tea?", "Yes."]
+    assert list_texts(api, session) == ["Tea?", "Yes."]
     restore(api, inner)
-    assert words(api, session) == ["Tea?", "No.", "Why?", "There is none."]
+    assert list_texts(api, session) == ["Tea?", "No.", "Why?", "There is none."]
     restore(api, session.messages.get(content="Yes."))
-    assert words(api, session) == ["Tea?", "Yes."]
+    assert list_texts(api, session) == ["Tea?", "Yes."]
     restore(api, session.messages.get(content="Guess."))
-    assert words(api, session) == ["Tea?", "No.", "Why?", "Guess."]
+    assert list_texts(api, session) == ["Tea?", "No.", "Why?", "Guess."]
 
 
 def test_an_answer_given_anew_after_a_restored_one_leaves_the_others_apart(
@@ -210,9 +218,9 @@ def test_an_answer_given_anew_after_a_restored_one_leaves_the_others_apart(
     restore(api, first)
     scripted.script(Reply(text="Three."))
     regenerate(api, first)
-    assert words(api, session) == ["Tea?", "Three."]
+    assert list_texts(api, session) == ["Tea?", "Three."]
     restore(api, inner)
-    assert words(api, session) == ["Tea?", "Two.", "Why?", "So."]
+    assert list_texts(api, session) == ["Tea?", "Two.", "Why?", "So."]
 
 
 def test_a_current_message_need_not_be_restored(
@@ -220,7 +228,7 @@ def test_a_current_message_need_not_be_restored(
 ) -> None:
     _, first = say(api, session, scripted, ("Tea?", "No."))
     assert restore(api, first).status_code == 200
-    assert words(api, session) == ["Tea?", "No."]
+    assert list_texts(api, session) == ["Tea?", "No."]
 
 
 def test_a_failed_second_answer_can_be_taken_back(
@@ -230,9 +238,9 @@ def test_a_failed_second_answer_can_be_taken_back(
     scripted.script(Reply(status=401))
     failed = regenerate(api, first)
     assert (failed.status_code, failed.json()["type"]) == (502, "provider_auth")
-    assert words(api, session) == ["Tea?"]
+    assert list_texts(api, session) == ["Tea?"]
     restore(api, first)
-    assert words(api, session) == ["Tea?", "No."]
+    assert list_texts(api, session) == ["Tea?", "No."]
 
 
 def test_of_two_at_once_one_is_refused(
@@ -249,7 +257,7 @@ def test_of_two_at_once_one_is_refused(
 
     with ThreadPoolExecutor(2) as pool:
         assert sorted(pool.map(ask, range(2))) == [201, 409]
-    assert words(api, session) == ["Tea?", "Yes."]
+    assert list_texts(api, session) == ["Tea?", "Yes."]
 
 
 @pytest.mark.parametrize(
@@ -290,7 +298,7 @@ def test_tool_results_and_notes_are_neither_edited_nor_answered(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        Reply(tool_calls=(call("calculate", {"expression": "6*7"}),)), Reply(text="42.")
+        Reply(tool_calls=(make_tool_call("calculate", {"expression": "6*7"}),)), Reply(text="42.")
     )
     api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "6*7?"})
     result = session.messages.get(role="tool")
@@ -408,14 +416,14 @@ def test_another_model_may_answer_once_and_its_window_counts(
         supports_tools=True,
     )
     Session.objects.update(model=big)
-    fill(session, messages=30)
+    fill_session(session, messages=30)
     scripted.default = summarize_or_chat(chat=Reply(text="Small, but mine."))
     answer = regenerate(api, session.messages.get(seq=30), {"model": "test-model"}).json()[
         "assistant_message"
     ]
     assert (answer["model"], answer["content"]) == ("scripted/test-model", "Small, but mine.")
     assert api.get(f"/api/v1/sessions/{session.pk}").json()["model"] == "scripted/big"
-    asked = chat_calls(scripted)[-1].json
+    asked = list_chat_calls(scripted)[-1].json
     assert asked["model"] == "test-model"
     assert len(json.dumps(asked["messages"])) < 8192 * 4
     refused = regenerate(api, session.messages.get(pk=answer["id"]), {"model": "unknown"})

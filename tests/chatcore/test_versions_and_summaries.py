@@ -12,10 +12,17 @@ from chatcore.models import Message, Session
 from chatcore.sessions import verification
 from chatcore.turns import versions
 from compaction.runs import engine
-from tests.support.compaction_scenes import SUMMARY, fill
-from tests.support.scripted import ScriptedModel
+from tests.support.compaction_sessions import SUMMARY, fill_session
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.version_scenes import edit, regenerate, restore, say, sent, words
+from tests.support.version_requests import (
+    edit,
+    list_texts,
+    read_sent_texts,
+    regenerate,
+    restore,
+    say,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -60,7 +67,7 @@ def test_after_an_edit_before_the_boundary_nothing_superseded_is_sent_nor_any_su
     assert not any(
         word in request for word in ("beta", "BETA", "gamma", "GAMMA", "DELTA", "three letters")
     )
-    assert words(api, session) == ["alpha?", "ALPHA", "omega?", "OMEGA"]
+    assert list_texts(api, session) == ["alpha?", "ALPHA", "omega?", "OMEGA"]
 
 
 def test_an_answer_whose_question_is_in_the_summary_is_given_anew_to_the_question_itself(
@@ -70,7 +77,7 @@ def test_an_answer_whose_question_is_in_the_summary_is_given_anew_to_the_questio
     compacted(session, said[3].seq, "They spoke of letters.")
     scripted.script(Reply(text="BETA!"))
     regenerate(api, said[3])
-    assert sent(scripted) == ["alpha?", "ALPHA", "beta?"]
+    assert read_sent_texts(scripted) == ["alpha?", "ALPHA", "beta?"]
 
 
 def test_a_restored_version_is_not_covered_by_the_summary_of_the_other(
@@ -83,14 +90,14 @@ def test_a_restored_version_is_not_covered_by_the_summary_of_the_other(
     compacted(session, later[-2].seq, "They said AAA and BETA.")
     restore(api, said[1])
     say(api, session, scripted, ("delta?", "DELTA"))
-    assert sent(scripted) == ["alpha?", "ALPHA", "delta?"]
+    assert read_sent_texts(scripted) == ["alpha?", "ALPHA", "delta?"]
     assert "AAA" not in json.dumps(scripted.requests[-1].json)
 
 
 def test_a_summary_that_was_being_written_of_what_is_superseded_is_not_installed(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session)
+    fill_session(session)
     edited: list[Message] = []
 
     def summarize(_: Any) -> Reply:

@@ -24,7 +24,7 @@ from chatcore.models import Session, Webhook, WebhookDelivery
 from chatcore.threads import run_in_thread
 from models_registry import keys
 from tests.support.events import append_events
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 HOOKS = "/api/v1/webhooks"

@@ -15,7 +15,7 @@ from compaction.backends.base import SessionFacts, StaleTranscript
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript, TranscriptEdit
 from models_registry.models import AiModel
-from tests.support.pictures import build_png
+from tests.support.sample_files import build_png
 
 pytestmark = pytest.mark.django_db
 

@@ -7,8 +7,14 @@ import pytest
 
 from chatcore.models import Session
 from compaction.models import SessionState
-from tests.support.compaction_scenes import THRESHOLD, compact_long_session, fill_session, say, summarize_or_chat
-from tests.support.scripted import ScriptedModel, make_overflow
+from tests.support.compaction_sessions import (
+    THRESHOLD,
+    compact_long_session,
+    fill_session,
+    say,
+    summarize_or_chat,
+)
+from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -18,9 +18,14 @@ from chatcore.models import Session
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine, queue
 from compaction.sizing import session_context
-from tests.support.compaction_scenes import SUMMARY, compacted, fill, summarize_or_chat
+from tests.support.compaction_sessions import (
+    SUMMARY,
+    compact_long_session,
+    fill_session,
+    summarize_or_chat,
+)
 from tests.support.events import append_events
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,7 +35,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def remembered(session: Session, scripted: ScriptedModel) -> Session:
     """Return a session with a row of every kind that can belong to one."""
     scripted.default = summarize_or_chat()
-    compacted(session, scripted)
+    compact_long_session(session, scripted)
     edit = revisions.MessageEdit(message_seq=1, kind="pruned", replacement="gone")
     revisions.install_revision(
         session.pk, base_version=1, summary=SUMMARY, boundary_seq=11, edits=[edit], source="edit"
@@ -86,7 +91,7 @@ def test_a_run_whose_session_is_deleted_while_a_summary_is_written_ends_quietly(
         connection.close()
         return Reply(text=SUMMARY)
 
-    fill(session)
+    fill_session(session)
     run = engine.request_run(session.pk, trigger="manual")
     scripted.script(delete)
     with caplog.at_level(logging.WARNING, "compaction"):
@@ -103,7 +108,7 @@ def test_whoever_waits_for_a_run_learns_that_its_session_was_deleted(
         connection.close()
         return Reply(text=SUMMARY)
 
-    fill(session)
+    fill_session(session)
     scripted.script(delete)
     with pytest.raises(session_context.NoSuchSession):
         engine.compact_now(session.pk, trigger="manual")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from chatcore.models import Session
-from tests.support.compaction_scenes import fill_session, summarize_or_chat
-from tests.support.scripted import ScriptedModel
+from tests.support.compaction_sessions import fill_session, summarize_or_chat
+from tests.support.scripted_model import ScriptedModel
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = re.findall(

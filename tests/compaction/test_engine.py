@@ -19,17 +19,17 @@ from compaction.models import CompactionRun
 from compaction.runs import engine, leases, lifecycle
 from compaction.sizing import session_context
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     SUMMARY,
-    content_of,
-    event_data,
-    event_names,
-    fill,
-    summary_calls,
-    work_beside,
-    writing_beside,
+    compact_in_thread,
+    fill_session,
+    list_event_data,
+    list_event_names,
+    list_summary_calls,
+    read_stored_messages,
+    start_summary_in_thread,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -66,7 +66,7 @@ def test_two_workers_never_get_the_same_run(full: Session) -> None:
 def test_it_stores_summary_boundary_and_revision_and_touches_no_message(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    before, updated_at = content_of(full), full.updated_at
+    before, updated_at = read_stored_messages(full), full.updated_at
     run = engine.compact_now(full.pk, trigger="manual")
     full.refresh_from_db()
     assert (run.status, run.summary_after, run.stages_used) == ("applied", SUMMARY, ["summarize"])
@@ -75,7 +75,7 @@ def test_it_stores_summary_boundary_and_revision_and_touches_no_message(
     assert full.compact_boundary_timestamp == full.messages.get(seq=11).created_at
     assert full.context_version == run.version_after == 1
     assert full.revisions.get().run == str(run.pk)
-    assert content_of(full) == before
+    assert read_stored_messages(full) == before
     assert full.updated_at == updated_at
 
 
@@ -100,11 +100,11 @@ def test_it_records_what_it_took(full: Session, model: AiModel, scripted: Script
 
 def test_it_tells_of_the_start_and_of_the_end(full: Session) -> None:
     run = engine.compact_now(full.pk, trigger="manual")
-    assert event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
-    assert event_data(full, "compaction.started") == [
+    assert list_event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
+    assert list_event_data(full, "compaction.started") == [
         {"run": str(run.pk), "messages_count": 10, "force": True, "targets": 10}
     ]
-    [applied] = event_data(full, "compaction.applied")
+    [applied] = list_event_data(full, "compaction.applied")
     assert applied["tokens_saved"] == run.tokens_saved
     assert applied["messages_compacted"] == 10
     assert applied["model"] == "scripted/test-model"
@@ -113,17 +113,17 @@ def test_it_tells_of_the_start_and_of_the_end(full: Session) -> None:
 def test_under_the_threshold_an_automatic_run_does_nothing(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=4)
+    fill_session(session, messages=4)
     run = engine.compact_now(session.pk, trigger="after_response")
     assert (run.status, run.reason) == ("skipped", "The context is within its threshold.")
-    assert not summary_calls(scripted)
-    assert event_names(session, "compaction") == ["compaction.skipped"]
+    assert not list_summary_calls(scripted)
+    assert list_event_names(session, "compaction") == ["compaction.skipped"]
 
 
 def test_a_run_asked_for_by_hand_says_when_there_is_too_little(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=2, tokens=50)
+    fill_session(session, messages=2, tokens=50)
     run = engine.compact_now(session.pk, trigger="manual")
     assert run.status == "skipped"
     assert "too little to compact" in run.reason
@@ -134,7 +134,7 @@ def test_an_open_run_is_found_and_executed_not_doubled(
 ) -> None:
     queued = engine.request_run(full.pk, trigger="after_response")
     assert engine.compact_now(full.pk, trigger="manual").pk == queued.pk
-    assert len(summary_calls(scripted)) == 1
+    assert len(list_summary_calls(scripted)) == 1
 
 
 def test_whoever_comes_second_waits_for_the_run_of_another_worker(
@@ -142,10 +142,10 @@ def test_whoever_comes_second_waits_for_the_run_of_another_worker(
 ) -> None:
     scripted.script(Reply(text=SUMMARY, delay=1.0))
     run = engine.request_run(full.pk, trigger="after_response")
-    worker = writing_beside(run, scripted)
+    worker = start_summary_in_thread(run, scripted)
     assert engine.compact_now(full.pk, trigger="before_request").status == "applied"
     worker.join()
-    assert len(summary_calls(scripted)) == 1
+    assert len(list_summary_calls(scripted)) == 1
 
 
 def test_a_finished_run_cannot_be_claimed_again(full: Session) -> None:
@@ -168,7 +168,7 @@ def test_a_worker_takes_over_when_the_lease_has_ended(
     taken_over = engine.execute_run(run.pk)
     assert taken_over is not None
     assert (taken_over.status, taken_over.attempts) == ("applied", 2)
-    assert event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
+    assert list_event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
 
 
 def test_the_first_worker_writes_nothing_after_the_second_took_over(
@@ -204,7 +204,7 @@ def test_the_first_worker_writes_nothing_after_the_second_took_over(
     assert full.compacted_summary == SUMMARY
     assert full.context_version == 1
     assert CompactionRun.objects.get(pk=run.pk).provider_calls == 2  # both were paid for
-    assert event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
+    assert list_event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
 
 
 def test_the_lease_is_extended_while_a_summary_is_written(
@@ -216,7 +216,7 @@ def test_the_lease_is_extended_while_a_summary_is_written(
     Session.objects.filter(pk=full.pk).update(policy="short-lease")
     scripted.script(Reply(text=SUMMARY, delay=6))
     run = engine.request_run(full.pk, trigger="after_response")
-    worker = work_beside(run)
+    worker = compact_in_thread(run)
     worker.join(4.5)
     assert leases.claim_run(run.pk) is None
     worker.join()
@@ -234,8 +234,8 @@ def test_a_run_whose_workers_keep_dying_ends_as_failed(
     assert ended is not None
     assert ended.status == "fell_back"
     assert "died 3 times" in ended.error
-    assert not summary_calls(scripted)
-    assert event_names(full) == ["compaction.failed", "context.trimmed"]
+    assert not list_summary_calls(scripted)
+    assert list_event_names(full) == ["compaction.failed", "context.trimmed"]
 
 
 def test_a_context_that_changed_meanwhile_is_loaded_anew(
@@ -255,7 +255,7 @@ def test_a_context_that_changed_meanwhile_is_loaded_anew(
     assert run.summary_before == "Edited by hand."
     assert full.compacted_summary == SUMMARY
     assert run.provider_calls == 2
-    assert "Edited by hand." in str(summary_calls(scripted)[1].json)
+    assert "Edited by hand." in str(list_summary_calls(scripted)[1].json)
 
 
 def test_a_context_that_keeps_changing_is_left_alone_and_the_cost_is_kept(
@@ -279,7 +279,7 @@ def test_a_context_that_keeps_changing_is_left_alone_and_the_cost_is_kept(
     assert run.status == "skipped"
     assert full.compacted_summary == "Edit 1."
     assert (run.provider_calls, run.input_tokens) == (2, 200)
-    assert event_names(full, "compaction") == ["compaction.started", "compaction.skipped"]
+    assert list_event_names(full, "compaction") == ["compaction.started", "compaction.skipped"]
 
 
 def test_a_message_that_arrives_during_a_run_survives_and_is_live(
@@ -356,7 +356,7 @@ def test_automatic_compaction_that_is_switched_off_meanwhile_is_off(
     assert run is not None
     assert (run.status, run.reason) == ("skipped", "Automatic compaction is off for this session.")
     assert full.compacted_summary is None
-    assert event_names(full, "compaction") == ["compaction.started", "compaction.skipped"]
+    assert list_event_names(full, "compaction") == ["compaction.started", "compaction.skipped"]
 
 
 def test_asking_inside_a_transaction_leaves_it_usable(full: Session) -> None:

@@ -9,15 +9,15 @@ from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
 from compaction.sizing.usage import load_usage
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
-    event_data,
-    event_names,
-    fill,
+from tests.support.compaction_sessions import (
+    fill_session,
+    list_event_data,
+    list_event_names,
+    list_summary_calls,
     say,
     summarize_or_chat,
-    summary_calls,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,9 +75,9 @@ def test_a_run_that_calls_no_model_tells_of_its_start_and_its_end_together(
         0,
         ["prune_tool_outputs"],
     )
-    assert event_names(session, "compaction") == ["compaction.started", "compaction.applied"]
-    [started] = event_data(session, "compaction.started")
-    [applied] = event_data(session, "compaction.applied")
+    assert list_event_names(session, "compaction") == ["compaction.started", "compaction.applied"]
+    [started] = list_event_data(session, "compaction.started")
+    [applied] = list_event_data(session, "compaction.applied")
     changed = len(run.targets)
     assert (started["targets"], started["messages_count"], started["force"]) == (
         changed,
@@ -95,12 +95,12 @@ def test_a_run_that_calls_no_model_tells_of_its_start_and_its_end_together(
         None,
         "",
     )
-    assert not summary_calls(scripted)
+    assert not list_summary_calls(scripted)
 
 
 def test_a_run_with_nothing_to_do_tells_of_no_start(session: Session) -> None:
     engine.compact_now(pruning(session).pk, trigger="manual")
-    assert event_names(session, "compaction") == ["compaction.skipped"]
+    assert list_event_names(session, "compaction") == ["compaction.skipped"]
 
 
 def test_the_card_shows_what_the_call_cost(
@@ -108,9 +108,9 @@ def test_the_card_shows_what_the_call_cost(
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(input_price=3, output_price=15)
     scripted.script(Reply(text="They spoke of a trip.", usage=(5000, 100)))
-    fill(session)
+    fill_session(session)
     run = engine.compact_now(session.pk, trigger="manual")
-    [applied] = event_data(session, "compaction.applied")
+    [applied] = list_event_data(session, "compaction.applied")
     assert applied["cost"] == pytest.approx(0.0165)
     assert {target["method"] for target in run.targets} == {"summarized"}
     assert applied["targets_count"] == applied["messages_compacted"] == 10

@@ -8,17 +8,17 @@ from chatcore.models import Message, Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
-    chat_calls,
-    content_of,
-    event_names,
-    fill,
+from tests.support.compaction_sessions import (
+    fill_session,
+    list_chat_calls,
+    list_event_names,
+    read_stored_messages,
     say,
     summarize_or_chat,
 )
-from tests.support.scripted import ScriptedModel, overflow
+from tests.support.preset_sessions import create_policy, join_message_texts, list_tool_results
+from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import results, said, variant
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,7 +31,7 @@ def session_under(request: Any, session: Session, scripted: ScriptedModel) -> Se
     """Return a session under each preset, without waits between its calls."""
     scripted.default = summarize_or_chat(summary=Reply(text=STATE), chat=Reply(text="Yes."))
     Session.objects.filter(pk=session.pk).update(
-        policy=variant(request.param, summary={"backoff": []})
+        policy=create_policy(request.param, summary={"backoff": []})
     )
     session.refresh_from_db()
     return session
@@ -47,7 +47,7 @@ def ended_clearly(session: Session, turn: Any) -> bool:
 
     Nothing that was stored may have changed.
     """
-    names = event_names(session, "compaction")
+    names = list_event_names(session, "compaction")
     assert names.count("compaction.started") <= len(names) - names.count("compaction.started")
     assert not CompactionRun.objects.filter(error__contains="Error:").exists()  # no run crashed
     return turn.status == "completed" or (turn.error or {}).get("type") in CLEAR
@@ -56,16 +56,16 @@ def ended_clearly(session: Session, turn: Any) -> bool:
 @pytest.mark.parametrize("words", [3, 400, 3_000])
 def test_a_window_of_512_tokens(session_under: Session, words: int) -> None:
     with_window(session_under, 512)
-    fill(session_under, messages=6, tokens=100)
-    before = content_of(session_under)
+    fill_session(session_under, messages=6, tokens=100)
+    before = read_stored_messages(session_under)
     assert ended_clearly(session_under, say(session_under, "tea " * words))
     assert ended_clearly(session_under, say(session_under, "Hello?"))
-    assert content_of(session_under)[:6] == before
+    assert read_stored_messages(session_under)[:6] == before
 
 
 def test_a_message_of_five_megabytes(session_under: Session, scripted: ScriptedModel) -> None:
     with_window(session_under, 128_000)  # a smaller one only takes more calls
-    fill(session_under, messages=3)
+    fill_session(session_under, messages=3)
     Message.objects.create(
         session=session_under, seq=4, role="assistant", content="all of it " * 500_000
     )
@@ -73,7 +73,7 @@ def test_a_message_of_five_megabytes(session_under: Session, scripted: ScriptedM
     turn = say(session_under, "And now?")
     assert ended_clearly(session_under, turn)
     assert turn.status == "completed"
-    assert len(said(chat_calls(scripted)[-1])) < 128_000 * 5
+    assert len(join_message_texts(list_chat_calls(scripted)[-1])) < 128_000 * 5
 
 
 def test_four_hundred_calls_at_once(session_under: Session, scripted: ScriptedModel) -> None:
@@ -98,28 +98,28 @@ def test_four_hundred_calls_at_once(session_under: Session, scripted: ScriptedMo
     Session.objects.filter(pk=session_under.pk).update(last_seq=403, message_count=403)
     turn = say(session_under, "And now?")
     assert ended_clearly(session_under, turn)
-    request = chat_calls(scripted)[-1]
+    request = list_chat_calls(scripted)[-1]
     call_ids = [
         call["id"]
         for message in request.json["messages"]
         for call in message.get("tool_calls") or []
     ]
-    assert len(results(request)) == len(call_ids)  # whole, or gone together
+    assert len(list_tool_results(request)) == len(call_ids)  # whole, or gone together
 
 
 def test_a_provider_that_refuses_everything(
     session_under: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session_under, messages=6)
-    scripted.default = overflow(tokens=9_000, window=8_192)
-    before = content_of(session_under)
+    fill_session(session_under, messages=6)
+    scripted.default = make_overflow(tokens=9_000, window=8_192)
+    before = read_stored_messages(session_under)
     turn = say(session_under, "And now?")
     assert ended_clearly(session_under, turn)
     assert turn.status == "failed"
-    assert len(chat_calls(scripted)) <= 2
+    assert len(list_chat_calls(scripted)) <= 2
     session_under.refresh_from_db()
     assert session_under.compacted_summary is None
-    assert content_of(session_under)[:6] == before
+    assert read_stored_messages(session_under)[:6] == before
 
 
 def test_every_preset_is_put_to_this() -> None:

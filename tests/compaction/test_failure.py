@@ -11,19 +11,19 @@ from chatcore.models import Session
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
 from compaction.sizing.usage import load_usage
-from tests.support.compaction_scenes import (
-    BIG,
+from tests.support.compaction_sessions import (
+    LARGE_USAGE,
     SUMMARY,
-    chat_calls,
-    content_of,
-    event_data,
-    event_names,
-    fill,
+    fill_session,
+    list_chat_calls,
+    list_event_data,
+    list_event_names,
+    list_summary_calls,
+    read_stored_messages,
     say,
     summarize_or_chat,
-    summary_calls,
 )
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,7 +41,7 @@ FAILURES = {
     "unfinished reasoning": Reply(text="<think>Let me see what they said"),
     "cut off": Reply(text="Alice plans a trip and then", finish="length"),
     "refused": Reply(text="I'm sorry, but I can't help with that."),
-    "tool call": Reply(tool_calls=[call("fetch_url", {"url": "http://x"})], finish="tool_calls"),
+    "tool call": Reply(tool_calls=[make_tool_call("fetch_url", {"url": "http://x"})], finish="tool_calls"),
     "not smaller": Reply(
         text="Some words that differ from one another: " + " ".join(map(str, range(9000)))
     ),
@@ -64,19 +64,19 @@ def with_broken_summaries(scripted: ScriptedModel) -> None:
 def test_what_is_no_summary_is_asked_for_once_more_and_then_nothing_is_stored(
     full: Session, scripted: ScriptedModel, reply: Reply
 ) -> None:
-    before = content_of(full)
+    before = read_stored_messages(full)
     scripted.script(reply, reply)
     run = engine.compact_now(full.pk, trigger="after_response")
     full.refresh_from_db()
     assert run.status == "fell_back", run.reason
-    assert len(summary_calls(scripted)) == run.provider_calls == 2
+    assert len(list_summary_calls(scripted)) == run.provider_calls == 2
     assert run.error
     assert (full.compacted_summary, full.compact_boundary_seq, full.context_version) == (
         None,
         None,
         0,
     )
-    assert content_of(full) == before
+    assert read_stored_messages(full) == before
 
 
 @pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
@@ -84,7 +84,7 @@ def test_a_retry_that_works_is_silent(full: Session, scripted: ScriptedModel, re
     scripted.script(reply)
     run = engine.compact_now(full.pk, trigger="after_response")
     assert (run.status, run.provider_calls, run.summary_after) == ("applied", 2, SUMMARY)
-    assert event_names(full) == ["compaction.started", "compaction.applied"]
+    assert list_event_names(full) == ["compaction.started", "compaction.applied"]
 
 
 def test_a_provider_that_never_answers_is_left_after_its_time_out(
@@ -100,7 +100,7 @@ def test_a_provider_that_never_answers_is_left_after_its_time_out(
 
 def test_the_old_summary_stays_byte_for_byte(full: Session, scripted: ScriptedModel) -> None:
     engine.compact_now(full.pk, trigger="manual")
-    fill(full, messages=14)
+    fill_session(full, messages=14)
     with_broken_summaries(scripted)
     assert engine.compact_now(full.pk, trigger="manual").status == "fell_back"
     full.refresh_from_db()
@@ -110,38 +110,38 @@ def test_the_old_summary_stays_byte_for_byte(full: Session, scripted: ScriptedMo
 def test_the_user_is_told_once_for_a_failed_run(full: Session, scripted: ScriptedModel) -> None:
     with_broken_summaries(scripted)
     run = engine.compact_now(full.pk, trigger="after_response")
-    assert event_names(full) == ["compaction.started", "compaction.failed", "context.trimmed"]
-    assert event_data(full, "context.trimmed") == [{"notice": NOTICE, "run": str(run.pk)}]
+    assert list_event_names(full) == ["compaction.started", "compaction.failed", "context.trimmed"]
+    assert list_event_data(full, "context.trimmed") == [{"notice": NOTICE, "run": str(run.pk)}]
     for _ in range(2):
         say(full)
-    assert len(event_data(full, "context.trimmed")) == 1
+    assert len(list_event_data(full, "context.trimmed")) == 1
 
 
 def test_the_next_request_is_trimmed_and_the_database_is_not(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    fill(full, messages=2)
-    before = content_of(full)
+    fill_session(full, messages=2)
+    before = read_stored_messages(full)
     with_broken_summaries(scripted)
     engine.compact_now(full.pk, trigger="after_response")
     turn = say(full, "What now?")
     assert (turn.status, turn.notices) == ("completed", [NOTICE])
-    sent = chat_calls(scripted)[-1].json["messages"]
+    sent = list_chat_calls(scripted)[-1].json["messages"]
     contents = [message["content"] for message in sent if message["role"] != "system"]
     assert contents[-1] == "What now?"
     assert contents[0].startswith("0005")  # 13 of 500 tokens are under 6,963 with what is new
-    assert content_of(full)[: len(before)] == before
+    assert read_stored_messages(full)[: len(before)] == before
     assert full.messages.order_by("-seq")[0].context_version is None
 
 
 def test_a_failed_run_by_hand_on_a_short_session_trims_nothing_and_says_nothing_of_it(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=8)
+    fill_session(session, messages=8)
     with_broken_summaries(scripted)
     run = engine.compact_now(session.pk, trigger="manual")
     assert run.status == "failed"
-    assert event_names(session) == ["compaction.started", "compaction.failed"]
+    assert list_event_names(session) == ["compaction.started", "compaction.failed"]
     assert say(session).notices == []
 
 
@@ -199,7 +199,7 @@ def test_two_automatic_runs_that_gained_almost_nothing_stop_the_rest(
     def long_winded(request: dict[str, Any]) -> Reply:
         source = request["messages"][-1]["content"]
         if "<transcript>" not in source:
-            return Reply(text="Yes.", usage=BIG)
+            return Reply(text="Yes.", usage=LARGE_USAGE)
         return Reply(text=words[: int(source.index("</transcript>") * 0.93)])
 
     scripted.default = long_winded
@@ -209,7 +209,7 @@ def test_two_automatic_runs_that_gained_almost_nothing_stop_the_rest(
         run = engine.compact_now(full.pk, trigger="after_response")
         assert run.status == "applied", run.reason
         assert state(full).fruitless == fruitless
-        fill(full, messages=2)
+        fill_session(full, messages=2)
     assert load_usage(full.pk)["automatic"] == "stopped"
     say(full)
     assert CompactionRun.objects.count() == 2

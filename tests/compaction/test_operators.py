@@ -14,8 +14,8 @@ from django.urls import reverse
 from chatcore.models import Session
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
-from tests.support.compaction_scenes import SUMMARY, fill
-from tests.support.scripted import ScriptedModel
+from tests.support.compaction_sessions import SUMMARY, fill_session
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -177,7 +177,7 @@ def test_the_sweep_command_says_how_many(full: Session) -> None:
 def test_the_page_shows_what_became_of_each_message_and_the_state(
     session: Session, operator: Client, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=30)
+    fill_session(session, messages=30)
     scripted.default = Reply(
         text="KEY FACTS:\n- A trip.\n```json\n"
         '{"decisions": {"add": ["They fly <b>from Porto</b>."]}}\n```'

@@ -16,7 +16,7 @@ from compaction.runs import engine
 from compaction.sizing import session_context
 from compaction.sizing.usage import load_usage
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import fill_session
+from tests.support.compaction_sessions import fill_session
 
 pytestmark = pytest.mark.django_db
 

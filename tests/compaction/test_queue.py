@@ -16,8 +16,8 @@ from compaction.core.knobs import PolicyError
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine, leases, queue
 from compaction.worker import tasks
-from tests.support.compaction_scenes import SUMMARY, summary_calls, work_beside
-from tests.support.scripted import ScriptedModel
+from tests.support.compaction_sessions import SUMMARY, compact_in_thread, list_summary_calls
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,7 +34,7 @@ def being_worked_on(run: CompactionRun, scripted: ScriptedModel) -> Iterator[thr
         return Reply(text=SUMMARY)
 
     scripted.script(slowly)
-    worker = work_beside(run)
+    worker = compact_in_thread(run)
     try:
         assert call_began.wait(20)
         yield go
@@ -78,7 +78,7 @@ def test_who_waits_gets_a_run_of_their_own_after_the_open_one(
     first.refresh_from_db()
     assert (first.status, second.status) == ("applied", "applied")
     assert second.pk != first.pk
-    assert "the flight" in str(summary_calls(scripted)[-1].json)
+    assert "the flight" in str(list_summary_calls(scripted)[-1].json)
 
 
 def test_a_run_that_is_being_worked_on_is_named_to_who_wants_another(
@@ -110,7 +110,7 @@ def test_only_the_stages_asked_for_run(full: Session, scripted: ScriptedModel) -
         full.pk, trigger="manual", policy="neurolink", stages=["prune_tool_outputs"]
     )
     assert (run.status, run.only_stages, run.stages_used) == ("skipped", ["prune_tool_outputs"], [])
-    assert not summary_calls(scripted)
+    assert not list_summary_calls(scripted)
     assert engine.preview_run(full.pk, policy="neurolink", stages=["summarize"]).stages_used == [
         "summarize"
     ]
@@ -210,6 +210,6 @@ def test_the_command_takes_stages_and_instructions(full: Session, scripted: Scri
         stdout=out,
     )
     assert "boundary   none → 5" in out.getvalue()
-    assert "the hotel" in str(summary_calls(scripted)[0].json)
+    assert "the hotel" in str(list_summary_calls(scripted)[0].json)
     with pytest.raises(CommandError, match="there is no stage 'tidy_up'"):
         call_command("compact_session", str(full.pk), "--stages", "tidy_up")

@@ -10,16 +10,16 @@ from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.sizing.usage import load_usage
-from tests.support.compaction_scenes import (
-    BIG,
+from tests.support.compaction_sessions import (
+    LARGE_USAGE,
     SUMMARY,
-    chat_calls,
-    event_names,
+    list_chat_calls,
+    list_event_names,
     say,
     summarize_or_chat,
 )
-from tests.support.database import wait_until_somebody_waits_for_us
-from tests.support.scripted import ScriptedModel
+from tests.support.database import wait_for_blocked_connection
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,10 +34,10 @@ def test_it_brings_back_the_whole_history(full: Session, scripted: ScriptedModel
         None,
         2,
     )
-    assert event_names(full)[-1] == "session.updated"
+    assert list_event_names(full)[-1] == "session.updated"
     say(full)
     assert (
-        len([m for m in chat_calls(scripted)[-1].json["messages"] if m["role"] != "system"]) == 15
+        len([m for m in list_chat_calls(scripted)[-1].json["messages"] if m["role"] != "system"]) == 15
     )
 
 
@@ -79,7 +79,7 @@ def test_the_next_response_does_not_undo_it(
 ) -> None:
     run = engine.compact_now(full.pk, trigger="manual")
     engine.rewind_run(run) if back == "rewind" else revisions.reset_context(full.pk)
-    scripted.script(Reply(text="Sure.", usage=BIG))
+    scripted.script(Reply(text="Sure.", usage=LARGE_USAGE))
     say(full)
     assert CompactionRun.objects.count() == 1
     usage = load_usage(full.pk)
@@ -118,7 +118,7 @@ def test_it_locks_the_session_before_the_run_as_a_deletion_does(full: Session) -
     with transaction.atomic():
         Session.objects.select_for_update().get(pk=full.pk)
         rewinding.start()
-        wait_until_somebody_waits_for_us()
+        wait_for_blocked_connection()
         # A run that the rewind had locked already would raise here: that was the deadlock.
         CompactionRun.objects.select_for_update(nowait=True).get(pk=run.pk)
     rewinding.join(30)
@@ -143,7 +143,7 @@ def test_a_session_that_is_deleted_meanwhile_has_nothing_to_rewind(full: Session
     with transaction.atomic():
         Session.objects.select_for_update().get(pk=full.pk)
         rewinding.start()
-        wait_until_somebody_waits_for_us()
+        wait_for_blocked_connection()
         full.delete()
     rewinding.join(30)
     assert refusals == ["The session was deleted."]

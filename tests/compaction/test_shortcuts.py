@@ -11,16 +11,16 @@ from compaction.models import CompactionRun
 from compaction.policies import UnknownPolicy
 from compaction.shortcuts import compact_session, get_context_stats, needs_compaction
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     SUMMARY,
     THRESHOLD,
     WINDOW,
-    content_of,
-    fill,
+    fill_session,
+    list_summary_calls,
+    read_stored_messages,
     summarize_or_chat,
-    summary_calls,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def long(session: Session, scripted: ScriptedModel) -> Session:
     """Over its threshold, by estimate; the summarizer is ready."""
     scripted.default = summarize_or_chat()
-    fill(session, messages=14, tokens=520)
+    fill_session(session, messages=14, tokens=520)
     return session
 
 
@@ -68,7 +68,7 @@ def test_an_unknown_window_is_told_as_none(long: Session) -> None:
 
 
 def test_compacting_tells_what_it_did_and_what_is_sent_now(long: Session) -> None:
-    before = content_of(long)
+    before = read_stored_messages(long)
     result = compact_session(long.pk)
     assert result is not None
     assert (result.compacted, result.stages_used, result.summary) == (True, ("summarize",), SUMMARY)
@@ -78,7 +78,7 @@ def test_compacting_tells_what_it_did_and_what_is_sent_now(long: Session) -> Non
     ]
     assert CompactionRun.objects.get(pk=result.run).trigger == "manual"
     assert not needs_compaction(long.pk)
-    assert content_of(long) == before
+    assert read_stored_messages(long) == before
 
 
 def test_a_second_time_there_is_nothing_to_do_and_a_reason(long: Session) -> None:
@@ -101,7 +101,7 @@ def test_a_stage_may_be_switched_off(long: Session, scripted: ScriptedModel) -> 
     result = compact_session(long.pk, policy="neurolink", enable_summarize=False)
     assert result is not None
     assert result.stages_used == ("slide_window",)
-    assert not summary_calls(scripted)
+    assert not list_summary_calls(scripted)
 
 
 def test_a_stage_may_be_switched_on_that_the_policy_has_not(session: Session) -> None:

@@ -10,10 +10,16 @@ from compaction.models import WorkingState
 from compaction.runs import engine
 from compaction.summaries import state as summary_state
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import SUMMARY, chat_calls, fill, say, summary_calls
-from tests.support.scripted import ScriptedModel
+from tests.support.compaction_sessions import (
+    SUMMARY,
+    fill_session,
+    list_chat_calls,
+    list_summary_calls,
+    say,
+)
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.state_scenes import DELTA, compact, items, session, with_delta
+from tests.support.state_sessions import DELTA, compact, list_items, reply_with_delta, session
 
 __all__ = ["session"]
 
@@ -23,9 +29,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_a_run_takes_a_delta_with_the_summary_and_shows_it_nowhere_in_it(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    run = compact(session, scripted, with_delta(DELTA))
+    run = compact(session, scripted, reply_with_delta(DELTA))
     assert (run.status, run.summary_after, run.provider_calls) == ("applied", SUMMARY, 1)
-    assert (items(session, "decisions"), items(session, "tasks")) == (
+    assert (list_items(session, "decisions"), list_items(session, "tasks")) == (
         ("Stay at the Lis",),
         ("Book a flight",),
     )
@@ -39,21 +45,21 @@ def test_a_run_takes_a_delta_with_the_summary_and_shows_it_nowhere_in_it(
 def test_the_next_run_is_shown_the_state_and_changes_it(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    compact(session, scripted, with_delta(DELTA))
+    compact(session, scripted, reply_with_delta(DELTA))
     changes = {
         "tasks": {"update": {"1": "Book two flights"}},
         "decisions": {"remove": [1]},
         "memory": ["Alice likes tea."],
     }
-    compact(session, scripted, with_delta(changes))
-    prompt_text = summary_calls(scripted)[1].json["messages"][-1]["content"]
+    compact(session, scripted, reply_with_delta(changes))
+    prompt_text = list_summary_calls(scripted)[1].json["messages"][-1]["content"]
     state = prompt_text[
         prompt_text.index("<existing-state>") : prompt_text.index("</existing-state>")
     ]
     assert "decisions:\n1. Stay at the Lis" in state
     assert "risks: none" in state
     assert prompt_text.count("Stay at the Lis") == 1
-    assert (items(session, "decisions"), items(session, "tasks")) == ((), ("Book two flights",))
+    assert (list_items(session, "decisions"), list_items(session, "tasks")) == ((), ("Book two flights",))
     assert summary_state.load_structured_state(session.pk).memory == ("Alice likes tea.",)
 
 
@@ -70,12 +76,12 @@ def test_the_next_run_is_shown_the_state_and_changes_it(
 def test_a_broken_delta_loses_only_itself(
     session: Session, scripted: ScriptedModel, delta: str
 ) -> None:
-    compact(session, scripted, with_delta(DELTA))
-    run = compact(session, scripted, with_delta(delta, "Lisbon in May; the hotel is booked."))
+    compact(session, scripted, reply_with_delta(DELTA))
+    run = compact(session, scripted, reply_with_delta(delta, "Lisbon in May; the hotel is booked."))
     assert run.status == "applied"
     assert run.summary_after is not None
     assert run.summary_after.startswith("Lisbon in May; the hotel is booked.")
-    assert items(session, "tasks") == ("Book a flight",)
+    assert list_items(session, "tasks") == ("Book a flight",)
 
 
 def test_an_answer_cut_off_in_its_delta_keeps_its_summary(
@@ -83,7 +89,7 @@ def test_an_answer_cut_off_in_its_delta_keeps_its_summary(
 ) -> None:
     cut = Reply(text=f'{SUMMARY}\n```json\n{{"tasks": {{"add": ["Book a fli', finish="length")
     assert compact(session, scripted, cut).summary_after == SUMMARY
-    assert items(session, "tasks") == ()
+    assert list_items(session, "tasks") == ()
 
 
 def test_a_delta_that_comes_without_a_summary_is_kept_and_the_summary_asked_for_alone(
@@ -94,8 +100,8 @@ def test_a_delta_that_comes_without_a_summary_is_kept_and_the_summary_asked_for_
         session, scripted, alone, Reply(text=SUMMARY), overrides={"summary": {"backoff": []}}
     )
     assert (run.status, run.summary_after, run.provider_calls) == ("applied", SUMMARY, 2)
-    assert items(session, "tasks") == ("Book a flight",)
-    first, second = (request.json["messages"][-1]["content"] for request in summary_calls(scripted))
+    assert list_items(session, "tasks") == ("Book a flight",)
+    first, second = (request.json["messages"][-1]["content"] for request in list_summary_calls(scripted))
     assert ("existing-state" in first, "existing-state" in second) == (True, False)
 
 
@@ -104,15 +110,15 @@ def test_where_no_delta_fits_beside_a_summary_none_is_asked_for(
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=4096)
     assert compact(session, scripted, Reply(text=SUMMARY)).summary_after == SUMMARY
-    prompt_texts = [request.json["messages"][-1]["content"] for request in summary_calls(scripted)]
+    prompt_texts = [request.json["messages"][-1]["content"] for request in list_summary_calls(scripted)]
     assert prompt_texts
     assert not any("existing-state" in words for words in prompt_texts)
 
 
 def test_a_failed_run_leaves_it_as_it_was(session: Session, scripted: ScriptedModel) -> None:
-    compact(session, scripted, with_delta(DELTA))
+    compact(session, scripted, reply_with_delta(DELTA))
     before = summary_state.load_structured_state(session.pk)
-    bad = with_delta({"tasks": {"add": ["Never"]}}, "I cannot help with that.")
+    bad = reply_with_delta({"tasks": {"add": ["Never"]}}, "I cannot help with that.")
     assert compact(session, scripted, bad, bad, overrides={"summary": {"backoff": []}}).status in (
         "failed",
         "fell_back",
@@ -124,7 +130,7 @@ def test_a_policy_may_want_no_delta(session: Session, scripted: ScriptedModel) -
     run = compact(
         session, scripted, Reply(text=SUMMARY), overrides={"summary": {"state_delta": False}}
     )
-    prompt_text = summary_calls(scripted)[0].json["messages"][-1]["content"]
+    prompt_text = list_summary_calls(scripted)[0].json["messages"][-1]["content"]
     assert run.status == "applied"
     assert "existing-state" not in prompt_text
     assert "json" not in prompt_text
@@ -133,10 +139,10 @@ def test_a_policy_may_want_no_delta(session: Session, scripted: ScriptedModel) -
 def test_a_run_that_asks_for_no_delta_sends_the_state_on(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    compact(session, scripted, with_delta(DELTA))
+    compact(session, scripted, reply_with_delta(DELTA))
     compact(session, scripted, Reply(text=SUMMARY), overrides={"summary": {"state_delta": False}})
     say(session)
-    assert "Stay at the Lis" in json.dumps(chat_calls(scripted)[-1].json)
+    assert "Stay at the Lis" in json.dumps(list_chat_calls(scripted)[-1].json)
 
 
 def test_a_state_changed_while_a_summary_is_written_is_not_overwritten(
@@ -147,13 +153,13 @@ def test_a_state_changed_while_a_summary_is_written_is_not_overwritten(
             session.pk,
             lambda working: summary_state.parse_structured_state({"state": {"tasks": ["Pack"]}}),
         )
-        return with_delta({"tasks": {"add": ["Lost with its call"]}})
+        return reply_with_delta({"tasks": {"add": ["Lost with its call"]}})
 
-    fill(session, messages=8)
-    scripted.script(meanwhile, with_delta({"tasks": {"add": ["Book a flight"]}}))
+    fill_session(session, messages=8)
+    scripted.script(meanwhile, reply_with_delta({"tasks": {"add": ["Book a flight"]}}))
     run = engine.compact_now(session.pk, trigger="manual")
     assert (run.status, run.provider_calls) == ("applied", 2)
-    assert items(session, "tasks") == ("Pack", "Book a flight")
+    assert list_items(session, "tasks") == ("Pack", "Book a flight")
 
 
 # And back
@@ -162,26 +168,26 @@ def test_a_state_changed_while_a_summary_is_written_is_not_overwritten(
 def test_a_rewind_brings_back_the_state_before_the_run(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    compact(session, scripted, with_delta(DELTA))
+    compact(session, scripted, reply_with_delta(DELTA))
     second = compact(
         session,
         scripted,
-        with_delta({"tasks": {"remove": [1]}, "decisions": {"add": ["Rent a car"]}}),
+        reply_with_delta({"tasks": {"remove": [1]}, "decisions": {"add": ["Rent a car"]}}),
     )
     engine.rewind_run(second)
-    assert (items(session, "decisions"), items(session, "tasks")) == (
+    assert (list_items(session, "decisions"), list_items(session, "tasks")) == (
         ("Stay at the Lis",),
         ("Book a flight",),
     )
     say(session)
-    assert "Rent a car" not in json.dumps(chat_calls(scripted)[-1].json)
+    assert "Rent a car" not in json.dumps(list_chat_calls(scripted)[-1].json)
 
 
 def test_a_rewind_of_the_first_run_brings_back_an_empty_one(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    first = compact(session, scripted, with_delta(DELTA))
-    compact(session, scripted, with_delta({"tasks": {"add": ["Pack"]}}))
+    first = compact(session, scripted, reply_with_delta(DELTA))
+    compact(session, scripted, reply_with_delta({"tasks": {"add": ["Pack"]}}))
     engine.rewind_run(first)
     assert summary_state.load_structured_state(session.pk).is_empty
 
@@ -201,14 +207,14 @@ def test_fifteen_entries_are_folded_to_five_and_a_summary(
     run = compact(
         session,
         scripted,
-        with_delta({"memory": ["Entry 15"]}),
+        reply_with_delta({"memory": ["Entry 15"]}),
         Reply(text="Alice has said ten things."),
     )
     assert (run.status, run.provider_calls) == ("applied", 2)
     stored_state = summary_state.load_structured_state(session.pk)
     assert stored_state.memory == tuple(f"Entry {number}" for number in range(11, 16))
     assert stored_state.memory_summary == "Alice has said ten things."
-    prompt_text = summary_calls(scripted)[1].json["messages"][-1]["content"]
+    prompt_text = list_summary_calls(scripted)[1].json["messages"][-1]["content"]
     assert "Entry 01" in prompt_text
     assert "Entry 11" not in prompt_text
 
@@ -248,7 +254,7 @@ def test_the_summary_before_is_blended_with_the_entries(
         Reply(text=SUMMARY),
         Reply(text="Alice lives in Porto and has said ten things."),
     )
-    prompt_text = summary_calls(scripted)[1].json["messages"][-1]["content"]
+    prompt_text = list_summary_calls(scripted)[1].json["messages"][-1]["content"]
     assert prompt_text.count("Alice lives in Porto.") == 1
     assert (
         summary_state.load_structured_state(session.pk).memory_summary

@@ -16,8 +16,14 @@ from compaction.summaries import prompt, validation
 from compaction.summaries.calls import take_chunk
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel, Provider
-from tests.support.compaction_scenes import SUMMARY, fill, say, summarize_or_chat, summary_calls
-from tests.support.scripted import ScriptedModel, overflow
+from tests.support.compaction_sessions import (
+    SUMMARY,
+    fill_session,
+    list_summary_calls,
+    say,
+    summarize_or_chat,
+)
+from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
 
 db = pytest.mark.django_db(transaction=True)
@@ -28,7 +34,7 @@ def answer(text: str, finish: Any = "stop") -> CallResult:
 
 
 def sent(scripted: ScriptedModel, index: int = 0) -> str:
-    text: str = summary_calls(scripted)[index].json["messages"][-1]["content"]
+    text: str = list_summary_calls(scripted)[index].json["messages"][-1]["content"]
     return text
 
 
@@ -36,10 +42,10 @@ def sent(scripted: ScriptedModel, index: int = 0) -> str:
 def test_the_transcript_is_fenced_and_the_instruction_comes_last(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session)
+    fill_session(session)
     scripted.script(Reply(text=SUMMARY))
     engine.compact_now(session.pk, trigger="manual", instructions="the hotel")
-    request = summary_calls(scripted)[0].json
+    request = list_summary_calls(scripted)[0].json
     transcript, instruction = sent(scripted).split("</transcript>")
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
     assert request["messages"][0]["content"] == prompt.SYSTEM_PROMPT
@@ -58,10 +64,10 @@ def test_the_answer_may_take_a_quarter_of_the_window_and_2048_tokens(
     session: Session, model: AiModel, scripted: ScriptedModel, window: int, at_most: int
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=window)
-    fill(session, messages=window // 2048 * 3)
+    fill_session(session, messages=window // 2048 * 3)
     scripted.default = summarize_or_chat()
     engine.compact_now(session.pk, trigger="manual", up_to_seq=4)
-    request = summary_calls(scripted)[0].json
+    request = list_summary_calls(scripted)[0].json
     assert request.get("max_tokens", request.get("max_completion_tokens")) == at_most
 
 
@@ -69,12 +75,12 @@ def test_the_answer_may_take_a_quarter_of_the_window_and_2048_tokens(
 def test_a_second_run_merges_the_first_summary_once(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session)
+    fill_session(session)
     scripted.script(
         Reply(text="FIRST SUMMARY about Lisbon."), Reply(text="MERGED SUMMARY about Lisbon.")
     )
     engine.compact_now(session.pk, trigger="manual")
-    fill(session, messages=8)
+    fill_session(session, messages=8)
     run = engine.compact_now(session.pk, trigger="manual")
     assert sent(scripted, 1).count("FIRST SUMMARY") == 1
     assert "0010 lisbon" not in sent(scripted, 1)
@@ -106,7 +112,7 @@ def test_tool_calls_and_results_are_told_as_text(session: Session, scripted: Scr
     assert engine.compact_now(session.pk, trigger="manual").status == "applied"
     assert '[assistant calls fetch_url]\n{"url": "http://example.org"}' in sent(scripted)
     assert "[result of fetch_url, an error]\nnot found" in sent(scripted)
-    assert "tools" not in summary_calls(scripted)[0].json
+    assert "tools" not in list_summary_calls(scripted)[0].json
 
 
 @db
@@ -129,11 +135,11 @@ def test_nothing_in_the_transcript_closes_its_fence(
 def test_a_history_longer_than_the_window_is_summarized_in_parts_one_into_the_next(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=60)
+    fill_session(session, messages=60)
     counted = iter(range(1, 100))
     scripted.default = lambda _: Reply(text=f"PART {next(counted)}. The trip to Lisbon is planned.")
     run = engine.compact_now(session.pk, trigger="manual")
-    calls = summary_calls(scripted)
+    calls = list_summary_calls(scripted)
     assert run.status == "applied"
     assert len(calls) >= 5
     for number, request in enumerate(calls):
@@ -146,12 +152,12 @@ def test_a_history_longer_than_the_window_is_summarized_in_parts_one_into_the_ne
 
 @db
 def test_each_part_is_retried_once(session: Session, scripted: ScriptedModel) -> None:
-    fill(session, messages=30)
+    fill_session(session, messages=30)
     scripted.script(Reply(text=SUMMARY), Reply(text=""), Reply(text=SUMMARY))
     scripted.default = Reply(text=SUMMARY)
     run = engine.compact_now(session.pk, trigger="manual")
     assert run.status == "applied"
-    assert summary_calls(scripted)[1].json == summary_calls(scripted)[2].json
+    assert list_summary_calls(scripted)[1].json == list_summary_calls(scripted)[2].json
 
 
 @db
@@ -163,14 +169,14 @@ def test_a_message_longer_than_the_window_is_summarized_in_pieces(
     session.messages.create(seq=3, role="user", content="x" * 4000)
     scripted.default = Reply(text=SUMMARY)
     assert engine.compact_now(session.pk, trigger="manual").status == "applied"
-    assert len(summary_calls(scripted)) >= 4
+    assert len(list_summary_calls(scripted)) >= 4
 
 
 @db
 def test_a_summary_that_was_cut_off_is_asked_for_in_half_of_the_words(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session)
+    fill_session(session)
     scripted.script(Reply(text="Alice plans a trip and then", finish="length"), Reply(text=SUMMARY))
     assert engine.compact_now(session.pk, trigger="manual").status == CompactionRun.Status.APPLIED
     assert ["200 to 500 words" in sent(scripted, 0), "125 to 250 words" in sent(scripted, 1)] == [
@@ -184,8 +190,8 @@ def test_a_call_refused_for_its_length_is_retried_shorter(
     session: Session, scripted: ScriptedModel
 ) -> None:
     """Chinese, for example, has one or two characters a token and not four."""
-    fill(session, messages=14)
-    scripted.script(overflow(tokens=9000, window=8192))
+    fill_session(session, messages=14)
+    scripted.script(make_overflow(tokens=9000, window=8192))
     scripted.default = Reply(text=SUMMARY)
     run = engine.compact_now(session.pk, trigger="manual")
     assert run.status == "applied"
@@ -196,7 +202,7 @@ def test_a_call_refused_for_its_length_is_retried_shorter(
 def test_a_large_provider_count_makes_the_parts_smaller(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=12)
+    fill_session(session, messages=12)
     session.messages.create(
         seq=13,
         role="assistant",
@@ -215,14 +221,14 @@ def test_a_large_provider_count_makes_the_parts_smaller(
 def test_the_model_may_name_another_for_its_summaries(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
-    fill(session)
+    fill_session(session)
     cheap = AiModel.objects.create(
         provider=model.provider, name="cheap", context_window_size=32_000
     )
     AiModel.objects.filter(pk=model.pk).update(summary_model=cheap)
     scripted.script(Reply(text=SUMMARY))
     assert engine.compact_now(session.pk, trigger="manual").model == "scripted/cheap"
-    assert summary_calls(scripted)[0].json["model"] == "cheap"
+    assert list_summary_calls(scripted)[0].json["model"] == "cheap"
 
 
 @db
@@ -236,11 +242,11 @@ def test_it_speaks_the_anthropic_protocol_too(
         "sk-ant-secret",
     )
     provider.save()
-    fill(session)
+    fill_session(session)
     scripted.script(Reply(status=529), Reply(text=SUMMARY, usage=(5000, 80)))
     run = engine.compact_now(session.pk, trigger="manual")
     assert (run.status, run.provider_calls, run.input_tokens) == ("applied", 2, 5000)
-    request = summary_calls(scripted)[1]
+    request = list_summary_calls(scripted)[1]
     assert request.path == "/v1/messages"
     assert request.json["system"]
     assert request.json["max_tokens"] == 2048
@@ -250,14 +256,14 @@ def test_it_speaks_the_anthropic_protocol_too(
 def test_a_model_that_takes_no_temperature_is_retried_without(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session)
+    fill_session(session)
     refused = (
         "Unsupported value: 'temperature' does not support 0.1 with this model. "
         "Only the default (1) value is supported."
     )
     scripted.script(Reply(status=400, text=refused), Reply(text=SUMMARY))
     assert engine.compact_now(session.pk, trigger="manual").status == "applied"
-    assert "temperature" not in summary_calls(scripted)[1].json
+    assert "temperature" not in list_summary_calls(scripted)[1].json
 
 
 def test_thoughts_are_no_part_of_a_summary() -> None:
@@ -359,7 +365,7 @@ def test_a_merged_summary_may_outgrow_the_last_short_piece(
             {"role": "assistant", "content": "Good."},
         ],
     )
-    fill(session, messages=6)
+    fill_session(session, messages=6)
     scripted.script(Reply(text=SUMMARY), Reply(text=longer))
     run = engine.compact_now(session.pk, trigger="manual", up_to_seq=2)
     assert (run.status, run.summary_after, run.provider_calls) == ("applied", longer, 2)
@@ -373,7 +379,7 @@ def test_a_slow_provider_may_be_given_longer_for_a_summary_than_the_policy_gives
     session: Session, scripted: ScriptedModel, patience: float, status: str
 ) -> None:
     """The embedded model needs minutes to read a full window."""
-    fill(session)
+    fill_session(session)
     Provider.objects.update(options={"summary_seconds": patience})
     scripted.default = Reply(text=SUMMARY, delay=0.7)
     run = engine.compact_now(
@@ -387,12 +393,12 @@ def test_a_slow_provider_may_be_given_longer_for_a_summary_than_the_policy_gives
 def test_a_model_that_gives_back_what_headings_are_for_is_told_the_headings_alone(
     session: Session, scripted: ScriptedModel, policy: str
 ) -> None:
-    fill(session, messages=12)
+    fill_session(session, messages=12)
     scripted.default = Reply(text=SUMMARY)
     Provider.objects.update(options={"summary_headings": "bare"})
     engine.compact_now(session.pk, trigger="manual", policy=policy, stages=["summarize"])
     instruction_lines = (
-        summary_calls(scripted)[0]
+        list_summary_calls(scripted)[0]
         .json["messages"][-1]["content"]
         .rsplit("</transcript>")[-1]
         .splitlines()

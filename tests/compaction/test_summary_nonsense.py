@@ -13,14 +13,14 @@ from compaction.runs import engine
 from compaction.summaries import prompt, state
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     SUMMARY,
-    fill,
-    speak_anthropic,
+    fill_session,
+    list_summary_calls,
     summarize_or_chat,
-    summary_calls,
+    use_anthropic,
 )
-from tests.support.scripted import ScriptedModel, call, overflow
+from tests.support.scripted_model import ScriptedModel, make_overflow, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,7 +63,7 @@ NONSENSE: dict[str, tuple[Any, str]] = {
         Reply(text="As an AI language model, I do not have memories of conversations."),
         "refused",
     ),
-    "a tool call": (Reply(tool_calls=[call("fetch_url", {"url": "http://x"})]), "called a tool"),
+    "a tool call": (Reply(tool_calls=[make_tool_call("fetch_url", {"url": "http://x"})]), "called a tool"),
     "as long as its source": (
         Reply(text="Some words that differ from one another: " + DIGITS),
         "not smaller",
@@ -129,7 +129,7 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "a server error": (Reply(status=500, text="out of order"), "out of order"),
     "throttling": (Reply(status=429, text="too many requests"), "."),
     "a wrong key": (Reply(status=401, text="no such key"), "."),
-    "too long for it": (overflow(tokens=9000, window=8192), "."),
+    "too long for it": (make_overflow(tokens=9000, window=8192), "."),
 }
 
 
@@ -151,13 +151,13 @@ def everything(session: Session) -> dict[str, Any]:
 @pytest.fixture
 def summarized(session: Session, scripted: ScriptedModel) -> Session:
     """Return a session with a summary, a state, and enough new messages for another summary."""
-    fill(session, messages=6)
+    fill_session(session, messages=6)
     scripted.script(Reply(text=SUMMARY))
     engine.compact_now(session.pk, trigger="manual")
     state.change_structured_state(
         session.pk, lambda _: state.parse_structured_state({"state": {"tasks": ["Book a flight"]}})
     )
-    fill(session, messages=6)
+    fill_session(session, messages=6)
     return session
 
 
@@ -235,15 +235,15 @@ def test_a_tiny_window(
     outcome: str,
 ) -> None:
     if protocol == "anthropic":
-        speak_anthropic(session, scripted)
+        use_anthropic(session, scripted)
     AiModel.objects.filter(pk=model.pk).update(context_window_size=window)
-    fill(session, messages=4, tokens=150)
+    fill_session(session, messages=4, tokens=150)
     before = everything(session)
     scripted.default = summarize_or_chat(summary=Reply(text="Lisbon in May."))
     run = engine.compact_now(session.pk, trigger="manual")
     if outcome == "applied":
         assert (run.status, run.summary_after) == ("applied", "Lisbon in May.")
-        assert all(len(str(request.json)) / 4 < window for request in summary_calls(scripted))
+        assert all(len(str(request.json)) / 4 < window for request in list_summary_calls(scripted))
     else:
         assert run.status in ("failed", "fell_back")
         assert run.provider_calls == 0
@@ -269,7 +269,7 @@ def test_a_message_of_five_megabytes(
     scripted.default = summarize_or_chat()
     run = engine.compact_now(session.pk, trigger="manual", up_to_seq=2)
     assert (run.status, run.summary_after) == ("applied", SUMMARY)
-    assert run.provider_calls == len(summary_calls(scripted)) <= 4
+    assert run.provider_calls == len(list_summary_calls(scripted)) <= 4
 
 
 def test_four_hundred_parallel_tool_calls(
@@ -305,7 +305,7 @@ def test_four_hundred_parallel_tool_calls(
     run = engine.compact_now(session.pk, trigger="manual")
     assert (run.status, run.messages_compacted, run.boundary_after) == ("applied", 402, 403)
     sent_text = "".join(
-        request.json["messages"][-1]["content"] for request in summary_calls(scripted)
+        request.json["messages"][-1]["content"] for request in list_summary_calls(scripted)
     )
     assert all(sent_text.count(f"Mail {number:03d}:") == 1 for number in range(400))
     assert sent_text.count("[assistant calls read_mail]") == 400

@@ -13,17 +13,17 @@ from compaction.runs import engine
 from compaction.sizing.usage import load_usage
 from compaction.triggers import after_response
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     LARGE_USAGE,
     THRESHOLD,
+    fill_session,
     list_event_data,
     list_event_names,
-    fill_session,
+    list_summary_calls,
     say,
     summarize_or_chat,
-    list_summary_calls,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)

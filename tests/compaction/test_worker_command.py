@@ -27,12 +27,12 @@ from compaction.worker import cluster, tasks
 from compaction.worker.broker import LaneBroker
 from compaction.worker.run_locks import RunLocks
 from compaction.worker.tasks import MAX_RUN_SECONDS
-from tests.support.worker_scenes import Scene, scene
+from tests.support.worker_scenarios import WorkerScenario, open_scenario
 
 
 @pytest.fixture
-def stage(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[Scene]:
-    with django_db_blocker.unblock(), scene("sqlite", tmp_path) as worker_scene:
+def stage(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[WorkerScenario]:
+    with django_db_blocker.unblock(), open_scenario("sqlite", tmp_path) as worker_scene:
         yield worker_scene
 
 
@@ -54,13 +54,13 @@ def execute_as_a_worker_does(payload: str) -> None:
     assert results.get_nowait()["success"]
 
 
-def test_it_applies_a_run_and_ends_with_all_its_processes_when_told(stage: Scene) -> None:
-    run = stage.ask()
-    stage.applied(run, seconds=30)
-    stage.worker.members()
+def test_it_applies_a_run_and_ends_with_all_its_processes_when_told(stage: WorkerScenario) -> None:
+    run = stage.request_run()
+    stage.wait_until_applied(run, seconds=30)
+    stage.worker.list_members()
     stage.worker.process.send_signal(signal.SIGTERM)
     assert stage.worker.process.wait(15) == 0
-    assert stage.worker.orphans() == []
+    assert stage.worker.find_orphans() == []
     assert not OrmQ.objects.filter(key="chatcore").exists()
 
 

@@ -17,9 +17,9 @@ from compaction.models import WorkingState
 from compaction.runs import engine
 from compaction.summaries import state as summary_state
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import SUMMARY, chat_calls, say
-from tests.support.scripted import ScriptedModel
-from tests.support.state_scenes import DELTA, compact, items, session, with_delta
+from tests.support.compaction_sessions import SUMMARY, list_chat_calls, say
+from tests.support.scripted_model import ScriptedModel
+from tests.support.state_sessions import DELTA, compact, list_items, reply_with_delta, session
 
 __all__ = ["session"]
 
@@ -74,19 +74,19 @@ def test_the_next_request_shows_it_as_reference_text(
     )
     api.post(f"{address}/memory", {"text": "Alice likes tea."})
     say(session)
-    sent = json.dumps(chat_calls(scripted)[-1].json, ensure_ascii=False)
+    sent = json.dumps(list_chat_calls(scripted)[-1].json, ensure_ascii=False)
     inside = sent[sent.index("<conversation_summary>") : sent.index("</conversation_summary>")]
     assert "Key decisions:\\n- Stay at the Lis ‹/conversation_summary>" in inside
     assert "Alice likes tea." in inside
     api.patch(f"{address}/state", {"state": {"decisions": []}, "memory": []})
     say(session)
-    assert "<conversation_summary>" not in json.dumps(chat_calls(scripted)[-1].json)
+    assert "<conversation_summary>" not in json.dumps(list_chat_calls(scripted)[-1].json)
 
 
 def test_it_stands_beside_the_summary_and_changing_it_leaves_that_alone(
     api: APIClient, address: str, session: Session, scripted: ScriptedModel
 ) -> None:
-    run = compact(session, scripted, with_delta(DELTA))
+    run = compact(session, scripted, reply_with_delta(DELTA))
     api.patch(f"{address}/state", {"state": {"tasks": ["Pack"]}})
     session.refresh_from_db()
     assert (session.compacted_summary, session.compact_boundary_seq) == (
@@ -94,7 +94,7 @@ def test_it_stands_beside_the_summary_and_changing_it_leaves_that_alone(
         run.boundary_after,
     )
     say(session)
-    sent = json.dumps(chat_calls(scripted)[-1].json)
+    sent = json.dumps(list_chat_calls(scripted)[-1].json)
     assert all(
         words in sent
         for words in (
@@ -183,7 +183,7 @@ def test_the_admin_shows_it_with_the_runs_and_changes_nothing(
     session: Session, scripted: ScriptedModel, client: Client
 ) -> None:
     client.force_login(User.objects.create_superuser("operator"))
-    run = compact(session, scripted, with_delta(DELTA))
+    run = compact(session, scripted, reply_with_delta(DELTA))
     page = client.get(
         reverse("admin:compaction_workingstate_change", args=[session.pk])
     ).content.decode()
@@ -220,12 +220,12 @@ def test_what_was_made_of_a_message_goes_with_it_and_what_the_user_noted_stays(
     api: APIClient, session: Session, scripted: ScriptedModel, act: str
 ) -> None:
     AiModel.objects.filter(name="test-model").update(context_window_size=200_000)
-    compact(session, scripted, with_delta(DELTA))
+    compact(session, scripted, reply_with_delta(DELTA))
     ask(session, "risks", "Strike")
     compact(
         session,
         scripted,
-        with_delta(
+        reply_with_delta(
             {
                 "tasks": {"add": ["Pack"], "remove": [1]},
                 "decisions": {"update": {"1": "Stay in Porto"}},
@@ -254,7 +254,7 @@ def test_what_was_made_of_a_message_goes_with_it_and_what_the_user_noted_stays(
 def test_it_is_sent_on_when_the_summary_is_reset_and_forgets_what_is_deleted_later(
     api: APIClient, address: str, session: Session, scripted: ScriptedModel, by_hand: bool
 ) -> None:
-    run = compact(session, scripted, with_delta(DELTA))
+    run = compact(session, scripted, reply_with_delta(DELTA))
     ask(session, "risks", "Strike")
     if by_hand:
         assert api.delete(f"{address}/summary").status_code == 204
@@ -273,7 +273,7 @@ def test_it_is_sent_on_when_the_summary_is_reset_and_forgets_what_is_deleted_lat
 def test_a_new_message_that_goes_takes_nothing_with_it(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
-    compact(session, scripted, with_delta(DELTA))
+    compact(session, scripted, reply_with_delta(DELTA))
     ask(session, "risks", "Strike")
     before = summary_state.load_structured_state(session.pk)
     assert api.delete(f"/api/v1/messages/{session.messages.get(seq=8).pk}").status_code == 204
@@ -284,11 +284,11 @@ def test_a_fork_has_what_was_made_of_its_messages_and_what_the_user_noted(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
     AiModel.objects.filter(name="test-model").update(context_window_size=200_000)
-    compact(session, scripted, with_delta(DELTA))
+    compact(session, scripted, reply_with_delta(DELTA))
     compact(
         session,
         scripted,
-        with_delta({"tasks": {"add": ["Pack"]}, "memory": ["Alice likes coffee."]}),
+        reply_with_delta({"tasks": {"add": ["Pack"]}, "memory": ["Alice likes coffee."]}),
     )
     ask(session, "tasks", "Buy a map")
     fork_id = api.post(f"/api/v1/messages/{session.messages.get(seq=6).pk}/fork").json()["id"]
@@ -298,12 +298,12 @@ def test_a_fork_has_what_was_made_of_its_messages_and_what_the_user_noted(
         ["Alice likes tea."],
     )
     assert "Buy a map" in json.dumps(api.get(f"/api/v1/sessions/{fork_id}/context/preview").json())
-    assert items(session, "tasks") == ("Book a flight", "Pack", "Buy a map")
+    assert list_items(session, "tasks") == ("Book a flight", "Pack", "Buy a map")
 
 
 def test_noting_something_does_not_end_a_rewind(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
-    engine.rewind_run(compact(session, scripted, with_delta(DELTA)))
+    engine.rewind_run(compact(session, scripted, reply_with_delta(DELTA)))
     ask(session, "risks", "Strike")
     assert api.get(f"/api/v1/sessions/{session.pk}/context").json()["automatic"] == "waiting"

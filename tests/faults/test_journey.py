@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.journey import STORY, Served, serve, until
+from tests.support.served_product import STORY, ServedProduct, serve, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -16,18 +16,18 @@ ANSWER_TOKENS = 48
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProduct]:
     folder = tmp_path_factory.mktemp("journey")
     with serve(
         folder, CHATCORE_LOCAL_MODEL="0.5b", CHATCORE_LOCAL_MODEL_WINDOW=str(WINDOW)
     ) as served:
-        until(lambda: any("embedded model is ready" in line for line in served.lines), 600)
+        wait_for(lambda: any("embedded model is ready" in line for line in served.lines), 600)
         yield served
 
 
 @pytest.fixture(scope="module")
-def api(served: Served) -> Iterator[httpx2.Client]:
-    token = served.command("create_token", "admin").split()[-1]
+def api(served: ServedProduct) -> Iterator[httpx2.Client]:
+    token = served.run_command("create_token", "admin").split()[-1]
     headers = {"Authorization": f"Bearer {token}"}
     with httpx2.Client(base_url=f"{served.url}/api/v1", headers=headers, timeout=300) as client:
         yield client
@@ -45,7 +45,7 @@ def talk(api: httpx2.Client, session: str, number: int) -> dict[str, Any]:
 
 
 def test_a_conversation_fills_its_window_compacts_itself_and_goes_on(
-    api: httpx2.Client, served: Served
+    api: httpx2.Client, served: ServedProduct
 ) -> None:
     new = {
         "params": {"max_tokens": ANSWER_TOKENS, "temperature": 0},
@@ -93,7 +93,7 @@ def test_a_conversation_fills_its_window_compacts_itself_and_goes_on(
     )
     answer = talk(api, session, number + 2)
     assert answer["assistant_message"]["content"]
-    assert served.command("verify").endswith("0 violations")
+    assert served.run_command("verify").endswith("0 violations")
 
 
 def newest_run(api: httpx2.Client, session: str) -> dict[str, Any] | None:
@@ -102,5 +102,5 @@ def newest_run(api: httpx2.Client, session: str) -> dict[str, Any] | None:
     def runs() -> list[dict[str, Any]]:
         return list(said(api.get(f"/sessions/{session}/compactions"), 200)["results"])
 
-    until(lambda: not runs() or runs()[0]["status"] not in ("queued", "running"), 400)
+    wait_for(lambda: not runs() or runs()[0]["status"] not in ("queued", "running"), 400)
     return next(iter(runs()), None)

@@ -13,9 +13,9 @@ import httpx2
 import pytest
 
 from compaction.worker.processes import list_descendants
-from tests.support.journey import Served, serve, until
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.served_product import ServedProduct, serve, wait_for
 
 pytestmark = pytest.mark.faults
 WITHIN = 90  # seconds; the promise for a partial answer to be marked
@@ -27,18 +27,18 @@ REGISTER = (
 
 
 @pytest.fixture
-def served(tmp_path: Path, scripted: ScriptedModel) -> Iterator[Served]:
+def served(tmp_path: Path, scripted: ScriptedModel) -> Iterator[ServedProduct]:
     with serve(tmp_path, "--no-local-model") as served:
         assert served.sign_in_link
-        served.command("shell", "-c", REGISTER.format(url=scripted.base_url))
+        served.run_command("shell", "-c", REGISTER.format(url=scripted.base_url))
         yield served
 
 
 def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_was(
-    served: Served, scripted: ScriptedModel
+    served: ServedProduct, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=[f"word{n} " for n in range(400)], chunk_delay=0.05))
-    token = served.command("create_token", "admin").split()[-1]
+    token = served.run_command("create_token", "admin").split()[-1]
     with httpx2.Client(
         base_url=f"{served.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=60
     ) as api:
@@ -52,7 +52,7 @@ def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_w
 
         os.kill(web_of(served), signal.SIGKILL)
         killed = time.monotonic()
-        until(lambda: answers(served), 60)
+        wait_for(lambda: answers(served), 60)
         rest = list(
             read(
                 api,
@@ -81,7 +81,7 @@ def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_w
             answer["content"],
             "Are you there?",
         ]
-    assert served.command("verify").endswith("0 violations")
+    assert served.run_command("verify").endswith("0 violations")
 
 
 def read(api: httpx2.Client, session: str, *, after: int, enough: Any) -> Iterator[dict[str, Any]]:
@@ -112,7 +112,7 @@ def spoken(events: list[dict[str, Any]]) -> str:
     return text
 
 
-def web_of(served: Served) -> int:
+def web_of(served: ServedProduct) -> int:
     (pid,) = [
         process.pid
         for process in list_descendants(served.pid)
@@ -122,7 +122,7 @@ def web_of(served: Served) -> int:
     return pid
 
 
-def answers(served: Served) -> bool:
+def answers(served: ServedProduct) -> bool:
     with contextlib.suppress(httpx2.HTTPError):
         return httpx2.get(f"{served.url}/livez", timeout=2).status_code == 200
     return False

@@ -11,29 +11,29 @@ from pytest_django import DjangoDbBlocker
 
 from compaction.models import CompactionRun
 from tests.support.scripted_wire import Reply
-from tests.support.worker_scenes import Scene, scene
-from tests.support.workers import KINDS, Worker, until
+from tests.support.worker_processes import KINDS, Worker, wait_until
+from tests.support.worker_scenarios import WorkerScenario, open_scenario
 
 pytestmark = pytest.mark.slow
 
 Hurt = Callable[[Worker], None]
 
 AT_REST: dict[str, Hurt] = {
-    "free worker with the queue's lock": lambda worker: worker.kill(worker.lock_holder()),
-    "monitor": lambda worker: worker.kill(worker.monitor()),
-    "pusher": lambda worker: worker.kill(worker.pusher()),
-    "sentinel": lambda worker: worker.kill(worker.sentinel()),
-    "pusher, stopped": lambda worker: worker.kill(worker.pusher(), signal.SIGSTOP),
-    "free worker, stopped": lambda worker: worker.kill(worker.lock_holder(), signal.SIGSTOP),
+    "free worker with the queue's lock": lambda worker: worker.kill(worker.find_lock_holder()),
+    "monitor": lambda worker: worker.kill(worker.find_monitor()),
+    "pusher": lambda worker: worker.kill(worker.find_pusher()),
+    "sentinel": lambda worker: worker.kill(worker.find_sentinel()),
+    "pusher, stopped": lambda worker: worker.kill(worker.find_pusher(), signal.SIGSTOP),
+    "free worker, stopped": lambda worker: worker.kill(worker.find_lock_holder(), signal.SIGSTOP),
 }
 AT_WORK: dict[str, Hurt] = {
-    "busy worker": lambda worker: worker.kill(worker.workers("jobs-busy")[0]),
+    "busy worker": lambda worker: worker.kill(worker.list_workers("jobs-busy")[0]),
     "busy worker, stopped": lambda worker: worker.kill(
-        worker.workers("jobs-busy")[0], signal.SIGSTOP
+        worker.list_workers("jobs-busy")[0], signal.SIGSTOP
     ),
-    "monitor": lambda worker: worker.kill(worker.monitor()),
-    "sentinel": lambda worker: worker.kill(worker.sentinel()),
-    "sentinel, stopped": lambda worker: worker.kill(worker.sentinel(), signal.SIGSTOP),
+    "monitor": lambda worker: worker.kill(worker.find_monitor()),
+    "sentinel": lambda worker: worker.kill(worker.find_sentinel()),
+    "sentinel, stopped": lambda worker: worker.kill(worker.find_sentinel(), signal.SIGSTOP),
 }
 WHOLE: dict[str, Hurt] = {
     "kill -9 of the command": lambda worker: worker.kill(worker.process.pid),
@@ -46,68 +46,68 @@ WHOLE: dict[str, Hurt] = {
 @pytest.fixture
 def stage(
     request: pytest.FixtureRequest, tmp_path: Path, django_db_blocker: DjangoDbBlocker
-) -> Iterator[Scene]:
-    with django_db_blocker.unblock(), scene("sqlite", tmp_path, "--patience", "4") as worker_scene:
+) -> Iterator[WorkerScenario]:
+    with django_db_blocker.unblock(), open_scenario("sqlite", tmp_path, "--patience", "4") as worker_scene:
         yield worker_scene
 
 
 @pytest.mark.parametrize("victim", AT_REST)
-def test_a_run_asked_for_after_a_death_at_rest_is_applied_once(stage: Scene, victim: str) -> None:
-    stage.queue_works()
+def test_a_run_asked_for_after_a_death_at_rest_is_applied_once(stage: WorkerScenario, victim: str) -> None:
+    stage.wait_for_canary()
     AT_REST[victim](stage.worker)
-    run = stage.ask()
-    stage.applied(run)
-    stage.queue_works()
+    run = stage.request_run()
+    stage.wait_until_applied(run)
+    stage.wait_for_canary()
 
 
 @pytest.mark.parametrize("victim", AT_WORK)
-def test_a_run_whose_cluster_is_hurt_at_work_is_applied_once(stage: Scene, victim: str) -> None:
-    run = stage.ask_and_begin()
+def test_a_run_whose_cluster_is_hurt_at_work_is_applied_once(stage: WorkerScenario, victim: str) -> None:
+    run = stage.start_slow_run()
     AT_WORK[victim](stage.worker)
-    stage.queue_works()
-    stage.applied(run)
+    stage.wait_for_canary()
+    stage.wait_until_applied(run)
 
 
 @pytest.mark.parametrize("how", WHOLE)
 def test_a_worker_that_is_started_again_goes_on_with_the_run_it_left(
-    stage: Scene, how: str
+    stage: WorkerScenario, how: str
 ) -> None:
-    run = stage.ask_and_begin()
+    run = stage.start_slow_run()
     WHOLE[how](stage.worker)
     stage.worker.process.wait(20)
-    until(lambda: not stage.worker.orphans(), seconds=5, what="no orphans")
+    wait_until(lambda: not stage.worker.find_orphans(), seconds=5, what="no orphans")
     stage.worker.start()
-    stage.queue_works()
-    stage.applied(run)
+    stage.wait_for_canary()
+    stage.wait_until_applied(run)
 
 
-def test_a_run_that_kills_every_worker_ends_as_failed(stage: Scene) -> None:
-    run = stage.ask_and_begin()
+def test_a_run_that_kills_every_worker_ends_as_failed(stage: WorkerScenario) -> None:
+    run = stage.start_slow_run()
     stage.scripted.default = Reply(delay=60)
 
     def wait_for_calls(count: int) -> None:
-        until(lambda: len(stage.scripted.requests) == count, seconds=30, what="the next call")
+        wait_until(lambda: len(stage.scripted.requests) == count, seconds=30, what="the next call")
 
     for call in range(1, 4):
         wait_for_calls(call)
         AT_WORK["busy worker"](stage.worker)
-    until(
+    wait_until(
         lambda: CompactionRun.objects.filter(pk=run.pk, status__in=["failed", "fell_back"]),
         seconds=30,
         what="the end",
     )
-    stage.queue_works()
+    stage.wait_for_canary()
 
 
 @pytest.mark.parametrize("kind", KINDS[-1:])
 def test_as_shipped_a_hung_cluster_is_replaced_within_a_minute(
     kind: str, tmp_path: Path, django_db_blocker: DjangoDbBlocker
 ) -> None:
-    with django_db_blocker.unblock(), scene(kind, tmp_path) as stage:
-        stage.queue_works()
-        stage.worker.kill(stage.worker.lock_holder())
-        run = stage.ask()
-        stage.applied(run, seconds=60)
+    with django_db_blocker.unblock(), open_scenario(kind, tmp_path) as stage:
+        stage.wait_for_canary()
+        stage.worker.kill(stage.worker.find_lock_holder())
+        run = stage.request_run()
+        stage.wait_until_applied(run, seconds=60)
 
 
 @pytest.mark.postgres
@@ -115,10 +115,10 @@ def test_as_shipped_a_hung_cluster_is_replaced_within_a_minute(
 def test_on_postgresql_a_busy_workers_run_is_applied_once(
     kind: str, tmp_path: Path, django_db_blocker: DjangoDbBlocker
 ) -> None:
-    with django_db_blocker.unblock(), scene(kind, tmp_path, "--patience", "4") as stage:
-        run = stage.ask_and_begin()
-        stage.worker.kill(stage.worker.workers("jobs-busy")[0])
-        stage.applied(run)
+    with django_db_blocker.unblock(), open_scenario(kind, tmp_path, "--patience", "4") as stage:
+        run = stage.start_slow_run()
+        stage.worker.kill(stage.worker.list_workers("jobs-busy")[0])
+        stage.wait_until_applied(run)
 
 
 @pytest.mark.postgres
@@ -126,10 +126,10 @@ def test_on_postgresql_a_busy_workers_run_is_applied_once(
 def test_on_postgresql_it_outlives_the_loss_of_all_its_connections(
     kind: str, tmp_path: Path, django_db_blocker: DjangoDbBlocker
 ) -> None:
-    with django_db_blocker.unblock(), scene(kind, tmp_path) as stage:
-        stage.queue_works()
+    with django_db_blocker.unblock(), open_scenario(kind, tmp_path) as stage:
+        stage.wait_for_canary()
         with connection.cursor() as cursor:
             others = "datname = current_database() AND pid <> pg_backend_pid()"
             cursor.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
-        stage.applied(stage.ask())
+        stage.wait_until_applied(stage.request_run())
         assert stage.worker.process.poll() is None

@@ -8,7 +8,7 @@ from compaction.core.estimate import measure
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.core.transcript import Transcript, TranscriptEntry
-from tests.support.stage_scenes import Summarizer, answer, compact, result, user
+from tests.support.stage_transcripts import Summarizer, answer, compact, result, user
 
 BASEAGENT = PRESETS["baseagent"]
 WINDOW = 200_000

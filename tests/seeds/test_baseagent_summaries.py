@@ -8,19 +8,19 @@ from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from tests.support.compaction_scenes import (
-    chat_calls,
-    content_of,
-    fill,
+from tests.support.compaction_sessions import (
+    fill_session,
+    list_chat_calls,
+    list_summary_calls,
+    read_message_texts,
+    read_stored_messages,
+    read_system_text,
     say,
-    spoken,
     summarize_or_chat,
-    summary_calls,
-    system_text,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.preset_sessions import PROTOCOLS, set_policy
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import PROTOCOLS, living_under
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -32,8 +32,8 @@ DOWN = Reply(status=500, text="out of order")
 @pytest.fixture
 def task(session: Session, scripted: ScriptedModel) -> Session:
     scripted.default = summarize_or_chat(summary=Reply(text=SUMMARY))
-    task = living_under(session, "baseagent", scripted, "openai", context_window_size=64_000)
-    fill(task, messages=20)
+    task = set_policy(session, "baseagent", scripted, "openai", context_window_size=64_000)
+    fill_session(task, messages=20)
     return task
 
 
@@ -58,8 +58,8 @@ def test_the_prompt_asks_for_what_the_next_model_needs(
     task: Session, scripted: ScriptedModel
 ) -> None:
     compact(task)
-    [request] = summary_calls(scripted)
-    asked = spoken(request)[-1].split("</transcript>")[1]
+    [request] = list_summary_calls(scripted)
+    asked = read_message_texts(request)[-1].split("</transcript>")[1]
     assert "hands the work over to another language model" in asked
     wanted = (
         "decisions taken",
@@ -83,18 +83,18 @@ def test_the_next_request_is_the_system_prompt_and_then_the_summary_from_the_use
     session: Session, scripted: ScriptedModel, protocol: str
 ) -> None:
     scripted.default = summarize_or_chat(summary=Reply(text=SUMMARY))
-    task = living_under(session, "baseagent", scripted, protocol, context_window_size=64_000)
-    fill(task, messages=20)
-    before = content_of(task)
+    task = set_policy(session, "baseagent", scripted, protocol, context_window_size=64_000)
+    fill_session(task, messages=20)
+    before = read_stored_messages(task)
     assert compact(task).summary_after == SUMMARY
     say(task, "Go on with the tests.")
-    request = chat_calls(scripted)[-1]
-    assert system_text(request).strip() == task.system_prompt.strip()
-    first = spoken(request)[0]
+    request = list_chat_calls(scripted)[-1]
+    assert read_system_text(request).strip() == task.system_prompt.strip()
+    first = read_message_texts(request)[0]
     assert first.startswith(BASEAGENT.inject.heading)
     assert SUMMARY in first
     assert request.json["messages"][1 if protocol == "openai" else 0]["role"] == "user"
-    assert content_of(task)[:20] == before
+    assert read_stored_messages(task)[:20] == before
 
 
 def test_a_failed_summary_is_not_tried_again(task: Session, scripted: ScriptedModel) -> None:

@@ -12,20 +12,26 @@ from chatcore.models import Session
 from compaction.models import CompactionRun, WorkingState
 from compaction.runs import engine
 from compaction.sizing.usage import load_usage
-from tests.support.compaction_scenes import (
-    chat_calls,
-    content_of,
-    event_names,
-    fill,
+from tests.support.compaction_sessions import (
+    fill_session,
+    list_chat_calls,
+    list_event_names,
+    list_summary_calls,
+    read_message_texts,
+    read_stored_messages,
+    read_system_text,
     say,
-    spoken,
     summarize_or_chat,
-    summary_calls,
-    system_text,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.preset_sessions import (
+    PROTOCOLS,
+    create_policy,
+    is_within_budget,
+    list_runs,
+    set_policy,
+)
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import PROTOCOLS, living_under, runs, variant, within_budget
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,21 +46,21 @@ WINDOW = {"context_window_size": 200_000}  # threshold 140,000 tokens of 3 chara
 def stream(request: Any, session: Session, scripted: ScriptedModel) -> Session:
     """A workstream of 14 messages of 28,000 characters: 130,700 tokens."""
     scripted.default = summarize_or_chat(summary=SUMMARY)
-    living_under(session, "lota", scripted, request.param, **WINDOW)
-    fill(session, messages=14, tokens=7_000)
+    set_policy(session, "lota", scripted, request.param, **WINDOW)
+    fill_session(session, messages=14, tokens=7_000)
     return session
 
 
 def over_the_threshold(session: Session) -> CompactionRun:
     """Two messages more, and the run that was asked for at the end of the turn."""
-    fill(session, messages=2, tokens=7_000)
+    fill_session(session, messages=2, tokens=7_000)
     assert say(session, "What is open?").status == "completed"
     return CompactionRun.objects.latest("created_at")
 
 
 def test_under_seventy_percent_nothing_is_asked_for(stream: Session) -> None:
     say(stream, "What is open?")
-    assert runs() == []
+    assert list_runs() == []
 
 
 def test_over_it_one_job_is_queued_at_the_end_of_the_turn(
@@ -62,7 +68,7 @@ def test_over_it_one_job_is_queued_at_the_end_of_the_turn(
 ) -> None:
     run = over_the_threshold(stream)
     assert (run.trigger, run.status) == ("after_response", "queued")
-    assert not summary_calls(scripted)
+    assert not list_summary_calls(scripted)
     assert (
         engine.request_run(stream.pk, trigger="after_response").pk == run.pk
     )  # compact:{domain}:{entityId}
@@ -79,7 +85,7 @@ def test_a_new_turn_waits_for_the_job_and_then_begins_with_the_summary(
     stream: Session, scripted: ScriptedModel
 ) -> None:
     run = over_the_threshold(stream)
-    before, started = content_of(stream), threading.Event()
+    before, started = read_stored_messages(stream), threading.Event()
 
     def first_call(_: dict[str, Any]) -> Reply:
         started.set()
@@ -97,11 +103,11 @@ def test_a_new_turn_waits_for_the_job_and_then_begins_with_the_summary(
     assert load_usage(stream.pk)["compacting"] is True
     assert say(stream, "And the flight?").status == "completed"
     worker.join()
-    request = chat_calls(scripted)[-1]
-    assert HEADING in system_text(request)
-    assert WRITTEN in system_text(request)
-    assert "They fly from Porto." in system_text(request)
-    assert [text[:4] for text in spoken(request)] == [
+    request = list_chat_calls(scripted)[-1]
+    assert HEADING in read_system_text(request)
+    assert WRITTEN in read_system_text(request)
+    assert "They fly from Porto." in read_system_text(request)
+    assert [text[:4] for text in read_message_texts(request)] == [
         "0013",
         "0014",
         "0015",
@@ -110,8 +116,8 @@ def test_a_new_turn_waits_for_the_job_and_then_begins_with_the_summary(
         "I wo",
         "And ",
     ]
-    assert content_of(stream)[: len(before)] == before
-    assert within_budget(stream)
+    assert read_stored_messages(stream)[: len(before)] == before
+    assert is_within_budget(stream)
     assert load_usage(stream.pk)["compacting"] is False
 
 
@@ -120,7 +126,7 @@ def test_the_summary_stands_apart_from_the_system_prompt(
 ) -> None:
     engine.execute_run(over_the_threshold(stream).pk)
     say(stream, "And the flight?")
-    body = chat_calls(scripted)[-1].json
+    body = list_chat_calls(scripted)[-1].json
     texts = [block["text"] for block in body.get("system", [])] or [
         m["content"] for m in body["messages"] if m["role"] == "system"
     ]
@@ -132,7 +138,7 @@ def test_long_transcripts_are_told_in_chunks_each_building_on_the_summary_before
     stream: Session, scripted: ScriptedModel
 ) -> None:
     engine.execute_run(over_the_threshold(stream).pk)
-    told = [spoken(request)[-1] for request in summary_calls(scripted)]
+    told = [read_message_texts(request)[-1] for request in list_summary_calls(scripted)]
     assert len(told) == 3  # 12 messages of 28,000 characters, 120,000 a call
     assert all(len(text) < 130_000 for text in told)
     assert "KEY FACTS" not in told[0].split("</transcript>")[0]
@@ -154,18 +160,18 @@ def test_after_it_ended_another_short_turn_asks_for_nothing(
     stream: Session, scripted: ScriptedModel
 ) -> None:
     engine.execute_run(over_the_threshold(stream).pk)
-    asked = len(summary_calls(scripted))
+    asked = len(list_summary_calls(scripted))
     for _ in range(3):
         say(stream, "Thanks.")
-    assert runs() == [("after_response", "applied")]
-    assert len(summary_calls(scripted)) == asked
-    assert event_names(stream, "compaction") == ["compaction.started", "compaction.applied"]
+    assert list_runs() == [("after_response", "applied")]
+    assert len(list_summary_calls(scripted)) == asked
+    assert list_event_names(stream, "compaction") == ["compaction.started", "compaction.applied"]
 
 
 def test_a_failed_call_is_tried_once_more_after_a_wait(
     stream: Session, scripted: ScriptedModel
 ) -> None:
-    Session.objects.filter(pk=stream.pk).update(policy=variant("lota", summary={"backoff": [0.5]}))
+    Session.objects.filter(pk=stream.pk).update(policy=create_policy("lota", summary={"backoff": [0.5]}))
     run, began = over_the_threshold(stream), time.monotonic()
     scripted.script(Reply(status=500))
     ended = engine.execute_run(run.pk)
@@ -177,7 +183,7 @@ def test_a_failed_call_is_tried_once_more_after_a_wait(
 def test_a_job_that_fails_leaves_the_workstream_usable_and_is_tried_again_later(
     stream: Session, scripted: ScriptedModel
 ) -> None:
-    Session.objects.filter(pk=stream.pk).update(policy=variant("lota", summary={"backoff": []}))
+    Session.objects.filter(pk=stream.pk).update(policy=create_policy("lota", summary={"backoff": []}))
     scripted.default = summarize_or_chat(summary=Reply(status=500))
     ended = engine.execute_run(over_the_threshold(stream).pk)
     assert ended is not None

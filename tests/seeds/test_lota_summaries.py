@@ -11,18 +11,18 @@ from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun, WorkingState
 from compaction.runs import engine, leases
 from compaction.summaries import state as summary_state
-from tests.support.compaction_scenes import (
-    chat_calls,
-    fill,
+from tests.support.compaction_sessions import (
+    fill_session,
+    list_chat_calls,
+    list_summary_calls,
+    read_message_texts,
+    read_system_text,
     say,
-    spoken,
     summarize_or_chat,
-    summary_calls,
-    system_text,
 )
-from tests.support.scripted import Received, ScriptedModel
+from tests.support.preset_sessions import PROTOCOLS, set_policy
+from tests.support.scripted_model import Received, ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import PROTOCOLS, living_under
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,7 +35,7 @@ DOWN = Reply(status=500, text="out of order")
 def workstream(session: Session, scripted: ScriptedModel) -> Session:
     """With Lota's context size of 200,000 tokens."""
     scripted.default = summarize_or_chat(summary=Reply(text=SECTIONS))
-    return living_under(session, "lota", scripted, "openai", context_window_size=200_000)
+    return set_policy(session, "lota", scripted, "openai", context_window_size=200_000)
 
 
 @pytest.fixture(params=PROTOCOLS)
@@ -43,15 +43,15 @@ def in_both(
     request: pytest.FixtureRequest, workstream: Session, scripted: ScriptedModel
 ) -> Session:
     """The same, spoken to in both protocols."""
-    return living_under(workstream, "lota", scripted, request.param, context_window_size=200_000)
+    return set_policy(workstream, "lota", scripted, request.param, context_window_size=200_000)
 
 
 def transcript(request: Received) -> str:
-    return spoken(request)[-1].split("<transcript>\n")[1].split("\n</transcript>")[0]
+    return read_message_texts(request)[-1].split("<transcript>\n")[1].split("\n</transcript>")[0]
 
 
 def instruction(request: Received) -> str:
-    return spoken(request)[-1].split("</transcript>")[1]
+    return read_message_texts(request)[-1].split("</transcript>")[1]
 
 
 def compact(session: Session, **overrides: Any) -> CompactionRun:
@@ -83,9 +83,9 @@ def test_the_table_of_limits() -> None:
 
 
 def test_the_transcript_is_numbered(workstream: Session, scripted: ScriptedModel) -> None:
-    fill(workstream, messages=9)
+    fill_session(workstream, messages=9)
     compact(workstream)
-    told = transcript(summary_calls(scripted)[0])
+    told = transcript(list_summary_calls(scripted)[0])
     assert [
         f"{seq}. [{'user' if seq % 2 else 'assistant'}]\n{seq:04d} lisbon" in told
         for seq in range(1, 5)
@@ -125,7 +125,7 @@ def test_tool_parts_are_included_by_an_allow_list_and_reasoning_is_not(
     )
     fill_after(workstream, 20)
     assert compact(workstream).status == "applied"
-    told = transcript(summary_calls(scripted)[0])
+    told = transcript(list_summary_calls(scripted)[0])
     kept = [name for name in names if f"[assistant calls {name}]" in told]
     assert kept == ["userQuestions", "proceedInOnboarding", "linearCreateIssue", "linear"]
     assert [name for name in names if f"[result of {name}]" in told] == kept
@@ -148,13 +148,13 @@ def fill_after(session: Session, seq: int) -> None:
 
 
 def test_the_prompt_has_three_parts_each_once(in_both: Session, scripted: ScriptedModel) -> None:
-    fill(in_both, messages=8)
+    fill_session(in_both, messages=8)
     delta = {"decisions": {"add": ["Stay at the Lis"]}}
     scripted.script(Reply(text=f"{SECTIONS}\n```json\n{json.dumps(delta)}\n```"))
     compact(in_both)
-    fill(in_both, messages=4)
+    fill_session(in_both, messages=4)
     compact(in_both)
-    text = spoken(summary_calls(scripted)[1])[-1]
+    text = read_message_texts(list_summary_calls(scripted)[1])[-1]
     parts = [
         text.index("[summary of what came before]"),
         text.index("3. [user]\n0003"),
@@ -172,9 +172,9 @@ def test_the_prompt_has_three_parts_each_once(in_both: Session, scripted: Script
 def test_it_asks_for_three_sections_and_a_delta(
     workstream: Session, scripted: ScriptedModel
 ) -> None:
-    fill(workstream, messages=8)
+    fill_session(workstream, messages=8)
     compact(workstream)
-    asked = instruction(summary_calls(scripted)[0])
+    asked = instruction(list_summary_calls(scripted)[0])
     places = [
         asked.index(f"\n{name} (") for name in ("KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS")
     ]
@@ -189,13 +189,13 @@ def test_it_asks_for_three_sections_and_a_delta(
 def test_a_transcript_above_120_000_characters_is_summarized_in_chunks_each_on_the_summary_before(
     workstream: Session, scripted: ScriptedModel
 ) -> None:
-    fill(
+    fill_session(
         workstream, messages=16, tokens=7_000
     )  # 28,000 characters each, ten of them before the tail
     counted = iter(range(1, 9))
     scripted.default = lambda _: Reply(text=f"KEY FACTS:\n- Chunk {next(counted)} told of Lisbon.")
     run = compact(workstream)
-    told = [transcript(request) for request in summary_calls(scripted)]
+    told = [transcript(request) for request in list_summary_calls(scripted)]
     assert len(told) == 3
     assert [[number for number in (1, 2, 3) if f"Chunk {number} " in text] for text in told] == [
         [],
@@ -214,7 +214,7 @@ def test_a_transcript_above_120_000_characters_is_summarized_in_chunks_each_on_t
 def test_a_summary_above_80_000_tokens_is_rolled_up(
     workstream: Session, scripted: ScriptedModel, characters: int, rolled: bool
 ) -> None:
-    fill(workstream, messages=18, tokens=7_500)
+    fill_session(workstream, messages=18, tokens=7_500)
     long = " ".join(f"On day {number} Alice visits place {number}." for number in range(9_000))[
         :characters
     ]
@@ -228,7 +228,7 @@ def test_a_summary_above_80_000_tokens_is_rolled_up(
     run = compact(workstream, summary={"chunk_chars": 100_000, "retries": 0})
     assert run.status == "applied"
     assert (run.summary_after == "Alice visits nine thousand places.") is rolled
-    asked = [instruction(request) for request in summary_calls(scripted)]
+    asked = [instruction(request) for request in list_summary_calls(scripted)]
     assert sum("grown too long" in text for text in asked) == (3 if rolled else 0)
 
 
@@ -238,13 +238,13 @@ def test_a_summary_above_80_000_tokens_is_rolled_up(
 def test_the_summary_is_a_first_system_message_before_the_six_newest(
     in_both: Session, scripted: ScriptedModel
 ) -> None:
-    fill(in_both, messages=12)
+    fill_session(in_both, messages=12)
     run = compact(in_both)
     assert run.boundary_after == 7
     say(in_both)
-    request = chat_calls(scripted)[-1]
-    assert f"{LOTA.inject.heading}\n" in system_text(request)
-    assert SECTIONS in system_text(request)
+    request = list_chat_calls(scripted)[-1]
+    assert f"{LOTA.inject.heading}\n" in read_system_text(request)
+    assert SECTIONS in read_system_text(request)
     assert LOTA.inject.heading == "Compacted context summary:"
     assert "0007 lisbon" in str(request.json)
     assert "0006 lisbon" not in str(request.json)
@@ -259,13 +259,13 @@ def test_at_fifteen_entries_the_oldest_ten_are_folded_and_both_are_injected(
     WorkingState.objects.create(
         session_id=in_both.pk, memory=[f"Entry {number:02d}" for number in range(1, 16)]
     )
-    fill(in_both, messages=8)
+    fill_session(in_both, messages=8)
     scripted.script(Reply(text=SECTIONS), Reply(text="Alice has said ten things."))
     compact(in_both)
     kept = summary_state.load_structured_state(in_both.pk)
     assert kept.memory == tuple(f"Entry {number}" for number in range(11, 16))
     say(in_both)
-    told = system_text(chat_calls(scripted)[-1])
+    told = read_system_text(list_chat_calls(scripted)[-1])
     assert "Alice has said ten things." in told
     assert "- Entry 11\n" in told
     assert "Entry 10" not in told
@@ -278,7 +278,7 @@ def test_the_limits_are_enforced_after_each_merge(
         name: {"add": [f"{name} {number}" for number in range(20)]}
         for name in dataclasses.asdict(LOTA.state)
     }
-    fill(workstream, messages=8)
+    fill_session(workstream, messages=8)
     scripted.script(Reply(text=f"{SECTIONS}\n```json\n{json.dumps(many)}\n```"))
     run = compact(workstream)
     state = summary_state.load_structured_state(workstream.pk).sections
@@ -295,7 +295,7 @@ def test_a_failed_call_is_made_again_after_three_seconds(
 ) -> None:
     waited: list[float] = []
     monkeypatch.setattr(leases, "wait_while_claimed", lambda _, seconds: waited.append(seconds))
-    fill(workstream, messages=8)
+    fill_session(workstream, messages=8)
     scripted.script(DOWN)
     run = compact(workstream)
     assert (run.status, run.provider_calls, waited) == ("applied", 2, [3])
@@ -305,7 +305,7 @@ def test_two_failures_are_the_end(
     workstream: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leases, "wait_while_claimed", lambda *_: None)
-    fill(workstream, messages=8)
+    fill_session(workstream, messages=8)
     scripted.default = summarize_or_chat(summary=DOWN)
     run = compact(workstream)
     assert (run.status, run.provider_calls) == ("failed", 2)

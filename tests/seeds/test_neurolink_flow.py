@@ -8,30 +8,30 @@ from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.sizing import session_context
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     NOTICE,
-    chat_calls,
-    content_of,
-    event_data,
-    fill,
+    fill_session,
+    list_chat_calls,
+    list_event_data,
+    list_summary_calls,
+    read_message_texts,
+    read_stored_messages,
+    read_system_text,
     say,
-    spoken,
     summarize_or_chat,
-    summary_calls,
-    system_text,
 )
-from tests.support.scripted import ScriptedModel, overflow
-from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import (
+from tests.support.preset_sessions import (
     PROTOCOLS,
-    a_tool,
-    calls,
-    living_under,
-    results,
-    runs,
-    said,
-    within_budget,
+    is_within_budget,
+    join_message_texts,
+    list_runs,
+    list_tool_results,
+    make_tool_calls,
+    register_tool,
+    set_policy,
 )
+from tests.support.scripted_model import ScriptedModel, make_overflow
+from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,59 +45,59 @@ WINDOW = {
 @pytest.fixture(params=PROTOCOLS)
 def loop(request: Any, session: Session, scripted: ScriptedModel) -> Session:
     scripted.default = summarize_or_chat(summary=Reply(text=WRITTEN))
-    return living_under(session, "neurolink", scripted, request.param, **WINDOW)
+    return set_policy(session, "neurolink", scripted, request.param, **WINDOW)
 
 
 def heads(request: Any) -> list[str]:
-    return [text[:4] for text in spoken(request)]
+    return [text[:4] for text in read_message_texts(request)]
 
 
 def test_below_eighty_percent_the_call_goes_out_as_it_is(
     loop: Session, scripted: ScriptedModel
 ) -> None:
-    fill(loop, messages=14)
+    fill_session(loop, messages=14)
     assert say(loop).notices == []
-    assert len(spoken(chat_calls(scripted)[0])) == 15
-    assert runs() == []
+    assert len(read_message_texts(list_chat_calls(scripted)[0])) == 15
+    assert list_runs() == []
 
 
 def test_from_eighty_percent_on_it_is_compacted_before_the_call(
     loop: Session, scripted: ScriptedModel
 ) -> None:
-    fill(loop, messages=20)
-    before = content_of(loop)
+    fill_session(loop, messages=20)
+    before = read_stored_messages(loop)
     turn = say(loop)
     assert (turn.status, turn.notices) == ("completed", [])
-    assert runs() == [("before_request", "applied")]
+    assert list_runs() == [("before_request", "applied")]
     run = CompactionRun.objects.get()
     assert run.stages_used == ["summarize"]
     assert run.tokens_before is not None
     assert run.tokens_before >= 10_400
-    request = chat_calls(scripted)[0]
-    assert WRITTEN in system_text(request)
-    sent = [seq for seq in range(1, 21) if f"{seq:04d} lisbon" in said(request)]
+    request = list_chat_calls(scripted)[0]
+    assert WRITTEN in read_system_text(request)
+    sent = [seq for seq in range(1, 21) if f"{seq:04d} lisbon" in join_message_texts(request)]
     assert sent == [
         1,
         2,
         *range(16, 21),
     ]  # the first pair, and with the new one 30 % of 21 messages
-    assert content_of(loop)[:20] == before
-    assert within_budget(loop)
+    assert read_stored_messages(loop)[:20] == before
+    assert is_within_budget(loop)
 
 
 def test_old_tool_results_go_first_and_may_be_enough(
     loop: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_tool(monkeypatch, "look_up", 20_000)
+    register_tool(monkeypatch, "look_up", 20_000)
     assert loop.model is not None
     protocol = loop.model.provider.protocol
-    living_under(loop, "neurolink", scripted, protocol, context_window_size=140_000)
+    set_policy(loop, "neurolink", scripted, protocol, context_window_size=140_000)
     for first in (1, 7):
         scripted.script(
-            *(calls("look_up", range(start, start + 3)) for start in (first, first + 3))
+            *(make_tool_calls("look_up", range(start, start + 3)) for start in (first, first + 3))
         )
         say(loop, "Look these up.")
-    scripted.script(*(calls("look_up", range(start, start + 2)) for start in (13, 15)))
+    scripted.script(*(make_tool_calls("look_up", range(start, start + 2)) for start in (13, 15)))
     assert say(loop, "And these.").status == "completed"
     run = CompactionRun.objects.get()
     assert (run.trigger, run.stages_used, run.provider_calls) == (
@@ -105,37 +105,37 @@ def test_old_tool_results_go_first_and_may_be_enough(
         ["prune_tool_outputs"],
         0,
     )
-    assert not summary_calls(scripted)
-    shown = results(chat_calls(scripted)[-1])
+    assert not list_summary_calls(scripted)
+    shown = list_tool_results(list_chat_calls(scripted)[-1])
     cleared = [text for text in shown if text == "[Tool result cleared]"]
     assert 0 < len(cleared) < len(shown)
     assert shown[3 : 3 + len(cleared)] == cleared  # the oldest after the first pair
-    assert [event["targets_count"] for event in event_data(loop, "compaction.applied")] == [
+    assert [event["targets_count"] for event in list_event_data(loop, "compaction.applied")] == [
         len(cleared)
     ]
-    assert within_budget(loop)
+    assert is_within_budget(loop)
 
 
 def test_where_no_summary_comes_the_window_slides_without_a_word(
     loop: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = summarize_or_chat(summary=Reply(status=500))
-    fill(loop, messages=20)
+    fill_session(loop, messages=20)
     turn = say(loop)
     assert turn.status == "completed"
     run = CompactionRun.objects.get()
     assert (run.status, run.stages_used, run.provider_calls) == ("applied", ["slide_window"], 1)
-    request = chat_calls(scripted)[0]
-    assert MARKER in system_text(request)
+    request = list_chat_calls(scripted)[0]
+    assert MARKER in read_system_text(request)
     assert heads(request)[:2] == ["0001", "0002"]
     assert int(heads(request)[2]) % 2 == 1  # an even number went
-    assert within_budget(loop)
-    assert event_data(loop, "context.trimmed") == [{"notice": NOTICE, "run": str(run.pk)}]
+    assert is_within_budget(loop)
+    assert list_event_data(loop, "context.trimmed") == [{"notice": NOTICE, "run": str(run.pk)}]
 
 
 def test_a_truncation_is_undone_like_a_summary(loop: Session, scripted: ScriptedModel) -> None:
     scripted.default = summarize_or_chat(summary=Reply(status=500))
-    fill(loop, messages=20)
+    fill_session(loop, messages=20)
     say(loop)
     engine.rewind_run(CompactionRun.objects.get())
     now = session_context.load_session_context(loop.pk)
@@ -146,29 +146,29 @@ def test_a_truncation_is_undone_like_a_summary(loop: Session, scripted: Scripted
 def test_an_overflow_compacts_to_seventy_percent_and_is_sent_once_more(
     loop: Session, scripted: ScriptedModel
 ) -> None:
-    fill(loop, messages=16)
-    scripted.script(overflow(tokens=20_500, window=20_000))
+    fill_session(loop, messages=16)
+    scripted.script(make_overflow(tokens=20_500, window=20_000))
     turn = say(loop)
     assert turn.status == "completed"
     run = CompactionRun.objects.get(trigger="on_overflow")
     assert run.status == "applied"
     assert run.tokens_after is not None
     assert run.tokens_after <= 9_100
-    refused, again = chat_calls(scripted)
-    assert len(spoken(again)) < len(spoken(refused))
-    assert WRITTEN in system_text(again)  # what was compacted is what is sent
+    refused, again = list_chat_calls(scripted)
+    assert len(read_message_texts(again)) < len(read_message_texts(refused))
+    assert WRITTEN in read_system_text(again)  # what was compacted is what is sent
 
 
 def test_a_second_overflow_is_an_error_and_not_a_third_call(
     loop: Session, scripted: ScriptedModel
 ) -> None:
-    fill(loop, messages=16)
+    fill_session(loop, messages=16)
     scripted.default = summarize_or_chat(
-        summary=Reply(text=WRITTEN), chat=overflow(tokens=20_500, window=20_000)
+        summary=Reply(text=WRITTEN), chat=make_overflow(tokens=20_500, window=20_000)
     )
     turn = say(loop)
     assert turn.error is not None
-    assert (turn.status, turn.error["type"], len(chat_calls(scripted))) == (
+    assert (turn.status, turn.error["type"], len(list_chat_calls(scripted))) == (
         "failed",
         "context_overflow",
         2,
@@ -178,7 +178,7 @@ def test_a_second_overflow_is_an_error_and_not_a_third_call(
 def test_compacting_by_hand_runs_the_stages_that_are_asked_for(
     loop: Session, scripted: ScriptedModel
 ) -> None:
-    fill(loop, messages=20)
+    fill_session(loop, messages=20)
     run = engine.compact_now(loop.pk, trigger="manual", stages=["slide_window"])
     assert (run.status, run.stages_used) == ("applied", ["slide_window"])
     assert not scripted.requests
@@ -191,4 +191,4 @@ def test_compacting_by_hand_runs_the_stages_that_are_asked_for(
         instructions="the flight",
     )
     assert again.policy_snapshot["protect"]["ratio"] == 0.5
-    assert "the flight" in str(summary_calls(scripted)[-1].json)
+    assert "the flight" in str(list_summary_calls(scripted)[-1].json)

@@ -10,19 +10,19 @@ from chatcore.models import Session
 from chatcore.providers.base import Request
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     SUMMARY,
-    chat_calls,
-    content_of,
-    fill,
+    fill_session,
+    list_chat_calls,
+    read_message_texts,
+    read_stored_messages,
     say,
-    spoken,
     summarize_or_chat,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.preset_sessions import PROTOCOLS, set_policy
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import PROTOCOLS, living_under
-from tests.support.wire_rules import violations
+from tests.support.wire_validators import find_wire_violations
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,13 +36,13 @@ def effective(session: Session) -> list[int]:
 
 def request_of(session: Session) -> Request:
     request = builder.build_request(session)
-    assert violations(request) == []
+    assert find_wire_violations(request) == []
     return request
 
 
 @pytest.fixture
 def full(full: Session, scripted: ScriptedModel) -> Session:
-    return living_under(full, "neurolink", scripted, "openai")
+    return set_policy(full, "neurolink", scripted, "openai")
 
 
 def truncated(session: Session, scripted: ScriptedModel) -> CompactionRun:
@@ -58,11 +58,11 @@ def truncated(session: Session, scripted: ScriptedModel) -> CompactionRun:
 def test_the_effective_history_is_what_the_wire_carries(
     protocol: str, full: Session, scripted: ScriptedModel
 ) -> None:
-    living_under(full, "neurolink", scripted, protocol)
+    set_policy(full, "neurolink", scripted, protocol)
     assert engine.compact_now(full.pk, trigger="manual").status == "applied"
     shown = effective(full)
     say(full, "And the flight?")
-    texts = spoken(chat_calls(scripted)[-1])
+    texts = read_message_texts(list_chat_calls(scripted)[-1])
     stored = dict(full.messages.values_list("seq", "content"))
     for seq in range(1, 15):
         assert any(stored[seq] in text for text in texts) == (seq in shown)
@@ -71,7 +71,7 @@ def test_the_effective_history_is_what_the_wire_carries(
 def test_undoing_a_summary_shows_exactly_the_messages_that_it_condensed(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    before, stored = effective(full), content_of(full)
+    before, stored = effective(full), read_stored_messages(full)
     run = engine.compact_now(full.pk, trigger="manual")
     condensed = set(before) - set(effective(full))
     assert run.stages_used == ["summarize"]
@@ -80,13 +80,13 @@ def test_undoing_a_summary_shows_exactly_the_messages_that_it_condensed(
     engine.rewind_run(run)
     assert effective(full) == before
     assert request_of(full).preface == ""
-    assert content_of(full) == stored
+    assert read_stored_messages(full) == stored
 
 
 def test_undoing_a_truncation_shows_exactly_the_messages_that_it_hid(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    before, stored = effective(full), content_of(full)
+    before, stored = effective(full), read_stored_messages(full)
     run = truncated(full, scripted)
     hidden = set(before) - set(effective(full))
     assert hidden
@@ -96,7 +96,7 @@ def test_undoing_a_truncation_shows_exactly_the_messages_that_it_hid(
     engine.rewind_run(run)
     assert effective(full) == before
     assert request_of(full).preface == ""
-    assert content_of(full) == stored
+    assert read_stored_messages(full) == stored
 
 
 def test_one_hiding_is_undone_without_the_one_before_it(
@@ -104,7 +104,7 @@ def test_one_hiding_is_undone_without_the_one_before_it(
 ) -> None:
     engine.compact_now(full.pk, trigger="manual")
     once = effective(full)
-    fill(full, messages=14)
+    fill_session(full, messages=14)
     both = effective(full)
     run = truncated(full, scripted)
     assert set(effective(full)) < set(both)
@@ -120,10 +120,10 @@ def test_nothing_is_destroyed_however_often_the_history_is_cut(
     full: Session, scripted: ScriptedModel
 ) -> None:
     for _ in range(3):
-        stored = content_of(full)
+        stored = read_stored_messages(full)
         engine.compact_now(full.pk, trigger="manual")
-        assert content_of(full) == stored
+        assert read_stored_messages(full) == stored
         assert full.messages.count() == len(stored)
-        fill(full, messages=10)
+        fill_session(full, messages=10)
     revisions.reset_context(full.pk)
     assert effective(full) == list(range(1, full.messages.count() + 1))

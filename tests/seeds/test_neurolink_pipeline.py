@@ -7,12 +7,12 @@ from compaction.core.estimate import measure
 from compaction.core.presets import PRESETS
 from compaction.core.tool_pairs import NO_CALL, NO_RESULT
 from compaction.core.transcript import Transcript, TranscriptEntry
-from tests.support.stage_scenes import (
+from tests.support.stage_transcripts import (
     Summarizer,
-    after,
     answer,
+    apply_outcome,
     compact,
-    reading,
+    make_tool_exchange,
     result,
     talk,
     user,
@@ -68,7 +68,7 @@ def test_stages_run_in_order_and_each_only_when_the_one_before_was_not_enough() 
     outcome = compact(entries, NEUROLINK, summarizer, window=WINDOW)
     assert (outcome.stages_used, summarizer.tasks) == (("prune_tool_outputs",), [])
     assert outcome.tokens_after < THRESHOLD
-    again = compact(after(Transcript(entries=entries), outcome), NEUROLINK, window=WINDOW)
+    again = compact(apply_outcome(Transcript(entries=entries), outcome), NEUROLINK, window=WINDOW)
     assert again.status == "skipped"
 
 
@@ -113,7 +113,7 @@ def test_stage_1_never_prunes_the_skill_tool() -> None:
 def test_stage_2_keeps_the_latest_read_of_each_file() -> None:
     text = "line\n" * 8_000
     reads = tuple(
-        entry for seq in range(3, 11, 2) for entry in reading(seq, '{"path": "src/app.ts"}', text)
+        entry for seq in range(3, 11, 2) for entry in make_tool_exchange(seq, '{"path": "src/app.ts"}', text)
     )
     entries = (*sized(talk(2), 100), *reads, *sized(talk(60, first=11), 1_100))
     outcome = compact(entries, NEUROLINK, window=WINDOW)

@@ -9,19 +9,19 @@ from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel, Provider
-from tests.support.compaction_scenes import (
-    chat_calls,
-    content_of,
-    fill,
+from tests.support.compaction_sessions import (
+    fill_session,
+    list_chat_calls,
+    list_summary_calls,
+    read_message_texts,
+    read_stored_messages,
+    read_system_text,
     say,
-    spoken,
     summarize_or_chat,
-    summary_calls,
-    system_text,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.preset_sessions import PROTOCOLS, set_policy
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import PROTOCOLS, living_under
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,7 +33,7 @@ DOWN = Reply(status=500, text="out of order")
 @pytest.fixture
 def talk(session: Session, scripted: ScriptedModel) -> Session:
     scripted.default = summarize_or_chat(summary=Reply(text=SUMMARY))
-    return living_under(session, "neurolink", scripted, "openai", context_window_size=32_000)
+    return set_policy(session, "neurolink", scripted, "openai", context_window_size=32_000)
 
 
 def compact(session: Session, **summary: Any) -> CompactionRun:
@@ -45,17 +45,17 @@ def test_it_asks_for_nine_sections_and_the_summary_is_a_system_message(
     session: Session, scripted: ScriptedModel, protocol: str
 ) -> None:
     scripted.default = summarize_or_chat(summary=Reply(text=SUMMARY))
-    talk = living_under(session, "neurolink", scripted, protocol, context_window_size=32_000)
-    fill(talk, messages=20)
-    before = content_of(talk)
+    talk = set_policy(session, "neurolink", scripted, protocol, context_window_size=32_000)
+    fill_session(talk, messages=20)
+    before = read_stored_messages(talk)
     run = compact(talk)
     assert (run.status, run.provider_calls, run.summary_after) == ("applied", 1, SUMMARY)
-    asked = spoken(summary_calls(scripted)[0])[-1].split("</transcript>")[1]
+    asked = read_message_texts(list_summary_calls(scripted)[0])[-1].split("</transcript>")[1]
     assert [asked.count(f"\n{number}. ") for number in range(1, 10)] == [1] * 9
     assert "\n10. " not in asked
     say(talk, "And the hotel?")
-    assert SUMMARY in system_text(chat_calls(scripted)[-1])
-    assert content_of(talk)[:20] == before
+    assert SUMMARY in read_system_text(list_chat_calls(scripted)[-1])
+    assert read_stored_messages(talk)[:20] == before
 
 
 def test_thirty_percent_of_the_messages_and_at_least_four_are_kept(
@@ -67,23 +67,23 @@ def test_thirty_percent_of_the_messages_and_at_least_four_are_kept(
         0.3,
         4,
     )
-    fill(talk, messages=20)
+    fill_session(talk, messages=20)
     assert compact(talk).boundary_after == 15
 
 
 def test_it_does_not_summarize_four_messages(talk: Session, scripted: ScriptedModel) -> None:
-    fill(talk, messages=4)
+    fill_session(talk, messages=4)
     run = compact(talk)
     assert (run.status, run.provider_calls) == ("skipped", 0)
 
 
 def test_the_summary_before_is_found_and_merged(talk: Session, scripted: ScriptedModel) -> None:
-    fill(talk, messages=20)
+    fill_session(talk, messages=20)
     compact(talk)
-    fill(talk, messages=10)
+    fill_session(talk, messages=10)
     scripted.default = summarize_or_chat(summary=Reply(text=SUMMARY.replace("Lisbon", "Porto")))
     run = compact(talk)
-    told = spoken(summary_calls(scripted)[1])[-1]
+    told = read_message_texts(list_summary_calls(scripted)[1])[-1]
     assert told.count("a trip to Lisbon") == 1
     assert run.summary_after == SUMMARY.replace("Lisbon", "Porto")
 
@@ -103,7 +103,7 @@ def test_summarization_provider_and_model(
         name="flash", base="neurolink", overrides={"summary": {"model": name}}
     )
     Session.objects.filter(pk=talk.pk).update(policy="flash")
-    fill(talk, messages=60)
+    fill_session(talk, messages=60)
     say(talk, "And the flight?")  # over 80 % of the input: compacted before it is sent
     run = CompactionRun.objects.get()
     assert (run.trigger, run.status, run.model) == (
@@ -111,18 +111,18 @@ def test_summarization_provider_and_model(
         "applied",
         "vertex/gemini-2.5-flash",
     )
-    assert {request.json["model"] for request in summary_calls(scripted)} == {"gemini-2.5-flash"}
-    assert {request.json["model"] for request in chat_calls(scripted)} == {"test-model"}
+    assert {request.json["model"] for request in list_summary_calls(scripted)} == {"gemini-2.5-flash"}
+    assert {request.json["model"] for request in list_chat_calls(scripted)} == {"test-model"}
 
 
 def test_a_summary_that_fails_is_silent_and_the_next_stage_makes_the_room(
     talk: Session, scripted: ScriptedModel
 ) -> None:
-    fill(talk, messages=60)
+    fill_session(talk, messages=60)
     scripted.default = summarize_or_chat(summary=DOWN)
     turn = say(talk, "And the flight?")
     run = CompactionRun.objects.get()
     assert (turn.status, run.provider_calls) == ("completed", 1)  # it is not retried
     assert run.status == "applied"
     assert "slide_window" in run.stages_used
-    assert NEUROLINK.slide.marker in str(chat_calls(scripted)[-1].json)
+    assert NEUROLINK.slide.marker in str(list_chat_calls(scripted)[-1].json)

@@ -13,25 +13,25 @@ from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.sizing.usage import load_usage
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
-    BIG,
+from tests.support.compaction_sessions import (
+    LARGE_USAGE,
     NOTICE,
     SUMMARY,
-    chat_calls,
-    compacted,
-    content_of,
-    event_data,
-    event_names,
-    fill,
+    compact_long_session,
+    fill_session,
+    list_chat_calls,
+    list_event_data,
+    list_event_names,
+    list_summary_calls,
+    read_message_texts,
+    read_stored_messages,
+    read_system_text,
+    run_queued_compactions,
     say,
-    speak_anthropic,
-    spoken,
     summarize_or_chat,
-    summary_calls,
-    system_text,
-    work,
+    use_anthropic,
 )
-from tests.support.scripted import ScriptedModel, call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +43,7 @@ BROKEN = Reply(status=500, text="network error")
 def session(request: pytest.FixtureRequest, session: Session, scripted: ScriptedModel) -> Session:
     """The same session, spoken to in both protocols."""
     if request.param == "anthropic":
-        speak_anthropic(session, scripted)
+        use_anthropic(session, scripted)
     scripted.default = summarize_or_chat()
     return session
 
@@ -71,14 +71,14 @@ def test_criterion_preseeded_models_have_their_context_windows() -> None:
 def test_criterion_over_85_percent_of_the_window_auto_compact_triggers(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    assert compacted(session, scripted).status == "applied"
+    assert compact_long_session(session, scripted).status == "applied"
 
 
 def test_criterion_the_summary_is_written_by_the_current_model(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    run = compacted(session, scripted)
-    [request] = summary_calls(scripted)
+    run = compact_long_session(session, scripted)
+    [request] = list_summary_calls(scripted)
     assert request.json["model"] == "test-model"
     assert run.model == "scripted/test-model"
 
@@ -86,50 +86,50 @@ def test_criterion_the_summary_is_written_by_the_current_model(
 def test_criterion_the_summary_is_stored_on_the_session(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    compacted(session, scripted)
+    compact_long_session(session, scripted)
     assert session.compacted_summary == SUMMARY
 
 
 def test_criterion_original_messages_are_never_modified_or_deleted(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session)
-    before = content_of(session)
-    scripted.script(Reply(text="Noted.", usage=BIG))
+    fill_session(session)
+    before = read_stored_messages(session)
+    scripted.script(Reply(text="Noted.", usage=LARGE_USAGE))
     say(session)
-    work()
-    assert content_of(session)[:14] == before
+    run_queued_compactions()
+    assert read_stored_messages(session)[:14] == before
     assert session.messages.count() == 16
 
 
 def test_criterion_the_next_request_holds_the_summary_and_the_recent_messages_only(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    run = compacted(session, scripted)
+    run = compact_long_session(session, scripted)
     say(session, "And the hotel?")
-    request = chat_calls(scripted)[-1]
-    assert SUMMARY in system_text(request)
+    request = list_chat_calls(scripted)[-1]
+    assert SUMMARY in read_system_text(request)
     live = session.messages.filter(seq__gte=run.boundary_after).exclude(seq=18).order_by("seq")
-    assert spoken(request) == list(live.values_list("content", flat=True))
+    assert read_message_texts(request) == list(live.values_list("content", flat=True))
     assert "0001 lisbon" not in str(request.json)
 
 
 def test_criterion_several_compactions_merge_into_one_cumulative_summary(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    compacted(session, scripted)
-    fill(session, messages=8)
-    scripted.script(Reply(text="Noted.", usage=BIG))
+    compact_long_session(session, scripted)
+    fill_session(session, messages=8)
+    scripted.script(Reply(text="Noted.", usage=LARGE_USAGE))
     say(session)
     scripted.default = summarize_or_chat(
         summary=Reply(text="Lisbon in May, hotel booked, flight from Porto.")
     )
-    work()
+    run_queued_compactions()
     session.refresh_from_db()
-    assert SUMMARY in str(summary_calls(scripted)[1].json)
+    assert SUMMARY in str(list_summary_calls(scripted)[1].json)
     assert session.compacted_summary == "Lisbon in May, hotel booked, flight from Porto."
     say(session)
-    assert SUMMARY not in str(chat_calls(scripted)[-1].json)
+    assert SUMMARY not in str(list_chat_calls(scripted)[-1].json)
 
 
 def test_criterion_an_indicator_can_be_shown_during_the_summary_call_only(
@@ -142,41 +142,41 @@ def test_criterion_an_indicator_can_be_shown_during_the_summary_call_only(
         connection.close()
         return Reply(text=SUMMARY)
 
-    fill(session)
-    scripted.script(Reply(text="Noted.", usage=BIG), looking)
+    fill_session(session)
+    scripted.script(Reply(text="Noted.", usage=LARGE_USAGE), looking)
     say(session)
     assert load_usage(session.pk)["compacting"] is False
-    work()
+    run_queued_compactions()
     assert seen == [True]
     assert load_usage(session.pk)["compacting"] is False
-    assert event_names(session, "compaction") == ["compaction.started", "compaction.applied"]
+    assert list_event_names(session, "compaction") == ["compaction.started", "compaction.applied"]
 
 
 def test_criterion_a_failed_summary_call_is_retried_once_silently(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session)
-    scripted.script(Reply(text="Noted.", usage=BIG), BROKEN)
+    fill_session(session)
+    scripted.script(Reply(text="Noted.", usage=LARGE_USAGE), BROKEN)
     say(session)
-    work()
+    run_queued_compactions()
     assert CompactionRun.objects.get().status == "applied"
-    assert len(summary_calls(scripted)) == 2
-    assert "compaction.failed" not in event_names(session)
+    assert len(list_summary_calls(scripted)) == 2
+    assert "compaction.failed" not in list_event_names(session)
 
 
 def test_criterion_after_two_failures_the_oldest_are_dropped_and_the_user_is_told(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=15)
+    fill_session(session, messages=15)
     scripted.default = summarize_or_chat(summary=BROKEN)
     say(session)
-    work()
-    assert len(summary_calls(scripted)) == 2
+    run_queued_compactions()
+    assert len(list_summary_calls(scripted)) == 2
     assert CompactionRun.objects.get().status == "fell_back"
-    assert [data["notice"] for data in event_data(session, "context.trimmed")] == [NOTICE]
+    assert [data["notice"] for data in list_event_data(session, "context.trimmed")] == [NOTICE]
     turn = say(session, "Go on.")
     assert turn.status == "completed"
-    contents = spoken(chat_calls(scripted)[-1])
+    contents = read_message_texts(list_chat_calls(scripted)[-1])
     assert contents[-1] == "Go on."
     assert not contents[0].startswith("0001")
     assert sum(len(text) // 4 for text in contents) <= 6963
@@ -204,7 +204,7 @@ def test_criterion_threshold_protection_and_limit_are_constants() -> None:
 def test_criterion_optional_by_hand_with_a_token_display(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session)
+    fill_session(session)
     assert engine.compact_now(session.pk, trigger="manual").status == "applied"
     told = load_usage(session.pk)
     assert told["context_window"] == 8192
@@ -217,13 +217,13 @@ def test_criterion_optional_by_hand_with_a_token_display(
 def test_rule_1_it_triggers_after_all_tool_rounds_and_never_between(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=4)
-    tool = call("calculate", {"expression": "6*7"})
+    fill_session(session, messages=4)
+    tool = make_tool_call("calculate", {"expression": "6*7"})
     scripted.script(
-        Reply(tool_calls=[tool], finish="tool_calls", usage=BIG), Reply(text="It is 42.", usage=BIG)
+        Reply(tool_calls=[tool], finish="tool_calls", usage=LARGE_USAGE), Reply(text="It is 42.", usage=LARGE_USAGE)
     )
     say(session, "What is 6 times 7?")
-    assert not summary_calls(scripted)
+    assert not list_summary_calls(scripted)
     run = CompactionRun.objects.get()
     assert run.created_at >= session.messages.latest("seq").created_at
 
@@ -231,7 +231,7 @@ def test_rule_1_it_triggers_after_all_tool_rounds_and_never_between(
 def test_rule_2_the_threshold_follows_the_current_model(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(text="Noted.", usage=BIG))
+    scripted.script(Reply(text="Noted.", usage=LARGE_USAGE))
     larger = AiModel.objects.create(
         provider=model.provider, name="larger", context_window_size=128_000
     )
@@ -245,17 +245,17 @@ def test_rule_3_an_unknown_window_does_nothing(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=None)
-    fill(session, messages=30)
+    fill_session(session, messages=30)
     say(session)
     assert not CompactionRun.objects.exists()
     assert engine.compact_now(session.pk, trigger="manual").status == "skipped"
-    assert not summary_calls(scripted)
+    assert not list_summary_calls(scripted)
 
 
 def test_rule_4_the_newest_25_percent_stay_as_they_are(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session)
+    fill_session(session)
     run = engine.compact_now(session.pk, trigger="manual")
     kept = session.messages.filter(seq__gte=run.boundary_after)
     assert sum(message.token_estimate for message in kept) <= 2048
@@ -265,8 +265,8 @@ def test_rule_4_the_newest_25_percent_stay_as_they_are(
 def test_rule_5_the_summary_call_uses_the_same_provider_and_key(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    compacted(session, scripted)
-    chat, summary = chat_calls(scripted)[0], summary_calls(scripted)[0]
+    compact_long_session(session, scripted)
+    chat, summary = list_chat_calls(scripted)[0], list_summary_calls(scripted)[0]
     assert chat.path == summary.path
     for header in ("authorization", "x-api-key"):
         assert chat.headers.get(header) == summary.headers.get(header)
@@ -275,14 +275,14 @@ def test_rule_5_the_summary_call_uses_the_same_provider_and_key(
 def test_rule_6_the_prompt_is_fixed_and_asks_for_a_concise_factual_summary(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    compacted(session, scripted)
-    assert "concisely and factually" in system_text(summary_calls(scripted)[0])
+    compact_long_session(session, scripted)
+    assert "concisely and factually" in read_system_text(list_summary_calls(scripted)[0])
 
 
 def test_rule_7_under_the_threshold_a_trigger_is_a_no_op(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=4)
+    fill_session(session, messages=4)
     assert engine.compact_now(session.pk, trigger="after_response").status == "skipped"
     session.refresh_from_db()
     assert session.context_version == 0
@@ -312,7 +312,7 @@ def test_counting_3_only_what_would_be_sent_counts(
     session: Session, scripted: ScriptedModel
 ) -> None:
     """Rows that a summary covers do not count again; else every later response would compact again."""
-    compacted(session, scripted)
+    compact_long_session(session, scripted)
     told = load_usage(session.pk)
     assert told["estimated_input_tokens"] < 3000
     say(session, "Thanks.")

@@ -11,18 +11,18 @@ from chatcore.sessions.truncation import cut_tool_result
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     SUMMARY,
-    chat_calls,
-    compacted,
-    fill,
+    compact_long_session,
+    fill_session,
+    list_chat_calls,
+    list_summary_calls,
+    run_queued_compactions,
     say,
-    speak_anthropic,
     summarize_or_chat,
-    summary_calls,
-    work,
+    use_anthropic,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,7 +34,7 @@ BROKEN = Reply(status=500, text="network error")
 def session(request: pytest.FixtureRequest, session: Session, scripted: ScriptedModel) -> Session:
     """The same session, spoken to in both protocols."""
     if request.param == "anthropic":
-        speak_anthropic(session, scripted)
+        use_anthropic(session, scripted)
     scripted.default = summarize_or_chat()
     return session
 
@@ -83,7 +83,7 @@ def test_truncation_applies_to_results_of_tools_in_a_turn_and_the_model_sees_the
     )
     Session.objects.filter(pk=session.pk).update(last_seq=3, auto_compact=False)
     say(session, "Well?")
-    sent = str(chat_calls(scripted)[-1].json)
+    sent = str(list_chat_calls(scripted)[-1].json)
     assert "showing first 30000 characters of 40000 total" in sent
     assert "y" * 30_001 not in sent
 
@@ -102,20 +102,20 @@ def test_a_failure_never_keeps_the_user_from_going_on(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = summarize_or_chat(summary=BROKEN)
-    fill(session, messages=15)
+    fill_session(session, messages=15)
     for _ in range(3):
         assert say(session).status == "completed"
-        work()
+        run_queued_compactions()
 
 
 @pytest.mark.parametrize("answer", ["", "   \n", "<think>hm</think>"])
 def test_an_empty_or_malformed_summary_is_a_failure(
     session: Session, scripted: ScriptedModel, answer: str
 ) -> None:
-    fill(session, messages=15)
+    fill_session(session, messages=15)
     scripted.default = summarize_or_chat(summary=Reply(text=answer))
     say(session)
-    work()
+    run_queued_compactions()
     assert CompactionRun.objects.get().status == "fell_back"
     session.refresh_from_db()
     assert session.compacted_summary is None
@@ -147,7 +147,7 @@ def test_a_session_with_only_user_messages_is_compacted(
 def test_all_messages_within_the_protected_window_are_left_alone(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=4)
+    fill_session(session, messages=4)
     run = engine.compact_now(session.pk, trigger="manual")
     assert run.status == "skipped"
     assert "protected" in run.reason
@@ -156,7 +156,7 @@ def test_all_messages_within_the_protected_window_are_left_alone(
 def test_a_newest_message_larger_than_the_protected_window_is_kept_and_the_rest_is_summarized(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill(session, messages=8)
+    fill_session(session, messages=8)
     session.messages.create(seq=9, role="user", content="w" * 16_000)
     run = engine.compact_now(session.pk, trigger="manual")
     assert (run.status, run.boundary_after) == ("applied", 9)
@@ -169,12 +169,12 @@ def test_a_switch_to_a_smaller_window_compacts_before_sending(
         provider=model.provider, name="large", context_window_size=200_000
     )
     Session.objects.filter(pk=session.pk).update(model=large)
-    fill(session, messages=40)
+    fill_session(session, messages=40)
     say(session)
     Session.objects.filter(pk=session.pk).update(model=model)
     assert say(session, "Still there?").status == "completed"
     assert CompactionRun.objects.get().trigger == "on_model_change"
-    assert len(str(chat_calls(scripted)[-1].json)) // 4 < 6963
+    assert len(str(list_chat_calls(scripted)[-1].json)) // 4 < 6963
 
 
 def test_a_second_trigger_while_one_is_in_progress_does_not_compact_twice(
@@ -185,11 +185,11 @@ def test_a_second_trigger_while_one_is_in_progress_does_not_compact_twice(
         connection.close()
         return Reply(text=SUMMARY)
 
-    fill(session)
+    fill_session(session)
     scripted.script(again)
     assert engine.compact_now(session.pk, trigger="after_response").status == "applied"
     assert CompactionRun.objects.count() == 1
-    assert len(summary_calls(scripted)) == 1
+    assert len(list_summary_calls(scripted)) == 1
 
 
 def test_the_user_can_go_on_chatting_while_a_summary_is_written(
@@ -202,7 +202,7 @@ def test_the_user_can_go_on_chatting_while_a_summary_is_written(
         connection.close()
         return Reply(text=SUMMARY)
 
-    fill(session, messages=13)
+    fill_session(session, messages=13)
     scripted.script(chatting)
     run = engine.compact_now(session.pk, trigger="manual")
     assert run.status == "applied"
@@ -214,7 +214,7 @@ def test_the_user_can_go_on_chatting_while_a_summary_is_written(
 
 
 def test_the_summary_can_be_cleared(session: Session, scripted: ScriptedModel) -> None:
-    compacted(session, scripted)
+    compact_long_session(session, scripted)
     revisions.reset_context(session.pk)
     session.refresh_from_db()
     assert session.compacted_summary is None
@@ -225,5 +225,5 @@ def test_a_hundred_messages_are_compacted_by_one_run(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=64_000)
-    fill(session, messages=120)
+    fill_session(session, messages=120)
     assert engine.compact_now(session.pk, trigger="after_response").status == "applied"

@@ -12,7 +12,7 @@ import pytest
 from chatcore.local_model.server import find_free_port
 from compaction.core.presets import PRESETS
 from tests.faults.test_journey import newest_run, said
-from tests.support.journey import ROOT, STORY, Served, serve, until
+from tests.support.served_product import ROOT, STORY, ServedProduct, serve, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ SESSION = {
     "params": {"max_tokens": 32, "temperature": 0},
     "system_prompt": "You take notes. Answer in one short sentence.",
 }
-LIST = (ROOT / "tests" / "support" / "journey_list.txt").read_text()
+LIST = (ROOT / "tests" / "support" / "served_list.txt").read_text()
 READS = 3  # the same file again and again, as far as the threshold lets: what a stage may take out without a model
 MOST_TURNS = 8  # until the preset acts
 MOST_RUNS = 3  # asked for by hand, where the model wrote no summary that could be used
@@ -34,26 +34,26 @@ def port() -> int:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[ServedProduct]:
     own = {
         "CHATCORE_LOCAL_MODEL_WINDOW": str(WINDOW),
         "CHATCORE_LOCAL_MODEL_PORT": str(port),
         "CHATCORE_LOCAL_MODEL_API_KEY": API_KEY,
     }
     with serve(tmp_path_factory.mktemp("presets"), CHATCORE_LOCAL_MODEL="0.5b", **own) as served:
-        until(lambda: any("embedded model is ready" in line for line in served.lines), 600)
+        wait_for(lambda: any("embedded model is ready" in line for line in served.lines), 600)
         yield served
 
 
 @pytest.fixture(scope="module")
-def api(served: Served) -> Iterator[httpx2.Client]:
-    headers = {"Authorization": f"Bearer {served.command('create_token', 'admin').split()[-1]}"}
+def api(served: ServedProduct) -> Iterator[httpx2.Client]:
+    headers = {"Authorization": f"Bearer {served.run_command('create_token', 'admin').split()[-1]}"}
     with httpx2.Client(base_url=f"{served.url}/api/v1", headers=headers, timeout=900) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def runtime(served: Served, port: int) -> Iterator[httpx2.Client]:
+def runtime(served: ServedProduct, port: int) -> Iterator[httpx2.Client]:
     """The embedded model's own server: it counts as the model does."""
     with httpx2.Client(
         base_url=f"http://127.0.0.1:{port}",
@@ -134,7 +134,7 @@ class Talk:
 
 @pytest.mark.parametrize("policy", PRESETS)
 def test_a_conversation_goes_on_within_its_window_under(
-    policy: str, api: httpx2.Client, runtime: httpx2.Client, served: Served
+    policy: str, api: httpx2.Client, runtime: httpx2.Client, served: ServedProduct
 ) -> None:
     talk = Talk(api, policy)
     talk.fill()
@@ -167,7 +167,7 @@ def test_a_conversation_goes_on_within_its_window_under(
         assert size <= WINDOW
     else:
         assert talk.answers[-1]["notices"]
-    assert served.command("verify").endswith("0 violations")
+    assert served.run_command("verify").endswith("0 violations")
 
 
 def told(policy: str, talk: Talk, size: int) -> None:

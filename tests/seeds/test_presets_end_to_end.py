@@ -18,12 +18,18 @@ from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from tests.seeds.test_summary_presets import headed
-from tests.support import wire_rules
-from tests.support.compaction_scenes import chat_calls, speak_anthropic, work
-from tests.support.pictures import png
-from tests.support.scripted import ScriptedModel, overflow
+from tests.support import wire_validators
+from tests.support.compaction_sessions import list_chat_calls, run_queued_compactions, use_anthropic
+from tests.support.preset_sessions import (
+    PROTOCOLS,
+    is_within_budget,
+    make_tool_calls,
+    register_tool,
+    set_policy,
+)
+from tests.support.sample_files import build_png
+from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import PROTOCOLS, a_tool, calls, living_under, within_budget
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,11 +83,11 @@ class Provider:
             for name in ("system", "messages", "tools")
             if request.get(name)
         )
-        rules = wire_rules.of_anthropic if self.protocol == "anthropic" else wire_rules.of_openai
+        rules = wire_validators.check_anthropic if self.protocol == "anthropic" else wire_validators.check_openai
         self.wrong += rules(request["messages"])
         if size > WINDOW:
             self.refused += 1
-            return overflow(tokens=size, window=WINDOW)
+            return make_overflow(tokens=size, window=WINDOW)
         if "<transcript>" in json.dumps(request["messages"]):
             return Reply(text=self.summary, usage=(size, tokens(self.summary)))
         reply = self.next.pop(0) if self.next else Reply(text="Noted.")
@@ -116,7 +122,7 @@ class Talk:
         turn = service.wait_for_turn(begin().pk, timeout=60)
         assert (turn.status, self.provider.wrong) == (status, []), turn.error
         self.check()
-        work()
+        run_queued_compactions()
         self.check()
         return turn
 
@@ -155,7 +161,7 @@ def speak(session: Session, protocol: str, scripted: ScriptedModel) -> None:
     session.refresh_from_db()
     assert session.model is not None
     if protocol == "anthropic":
-        return speak_anthropic(session, scripted)
+        return use_anthropic(session, scripted)
     session.model.provider.protocol, session.model.provider.base_url = protocol, scripted.base_url
     session.model.provider.save()
 
@@ -170,9 +176,9 @@ def talk(
     policy, protocol = request.param
     provider = Provider(headed(policy), protocol)
     scripted.default = provider
-    a_tool(monkeypatch, "look_up", 2_400)
+    register_tool(monkeypatch, "look_up", 2_400)
     speak(session, protocol, scripted)
-    living_under(
+    set_policy(
         session,
         policy,
         scripted,
@@ -207,20 +213,20 @@ def test_everything_that_is_said_ends_well(
     pins.pin_message(session.messages.get(seq=1))
     talk.say(CHINESE, Reply(text=CHINESE))
     talk.say("What does this code do?\n" + CODE, Reply(text="It adds up.\n" + CODE))
-    talk.say("Look both up.", calls("look_up", [1, 2], text="I look."), Reply(text=ENGLISH))
+    talk.say("Look both up.", make_tool_calls("look_up", [1, 2], text="I look."), Reply(text=ENGLISH))
     files = [
         upload(api, session, "notes.txt", ENGLISH.encode()),
-        upload(api, session, "map.png", png(40, 30)),
+        upload(api, session, "map.png", build_png(40, 30)),
     ]
     talk.say("Read this.", Reply(text=ENGLISH), attachments=files)
     talk.say("Tell me all of it.", Reply(text=ENGLISH, cut_after=3), status="failed")
     talk.say(
-        "Look these up.", calls("look_up", [3, 4, 5]), calls("look_up", [6]), Reply(text="Found.")
+        "Look these up.", make_tool_calls("look_up", [3, 4, 5]), make_tool_calls("look_up", [6]), Reply(text="Found.")
     )
     talk.speak("anthropic" if talk.provider.protocol == "openai" else "openai", scripted)
     talk.say(
         "Look both up, again.",
-        calls("look_up", [7, 8]),
+        make_tool_calls("look_up", [7, 8]),
         Reply(text=ENGLISH),
         replaces=talk.question(3),
     )
@@ -230,8 +236,8 @@ def test_everything_that_is_said_ends_well(
     talk.again()
     assert not CompactionRun.objects.exclude(status__in=["applied", "skipped"]).exists()
     assert talk.provider.refused <= 2
-    assert "2,000 euros" in json.dumps(chat_calls(scripted)[-1].json)  # it is pinned
-    assert within_budget(session)
+    assert "2,000 euros" in json.dumps(list_chat_calls(scripted)[-1].json)  # it is pinned
+    assert is_within_budget(session)
     undone = CompactionRun.objects.filter(status="applied", version_before__gte=edited).order_by(
         "-version_before"
     )

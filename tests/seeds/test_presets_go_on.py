@@ -14,18 +14,18 @@ from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
 from tests.seeds.test_summary_presets import headed
-from tests.support.compaction_scenes import (
-    chat_calls,
-    content_of,
-    fill,
+from tests.support.compaction_sessions import (
+    fill_session,
+    list_chat_calls,
+    list_summary_calls,
+    read_stored_messages,
+    run_queued_compactions,
     say,
     summarize_or_chat,
-    summary_calls,
-    work,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.preset_sessions import create_policy, is_within_budget
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import variant, within_budget
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,7 +43,7 @@ def talk(session: Session, scripted: ScriptedModel, policy: str) -> Session:
     scripted.default = summarize_or_chat(
         summary=Reply(text=headed(policy)), chat=Reply(text="Yes.")
     )
-    Session.objects.filter(pk=session.pk).update(policy=variant(policy, summary={"backoff": []}))
+    Session.objects.filter(pk=session.pk).update(policy=create_policy(policy, summary={"backoff": []}))
     session.refresh_from_db()
     return session
 
@@ -55,7 +55,7 @@ def sized(session: Session, **fields: Any) -> None:
 
 def compact(session: Session) -> CompactionRun:
     """More is said, and a run by hand makes room."""
-    fill(session, messages=16)
+    fill_session(session, messages=16)
     run = engine.compact_now(session.pk, trigger="manual")
     assert (run.status, run.reason) == ("applied", "")
     sound(session)
@@ -78,15 +78,15 @@ def sent(session: Session) -> str:
 def test_a_second_summary_takes_in_the_first_and_each_is_undone(
     talk: Session, scripted: ScriptedModel, policy: str
 ) -> None:
-    before = content_of(talk)
+    before = read_stored_messages(talk)
     first = compact(talk)
     one, seqs = sent(talk), {message.seq for message in builder.build_request(talk).messages}
     scripted.default = summarize_or_chat(
         summary=Reply(text=headed(policy).replace("Alice", "Beatrice"))
     )
-    calls = len(summary_calls(scripted))
+    calls = len(list_summary_calls(scripted))
     second = compact(talk)
-    told = json.dumps([call.json for call in summary_calls(scripted)[calls:]])
+    told = json.dumps([call.json for call in list_summary_calls(scripted)[calls:]])
     assert "Alice plans a trip, point 0" in told  # the first one is merged …
     assert "Beatrice plans" in sent(talk)
     assert "Alice plans" not in sent(talk)  # … and not sent twice
@@ -103,7 +103,7 @@ def test_a_second_summary_takes_in_the_first_and_each_is_undone(
     sound(talk)
     assert "plans a trip" not in sent(talk)
     assert [message.seq for message in builder.build_request(talk).messages] == list(range(1, 33))
-    assert content_of(talk)[: len(before)] == before
+    assert read_stored_messages(talk)[: len(before)] == before
 
 
 def test_other_words_of_the_users_are_sent_and_merged_into_the_next_summary(
@@ -114,37 +114,37 @@ def test_other_words_of_the_users_are_sent_and_merged_into_the_next_summary(
     assert answer.status_code == 200, answer.json()
     assert "Alice goes to Oslo." in sent(talk)
     assert "plans a trip" not in sent(talk)
-    calls = len(summary_calls(scripted))
+    calls = len(list_summary_calls(scripted))
     compact(talk)
     assert "Alice goes to Oslo." in json.dumps(
-        [call.json for call in summary_calls(scripted)[calls:]]
+        [call.json for call in list_summary_calls(scripted)[calls:]]
     )
 
 
 def test_a_summary_of_a_deleted_message_is_written_anew_without_it(
     talk: Session, scripted: ScriptedModel, api: APIClient
 ) -> None:
-    fill(talk, messages=2)
+    fill_session(talk, messages=2)
     talk.messages.filter(seq=2).update(content="The password is swordfish. " * 60)
     run = compact(talk)
     assert run.boundary_after is None or run.boundary_after > 2
     assert api.delete(f"/api/v1/messages/{talk.messages.get(seq=2).pk}").status_code == 204
     sound(talk)
-    calls = len(summary_calls(scripted))
-    work()
+    calls = len(list_summary_calls(scripted))
+    run_queued_compactions()
     engine.compact_now(talk.pk, trigger="manual")
     sound(talk)
     say(talk, "And now?")
     assert talk.messages.latest("seq").content
     assert "swordfish" not in json.dumps(
-        [received.json for received in [*summary_calls(scripted)[calls:], chat_calls(scripted)[-1]]]
+        [received.json for received in [*list_summary_calls(scripted)[calls:], list_chat_calls(scripted)[-1]]]
     )
-    assert len(summary_calls(scripted)) > calls
+    assert len(list_summary_calls(scripted)) > calls
 
 
 def test_a_switch_to_a_window_of_8k_is_answered(talk: Session, scripted: ScriptedModel) -> None:
     sized(talk, context_window_size=200_000)
-    fill(talk, messages=80)
+    fill_session(talk, messages=80)
     assert say(talk).status == "completed"
     assert not CompactionRun.objects.filter(status="applied").exists()
     assert talk.model is not None
@@ -154,13 +154,13 @@ def test_a_switch_to_a_window_of_8k_is_answered(talk: Session, scripted: Scripte
     Session.objects.filter(pk=talk.pk).update(model=small)
     turn = say(talk, "And on this one?")
     assert turn.status == "completed", turn.error
-    assert len(json.dumps(chat_calls(scripted)[-1].json["messages"])) < 8_192 * 4
+    assert len(json.dumps(list_chat_calls(scripted)[-1].json["messages"])) < 8_192 * 4
     assert all(
-        len(json.dumps(call.json["messages"])) < 8_192 * 4 for call in summary_calls(scripted)
+        len(json.dumps(call.json["messages"])) < 8_192 * 4 for call in list_summary_calls(scripted)
     )
-    work()
+    run_queued_compactions()
     sound(talk)
-    assert within_budget(talk) or turn.notices
+    assert is_within_budget(talk) or turn.notices
 
 
 def test_a_summary_model_with_a_smaller_window_is_given_no_more_than_it_holds(
@@ -171,21 +171,21 @@ def test_a_summary_model_with_a_smaller_window_is_given_no_more_than_it_holds(
         provider=talk.model.provider, name="writer", context_window_size=4_096
     )
     sized(talk, summary_model=writer, context_window_size=32_768)
-    fill(talk, messages=60)
+    fill_session(talk, messages=60)
     assert engine.compact_now(talk.pk, trigger="manual").status == "applied"
     sound(talk)
-    assert len(summary_calls(scripted)) > 1
-    for call in summary_calls(scripted):
+    assert len(list_summary_calls(scripted)) > 1
+    for call in list_summary_calls(scripted):
         assert call.json["model"] == "writer"
         assert len(json.dumps(call.json["messages"])) // 4 < 4_096
 
 
 def test_automatic_compaction_that_is_off_is_off(talk: Session, scripted: ScriptedModel) -> None:
     Session.objects.filter(pk=talk.pk).update(auto_compact=False)
-    fill(talk, messages=20)
+    fill_session(talk, messages=20)
     say(talk)
-    work()
-    assert not summary_calls(scripted)
+    run_queued_compactions()
+    assert not list_summary_calls(scripted)
     assert not CompactionRun.objects.exists()
     assert engine.compact_now(talk.pk, trigger="manual").status == "applied"
 
@@ -194,9 +194,9 @@ def test_an_unknown_window_is_taken_as_the_preset_says(
     talk: Session, scripted: ScriptedModel, policy: str
 ) -> None:
     sized(talk, context_window_size=None)
-    fill(talk, messages=30)
+    fill_session(talk, messages=30)
     assert say(talk).status == "completed"
-    work()
+    run_queued_compactions()
     run = engine.compact_now(talk.pk, trigger="manual")
     if PRESETS[policy].window.unknown == "disable":
         assert (run.status, run.reason) == ("skipped", "The model's context window is not known.")
@@ -208,7 +208,7 @@ def test_an_unknown_window_is_taken_as_the_preset_says(
 def test_a_run_by_rest_with_all_its_wishes(
     talk: Session, scripted: ScriptedModel, api: APIClient
 ) -> None:
-    fill(talk, messages=20)
+    fill_session(talk, messages=20)
     wishes = {
         "up_to_seq": 9,
         "stages": ["summarize"],
@@ -220,6 +220,6 @@ def test_a_run_by_rest_with_all_its_wishes(
     told = answer.json()
     assert (told["status"], told["stages_used"]) == ("applied", ["summarize"])
     assert (told["boundary_after"] or 0) <= 10
-    assert "Dwell on the hotel." in json.dumps(summary_calls(scripted)[0].json)
-    assert "0010 lisbon" not in json.dumps(summary_calls(scripted)[0].json)
+    assert "Dwell on the hotel." in json.dumps(list_summary_calls(scripted)[0].json)
+    assert "0010 lisbon" not in json.dumps(list_summary_calls(scripted)[0].json)
     sound(talk)

@@ -7,19 +7,24 @@ from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.summaries.templates import SUMMARY_TEMPLATES
-from tests.support.compaction_scenes import (
-    chat_calls,
-    content_of,
-    fill,
+from tests.support.compaction_sessions import (
+    fill_session,
+    list_chat_calls,
+    list_summary_calls,
+    read_message_texts,
+    read_stored_messages,
+    run_queued_compactions,
     say,
-    spoken,
     summarize_or_chat,
-    summary_calls,
-    work,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.preset_sessions import (
+    PROTOCOLS,
+    is_within_budget,
+    join_message_texts,
+    set_policy,
+)
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import PROTOCOLS, living_under, said, within_budget
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -48,27 +53,27 @@ def test_it_ends_within_its_budget_and_nothing_said_is_lost(
     scripted.default = summarize_or_chat(
         summary=Reply(text=summary), chat=Reply(text="I would look for flights from Porto.")
     )
-    talk = living_under(
+    talk = set_policy(
         session, policy, scripted, protocol, context_window_size=32_000, output_reserve=8_000
     )
     for _ in range(2):
-        fill(talk, messages=60)
-        before = content_of(talk)
+        fill_session(talk, messages=60)
+        before = read_stored_messages(talk)
         turn = say(talk, "And what about the flight?")
-        work()
-        if not within_budget(talk):
+        run_queued_compactions()
+        if not is_within_budget(talk):
             engine.compact_now(talk.pk, trigger="manual")
         assert turn.status == "completed"
-        assert content_of(talk)[: len(before)] == before
-        assert within_budget(talk)
+        assert read_stored_messages(talk)[: len(before)] == before
+        assert is_within_budget(talk)
     assert not CompactionRun.objects.exclude(status__in=["applied", "skipped"]).exists()
     assert CompactionRun.objects.filter(status="applied").count() >= 2
     heading = (
         SUMMARY_TEMPLATES[PRESETS[policy].summary.template].headings or ("Keep every name",)
     )[0]
-    assert all(heading in spoken(request)[-1] for request in summary_calls(scripted))
+    assert all(heading in read_message_texts(request)[-1] for request in list_summary_calls(scripted))
     say(talk, "Thanks.")
-    sent = said(chat_calls(scripted)[-1])
+    sent = join_message_texts(list_chat_calls(scripted)[-1])
     assert summary.split("```")[0].strip() in sent
     assert "```json" not in sent
     assert ("- Book the flight" in sent) is PRESETS[policy].summary.state_delta

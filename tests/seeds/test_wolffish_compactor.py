@@ -7,7 +7,15 @@ from compaction.core.estimate import LastUsage, measure
 from compaction.core.presets import PRESETS
 from compaction.core.stages.excerpt import cut_middle
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
-from tests.support.stage_scenes import Summarizer, after, answer, compact, result, talk, user
+from tests.support.stage_transcripts import (
+    Summarizer,
+    answer,
+    apply_outcome,
+    compact,
+    result,
+    talk,
+    user,
+)
 
 WOLFFISH = PRESETS["wolffish"]
 WINDOW = 200_000
@@ -153,7 +161,7 @@ def test_the_first_user_message_errors_small_ones_and_the_last_three_of_each_rol
 
 def test_an_old_summary_is_compacted_again_with_what_came_after() -> None:
     first = compact((user(1), *batch(2, 15)), WOLFFISH, window=WINDOW * 2)
-    before = after(Transcript(entries=(user(1), *batch(2, 15))), first)
+    before = apply_outcome(Transcript(entries=(user(1), *batch(2, 15))), first)
     summarizer = Summarizer("Again.")
     grown = Transcript(
         entries=(*before.entries, *batch(30, 15)),
@@ -250,7 +258,7 @@ def test_41_emails_are_read_in_three_batches_within_the_budget() -> None:
             transcript, WOLFFISH, window=budget.input, measured=measure(transcript, WOLFFISH)
         )
         passes += outcome.is_applied
-        transcript = after(transcript, outcome) if outcome.is_applied else transcript
+        transcript = apply_outcome(transcript, outcome) if outcome.is_applied else transcript
         assert measure(transcript, WOLFFISH).tokens <= budget.threshold
     assert sizes[0] == pytest.approx(541_000, rel=0.01)
     assert max(sizes) > budget.threshold

@@ -7,31 +7,31 @@ import pytest
 from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun, SessionState
-from tests.support.compaction_scenes import (
+from tests.support.compaction_sessions import (
     NOTICE,
-    chat_calls,
-    content_of,
-    event_data,
-    event_names,
+    list_chat_calls,
+    list_event_data,
+    list_event_names,
+    list_summary_calls,
+    read_stored_messages,
+    read_system_text,
     say,
     summarize_or_chat,
-    summary_calls,
-    system_text,
 )
-from tests.support.scripted import ScriptedModel, overflow
-from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import (
+from tests.support.preset_sessions import (
     PROTOCOLS,
-    a_tool,
-    calls,
-    last_words,
-    living_under,
-    results,
-    runs,
-    said,
-    variant,
-    within_budget,
+    create_policy,
+    is_within_budget,
+    join_message_texts,
+    list_runs,
+    list_tool_results,
+    make_tool_calls,
+    read_last_text,
+    register_tool,
+    set_policy,
 )
+from tests.support.scripted_model import ScriptedModel, make_overflow
+from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -51,11 +51,11 @@ MAIL = 4_500  # characters, 3,000 tokens at 1.5 characters a token
 def agent(
     request: Any, session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> Session:
-    a_tool(monkeypatch, "read_mail", MAIL)
+    register_tool(monkeypatch, "read_mail", MAIL)
     scripted.default = summarize_or_chat(
         summary=Reply(text=STATE), chat=Reply(text="Here is the briefing on all 18 mails.")
     )
-    return living_under(session, "wolffish", scripted, request.param, **WINDOW)
+    return set_policy(session, "wolffish", scripted, request.param, **WINDOW)
 
 
 def batches(*sizes: int) -> list[Reply]:
@@ -63,7 +63,7 @@ def batches(*sizes: int) -> list[Reply]:
     first = 1
     found = []
     for size in sizes:
-        found.append(calls("read_mail", range(first, first + size), usage=(500, 20)))
+        found.append(make_tool_calls("read_mail", range(first, first + size), usage=(500, 20)))
         first += size
     return found
 
@@ -74,30 +74,30 @@ def test_layer_1_compacts_before_the_request_that_would_pass_three_quarters_of_t
     scripted.script(*batches(4, 4, 4), Reply(text=STATE), *batches(3))
     turn = say(agent, "Read all my unread mails and brief me.")
     assert (turn.status, turn.notices) == ("completed", [])
-    assert runs() == [("before_request", "applied")]
-    before, after = chat_calls(scripted)[2], chat_calls(scripted)[3]
-    assert [len(text) for text in results(before)] == [
+    assert list_runs() == [("before_request", "applied")]
+    before, after = list_chat_calls(scripted)[2], list_chat_calls(scripted)[3]
+    assert [len(text) for text in list_tool_results(before)] == [
         MAIL
     ] * 8  # 24,000 tokens and framing: nothing is done yet
     run = CompactionRun.objects.get()
     assert run.tokens_before is not None
     assert run.tokens_before > 36_000
     assert run.stages_used == ["excerpt", "summarize"]
-    cut = [text for text in results(after) if "[TRUNCATED" in text]
+    cut = [text for text in list_tool_results(after) if "[TRUNCATED" in text]
     assert "4,500 chars original" in cut[0]
     assert cut[0].startswith("<read_mail ")
-    assert [len(text) for text in results(after)[-3:]] == [MAIL] * 3
-    assert f"{INJECT.heading}\n\n" in last_words(after)
-    assert "REMAINING:\n1. Mails 13 to 18, then the briefing." in last_words(after)
-    assert last_words(after).endswith(INJECT.nudge)
-    assert "Read all my unread mails and brief me." in said(after)
-    assert within_budget(agent)
+    assert [len(text) for text in list_tool_results(after)[-3:]] == [MAIL] * 3
+    assert f"{INJECT.heading}\n\n" in read_last_text(after)
+    assert "REMAINING:\n1. Mails 13 to 18, then the briefing." in read_last_text(after)
+    assert read_last_text(after).endswith(INJECT.nudge)
+    assert "Read all my unread mails and brief me." in join_message_texts(after)
+    assert is_within_budget(agent)
 
 
 def test_the_summary_is_made_of_the_originals(agent: Session, scripted: ScriptedModel) -> None:
     scripted.script(*batches(4, 4, 4), Reply(text=STATE))
     say(agent, "Read all my unread mails.")
-    told = str(summary_calls(scripted)[0].json)
+    told = str(list_summary_calls(scripted)[0].json)
     assert "TRUNCATED" not in told
     assert told.count("<read_mail ") == 12
 
@@ -107,19 +107,19 @@ def test_all_that_is_stored_stays_as_it_was(agent: Session, scripted: ScriptedMo
     say(agent, "Read all my unread mails.")
     stored = agent.messages.filter(role="tool").order_by("seq")
     assert [len(message.content) for message in stored] == [MAIL] * 15
-    before = content_of(agent)
+    before = read_stored_messages(agent)
     say(agent, "Thank you.")
-    assert content_of(agent)[: len(before)] == before
+    assert read_stored_messages(agent)[: len(before)] == before
 
 
 def test_layer_2_believes_the_provider_where_it_counted_more(
     agent: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        *batches(2), calls("read_mail", range(3, 9), usage=(36_001, 20)), Reply(text=STATE)
+        *batches(2), make_tool_calls("read_mail", range(3, 9), usage=(36_001, 20)), Reply(text=STATE)
     )
     assert say(agent, "Read all my unread mails.").status == "completed"
-    assert runs() == [("before_request", "applied")]
+    assert list_runs() == [("before_request", "applied")]
     assert CompactionRun.objects.get().tokens_before == 36_001
 
 
@@ -128,61 +128,61 @@ def test_layer_3_is_forced_after_a_refusal_and_sends_once_more(
 ) -> None:
     scripted.script(
         *batches(3, 3),
-        overflow(tokens=61_000, window=60_000),
+        make_overflow(tokens=61_000, window=60_000),
         Reply(text=STATE),
         Reply(text="Done."),
     )
     assert say(agent, "Read all my unread mails.").status == "completed"
-    assert runs() == [("on_overflow", "applied")]
-    [started] = event_data(agent, "compaction.started")
+    assert list_runs() == [("on_overflow", "applied")]
+    [started] = list_event_data(agent, "compaction.started")
     assert started["force"] is True
-    refused, again = chat_calls(scripted)[2:4]
-    assert sum(map(len, results(again))) < sum(map(len, results(refused)))
-    assert last_words(again).endswith(INJECT.nudge)
+    refused, again = list_chat_calls(scripted)[2:4]
+    assert sum(map(len, list_tool_results(again))) < sum(map(len, list_tool_results(refused)))
+    assert read_last_text(again).endswith(INJECT.nudge)
 
 
 def test_without_a_summary_the_excerpts_stay_and_the_model_is_told(
     agent: Session, scripted: ScriptedModel
 ) -> None:
-    Session.objects.filter(pk=agent.pk).update(policy=variant("wolffish", summary={"backoff": []}))
+    Session.objects.filter(pk=agent.pk).update(policy=create_policy("wolffish", summary={"backoff": []}))
     scripted.default = summarize_or_chat(summary=Reply(status=500))
     scripted.script(*batches(4, 4, 4), *[Reply(status=500)] * 6, *batches(2))
     turn = say(agent, "Read all my unread mails.")
     assert turn.status == "completed"
     assert (
-        len(summary_calls(scripted)) == 6
+        len(list_summary_calls(scripted)) == 6
     )  # five attempts more, and no further run while it waits
-    assert runs() == [("before_request", "applied")]
+    assert list_runs() == [("before_request", "applied")]
     run = CompactionRun.objects.get()
     assert (run.stages_used, run.summary_after) == (["excerpt"], None)
     assert "500" in run.reason
-    after = chat_calls(scripted)[3]
-    assert last_words(after) == INJECT.failure_nudge
-    assert [text for text in results(after) if "[TRUNCATED" in text]
+    after = list_chat_calls(scripted)[3]
+    assert read_last_text(after) == INJECT.failure_nudge
+    assert [text for text in list_tool_results(after) if "[TRUNCATED" in text]
     assert SessionState.objects.get().failures == 1
-    assert event_names(agent, "compaction") == ["compaction.started", "compaction.applied"]
-    assert event_data(agent, "context.trimmed") == [{"notice": NOTICE, "run": str(run.pk)}]
+    assert list_event_names(agent, "compaction") == ["compaction.started", "compaction.applied"]
+    assert list_event_data(agent, "context.trimmed") == [{"notice": NOTICE, "run": str(run.pk)}]
 
 
 def test_in_a_loop_the_model_is_told_how_far_it_is(agent: Session, scripted: ScriptedModel) -> None:
     scripted.script(*batches(2, 3))
     say(agent, "Read all my unread mails.")
-    first, second, third = (system_text(request) for request in chat_calls(scripted))
+    first, second, third = (read_system_text(request) for request in list_chat_calls(scripted))
     assert "<runtime>" not in first
     assert "Tool rounds in this turn so far: 1\nTools called in this turn so far: 2" in second
     assert "Tool rounds in this turn so far: 2\nTools called in this turn so far: 5" in third
     assert "EVERY item" in third
     say(agent, "Thank you.")
-    assert "<runtime>" not in system_text(chat_calls(scripted)[-1])
+    assert "<runtime>" not in read_system_text(list_chat_calls(scripted)[-1])
 
 
 def test_a_later_pass_compacts_what_the_first_left(agent: Session, scripted: ScriptedModel) -> None:
     """Summaries are compacted again; the second one takes the first in."""
     scripted.script(*batches(4, 4, 4), Reply(text=STATE), *batches(4, 4), Reply(text=STATE))
     assert say(agent, "Read all my unread mails.").status == "completed"
-    assert runs() == [("before_request", "applied")] * 2
-    assert STATE.splitlines()[0] in str(summary_calls(scripted)[1].json)
-    assert within_budget(agent)
+    assert list_runs() == [("before_request", "applied")] * 2
+    assert STATE.splitlines()[0] in str(list_summary_calls(scripted)[1].json)
+    assert is_within_budget(agent)
 
 
 def test_the_card_tells_what_became_of_each_message(
@@ -191,7 +191,7 @@ def test_the_card_tells_what_became_of_each_message(
     scripted.script(*batches(4, 4, 4), Reply(text=STATE))
     say(agent, "Read all my unread mails.")
     run = CompactionRun.objects.get()
-    [applied] = event_data(agent, "compaction.applied")
+    [applied] = list_event_data(agent, "compaction.applied")
     assert applied["targets_count"] == len(run.targets) > 0
     assert (applied["tokens_saved"], applied["stages_used"]) == (
         run.tokens_saved,

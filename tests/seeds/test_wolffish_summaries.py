@@ -8,17 +8,17 @@ from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine, leases
-from tests.support.compaction_scenes import (
-    chat_calls,
-    fill,
+from tests.support.compaction_sessions import (
+    fill_session,
+    list_chat_calls,
+    list_summary_calls,
+    read_message_texts,
     say,
-    spoken,
     summarize_or_chat,
-    summary_calls,
 )
-from tests.support.scripted import ScriptedModel
+from tests.support.preset_sessions import PROTOCOLS, read_last_text, set_policy
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.seed_scenes import PROTOCOLS, last_words, living_under
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,11 +44,11 @@ WINDOW = {"context_window_size": 24_000, "output_reserve": 4_000}
 def agent(session: Session, scripted: ScriptedModel) -> Session:
     """A talk of thirty messages of 2,000 characters, which are 1,354 tokens each here."""
     scripted.default = summarize_or_chat(summary=Reply(text=AS_IN_THE_DOCUMENT))
-    return talking(living_under(session, "wolffish", scripted, "openai", **WINDOW))
+    return talking(set_policy(session, "wolffish", scripted, "openai", **WINDOW))
 
 
 def talking(session: Session) -> Session:
-    fill(session, messages=30)
+    fill_session(session, messages=30)
     return session
 
 
@@ -70,16 +70,16 @@ def test_it_asks_for_five_sections_and_takes_them(
     session: Session, scripted: ScriptedModel, protocol: str
 ) -> None:
     scripted.default = summarize_or_chat(summary=Reply(text=AS_IN_THE_DOCUMENT))
-    agent = talking(living_under(session, "wolffish", scripted, protocol, **WINDOW))
+    agent = talking(set_policy(session, "wolffish", scripted, protocol, **WINDOW))
     run = compact(agent)
     assert (run.status, run.summary_after) == ("applied", AS_IN_THE_DOCUMENT)
-    asked = spoken(summary_calls(scripted)[-1])[-1].split("</transcript>")[1]
+    asked = read_message_texts(list_summary_calls(scripted)[-1])[-1].split("</transcript>")[1]
     places = [asked.index(f"\n{name} (") for name in SECTIONS]
     assert places == sorted(places)
     say(agent, "Go on.")
-    assert AS_IN_THE_DOCUMENT in last_words(
-        chat_calls(scripted)[-1]
-    ) or AS_IN_THE_DOCUMENT in "".join(spoken(chat_calls(scripted)[-1]))
+    assert AS_IN_THE_DOCUMENT in read_last_text(
+        list_chat_calls(scripted)[-1]
+    ) or AS_IN_THE_DOCUMENT in "".join(read_message_texts(list_chat_calls(scripted)[-1]))
 
 
 def test_what_exceeds_the_summarizers_window_is_summarized_in_parts_and_the_results_merged(
@@ -90,7 +90,7 @@ def test_what_exceeds_the_summarizers_window_is_summarized_in_parts_and_the_resu
         text=f"TASK: Plan a trip.\nPROGRESS:\n1. Part {next(counted)} was read."
     )
     run = compact(agent, chunk_chars=20_000)
-    told = [spoken(request)[-1] for request in summary_calls(scripted)]
+    told = [read_message_texts(request)[-1] for request in list_summary_calls(scripted)]
     *parts, merged = told
     assert len(parts) >= 2
     assert not any("Part 1 was read" in text for text in parts)
@@ -126,11 +126,11 @@ def test_a_summary_is_compressed_again_with_what_came_after(
 ) -> None:
     """Previously compacted summaries are not protected."""
     compact(agent)
-    fill(agent, messages=4)
+    fill_session(agent, messages=4)
     scripted.default = summarize_or_chat(
         summary=Reply(text="TASK: Read all.\nPROGRESS: done.\nREMAINING: none")
     )
     run = compact(agent)
     assert run.summary_after == "TASK: Read all.\nPROGRESS: done.\nREMAINING: none"
-    told = "".join(spoken(request)[-1] for request in summary_calls(scripted)[1:])
+    told = "".join(read_message_texts(request)[-1] for request in list_summary_calls(scripted)[1:])
     assert told.count("Keeta order #KT-9284") == 1

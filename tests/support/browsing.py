@@ -24,17 +24,17 @@ NAVIGATION_TIMEOUT = 30_000
 PHONE = {"width": 360, "height": 740}
 
 
-class Held(list[str]):
+class PausedChunks(list[str]):
     """Chunks of an answer, the last of which is not said before `go_on` is set."""
 
     def __init__(self, *chunks: str) -> None:
         super().__init__(chunks)
-        self.go_on = threading.Event()
+        self.resume = threading.Event()
 
     def __iter__(self) -> Iterator[str]:
         for number in range(len(self)):
             if number == len(self) - 1:
-                self.go_on.wait(60)
+                self.resume.wait(60)
             yield self[number]
 
 
@@ -61,25 +61,25 @@ def page(browser: Browser, live: Live, user: User) -> Iterator[Page]:
     )
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     context.set_default_navigation_timeout(NAVIGATION_TIMEOUT)
-    opened = context.new_page()
-    wrong: list[str] = []
-    opened.on("pageerror", lambda error: wrong.append(str(error)))
-    opened.on(
+    new_page = context.new_page()
+    problems: list[str] = []
+    new_page.on("pageerror", lambda error: problems.append(str(error)))
+    new_page.on(
         "console",
-        lambda line: wrong.append(line.text) if "Content Security Policy" in line.text else None,
+        lambda line: problems.append(line.text) if "Content Security Policy" in line.text else None,
     )
-    yield opened
+    yield new_page
     context.close()
-    assert not wrong, wrong
+    assert not problems, problems
 
 
-def send(page: Page, words: str) -> None:
+def send_message(page: Page, words: str) -> None:
     """Write a message and send it."""
     page.get_by_label("Your message").fill(words)
     page.get_by_label("Your message").press("Enter")
 
 
-def until(page: Page, holds: Callable[[], bool]) -> None:
+def wait_until(page: Page, holds: Callable[[], bool]) -> None:
     """Wait for what the page does not show."""
     for _ in range(150):
         if holds():
@@ -88,7 +88,7 @@ def until(page: Page, holds: Callable[[], bool]) -> None:
     raise AssertionError("It did not come to hold.")
 
 
-def fill(session: Session, *words: str) -> None:
+def store_exchange(session: Session, *words: str) -> None:
     """Store a finished exchange of these words, user and model in turn."""
     turn = Turn.objects.create(session=session, status="completed", lease_until=session.created_at)
     for number, content in enumerate(words):

@@ -7,7 +7,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
 # Django writes these tables once, when it migrates, and no test changes them.
-KEPT_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
+MIGRATION_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
 
 
 def use_fast_flush() -> None:
@@ -39,14 +39,14 @@ def _list_filled_tables(connection: BaseDatabaseWrapper) -> list[str]:
     parts = [
         f"SELECT '{table}' WHERE EXISTS (SELECT 1 FROM {quote(table)})"
         for table in tables
-        if table not in KEPT_TABLES
+        if table not in MIGRATION_TABLES
     ]
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts))
         return [row[0] for row in cursor.fetchall()]
 
 
-def wait_until_somebody_waits_for_us() -> None:
+def wait_for_blocked_connection() -> None:
     """Wait until another connection waits for a row that this transaction locks (PostgreSQL)."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:

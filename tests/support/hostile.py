@@ -318,5 +318,5 @@ HOSTILE = list(dict.fromkeys(text for family in FAMILIES.values() for text in fa
 
 # All of them in every place of the pages take minutes: every fourth is tried each time, all by `bin/test --slow`.
 EVERY = 1 if os.environ.get("CHATCORE_HOSTILE") == "all" else 4
-TRIED_FAMILIES = {name: family[::EVERY] for name, family in FAMILIES.items()}
-TRIED = [text for number, text in enumerate(HOSTILE) if number % EVERY == 0]
+SAMPLE_FAMILIES = {name: family[::EVERY] for name, family in FAMILIES.items()}
+SAMPLE_TEXTS = [text for number, text in enumerate(HOSTILE) if number % EVERY == 0]

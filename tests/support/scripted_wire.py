@@ -10,7 +10,7 @@ from chatcore.providers.base import ToolCall
 
 ANTHROPIC_STOP = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 OPENAI_FINISH = {"refusal": "content_filter"}
-UNCOUNTED = {"data", "url", "signature"}
+UNCOUNTED_FIELDS = {"data", "url", "signature"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,97 +62,97 @@ class Event:
         ).encode() + f"data: {data}\n\n".encode()
 
 
-def pieces(text: str, count: int = 20) -> list[str]:
+def split_pieces(text: str, count: int = 20) -> list[str]:
     """At most `count` pieces, of at least four characters where there are as many."""
     size = max(4, math.ceil(len(text) / count))
     return [text[i : i + size] for i in range(0, len(text), size)]
 
 
-def text_pieces(reply: Reply) -> Sequence[str]:
-    return pieces(reply.text) if reply.chunks is None else reply.chunks
+def split_reply(reply: Reply) -> Sequence[str]:
+    return split_pieces(reply.text) if reply.chunks is None else reply.chunks
 
 
-def counts(reply: Reply, request: dict[str, Any]) -> tuple[int, int, int, int]:
+def count_usage(reply: Reply, request: dict[str, Any]) -> tuple[int, int, int, int]:
     """Input (caches included), output, cache read and cache write tokens of a call."""
     if reply.usage:
-        given = (*reply.usage, 0, 0)
-        return given[0], given[1], given[2], given[3]
-    asked = sum(_characters(request.get(key)) for key in ("system", "messages", "tools"))
-    said = (
+        usage = (*reply.usage, 0, 0)
+        return usage[0], usage[1], usage[2], usage[3]
+    input_characters = sum(_count_characters(request.get(key)) for key in ("system", "messages", "tools"))
+    output_characters = (
         len(reply.words)
         + len(reply.reasoning)
         + sum(len(call.name) + len(call.arguments) for call in reply.tool_calls)
     )
-    return max(1, asked // 4), max(1, said // 4), 0, 0
+    return max(1, input_characters // 4), max(1, output_characters // 4), 0, 0
 
 
-def _characters(value: Any) -> int:
+def _count_characters(value: Any) -> int:
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):
-        return sum(_characters(v) for k, v in value.items() if k not in UNCOUNTED)
-    return sum(map(_characters, value)) if isinstance(value, list) else 0
+        return sum(_count_characters(v) for k, v in value.items() if k not in UNCOUNTED_FIELDS)
+    return sum(map(_count_characters, value)) if isinstance(value, list) else 0
 
 
-def openai_usage(reply: Reply, request: dict[str, Any]) -> dict[str, Any] | None:
+def build_openai_usage(reply: Reply, request: dict[str, Any]) -> dict[str, Any] | None:
     if reply.usage is False:
         return None
-    asked, said, read, _ = counts(reply, request)
+    input_tokens, output_tokens, cache_read, _ = count_usage(reply, request)
     usage: dict[str, Any] = {
-        "prompt_tokens": asked,
-        "completion_tokens": said,
-        "total_tokens": asked + said,
+        "prompt_tokens": input_tokens,
+        "completion_tokens": output_tokens,
+        "total_tokens": input_tokens + output_tokens,
     }
-    return usage | {"prompt_tokens_details": {"cached_tokens": read}} if read else usage
+    return usage | {"prompt_tokens_details": {"cached_tokens": cache_read}} if cache_read else usage
 
 
-def openai_completion(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:
+def build_openai_completion(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:
     """A whole chat completion."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.words or None}
     if reply.reasoning:
         message["reasoning_content"] = reply.reasoning
     if reply.tool_calls:
-        message["tool_calls"] = [_openai_call(call) for call in reply.tool_calls]
+        message["tool_calls"] = [_build_openai_call(call) for call in reply.tool_calls]
     choice = {
         "index": 0,
         "message": message,
         "finish_reason": OPENAI_FINISH.get(reply.reason or "", reply.reason),
     }
-    return _openai_frame(request, "chat.completion") | {
+    return _build_openai_frame(request, "chat.completion") | {
         "choices": [choice],
-        "usage": openai_usage(reply, request),
+        "usage": build_openai_usage(reply, request),
     }
 
 
-def openai_events(reply: Reply, request: dict[str, Any]) -> Iterator[Event]:
+def build_openai_events(reply: Reply, request: dict[str, Any]) -> Iterator[Event]:
     """The chunks of a streamed chat completion; the arguments of parallel calls come interleaved, as they may."""
-    frame = _openai_frame(request, "chat.completion.chunk")
+    frame = _build_openai_frame(request, "chat.completion.chunk")
 
-    def chunk(delta: dict[str, Any], finish: str | None = None, content: bool = False) -> Event:
+    def build_chunk(delta: dict[str, Any], finish: str | None = None, content: bool = False) -> Event:
         return Event(
             frame | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]},
             content=content,
         )
 
-    yield chunk({"role": "assistant", "content": ""})
+    yield build_chunk({"role": "assistant", "content": ""})
     yield from (
-        chunk({"reasoning_content": piece}, content=True) for piece in pieces(reply.reasoning)
+        build_chunk({"reasoning_content": piece}, content=True) for piece in split_pieces(reply.reasoning)
     )
-    yield from (chunk({"content": piece}, content=True) for piece in text_pieces(reply))
+    yield from (build_chunk({"content": piece}, content=True) for piece in split_reply(reply))
     yield from (
-        chunk({"tool_calls": [delta]}, content=True)
-        for delta in _openai_call_deltas(reply.tool_calls)
+        build_chunk({"tool_calls": [delta]}, content=True)
+        for delta in _split_openai_calls(reply.tool_calls)
     )
     if reply.finish is None:
         return
-    yield chunk({}, OPENAI_FINISH.get(reply.reason or "", reply.reason))
-    usage = openai_usage(reply, request)
+    yield build_chunk({}, OPENAI_FINISH.get(reply.reason or "", reply.reason))
+    usage = build_openai_usage(reply, request)
     if usage and (request.get("stream_options") or {}).get("include_usage"):
         yield Event(frame | {"choices": [], "usage": usage})
     yield Event("[DONE]")
 
 
-def _openai_frame(request: dict[str, Any], kind: str) -> dict[str, Any]:
+def _build_openai_frame(request: dict[str, Any], kind: str) -> dict[str, Any]:
     return {
         "id": "chatcmpl-scripted",
         "object": kind,
@@ -161,7 +161,7 @@ def _openai_frame(request: dict[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def _openai_call(call: ToolCall) -> dict[str, Any]:
+def _build_openai_call(call: ToolCall) -> dict[str, Any]:
     return {
         "id": call.id,
         "type": "function",
@@ -169,7 +169,7 @@ def _openai_call(call: ToolCall) -> dict[str, Any]:
     }
 
 
-def _openai_call_deltas(calls: Sequence[ToolCall]) -> Iterator[dict[str, Any]]:
+def _split_openai_calls(calls: Sequence[ToolCall]) -> Iterator[dict[str, Any]]:
     for index, call in enumerate(calls):
         yield {
             "index": index,
@@ -177,78 +177,78 @@ def _openai_call_deltas(calls: Sequence[ToolCall]) -> Iterator[dict[str, Any]]:
             "type": "function",
             "function": {"name": call.name, "arguments": ""},
         }
-    fragments = [pieces(call.arguments, 4) for call in calls]
+    fragments = [split_pieces(call.arguments, 4) for call in calls]
     for step in range(max(map(len, fragments), default=0)):
         for index, fragment in enumerate(fragments):
             if step < len(fragment):
                 yield {"index": index, "function": {"arguments": fragment[step]}}
 
 
-def anthropic_usage(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:
+def build_anthropic_usage(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:
     if reply.usage is False:
         return {}
-    asked, said, read, write = counts(reply, request)
-    usage = {"input_tokens": asked - read - write, "output_tokens": said}
+    input_tokens, output_tokens, cache_read, cache_write = count_usage(reply, request)
+    usage = {"input_tokens": input_tokens - cache_read - cache_write, "output_tokens": output_tokens}
     return usage | (
-        {"cache_read_input_tokens": read, "cache_creation_input_tokens": write}
-        if read or write
+        {"cache_read_input_tokens": cache_read, "cache_creation_input_tokens": cache_write}
+        if cache_read or cache_write
         else {}
     )
 
 
-def anthropic_message(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:
+def build_anthropic_message(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:
     """A whole message."""
     blocks: list[dict[str, Any]] = []
     if reply.reasoning:
         blocks.append({"type": "thinking", "thinking": reply.reasoning, "signature": "signed"})
     if reply.words:
         blocks.append({"type": "text", "text": reply.words})
-    blocks += [_anthropic_call(call) for call in reply.tool_calls]
+    blocks += [_build_anthropic_call(call) for call in reply.tool_calls]
     reason = ANTHROPIC_STOP.get(reply.reason or "", reply.reason)
-    return _anthropic_frame(request) | {
+    return _build_anthropic_frame(request) | {
         "content": blocks,
         "stop_reason": reason,
-        "usage": anthropic_usage(reply, request),
+        "usage": build_anthropic_usage(reply, request),
     }
 
 
-def anthropic_events(reply: Reply, request: dict[str, Any]) -> Iterator[Event]:
+def build_anthropic_events(reply: Reply, request: dict[str, Any]) -> Iterator[Event]:
     """The events of a streamed message, from message_start to message_stop."""
-    usage = anthropic_usage(reply, request)
+    usage = build_anthropic_usage(reply, request)
     opening = usage | {"output_tokens": 1} if usage else usage
-    yield _named(
+    yield _name_event(
         {
             "type": "message_start",
-            "message": _anthropic_frame(request) | {"content": [], "usage": opening},
+            "message": _build_anthropic_frame(request) | {"content": [], "usage": opening},
         }
     )
-    yield _named({"type": "ping"})
-    for index, (block, deltas) in enumerate(_anthropic_blocks(reply)):
-        yield _named({"type": "content_block_start", "index": index, "content_block": block})
+    yield _name_event({"type": "ping"})
+    for index, (block, deltas) in enumerate(_list_anthropic_blocks(reply)):
+        yield _name_event({"type": "content_block_start", "index": index, "content_block": block})
         for delta in deltas:
-            counted = delta["type"] != "signature_delta"
-            yield _named(
-                {"type": "content_block_delta", "index": index, "delta": delta}, content=counted
+            is_content = delta["type"] != "signature_delta"
+            yield _name_event(
+                {"type": "content_block_delta", "index": index, "delta": delta}, content=is_content
             )
-        yield _named({"type": "content_block_stop", "index": index})
+        yield _name_event({"type": "content_block_stop", "index": index})
     if reply.finish is None:
         return
     reason = ANTHROPIC_STOP.get(reply.reason or "", reply.reason)
     output = {"output_tokens": usage["output_tokens"]} if usage else {}
-    yield _named(
+    yield _name_event(
         {
             "type": "message_delta",
             "delta": {"stop_reason": reason, "stop_sequence": None},
             "usage": output,
         }
     )
-    yield _named({"type": "message_stop"})
+    yield _name_event({"type": "message_stop"})
 
 
-def _anthropic_blocks(reply: Reply) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def _list_anthropic_blocks(reply: Reply) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     if reply.reasoning:
         thoughts = [
-            {"type": "thinking_delta", "thinking": piece} for piece in pieces(reply.reasoning)
+            {"type": "thinking_delta", "thinking": piece} for piece in split_pieces(reply.reasoning)
         ]
         yield (
             {"type": "thinking", "thinking": "", "signature": ""},
@@ -257,17 +257,17 @@ def _anthropic_blocks(reply: Reply) -> Iterator[tuple[dict[str, Any], list[dict[
     if reply.words:
         yield (
             {"type": "text", "text": ""},
-            [{"type": "text_delta", "text": piece} for piece in text_pieces(reply)],
+            [{"type": "text_delta", "text": piece} for piece in split_reply(reply)],
         )
     for call in reply.tool_calls:
         fragments = [
             {"type": "input_json_delta", "partial_json": piece}
-            for piece in pieces(call.arguments, 4)
+            for piece in split_pieces(call.arguments, 4)
         ]
         yield {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}, fragments
 
 
-def _anthropic_frame(request: dict[str, Any]) -> dict[str, Any]:
+def _build_anthropic_frame(request: dict[str, Any]) -> dict[str, Any]:
     model = request.get("model", "")
     return {
         "id": "msg_scripted",
@@ -279,7 +279,7 @@ def _anthropic_frame(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _anthropic_call(call: ToolCall) -> dict[str, Any]:
+def _build_anthropic_call(call: ToolCall) -> dict[str, Any]:
     try:
         arguments = json.loads(call.arguments)
     except ValueError:
@@ -287,5 +287,5 @@ def _anthropic_call(call: ToolCall) -> dict[str, Any]:
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
 
 
-def _named(data: dict[str, Any], content: bool = False) -> Event:
+def _name_event(data: dict[str, Any], content: bool = False) -> Event:
     return Event(data, name=data["type"], content=content)

@@ -12,9 +12,9 @@ from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.browsing import Held, store_exchange, send_message
+from tests.support.browsing import PausedChunks, send_message, store_exchange
 from tests.support.events import append_events
-from tests.support.scripted import ScriptedModel, make_tool_call
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 SUMMARY = """## Goal
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def test_a_first_message_opens_a_chat_and_its_answer_streams(
     page: Page, model: AiModel, scripted: ScriptedModel
 ) -> None:
-    said = Held("Hel", "lo, **wor", "ld**")
+    said = PausedChunks("Hel", "lo, **wor", "ld**")
     scripted.script(Reply(chunks=said))
     page.goto("/new/")
     send_message(page, "Are you\nthere?")
@@ -54,7 +54,7 @@ def test_a_first_message_opens_a_chat_and_its_answer_streams(
 def test_a_reload_in_the_middle_misses_nothing_and_doubles_nothing(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    words = Held(*(f"word{number} " for number in range(40)))
+    words = PausedChunks(*(f"word{number} " for number in range(40)))
     scripted.script(Reply(chunks=words, chunk_delay=0.05, reasoning="Counting 😀."))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "Count")

@@ -11,9 +11,9 @@ from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.browsing import Held, store_exchange
+from tests.support.browsing import PausedChunks, store_exchange
 from tests.support.events import append_events
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.web.test_chat import SUMMARY, in_background
 
@@ -236,7 +236,7 @@ def test_a_message_is_where_optimizing_ends_and_the_page_says_while_it_runs(
     with page.expect_response("**/compact"):
         page.get_by_role("button", name="Optimize up to here").click()
     run = CompactionRun.objects.get()
-    said = Held(
+    said = PausedChunks(
         "## Goal\n\nSix questions, each of them about everything, ", "and a short answer to each."
     )
     scripted.script(Reply(chunks=said))

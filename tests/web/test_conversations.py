@@ -13,9 +13,9 @@ from playwright.sync_api import Page, expect
 from chatcore.models import Session
 from chatcore.transfer import exporter
 from models_registry.models import AiModel
-from tests.support.browsing import store_exchange, send_message, wait_until
+from tests.support.browsing import send_message, store_exchange, wait_until
 from tests.support.events import append_events
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

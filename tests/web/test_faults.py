@@ -19,11 +19,19 @@ from chatcore.models import Message, Session, SessionEvent
 from chatcore.turns import service
 from tests.conftest import Live
 from tests.faults.test_killed_in_the_middle import REGISTER, WITHIN, web_of
-from tests.support.browsing import ARGUMENTS, CHROMIUM, NAVIGATION_TIMEOUT, Held, store_exchange, send_message, wait_until
-from tests.support.cut_line import TcpProxy
-from tests.support.journey import serve
-from tests.support.scripted import ScriptedModel
+from tests.support.browsing import (
+    ARGUMENTS,
+    CHROMIUM,
+    NAVIGATION_TIMEOUT,
+    PausedChunks,
+    send_message,
+    store_exchange,
+    wait_until,
+)
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.served_product import serve
+from tests.support.tcp_proxy import TcpProxy
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -47,7 +55,7 @@ def line(page: Page, live: Live) -> Iterator[TcpProxy]:
 def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_nothing(
     page: Page, session: Session, scripted: ScriptedModel, line: TcpProxy
 ) -> None:
-    said = Held(*(f"word{number} " for number in range(30)))
+    said = PausedChunks(*(f"word{number} " for number in range(30)))
     scripted.script(Reply(chunks=said))
     page.goto(f"{line.url}/c/{session.pk}/")
     send_message(page, "Count")
@@ -87,7 +95,7 @@ def test_what_is_sent_without_a_connection_waits_and_goes_in_its_order(
 def test_a_network_that_goes_and_comes_back_continues_the_answer(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = Held("Here ", "and ", "there.")
+    said = PausedChunks("Here ", "and ", "there.")
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "Where?")
@@ -111,7 +119,7 @@ def arrives_unheard(route: Route) -> None:
 def test_a_message_whose_arrival_nobody_heard_of_is_said_once(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = Held("One ", "answer.")
+    said = PausedChunks("One ", "answer.")
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
     page.route("**/messages", arrives_unheard, times=1)
@@ -211,7 +219,7 @@ def test_signing_in_in_another_tab_is_enough(
 def test_two_tabs_share_what_is_written_and_send_it_once(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = Held("First ", "answer.")
+    said = PausedChunks("First ", "answer.")
     scripted.script(Reply(chunks=said), Reply(text="Second answer."))
     page.goto(f"/c/{session.pk}/")
     other = page.context.new_page()

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from chatcore.models import Attachment, Session
 from models_registry.models import AiModel
 from tests.support.browsing import send_message
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -22,8 +22,8 @@ from models_registry.models import AiModel, Provider
 from tests.conftest import Live
 from tests.support.browsing import store_exchange
 from tests.support.events import append_events
-from tests.support.hostile import HOSTILE, SAMPLE_TEXTS, SAMPLE_FAMILIES
-from tests.support.scripted import ScriptedModel, make_tool_call
+from tests.support.hostile import HOSTILE, SAMPLE_FAMILIES, SAMPLE_TEXTS
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]

@@ -18,7 +18,7 @@ from chatcore.sessions.truncation import clean_text
 from compaction.models import CompactionPolicy, CompactionRun, WorkingState
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import store_exchange
-from tests.support.hostile import ADDRESSES, REQUESTS, SAMPLE_TEXTS, SAMPLE_FAMILIES
+from tests.support.hostile import ADDRESSES, REQUESTS, SAMPLE_FAMILIES, SAMPLE_TEXTS
 from tests.support.hostile_words import FILES
 from tests.web.test_hostile import (
     as_page_text,

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect, sync_playwright
 
 from tests.support.browsing import ARGUMENTS, CHROMIUM, send_message
-from tests.support.journey import ROOT, STORY, ServedProduct, serve, wait_for
+from tests.support.served_product import ROOT, STORY, ServedProduct, serve, wait_for
 
 pytestmark = [pytest.mark.model, pytest.mark.browser]
 

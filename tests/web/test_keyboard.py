@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
-from tests.support.browsing import Held, store_exchange, send_message
-from tests.support.scripted import ScriptedModel
+from tests.support.browsing import PausedChunks, send_message, store_exchange
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -63,7 +63,7 @@ def test_escape_in_a_title_leaves_the_answer_alone(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     Session.objects.filter(pk=session.pk).update(title="Old name")
-    said = Held("Once upon ", "a time ", "it was told.")
+    said = PausedChunks("Once upon ", "a time ", "it was told.")
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "A story")

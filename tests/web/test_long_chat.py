@@ -10,8 +10,8 @@ from chatcore.models import Message, Session
 from chatcore.turns import service
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.support.browsing import store_exchange, send_message, wait_until
-from tests.support.scripted import ScriptedModel
+from tests.support.browsing import send_message, store_exchange, wait_until
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
-from tests.support.browsing import PHONE, store_exchange, send_message
-from tests.support.scripted import ScriptedModel, make_tool_call
+from tests.support.browsing import PHONE, send_message, store_exchange
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
 from chatcore.models import Session
-from tests.support.browsing import PHONE, Held, store_exchange, send_message, wait_until
-from tests.support.scripted import ScriptedModel
+from tests.support.browsing import PHONE, PausedChunks, send_message, store_exchange, wait_until
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -276,7 +276,7 @@ def test_formulas_stay_the_source_they_were_when_copied(page: Page, session: Ses
 def test_a_formula_that_is_not_closed_yet_is_no_list(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = Held("We have\n$$\na\n", "- b\n= c\n", "$$\nat last.")
+    said = PausedChunks("We have\n$$\na\n", "- b\n= c\n", "$$\nat last.")
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "Well?")
@@ -333,7 +333,7 @@ def test_long_code_is_colored_and_copied_as_it_is(page: Page, session: Session) 
 def test_what_was_drawn_is_not_drawn_again(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = Held(
+    said = PausedChunks(
         "| a |\n|---|\n| b |\n\n- one $x$\n- two\n\n  ```\n  first\n", "  second\n  ```\n- three"
     )
     scripted.script(Reply(chunks=said))

@@ -9,8 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 from chatcore.models import Attachment, Message, Session
 from chatcore.turns import service, versions
 from chatcore.turns.client_tools import ClientToolResult
-from tests.support.browsing import Held, store_exchange, send_message
-from tests.support.scripted import ScriptedModel, make_tool_call
+from tests.support.browsing import PausedChunks, send_message, store_exchange
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -122,7 +122,7 @@ def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_o
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     store_exchange(session, "Old question", "Old answer")
-    said = Held("New ", "words ", "at last.")
+    said = PausedChunks("New ", "words ", "at last.")
     scripted.script(Reply(chunks=said))
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".answer .prose")).to_have_text("Old answer")
@@ -141,7 +141,7 @@ def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_o
 def test_what_is_written_meanwhile_waits_for_the_end_of_the_answer(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = Held("First ", "answer.")
+    said = PausedChunks("First ", "answer.")
     scripted.script(Reply(chunks=said), Reply(text="Second answer."))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "First?")

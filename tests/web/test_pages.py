@@ -19,7 +19,7 @@ from chatcore.local_model.weights import WEIGHTS_BY_SIZE
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.web import sign_in
 from models_registry.models import AiModel
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "templates/chatcore"

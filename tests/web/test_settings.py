@@ -14,7 +14,7 @@ from chatcore.local_model.weights import WEIGHTS_BY_SIZE
 from chatcore.models import Session
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import send_message
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Served:
+class ServedProduct:
     """A running `chatcore serve`: its address, the lines it printed, and its own environment for further commands."""
 
     url: str
@@ -30,7 +30,7 @@ class Served:
     @property
     def sign_in_link(self) -> str:
         """The one-time link of the line that was printed."""
-        return until(
+        return wait_for(
             lambda: next(
                 (
                     m[0]
@@ -42,7 +42,7 @@ class Served:
             120,
         )
 
-    def command(self, *arguments: str) -> str:
+    def run_command(self, *arguments: str) -> str:
         """What `chatcore ARGUMENTS` prints, over the same data."""
         done = subprocess.run(
             [*CHATCORE, *arguments],
@@ -56,12 +56,12 @@ class Served:
 
 
 # What the embedded model is told, a note a line; varied, because a small model copies what repeats.
-STORY = (ROOT / "tests" / "support" / "journey.txt").read_text().splitlines()
+STORY = (ROOT / "tests" / "support" / "served_story.txt").read_text().splitlines()
 
 CHATCORE = [sys.executable, str(ROOT / "manage.py")]
 
 
-def until(condition: Callable[[], T | None], seconds: float, every: float = 0.2) -> T:
+def wait_for(condition: Callable[[], T | None], seconds: float, every: float = 0.2) -> T:
     """Wait for a truthy answer and give it."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()):
@@ -71,7 +71,7 @@ def until(condition: Callable[[], T | None], seconds: float, every: float = 0.2)
 
 
 @contextlib.contextmanager
-def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[Served]:
+def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedProduct]:
     """Start it, give it, and stop it as Ctrl-C does."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -87,7 +87,7 @@ def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[Served]
         [*CHATCORE, "serve", "--port", str(port), *arguments],
         env=variables, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
-    served = Served(url=f"http://127.0.0.1:{port}", pid=process.pid, environment=variables)
+    served = ServedProduct(url=f"http://127.0.0.1:{port}", pid=process.pid, environment=variables)
     assert process.stdout
     threading.Thread(target=served.lines.extend, args=(process.stdout,), daemon=True).start()
     try:

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session
-from tests.support.scripted import ScriptedModel
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 
@@ -13,10 +13,10 @@ def say(
     api: APIClient, session: Session, scripted: ScriptedModel, *exchanges: tuple[str, str]
 ) -> list[Message]:
     """Talk; the messages, in order."""
-    for said, answered in exchanges:
-        scripted.script(Reply(text=answered))
+    for question, answer in exchanges:
+        scripted.script(Reply(text=answer))
         assert (
-            api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": said}).status_code
+            api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": question}).status_code
             == 201
         )
     return list(session.messages.order_by("seq"))
@@ -34,18 +34,18 @@ def restore(api: APIClient, message: Message) -> Any:
     return api.post(f"/api/v1/messages/{message.pk}/restore")
 
 
-def shown(api: APIClient, session: Session, query: str = "") -> list[dict[str, Any]]:
+def list_messages(api: APIClient, session: Session, query: str = "") -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = api.get(f"/api/v1/sessions/{session.pk}/messages{query}").json()[
         "results"
     ]
     return rows
 
 
-def words(api: APIClient, session: Session) -> list[str]:
-    return [row["content"] for row in shown(api, session)]
+def list_texts(api: APIClient, session: Session) -> list[str]:
+    return [row["content"] for row in list_messages(api, session)]
 
 
-def sent(scripted: ScriptedModel) -> list[str]:
+def read_sent_texts(scripted: ScriptedModel) -> list[str]:
     """The words of the newest request, without the system text."""
     return [
         message["content"]

@@ -8,46 +8,46 @@ from django.contrib.auth.models import User
 from knox.models import AuthToken
 from openai import OpenAI
 
-from tests.support.scripted import Received, ScriptedModel, overflow
-from tests.support.scripted_wire import Reply, counts
+from tests.support.scripted_model import Received, ScriptedModel, make_overflow
+from tests.support.scripted_wire import Reply, count_usage
 
 WINDOW = 8192
 MODEL = "scripted/test-model"
 
 
-def key_of(user: User) -> str:
+def create_key(user: User) -> str:
     return str(AuthToken.objects.create(user)[1])
 
 
-def client_of(url: str, user: User, **other: Any) -> OpenAI:
+def create_client(url: str, user: User, **other: Any) -> OpenAI:
     """The official client; it tries nothing again unless told to."""
     return OpenAI(
-        base_url=f"{url}/v1", api_key=key_of(user), **{"max_retries": 0, "timeout": 60, **other}
+        base_url=f"{url}/v1", api_key=create_key(user), **{"max_retries": 0, "timeout": 60, **other}
     )
 
 
-def tokens(request: dict[str, Any]) -> int:
+def count_tokens(request: dict[str, Any]) -> int:
     """As the scripted server counts: a token for four characters."""
-    return counts(Reply(), request)[0]
+    return count_usage(Reply(), request)[0]
 
 
-def within_the_window(scripted: ScriptedModel, said: Callable[[dict[str, Any]], Reply]) -> None:
+def limit_window(scripted: ScriptedModel, reply: Callable[[dict[str, Any]], Reply]) -> None:
     """From now on the model answers with `said`, and refuses a request that is longer than its window."""
 
     def answer(request: dict[str, Any]) -> Reply:
-        asked = tokens(request)
-        return overflow(asked, WINDOW) if asked > WINDOW else said(request)
+        asked = count_tokens(request)
+        return make_overflow(asked, WINDOW) if asked > WINDOW else reply(request)
 
     scripted.default = answer
 
 
-def sizes(scripted: ScriptedModel) -> list[int]:
-    return [tokens(request.json) for request in completions(scripted)]
+def list_sizes(scripted: ScriptedModel) -> list[int]:
+    return [count_tokens(request.json) for request in list_completions(scripted)]
 
 
-def completions(scripted: ScriptedModel) -> list[Received]:
+def list_completions(scripted: ScriptedModel) -> list[Received]:
     return [request for request in scripted.requests if request.path.endswith("completions")]
 
 
-def arguments_of(call: Any) -> Any:
+def read_arguments(call: Any) -> Any:
     return json.loads(call.function.arguments)

@@ -14,61 +14,61 @@ from chatcore.models import ContextRevision, Session
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel, Provider
-from tests.support.compaction_scenes import SUMMARY, event_names, fill
-from tests.support.scripted import ScriptedModel
+from tests.support.compaction_sessions import SUMMARY, fill_session, list_event_names
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.workers import Worker, database, until
+from tests.support.worker_processes import Worker, open_database, wait_until
 
 # In seconds. A summary that is interrupted must take longer than the watchdog needs to notice.
-INTERRUPTED = 7.0
-PROMPT = 0.5  # for every other summary
-LEASE = 4
+SLOW_SUMMARY_SECONDS = 7.0
+QUICK_SUMMARY_SECONDS = 0.5  # for every other summary
+LEASE_SECONDS = 4
 
 
-class Scene:
+class WorkerScenario:
     """What a test works with; `overlapping` counts calls that began before an earlier one ended."""
 
     def __init__(self, scripted: ScriptedModel, worker: Worker, session: Session) -> None:
         self.scripted, self.worker, self.session = scripted, worker, session
         self.overlapping = 0
-        self.first_takes = PROMPT
+        self.first_call_seconds = QUICK_SUMMARY_SECONDS
         scripted.default = self._summarize
 
     def _summarize(self, _: dict[str, Any]) -> Reply:
         *earlier, _this = self.scripted.requests
-        self.overlapping += any(not request.gone.is_set() for request in earlier)
-        return Reply(text=SUMMARY, delay=PROMPT if earlier else self.first_takes)
+        self.overlapping += any(not request.client_left.is_set() for request in earlier)
+        return Reply(text=SUMMARY, delay=QUICK_SUMMARY_SECONDS if earlier else self.first_call_seconds)
 
-    def ask(self) -> CompactionRun:
+    def request_run(self) -> CompactionRun:
         return engine.request_run(self.session.pk, trigger="manual")
 
-    def ask_and_begin(self) -> CompactionRun:
-        self.first_takes = INTERRUPTED
-        run = self.ask()
-        until(lambda: self.scripted.requests, seconds=60, what="the summary call")
+    def start_slow_run(self) -> CompactionRun:
+        self.first_call_seconds = SLOW_SUMMARY_SECONDS
+        run = self.request_run()
+        wait_until(lambda: self.scripted.requests, seconds=60, what="the summary call")
         return run
 
-    def applied(self, run: CompactionRun, *, seconds: float = 60) -> float:
+    def wait_until_applied(self, run: CompactionRun, *, seconds: float = 60) -> float:
         """Wait until a run is applied, and return the seconds that it took.
 
         The run must have been executed by one worker at a time, and installed once.
         """
-        took = until(
+        took = wait_until(
             lambda: CompactionRun.objects.filter(pk=run.pk).exclude(
                 status__in=["queued", "running"]
             ),
             seconds=seconds,
         )
         run.refresh_from_db()
-        answered = [request for request in self.scripted.requests if not request.gone.is_set()]
+        answered = [request for request in self.scripted.requests if not request.client_left.is_set()]
         assert (run.status, run.error) == ("applied", "")
         assert ContextRevision.objects.filter(session=self.session).count() == 1
-        assert event_names(self.session, "compaction.").count("compaction.applied") == 1
+        assert list_event_names(self.session, "compaction.").count("compaction.applied") == 1
         assert (len(answered), self.overlapping) == (run.provider_calls, 0) == (1, 0)
         assert len(self.scripted.requests) <= run.attempts  # a worker may die before it calls
         return took
 
-    def queue_works(self, *, seconds: float = 60) -> float:
+    def wait_for_canary(self, *, seconds: float = 60) -> float:
         """Wait until a canary comes back through the shared queue, and return the seconds it took.
 
         More than one is sent, because one may be lost with a dying cluster.
@@ -84,23 +84,23 @@ class Scene:
                 sent.append(OrmQ.objects.latest("pk").pk)
             return OrmQ.objects.filter(pk__in=sent).count() < len(sent)
 
-        return until(one_is_back, seconds=seconds, what="a canary back")
+        return wait_until(one_is_back, seconds=seconds, what="a canary back")
 
 
 @contextmanager
-def scene(kind: str, folder: Path, *arguments: str) -> Iterator[Scene]:
+def open_scenario(kind: str, folder: Path, *arguments: str) -> Iterator[WorkerScenario]:
     """Yield a scene over a database of this kind. No process remains afterwards."""
-    with database(kind, folder) as url, ScriptedModel() as scripted:
-        session = conversation(scripted)
+    with open_database(kind, folder) as url, ScriptedModel() as scripted:
+        session = create_session(scripted)
         worker = Worker(url, folder, *arguments)
         try:
-            yield Scene(scripted, worker, session)
+            yield WorkerScenario(scripted, worker, session)
         finally:
-            worker.end()
-            until(lambda: not worker.orphans(), seconds=5, what="no orphans")
+            worker.stop()
+            wait_until(lambda: not worker.find_orphans(), seconds=5, what="no orphans")
 
 
-def conversation(scripted: ScriptedModel) -> Session:
+def create_session(scripted: ScriptedModel) -> Session:
     """Return a session that is long enough to compact, under a policy with short leases."""
     provider = Provider.objects.create(
         name="scripted",
@@ -110,10 +110,10 @@ def conversation(scripted: ScriptedModel) -> Session:
     )
     model = AiModel.objects.create(provider=provider, name="test-model", context_window_size=8192)
     CompactionPolicy.objects.create(
-        name="short-leases", overrides={"flow": {"lease_seconds": LEASE}}
+        name="short-leases", overrides={"flow": {"lease_seconds": LEASE_SECONDS}}
     )
     session = Session.objects.create(
         owner=User.objects.create_user("alice"), model=model, policy="short-leases"
     )
-    fill(session)
+    fill_session(session)
     return session

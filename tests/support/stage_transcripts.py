@@ -37,7 +37,7 @@ class Summarizer:
         return SummaryOutcome(text=self.text, proposed_state=self.proposed_state)
 
 
-def policy(*stages: str, base: str = "oneclaw", **overrides: Any) -> Policy:
+def build_policy(*stages: str, base: str = "oneclaw", **overrides: Any) -> Policy:
     """A preset with other stages and knobs."""
     return Policy.parse(overrides | ({"stages": list(stages)} if stages else {}), PRESETS[base])
 
@@ -67,7 +67,7 @@ def result(
     )
 
 
-def reading(
+def make_tool_exchange(
     seq: int, arguments: str, content: str, *, tool: str = "read_file", **fields: Any
 ) -> tuple[TranscriptEntry, TranscriptEntry]:
     """An answer that calls one tool, and its result."""
@@ -112,14 +112,14 @@ def compact(
     return outcome
 
 
-def after(before: Transcript, outcome: Outcome) -> Transcript:
+def apply_outcome(transcript: Transcript, outcome: Outcome) -> Transcript:
     """The context that an applied outcome makes, as the host loads it again."""
     if not outcome.is_applied:
-        return before
+        return transcript
     return Transcript(
         entries=outcome.entries,
         summary=outcome.summary,
-        overhead_tokens=before.overhead_tokens,
+        overhead_tokens=transcript.overhead_tokens,
         boundary_seq=outcome.boundary_seq,
         summarized_up_to=outcome.summarized_up_to,
         marker=outcome.marker,

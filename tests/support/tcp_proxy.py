@@ -8,7 +8,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 
-class CutLine:
+class TcpProxy:
     """`with CutLine(server) as line`: what is asked of `line.url` is asked of the server, as long as the line is whole."""
 
     def __init__(self, server: str) -> None:
@@ -21,7 +21,7 @@ class CutLine:
         self._lock = threading.Lock()
         self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}"
 
-    def cut(self) -> None:
+    def disconnect(self) -> None:
         """Break every connection; new ones break at once."""
         with self._lock:
             self._whole.clear()
@@ -29,7 +29,7 @@ class CutLine:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
 
-    def mend(self) -> None:
+    def reconnect(self) -> None:
         """From now on there is a line again."""
         self._whole.set()
 
@@ -38,7 +38,7 @@ class CutLine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.cut()
+        self.disconnect()
         with contextlib.suppress(OSError):
             self._door.shutdown(socket.SHUT_RDWR)  # wakes whoever waits at it
         self._door.close()

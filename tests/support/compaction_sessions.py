@@ -10,16 +10,16 @@ from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.turns import service
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from tests.support.scripted import Received, ScriptedModel
+from tests.support.scripted_model import Received, ScriptedModel
 from tests.support.scripted_wire import Reply
 
-WINDOW, THRESHOLD, PROTECTED = 8192, 6963, 2048
+WINDOW, THRESHOLD, PROTECTED_TOKENS = 8192, 6963, 2048
 SUMMARY = "Alice plans a trip to Lisbon in May with a budget of 2,000 euros. The hotel is booked; the flight is still open."
 NOTICE = "Conversation history has been automatically trimmed"
-BIG = (7000, 50)  # usage of a request that is over the threshold of 6,963
+LARGE_USAGE = (7000, 50)  # usage of a request that is over the threshold of 6,963
 
 
-def fill(session: Session, *, messages: int = 14, tokens: int = 500) -> None:
+def fill_session(session: Session, *, messages: int = 14, tokens: int = 500) -> None:
     """Alternating messages of so many estimated tokens each, beginning with the user's."""
     start = session.messages.count()
     rows = [
@@ -44,12 +44,12 @@ def say(session: Session, content: str = "And what about the flight?") -> Turn:
     return service.wait_for_turn(service.start_turn(session, content=content).pk, timeout=30)
 
 
-def event_names(session: Session, prefix: str = "") -> list[str]:
+def list_event_names(session: Session, prefix: str = "") -> list[str]:
     names = SessionEvent.objects.filter(session=session, name__startswith=prefix).order_by("seq")
     return list(names.values_list("name", flat=True))
 
 
-def event_data(session: Session, name: str) -> list[dict[str, Any]]:
+def list_event_data(session: Session, name: str) -> list[dict[str, Any]]:
     return list(
         SessionEvent.objects.filter(session=session, name=name)
         .order_by("seq")
@@ -61,7 +61,7 @@ def is_summary_call(request: Received) -> bool:
     return "<transcript>" in str(request.json.get("messages", ""))
 
 
-def summary_calls(scripted: ScriptedModel) -> list[Received]:
+def list_summary_calls(scripted: ScriptedModel) -> list[Received]:
     return [
         request
         for request in scripted.requests
@@ -69,7 +69,7 @@ def summary_calls(scripted: ScriptedModel) -> list[Received]:
     ]
 
 
-def chat_calls(scripted: ScriptedModel) -> list[Received]:
+def list_chat_calls(scripted: ScriptedModel) -> list[Received]:
     return [
         request
         for request in scripted.requests
@@ -86,12 +86,12 @@ def summarize_or_chat(summary: Reply | None = None, chat: Reply | None = None) -
     return lambda request: written if "<transcript>" in str(request["messages"]) else spoken
 
 
-def content_of(session: Session) -> list[tuple[Any, ...]]:
+def read_stored_messages(session: Session) -> list[tuple[Any, ...]]:
     """Everything stored of the messages, to compare before and after."""
     return list(Message.objects.filter(session=session).order_by("seq").values_list())
 
 
-def speak_anthropic(session: Session, scripted: ScriptedModel) -> None:
+def use_anthropic(session: Session, scripted: ScriptedModel) -> None:
     """From now on the session's provider speaks the other protocol."""
     assert session.model is not None
     provider = session.model.provider
@@ -103,13 +103,13 @@ def speak_anthropic(session: Session, scripted: ScriptedModel) -> None:
     provider.save()
 
 
-def work() -> None:
+def run_queued_compactions() -> None:
     """What the worker does with what was asked for."""
     for run_id in CompactionRun.objects.filter(status="queued").values_list("pk", flat=True):
         engine.execute_run(run_id)
 
 
-def work_beside(run: CompactionRun) -> threading.Thread:
+def compact_in_thread(run: CompactionRun) -> threading.Thread:
     """Another worker takes the run; whoever asked for it joins it."""
 
     def beside() -> None:
@@ -121,26 +121,26 @@ def work_beside(run: CompactionRun) -> threading.Thread:
     return worker
 
 
-def writing_beside(run: CompactionRun, scripted: ScriptedModel) -> threading.Thread:
+def start_summary_in_thread(run: CompactionRun, scripted: ScriptedModel) -> threading.Thread:
     """Another worker took the run, and is writing its summary."""
-    worker = work_beside(run)
-    while not summary_calls(scripted):
+    worker = compact_in_thread(run)
+    while not list_summary_calls(scripted):
         assert worker.is_alive(), "the run ended without a summary"
         time.sleep(0.02)
     return worker
 
 
-def compacted(session: Session, scripted: ScriptedModel) -> CompactionRun:
+def compact_long_session(session: Session, scripted: ScriptedModel) -> CompactionRun:
     """A long conversation whose last response was over the threshold, and the run that followed."""
-    fill(session)
-    scripted.script(Reply(text="Noted.", usage=BIG))
+    fill_session(session)
+    scripted.script(Reply(text="Noted.", usage=LARGE_USAGE))
     say(session)
-    work()
+    run_queued_compactions()
     session.refresh_from_db()
     return CompactionRun.objects.latest("created_at")
 
 
-def system_text(request: Any) -> str:
+def read_system_text(request: Any) -> str:
     """All system texts of a request, in whichever protocol."""
     apart = request.json.get("system") or ""
     texts = [apart] if isinstance(apart, str) else [block["text"] for block in apart]
@@ -156,7 +156,7 @@ def system_text(request: Any) -> str:
     )
 
 
-def spoken(request: Any) -> list[str]:
+def read_message_texts(request: Any) -> list[str]:
     """The text of each message of a request, system text apart."""
     texts = []
     for message in request.json["messages"]:

@@ -8,23 +8,23 @@ from chatcore.providers import anthropic_wire, openai_wire
 from chatcore.providers.base import Request
 
 
-def violations(request: Request) -> list[str]:
+def find_wire_violations(request: Request) -> list[str]:
     """Sentences on what either protocol would refuse."""
     return [
-        *of_openai(openai_wire.build_messages(request)),
-        *of_anthropic(anthropic_wire.build_messages(request)),
+        *check_openai(openai_wire.build_messages(request)),
+        *check_anthropic(anthropic_wire.build_messages(request)),
     ]
 
 
-def of_openai(messages: list[dict[str, Any]]) -> Iterator[str]:
+def check_openai(messages: list[dict[str, Any]]) -> Iterator[str]:
     """System texts first; every call answered at once, by its own results alone; every result asked for; nothing empty."""
     waiting: set[str] = set()
-    spoken = False
+    conversation_began = False
     for index, message in enumerate(messages):
         role = message["role"]
-        if role == "system" and spoken:
+        if role == "system" and conversation_began:
             yield f"openai {index}: a system message after the conversation began"
-        spoken = spoken or role != "system"
+        conversation_began = conversation_began or role != "system"
         if role == "tool":
             if message["tool_call_id"] not in waiting:
                 yield f"openai {index}: a result that no call right before it waits for"
@@ -42,10 +42,10 @@ def of_openai(messages: list[dict[str, Any]]) -> Iterator[str]:
         yield f"openai: calls without results at the end: {waiting}"
 
 
-def of_anthropic(messages: list[dict[str, Any]]) -> Iterator[str]:
+def check_anthropic(messages: list[dict[str, Any]]) -> Iterator[str]:
     """Roles alternate, the user's first; the results of a message's calls open the next one, all of them; every id once; no empty text."""
     waiting: list[str] = []
-    used: set[str] = set()
+    used_ids: set[str] = set()
     for index, message in enumerate(messages):
         if message["role"] != ("user", "assistant")[index % 2]:
             yield f"anthropic {index}: roles do not alternate from the user's on"
@@ -57,9 +57,9 @@ def of_anthropic(messages: list[dict[str, Any]]) -> Iterator[str]:
             yield f"anthropic {index}: {waiting} wait for results, {results} come"
         waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
         for call_id in waiting:
-            if call_id in used or not re.fullmatch(r"[a-zA-Z0-9_-]+", call_id):
+            if call_id in used_ids or not re.fullmatch(r"[a-zA-Z0-9_-]+", call_id):
                 yield f"anthropic {index}: the id {call_id} was used before, or has other characters"
-            used.add(call_id)
+            used_ids.add(call_id)
         if not blocks or any(
             block["type"] == "text" and not block["text"].strip() for block in blocks
         ):

@@ -36,20 +36,20 @@ def server_answers() -> bool:
 KINDS = ("sqlite", "postgres") if server_answers() else ("sqlite",)
 
 
-def until(true: Callable[[], Any], *, seconds: float, what: str = "") -> float:
+def wait_until(condition: Callable[[], Any], *, seconds: float, what: str = "") -> float:
     """Wait until a condition is true, and return the seconds that it took."""
-    began = time.monotonic()
-    while not true():
-        assert time.monotonic() - began < seconds, f"not within {seconds} s: {what or true}"
+    start = time.monotonic()
+    while not condition():
+        assert time.monotonic() - start < seconds, f"not within {seconds} s: {what or condition}"
         time.sleep(0.1)
-    return time.monotonic() - began
+    return time.monotonic() - start
 
 
 @contextmanager
-def database(kind: str, folder: Path) -> Iterator[str]:
+def open_database(kind: str, folder: Path) -> Iterator[str]:
     """Create a migrated database, make it the `default` connection, and yield its URL."""
     if kind == "sqlite":
-        with default_connection(
+        with use_database(
             f"sqlite:///{folder}/chatcore.sqlite3", transaction_mode="IMMEDIATE", timeout=20
         ) as url:
             yield url
@@ -58,28 +58,28 @@ def database(kind: str, folder: Path) -> Iterator[str]:
     with psycopg.connect(SERVER, autocommit=True) as server:
         server.execute(f'CREATE DATABASE "{name}"')
         try:
-            with default_connection(f"{SERVER.rpartition('/')[0]}/{name}") as url:
+            with use_database(f"{SERVER.rpartition('/')[0]}/{name}") as url:
                 yield url
         finally:
             server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 @contextmanager
-def default_connection(url: str, **options: Any) -> Iterator[str]:
+def use_database(url: str, **options: Any) -> Iterator[str]:
     """Make the database at `url` the `default` one in this thread, and create its tables."""
-    described = connections.configure_settings(
+    database_settings = connections.configure_settings(
         {"default": {**environ.Env.db_url_config(url), "OPTIONS": options}}
     )["default"]
-    described["TEST"] = connections["default"].settings_dict["TEST"]
-    before = connections["default"]
-    connections["default"] = load_backend(described["ENGINE"]).DatabaseWrapper(described, "default")
+    database_settings["TEST"] = connections["default"].settings_dict["TEST"]
+    previous_connection = connections["default"]
+    connections["default"] = load_backend(database_settings["ENGINE"]).DatabaseWrapper(database_settings, "default")
     try:
         call_command("migrate", verbosity=0)
         call_command("createcachetable", verbosity=0)
         yield url
     finally:
         connections["default"].close()
-        connections["default"] = before
+        connections["default"] = previous_connection
 
 
 class Worker:
@@ -96,7 +96,7 @@ class Worker:
             "CHATCORE_KEY_ENCRYPTION_KEYS": ",".join(settings.CHATCORE["KEY_ENCRYPTION_KEYS"]),
             "CHATCORE_LOG_LEVEL": "INFO",
         }
-        self.ever: set[int] = set()
+        self.seen_pids: set[int] = set()
         self.start()
 
     def start(self) -> None:
@@ -111,38 +111,38 @@ class Worker:
                 stderr=log,
                 start_new_session=True,
             )
-        until(
-            lambda: len(self.workers()) >= 2 and self.monitor() and self.pusher(),
+        wait_until(
+            lambda: len(self.list_workers()) >= 2 and self.find_monitor() and self.find_pusher(),
             seconds=90,
             what="the cluster's start",
         )
 
-    def members(self) -> list[Process]:
+    def list_members(self) -> list[Process]:
         """Return all living processes below the command."""
         members = [
             process
             for process in list_descendants(self.process.pid)
             if process.state != STATE_ZOMBIE
         ]
-        self.ever |= {process.pid for process in members}
+        self.seen_pids |= {process.pid for process in members}
         return members
 
-    def sentinel(self) -> int:
-        return next(process.pid for process in self.members() if process.parent == self.process.pid)
+    def find_sentinel(self) -> int:
+        return next(process.pid for process in self.list_members() if process.parent == self.process.pid)
 
-    def workers(self, name: str = "jobs-") -> list[int]:
+    def list_workers(self, name: str = "jobs-") -> list[int]:
         """Return the workers whose name in ps starts with `name`: jobs-free, jobs-busy."""
-        return [process.pid for process in self.members() if process.name.startswith(name)]
+        return [process.pid for process in self.list_members() if process.name.startswith(name)]
 
-    def monitor(self) -> int | None:
-        return next(iter(self._others()), None)
+    def find_monitor(self) -> int | None:
+        return next(iter(self._list_helpers()), None)
 
-    def pusher(self) -> int | None:
-        return next(iter(self._others()[1:]), None)
+    def find_pusher(self) -> int | None:
+        return next(iter(self._list_helpers()[1:]), None)
 
-    def _others(self) -> list[int]:
+    def _list_helpers(self) -> list[int]:
         """Return monitor and pusher, in the order in which django-q2 starts them."""
-        members = self.members()
+        members = self.list_members()
         if not members:
             return []
         return sorted(
@@ -151,27 +151,27 @@ class Worker:
             if process.parent == members[0].pid and not process.name.startswith("jobs-")
         )
 
-    def lock_holder(self) -> int:
+    def find_lock_holder(self) -> int:
         """Return the free worker that holds the queue's lock; the others wait for that lock."""
-        return next(pid for pid in self.workers("jobs-free") if not waits_for_a_lock(pid))
+        return next(pid for pid in self.list_workers("jobs-free") if not waits_for_a_lock(pid))
 
     def kill(self, pid: int | None, number: int = signal.SIGKILL) -> None:
-        assert pid in {self.process.pid} | {process.pid for process in self.members()}, (
+        assert pid in {self.process.pid} | {process.pid for process in self.list_members()}, (
             "only our own children are killed"
         )
         os.kill(pid, number)
 
-    def orphans(self) -> list[int]:
+    def find_orphans(self) -> list[int]:
         """Return living processes that were below this worker and are not any more."""
         below = (
-            {process.pid for process in self.members()} if self.process.poll() is None else set()
+            {process.pid for process in self.list_members()} if self.process.poll() is None else set()
         )
-        return [pid for pid in self.ever - below if is_our_python(pid)]
+        return [pid for pid in self.seen_pids - below if is_our_python(pid)]
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Stop the command, by force after 20 seconds."""
         if self.process.poll() is None:
-            self.members()
+            self.list_members()
             self.process.terminate()
             try:
                 self.process.wait(20)

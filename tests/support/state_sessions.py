@@ -9,8 +9,8 @@ from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.summaries import state
-from tests.support.compaction_scenes import SUMMARY, fill, summarize_or_chat
-from tests.support.scripted import ScriptedModel
+from tests.support.compaction_sessions import SUMMARY, fill_session, summarize_or_chat
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 DELTA = {
@@ -29,19 +29,19 @@ def session(session: Session, scripted: ScriptedModel) -> Session:
     return session
 
 
-def with_delta(delta: Any, summary: str = SUMMARY) -> Reply:
+def reply_with_delta(delta: Any, summary: str = SUMMARY) -> Reply:
     return Reply(
         text=f"{summary}\n\n```json\n{delta if isinstance(delta, str) else json.dumps(delta)}\n```"
     )
 
 
 def compact(
-    session: Session, scripted: ScriptedModel, *replies: Reply, **wishes: Any
+    session: Session, scripted: ScriptedModel, *replies: Reply, **options: Any
 ) -> CompactionRun:
-    fill(session, messages=8)
+    fill_session(session, messages=8)
     scripted.script(*replies)
-    return engine.compact_now(session.pk, trigger="manual", **wishes)
+    return engine.compact_now(session.pk, trigger="manual", **options)
 
 
-def items(session: Session, section: str) -> tuple[str, ...]:
+def list_items(session: Session, section: str) -> tuple[str, ...]:
     return state.load_structured_state(session.pk).sections[section]

@@ -14,17 +14,17 @@ from chatcore.providers.base import ToolCall
 from tests.support.scripted_wire import (
     Event,
     Reply,
-    anthropic_events,
-    anthropic_message,
-    counts,
-    openai_completion,
-    openai_events,
+    build_anthropic_events,
+    build_anthropic_message,
+    build_openai_completion,
+    build_openai_events,
+    count_usage,
 )
 
 Answer = Reply | Callable[[dict[str, Any]], Reply]
 
 
-def call(name: str, arguments: dict[str, Any] | str = "{}", *, id: str = "call_1") -> ToolCall:
+def make_tool_call(name: str, arguments: dict[str, Any] | str = "{}", *, id: str = "call_1") -> ToolCall:
     """A tool call to script; arguments given as text are sent as they are, broken or not."""
     return ToolCall(
         id=id,
@@ -35,7 +35,7 @@ def call(name: str, arguments: dict[str, Any] | str = "{}", *, id: str = "call_1
     )
 
 
-def overflow(tokens: int = 9000, window: int = 8192) -> Reply:
+def make_overflow(tokens: int = 9000, window: int = 8192) -> Reply:
     """The refusal of a request that is too long, as llama.cpp words it and with its numbers."""
     detail = f"the request exceeds the available context size ({window} tokens), try increasing it"
     error = {
@@ -55,7 +55,7 @@ class Received:
     path: str
     headers: dict[str, str]  # names in lower case
     json: dict[str, Any]
-    gone: threading.Event = field(default_factory=threading.Event)
+    client_left: threading.Event = field(default_factory=threading.Event)
 
 
 class ScriptedModel:
@@ -85,14 +85,14 @@ class ScriptedModel:
         with self._lock:
             self._replies.extend(replies)
 
-    def answer(self, received: Received) -> Reply:
+    def take_reply(self, received: Received) -> Reply:
         """Note the request and take its reply."""
         with self._lock:
             self.requests.append(received)
             reply = self._replies.popleft() if self._replies else self.default
         return reply(received.json) if callable(reply) else reply
 
-    def note(self, received: Received) -> None:
+    def record_request(self, received: Received) -> None:
         with self._lock:
             self.requests.append(received)
 
@@ -123,24 +123,24 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        self.server.scripted.note(self._received({}))
-        models = [_model(name, self.server.scripted.window) for name in self.server.scripted.models]
-        self._whole(
+        self.server.scripted.record_request(self._read_request({}))
+        models = [_describe_model(name, self.server.scripted.window) for name in self.server.scripted.models]
+        self._send_body(
             json.dumps({"object": "list", "data": models, "has_more": False}).encode(), Reply()
         )
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-        received = self._received(request)
+        received = self._read_request(request)
         if self.path.endswith("/count_tokens"):
-            return self._whole(
-                json.dumps({"input_tokens": counts(Reply(), request)[0]}).encode(), Reply()
+            return self._send_body(
+                json.dumps({"input_tokens": count_usage(Reply(), request)[0]}).encode(), Reply()
             )
-        reply = self.server.scripted.answer(received)
+        reply = self.server.scripted.take_reply(received)
         try:
             self._answer(reply, received)
         except OSError:
-            received.gone.set()
+            received.client_left.set()
             self.close_connection = True
 
     def _answer(self, reply: Reply, received: Received) -> None:
@@ -148,13 +148,13 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.hang and reply.cut_after is None:
             self._hang(received)
         elif reply.body is not None or reply.status >= 400:
-            self._whole(reply.body if reply.body is not None else self._error(reply), reply)
+            self._send_body(reply.body if reply.body is not None else self._build_error(reply), reply)
         elif received.json.get("stream"):
-            self._stream(reply, received)
+            self._send_stream(reply, received)
         else:
-            whole = anthropic_message if self._anthropic else openai_completion
-            self._whole(
-                json.dumps(whole(reply, received.json)).encode(),
+            build_body = build_anthropic_message if self._anthropic else build_openai_completion
+            self._send_body(
+                json.dumps(build_body(reply, received.json)).encode(),
                 reply,
                 cut=reply.cut_after is not None,
             )
@@ -163,18 +163,18 @@ class _Handler(BaseHTTPRequestHandler):
     def _anthropic(self) -> bool:
         return self.path.startswith("/v1/messages")
 
-    def _received(self, request: dict[str, Any]) -> Received:
+    def _read_request(self, request: dict[str, Any]) -> Received:
         return Received(
             self.path, {name.lower(): value for name, value in self.headers.items()}, request
         )
 
-    def _error(self, reply: Reply) -> bytes:
+    def _build_error(self, reply: Reply) -> bytes:
         message = reply.text or "scripted error"
         if self._anthropic:
             return json.dumps(
                 {
                     "type": "error",
-                    "error": {"type": _anthropic_error(reply.status), "message": message},
+                    "error": {"type": _name_anthropic_error(reply.status), "message": message},
                 }
             ).encode()
         return json.dumps(
@@ -188,42 +188,42 @@ class _Handler(BaseHTTPRequestHandler):
             }
         ).encode()
 
-    def _whole(self, body: bytes, reply: Reply, *, cut: bool = False) -> None:
+    def _send_body(self, body: bytes, reply: Reply, *, cut: bool = False) -> None:
         headers = {
             "Content-Type": "application/json",
             "Content-Length": str(len(body)),
         } | reply.headers
-        self._head(reply.status, headers)
+        self._send_head(reply.status, headers)
         self.wfile.write(body[: len(body) // 2] if cut else body)
         self.close_connection = self.close_connection or cut
 
-    def _stream(self, reply: Reply, received: Received) -> None:
-        events = (anthropic_events if self._anthropic else openai_events)(reply, received.json)
-        self._head(
+    def _send_stream(self, reply: Reply, received: Received) -> None:
+        events = (build_anthropic_events if self._anthropic else build_openai_events)(reply, received.json)
+        self._send_head(
             reply.status,
             {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"} | reply.headers,
         )
-        if self._send(events, reply, received):
+        if self._send_events(events, reply, received):
             self.wfile.write(b"0\r\n\r\n")
         elif reply.hang:
             self._hang(received)
         else:
             self.close_connection = True
 
-    def _send(self, events: Iterator[Event], reply: Reply, received: Received) -> bool:
+    def _send_events(self, events: Iterator[Event], reply: Reply, received: Received) -> bool:
         """Send the events; False when `cut_after` stopped it."""
-        sent = 0
+        chunk_count = 0
         for event in events:
-            if sent == reply.cut_after:
+            if chunk_count == reply.cut_after:
                 return False
             if event.content:
-                self._pause(reply.chunk_delay if sent else 0, received)
-                sent += 1
-            for data in _split(event.encode(), reply.bytes_per_write):
+                self._pause(reply.chunk_delay if chunk_count else 0, received)
+                chunk_count += 1
+            for data in _split_bytes(event.encode(), reply.bytes_per_write):
                 self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         return True
 
-    def _head(self, status: int, headers: dict[str, str]) -> None:
+    def _send_head(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -235,23 +235,23 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pause(self, seconds: float, received: Received) -> None:
         """Wait, but not for a client that has left nor when the server stops."""
-        waited = 0.0
-        while waited < seconds and not self.server.scripted.stopping.is_set():
-            step = min(0.05, seconds - waited)
+        elapsed = 0.0
+        while elapsed < seconds and not self.server.scripted.stopping.is_set():
+            step = min(0.05, seconds - elapsed)
             readable, _, _ = select.select([self.connection], [], [], step)
             if readable and not self.connection.recv(1, socket.MSG_PEEK):
                 raise ConnectionResetError("The client left.")
-            waited += step
+            elapsed += step
 
     def log_message(self, format: str, *args: Any) -> None:
         """Quiet."""
 
 
-def _split(data: bytes, size: int | None) -> list[bytes]:
+def _split_bytes(data: bytes, size: int | None) -> list[bytes]:
     return [data[i : i + size] for i in range(0, len(data), size)] if size else [data]
 
 
-def _model(name: str, window: int) -> dict[str, Any]:
+def _describe_model(name: str, window: int) -> dict[str, Any]:
     return {
         "id": name,
         "object": "model",
@@ -262,7 +262,7 @@ def _model(name: str, window: int) -> dict[str, Any]:
     }
 
 
-def _anthropic_error(status: int) -> str:
+def _name_anthropic_error(status: int) -> str:
     names = {
         401: "authentication_error",
         403: "permission_error",

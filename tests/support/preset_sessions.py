@@ -11,21 +11,21 @@ from chatcore.tools.base import BuiltInTool
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.sizing import request_size, session_context
 from models_registry.models import AiModel
-from tests.support.compaction_scenes import speak_anthropic, spoken, system_text
-from tests.support.scripted import Received, ScriptedModel, call
+from tests.support.compaction_sessions import read_message_texts, read_system_text, use_anthropic
+from tests.support.scripted_model import Received, ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 PROTOCOLS = ("openai", "anthropic")
 
 
-def living_under(
+def set_policy(
     session: Session, policy: str, scripted: ScriptedModel, protocol: str, **model: Any
 ) -> Session:
     """The session under a policy, its model as described, its provider speaking a protocol."""
     assert session.model is not None
     AiModel.objects.filter(pk=session.model.pk).update(**model)
     if protocol == "anthropic":
-        speak_anthropic(session, scripted)
+        use_anthropic(session, scripted)
     Session.objects.filter(pk=session.pk).update(
         policy=policy, system_prompt="You are the soul of this machine." * 20
     )
@@ -33,13 +33,13 @@ def living_under(
     return session
 
 
-def variant(base: str, **overrides: Any) -> str:
+def create_policy(base: str, **overrides: Any) -> str:
     """A preset with a few knobs turned, under a name of its own."""
     CompactionPolicy.objects.create(name=f"{base}-here", base=base, overrides=overrides)
     return f"{base}-here"
 
 
-def a_tool(monkeypatch: Any, name: str, characters: int) -> None:
+def register_tool(monkeypatch: Any, name: str, characters: int) -> None:
     """A built-in tool that answers each call with so many characters, told apart by its `id`."""
 
     def run(arguments: dict[str, Any], _: Any) -> str:
@@ -59,46 +59,46 @@ def a_tool(monkeypatch: Any, name: str, characters: int) -> None:
     )
 
 
-def calls(name: str, ids: Iterable[int], **reply: Any) -> Reply:
+def make_tool_calls(name: str, ids: Iterable[int], **reply: Any) -> Reply:
     """An answer that calls a tool once for each id."""
-    made: list[ToolCall] = [call(name, {"id": each}, id=f"{name}_{each}") for each in ids]
+    made: list[ToolCall] = [make_tool_call(name, {"id": each}, id=f"{name}_{each}") for each in ids]
     return Reply(tool_calls=made, finish="tool_calls", **reply)
 
 
-def results(request: Received) -> list[str]:
+def list_tool_results(request: Received) -> list[str]:
     """The texts of the tool results in a request, in order, in whichever protocol."""
     found: list[str] = []
     for message in request.json["messages"]:
         if message["role"] == "tool":
-            found.append(_text(message["content"]))
+            found.append(_join_blocks(message["content"]))
         elif isinstance(message["content"], list):
             found += [
-                _text(block["content"])
+                _join_blocks(block["content"])
                 for block in message["content"]
                 if block.get("type") == "tool_result"
             ]
     return found
 
 
-def said(request: Received) -> str:
+def join_message_texts(request: Received) -> str:
     """All the words of a request that are no tool result."""
     no_results = [message for message in request.json["messages"] if message["role"] != "tool"]
     return "\n".join(
-        [system_text(request), *spoken(replace(request, json={"messages": no_results}))]
+        [read_system_text(request), *read_message_texts(replace(request, json={"messages": no_results}))]
     )
 
 
-def last_words(request: Received) -> str:
+def read_last_text(request: Received) -> str:
     """The text of the last message that holds any."""
-    return next(text for text in reversed(spoken(request)) if text)
+    return next(text for text in reversed(read_message_texts(request)) if text)
 
 
-def runs() -> list[tuple[str, str]]:
+def list_runs() -> list[tuple[str, str]]:
     """Trigger and status of every run, the oldest first."""
     return list(CompactionRun.objects.order_by("created_at").values_list("trigger", "status"))
 
 
-def within_budget(session: Session) -> bool:
+def is_within_budget(session: Session) -> bool:
     """Whether the next request is measured below the threshold."""
     now = session_context.load_session_context(session.pk)
     assert now is not None
@@ -106,7 +106,7 @@ def within_budget(session: Session) -> bool:
     return not now.budget.is_over(request_size.measure_next_request(now).tokens)
 
 
-def _text(content: Any) -> str:
+def _join_blocks(content: Any) -> str:
     return (
         content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
     )

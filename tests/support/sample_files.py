@@ -7,7 +7,7 @@ from io import BytesIO
 import pypdf
 
 
-def png(width: int, height: int) -> bytes:
+def build_png(width: int, height: int) -> bytes:
     """A gray one; its pixels are there for small sizes only."""
     rows = zlib.compress((b"\0" + bytes(width)) * height) if width * height < 10_000 else b"\0"
     chunks = [
@@ -21,7 +21,7 @@ def png(width: int, height: int) -> bytes:
     )
 
 
-def jpeg(width: int, height: int) -> bytes:
+def build_jpeg(width: int, height: int) -> bytes:
     """Its segments; what a decoder would need is left out."""
     frame = struct.pack(">HBHHB", 11, 8, height, width, 1) + b"\x01\x11\x00"
     scan = b"\x00\x08\x01\x01\x00\x00\x3f\x00"
@@ -38,7 +38,7 @@ def jpeg(width: int, height: int) -> bytes:
     )
 
 
-def gif(width: int, height: int) -> bytes:
+def build_gif(width: int, height: int) -> bytes:
     """Two colors, one frame, a comment before it."""
     head = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x80, 0, 0) + bytes(6)
     comment = b"\x21\xfe\x02hi\x00"
@@ -52,14 +52,14 @@ def gif(width: int, height: int) -> bytes:
     )
 
 
-def webp(width: int, height: int) -> bytes:
+def build_webp(width: int, height: int) -> bytes:
     """A lossless one's header."""
     body = b"\x2f" + struct.pack("<I", (width - 1) | (height - 1) << 14) + bytes(7)
     chunk = b"VP8L" + struct.pack("<I", len(body)) + body
     return b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk
 
 
-def pdf_of(text: str, *, password: str = "") -> bytes:
+def build_pdf(text: str, *, password: str = "") -> bytes:
     """One page that says this."""
     writer = pypdf.PdfWriter()
     page = writer.add_blank_page(300, 300)
