@@ -466,7 +466,7 @@ def test_a_summary_too_long_to_be_merged_is_told_like_the_rest(
 def test_chinese_is_cut_by_what_it_takes(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
-    """A token holds one or two of its characters, not four; no call is refused for its length first."""
+    """A token holds one or two of its characters, not four; no call is refused as too long."""
     text = "爱丽丝计划五月去里斯本旅行，预算两千欧元。酒店已经预订，航班还没有定下来。"
     roles = ("assistant", "user")
     rows = [
