@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import get_args
 
 from chatcore.context import summary_block
+from chatcore.providers.registry import PROTOCOLS
 from chatcore.sessions import token_estimate, truncation
 from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups.summaries import Place, TemplateName
 from compaction.core.presets import ONECLAW
 from compaction.summaries.templates import SUMMARY_TEMPLATES
+from models_registry.models import Provider
 
 SCRIPT = Path(token_estimate.__file__).parents[1] / "static/chatcore/js/token_estimate.js"
 
@@ -43,3 +45,7 @@ def test_chatcore_knows_every_place_that_a_policy_may_give_a_summary() -> None:
 
 def test_every_template_that_a_policy_may_name_exists() -> None:
     assert tuple(SUMMARY_TEMPLATES) == get_args(TemplateName)
+
+
+def test_every_protocol_that_a_provider_row_may_name_has_a_class() -> None:
+    assert set(PROTOCOLS) == set(Provider.Protocol.values)

@@ -11,7 +11,6 @@ from chatcore.providers import base
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ToolCall, Usage
 from chatcore.providers.errors import ProviderAuth, ProviderRateLimited
-from models_registry.models import Provider
 from tests.support.provider_calls import (
     KEY,
     PROTOCOLS,
@@ -289,7 +288,3 @@ async def test_leaving_a_stream_early_closes_the_connection(
             assert part
             break
     assert await asyncio.to_thread(scripted.requests[0].client_left.wait, 20)
-
-
-def test_every_protocol_that_a_provider_may_have_is_registered() -> None:
-    assert set(provider_registry.PROTOCOLS) == set(Provider.Protocol.values)
