@@ -32,7 +32,7 @@ class SessionAdmin(admin.ModelAdmin):
     actions = ("clear_summary",)
     readonly_fields = (
         "owner",
-        "related",
+        "links",
         "compacted_summary",
         "compact_boundary_seq",
         "compact_boundary_timestamp",
@@ -42,7 +42,7 @@ class SessionAdmin(admin.ModelAdmin):
         "updated_at",
     )
     fieldsets = (
-        (None, {"fields": ("title", "owner", "model", "system_prompt", "related")}),
+        (None, {"fields": ("title", "owner", "model", "system_prompt", "links")}),
         (
             "Context",
             {
@@ -69,7 +69,7 @@ class SessionAdmin(admin.ModelAdmin):
         return False  # users begin sessions; an empty one of another user would help nobody
 
     @admin.display(description="Look into")
-    def related(self, session: Session) -> SafeString:
+    def links(self, session: Session) -> SafeString:
         """Link to the lists of the session's rows, which may be too long to show below a form."""
         changelists = (("messages", "message"), ("turns", "turn"), ("revisions", "contextrevision"))
         links = [

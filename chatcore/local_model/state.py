@@ -49,12 +49,12 @@ def _count_fetched_bytes(weights: Weights, folder: Path) -> int | None:
     """Return the number of bytes that the current download has fetched; None without one."""
     target = folder / weights.file_name
     partial = target.with_name(f"{target.name}.partial")
-    joined = target.with_name(f"{target.name}.joined")
+    joined_file = target.with_name(f"{target.name}.joined")
     parts_folder = target.with_name(f"{target.name}.parts")
     # A download that changes its source leaves one of these behind; the largest counts.
     size, newest_mtime = max(
         _measure_files([partial]),
-        _measure_files([joined]),
+        _measure_files([joined_file]),
         _measure_files(parts_folder.rglob("*")),
     )
     if time.time() - newest_mtime >= FRESH_SECONDS:

@@ -15,18 +15,18 @@ def translate_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
     Parameters that the protocol does not know are left out, because it would refuse the request.
     """
-    translated = {name: params[name] for name in _SHARED_PARAMS if name in params}
-    if "temperature" in translated:
-        translated["temperature"] = min(_MAX_TEMPERATURE, translated["temperature"])
+    anthropic_params = {name: params[name] for name in _SHARED_PARAMS if name in params}
+    if "temperature" in anthropic_params:
+        anthropic_params["temperature"] = min(_MAX_TEMPERATURE, anthropic_params["temperature"])
     stop = params.get("stop")
     if stop:
-        translated["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+        anthropic_params["stop_sequences"] = [stop] if isinstance(stop, str) else stop
     choice = _translate_tool_choice(params.get("tool_choice", "auto"))
     if params.get("parallel_tool_calls") is False and choice["type"] != "none":
         choice["disable_parallel_tool_use"] = True
     if choice != {"type": "auto"}:
-        translated["tool_choice"] = choice
-    return translated
+        anthropic_params["tool_choice"] = choice
+    return anthropic_params
 
 
 def _translate_tool_choice(choice: Any) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
                 )
             },
         ),
-        ("State and memory", {"fields": ("state",), "classes": ("collapse",)}),
+        ("State and memory", {"fields": ("state_after_run",), "classes": ("collapse",)}),
         ("Timeline", {"fields": ("timeline",)}),
         (
             "What it took",
@@ -196,7 +196,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
         return format_html("<table><tr>{}</tr>{}</table>", head, body)
 
     @admin.display(description="after the run")
-    def state(self, run: CompactionRun) -> SafeString:
+    def state_after_run(self, run: CompactionRun) -> SafeString:
         """Return the structured state and memory as the model reads them."""
         structured_state = summary_state.parse_structured_state(run.state_after)
         return render_preformatted(render_state(structured_state) or "empty")

@@ -119,7 +119,7 @@ def run_maintenance() -> None:
 class Attempt(Generic[T]):
     """What became of a call: its result, or nothing because it raised."""
 
-    succeeded: bool
+    is_success: bool
     result: T | None = None
 
 
@@ -130,7 +130,7 @@ def attempt(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Atte
     """
     close_old_connections()
     try:
-        return Attempt(succeeded=True, result=function(*args, **kwargs))
+        return Attempt(is_success=True, result=function(*args, **kwargs))
     except Exception:
         logger.exception("the worker could not %s", getattr(function, "__name__", function))
-        return Attempt(succeeded=False)
+        return Attempt(is_success=False)

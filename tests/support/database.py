@@ -14,10 +14,12 @@ def use_fast_flush() -> None:
     """Replace Django's flush after each test that commits, for the life of this process."""
 
     def empty_databases(test_case: TransactionTestCase) -> None:
-        for alias in test_case._databases_names(include_mirrors=False):
+        for alias in test_case._databases_names(  # type: ignore[attr-defined]
+            include_mirrors=False
+        ):
             empty_database(alias)
 
-    TransactionTestCase._fixture_teardown = empty_databases  # type: ignore[method-assign]
+    TransactionTestCase._fixture_teardown = empty_databases  # type: ignore[attr-defined]
 
 
 def empty_database(alias: str = "default") -> None:

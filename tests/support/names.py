@@ -12,77 +12,19 @@ APPS = ("chatcore", "models_registry", "compaction")
 # Past participles and other words that do not say what a thing is. As a whole name they are
 # refused; beside a noun they may be what the field says (`protected_tail`, `cached_tokens`).
 BARE_WORDS = frozenset(
-    [
-        "added",
-        "among",
-        "apart",
-        "asked",
-        "beside",
-        "brought",
-        "chosen",
-        "counted",
-        "cut",
-        "done",
-        "drawn",
-        "dropped",
-        "fitted",
-        "found",
-        "gained",
-        "given",
-        "gone",
-        "grown",
-        "held",
-        "joined",
-        "kept",
-        "known",
-        "laid",
-        "left",
-        "listed",
-        "lost",
-        "made",
-        "measured",
-        "meant",
-        "moved",
-        "named",
-        "nowhere",
-        "offered",
-        "own",
-        "paired",
-        "placed",
-        "planned",
-        "put",
-        "read",
-        "refused",
-        "reached",
-        "said",
-        "sent",
-        "shown",
-        "signed",
-        "so_far",
-        "spent",
-        "spoken",
-        "standing",
-        "stored",
-        "stood",
-        "stretch",
-        "taken",
-        "told",
-        "touched",
-        "tried",
-        "used",
-        "wanted",
-        "waited",
-        "went",
-        "whole",
-        "wished",
-        "wishes",
-        "worked",
-        "written",
-    ]
+    """
+    added among apart asked beside brought chosen counted done drawn dropped fitted found
+    gained given gone grown held joined kept known laid listed lost made measured meant moved
+    named nowhere offered own paired placed planned put read refused reached said sent shown
+    signed so_far spent spoken standing stored stood stretch taken told touched tried used
+    wanted waited went whole wished wishes worked written
+    """.split()  # noqa: SIM905
 )
 # Words that were names of modules, classes and functions here and are in no glossary.
 PRIVATE_WORDS = frozenset(
-    ["stretch", "hands", "keeper", "situation", "readings", "nowhere", "endings", "asking"]
+    """
+    stretch hands keeper situation readings nowhere endings asking
+    """.split()  # noqa: SIM905
 )
 # Functions whose one word is no verb, or a verb that does not say what it does.
 BARE_FUNCTIONS = BARE_WORDS | frozenset(
@@ -90,30 +32,17 @@ BARE_FUNCTIONS = BARE_WORDS | frozenset(
 )
 # Participles that the outside knows: statuses, columns, fields of REST and kinds of context edits.
 PUBLIC_WORDS = frozenset(
-    [
-        "announced",
-        "applied",
-        "archived",
-        "cancelled",
-        "compacted",
-        "completed",
-        "created",
-        "deduplicated",
-        "delivered",
-        "excerpted",
-        "failed",
-        "hidden",
-        "imported",
-        "interrupted",
-        "pinned",
-        "pruned",
-        "queued",
-        "registered",
-        "skipped",
-        "superseded",
-    ]
+    """
+    announced applied archived cancelled compacted completed created deduplicated delivered
+    excerpted failed hidden imported interrupted pinned pruned queued registered skipped
+    superseded
+    """.split()  # noqa: SIM905
 )
-_NO_PARTICIPLE = frozenset(["embed", "feed", "need", "seed", "shed", "speed"])
+_NO_PARTICIPLE = frozenset(
+    """
+    embed feed need seed shed speed
+    """.split()  # noqa: SIM905
+)
 
 
 @dataclass(frozen=True)

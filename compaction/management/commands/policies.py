@@ -31,7 +31,7 @@ class PolicyRow:
     threshold_tokens: int
     triggers_at: int
     target_tokens: int
-    protected: str
+    protected_tail: str
     stages: list[str]
     phases: list[str]
 
@@ -99,7 +99,7 @@ def _build_row(name: str, policy: Policy, window: int) -> PolicyRow:
         threshold_tokens=budget.threshold,
         triggers_at=budget.trigger_tokens,
         target_tokens=budget.target,
-        protected=_describe_protected_tail(policy, budget),
+        protected_tail=_describe_protected_tail(policy, budget),
         stages=list(policy.stages),
         phases=list(policy.trigger.phases),
     )
@@ -124,7 +124,7 @@ def _format_cells(row: PolicyRow, *, separator: str) -> tuple[str, ...]:
         f"{row.input_tokens:,}",
         f"{row.threshold_tokens:,}",
         f"{row.triggers_at:,}",
-        row.protected,
+        row.protected_tail,
         separator.join(row.stages),
     )
 
@@ -154,6 +154,6 @@ def _format_lines(rows: list[PolicyRow]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for line_cells in cells:
-        padded = [cell.ljust(width) for cell, width in zip(line_cells, widths, strict=True)]
-        lines.append("  ".join(padded).rstrip())
+        padded_cells = [cell.ljust(width) for cell, width in zip(line_cells, widths, strict=True)]
+        lines.append("  ".join(padded_cells).rstrip())
     return lines
