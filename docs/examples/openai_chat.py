@@ -26,7 +26,7 @@ WEATHER: Any = {
 }
 
 
-def weather(city: str) -> str:
+def get_weather(city: str) -> str:
     """A tool that runs on the client's side."""
     return f"Sunny in {city}, 21 °C."
 
@@ -47,7 +47,7 @@ def ask(client: OpenAI, model: str, content: str) -> str:
             {
                 "role": "tool",
                 "tool_call_id": call.id,
-                "content": weather(**json.loads(call.function.arguments)),
+                "content": get_weather(**json.loads(call.function.arguments)),
             }
             for call in message.tool_calls
         ]

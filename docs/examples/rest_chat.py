@@ -17,7 +17,7 @@ import httpx2
 ENDS = frozenset({"turn.completed", "turn.failed", "turn.cancelled", "turn.waiting"})
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """What the API did not do; `problem` is its RFC 9457 body."""
 
     def __init__(self, problem: dict[str, Any]) -> None:
@@ -60,13 +60,13 @@ class Chatcore:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def new_session(self, **fields: Any) -> str:
+    def create_session(self, **fields: Any) -> str:
         """A new conversation; `model`, `system_prompt`, `policy` … Returns its id."""
-        return str(self._json("POST", "/sessions", json=fields)["id"])
+        return str(self._request("POST", "/sessions", json=fields)["id"])
 
-    def say(self, session: str, content: str) -> Iterator[str]:
+    def send(self, session: str, content: str) -> Iterator[str]:
         """Say something; the words of the answer as they come. Where a connection breaks, another goes on: no word is lost or doubled."""
-        turn = self._json(
+        turn = self._request(
             "POST",
             f"/sessions/{session}/messages",
             json={"content": content},
@@ -75,23 +75,23 @@ class Chatcore:
         after = int(httpx2.URL(turn["events"]).params["after"])
         while True:
             try:
-                for event in self.events(session, after=after):
+                for event in self.follow_events(session, after=after):
                     after = event.id
                     if event.name == "message.delta":
                         yield event.data["text"]
                     elif event.name == "turn.failed":
-                        raise Refused({"status": 502, **event.data})
+                        raise RequestRefused({"status": 502, **event.data})
                     if event.name in ENDS and event.data["turn"] == turn["turn"]:
                         return
             except httpx2.TransportError:
                 continue
 
-    def events(self, session: str, *, after: int) -> Iterator[Event]:
+    def follow_events(self, session: str, *, after: int) -> Iterator[Event]:
         """The session's events after one, past and to come."""
         with self._http.stream(
             "GET", f"/sessions/{session}/events", params={"after": after}
         ) as response:
-            self._check(response)
+            self._raise_for_problem(response)
             fields: dict[str, str] = {}
             for line in response.iter_lines():
                 name, _, value = line.partition(": ")
@@ -101,29 +101,29 @@ class Chatcore:
                     yield Event(int(fields["id"]), fields["event"], json.loads(fields["data"]))
                     fields = {}
 
-    def context(self, session: str) -> Context:
+    def get_context(self, session: str) -> Context:
         """How full the conversation is."""
-        told = self._json("GET", f"/sessions/{session}/context")
-        return Context(told["estimated_input_tokens"], told["context_window"], told["level"])
+        report = self._request("GET", f"/sessions/{session}/context")
+        return Context(report["estimated_input_tokens"], report["context_window"], report["level"])
 
     def compact(self, session: str, instructions: str = "") -> dict[str, Any]:
         """Make room now; the run, finished. Nothing is lost: all messages stay, and the model is told a summary of the older ones."""
-        return self._json(
+        return self._request(
             "POST",
             f"/sessions/{session}/compact",
             json={"wait": True, "instructions": instructions},
         )
 
-    def _json(self, method: str, path: str, **request: Any) -> dict[str, Any]:
+    def _request(self, method: str, path: str, **request: Any) -> dict[str, Any]:
         response = self._http.request(method, path, **request)
-        self._check(response)
+        self._raise_for_problem(response)
         answer: dict[str, Any] = response.json()
         return answer
 
-    def _check(self, response: httpx2.Response) -> None:
+    def _raise_for_problem(self, response: httpx2.Response) -> None:
         if response.status_code >= 400:
             response.read()
-            raise Refused(response.json())
+            raise RequestRefused(response.json())
 
 
 def main() -> None:
@@ -131,14 +131,14 @@ def main() -> None:
     with Chatcore(
         os.environ.get("CHATCORE_URL", "http://127.0.0.1:8000"), os.environ["CHATCORE_TOKEN"]
     ) as chatcore:
-        session = chatcore.new_session(title="From an example")
+        session = chatcore.create_session(title="From an example")
         for content in sys.argv[1:] or ["Hello!"]:
             print("you:", content)
             print("model: ", end="")
-            for words in chatcore.say(session, content):
+            for words in chatcore.send(session, content):
                 print(words, end="", flush=True)
             print()
-        context = chatcore.context(session)
+        context = chatcore.get_context(session)
         print(f"context: {context.used} of {context.window} tokens ({context.level})")
 
 

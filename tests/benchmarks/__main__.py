@@ -24,10 +24,10 @@ from tests.benchmarks import (  # noqa: E402
     stored,
     streaming,  # noqa: E402, RUF100
 )
-from tests.benchmarks.stage import stage  # noqa: E402
+from tests.benchmarks.stage import open_stage  # noqa: E402
 from tests.benchmarks.timing import (  # noqa: E402
     Row,
-    table,  # noqa: E402, RUF100
+    format_table,  # noqa: E402, RUF100
 )
 from tests.support.scripted_model import ScriptedModel  # noqa: E402
 
@@ -49,25 +49,28 @@ def main() -> int:
         turn_runner.stop()
         connections.close_all()
         shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
-    print(table(rows))
-    return 0 if all(row.good for row in rows) else 1
+    print(format_table(rows))
+    return 0 if all(row.is_within_limit for row in rows) else 1
 
 
 def _measured() -> Iterator[Row]:
     _migrated()
-    yield from pure.rows()
+    yield from pure.measure_rows()
     with ScriptedModel() as scripted:
-        using = stored.model(scripted.base_url)
-        short, long = stored.conversation(1_000, using), stored.conversation(100_000, using)
-        yield from requests.rows(short, long)
-        yield from first_token.rows(scripted, stored.conversation(2, using))
+        using = stored.create_model(scripted.base_url)
+        short, long = (
+            stored.create_conversation(1_000, using),
+            stored.create_conversation(100_000, using),
+        )
+        yield from requests.measure_rows(short, long)
+        yield from first_token.rows(scripted, stored.create_conversation(2, using))
 
 
 def _in_the_browser() -> Iterator[Row]:
     _migrated()
-    with stage() as ready:
-        yield from long_chat.rows(ready)
-        yield from streaming.rows(ready)
+    with open_stage() as ready:
+        yield from long_chat.measure_rows(ready)
+        yield from streaming.measure_rows(ready)
 
 
 def _migrated() -> None:

@@ -66,9 +66,9 @@ def _count_comments(text: str) -> int:
 
 
 def _spread(values: list[int]) -> str:
-    ordered = sorted(values)
-    p90 = ordered[int(0.9 * (len(ordered) - 1))]
-    return f"{statistics.median(ordered):g} / {p90} / {ordered[-1]}"
+    sorted_values = sorted(values)
+    p90 = sorted_values[int(0.9 * (len(sorted_values) - 1))]
+    return f"{statistics.median(sorted_values):g} / {p90} / {sorted_values[-1]}"
 
 
 def _share(facts: Iterable[bool]) -> str:

@@ -23,7 +23,10 @@ def rows(scripted: ScriptedModel, session: Session) -> Iterator[Row]:
     """The house's first word against a bare HTTP client's, by turns."""
     scripted.default = Reply(chunks=["Hello", " there", "."], chunk_delay=0.005)
     with asyncio.Runner() as reader:
-        pairs = [(_bare(scripted), _ours(session, reader)) for _ in range(TIMES + 2)][2:]
+        pairs = [
+            (_measure_bare_client(scripted), _measure_chatcore(session, reader))
+            for _ in range(TIMES + 2)
+        ][2:]
     bare, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
     yield Row(
         name="first word, over the provider's own",
@@ -33,12 +36,12 @@ def rows(scripted: ScriptedModel, session: Session) -> Iterator[Row]:
     )
 
 
-def _bare(scripted: ScriptedModel) -> float:
+def _measure_bare_client(scripted: ScriptedModel) -> float:
     body = json.dumps(
         {"model": "test-model", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
     )
     place = urlsplit(scripted.base_url)
-    started = time.perf_counter()
+    start = time.perf_counter()
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
     connection.request(
         "POST", f"{place.path}/chat/completions", body, {"Content-Type": "application/json"}
@@ -46,23 +49,23 @@ def _bare(scripted: ScriptedModel) -> float:
     answer = connection.getresponse()
     while b"Hello" not in answer.readline():
         pass
-    elapsed = time.perf_counter() - started
+    elapsed = time.perf_counter() - start
     connection.close()
     return elapsed * 1000
 
 
-def _ours(session: Session, reader: asyncio.Runner) -> float:
+def _measure_chatcore(session: Session, reader: asyncio.Runner) -> float:
     """From the user's words until a reader of the log has the first of the model's."""
-    started = time.perf_counter()
+    start = time.perf_counter()
     turn = service.start_turn(session, content="Hi")
-    reader.run(_first_word(session.pk, turn.first_event_seq))
-    elapsed = time.perf_counter() - started
-    ended = service.wait_for_turn(turn.pk, 10)
-    assert ended.status == "completed", ended.error
+    reader.run(_wait_for_first_word(session.pk, turn.first_event_seq))
+    elapsed = time.perf_counter() - start
+    turn_after = service.wait_for_turn(turn.pk, 10)
+    assert turn_after.status == "completed", turn_after.error
     return elapsed * 1000
 
 
-async def _first_word(session_id: UUID, after: int) -> None:
+async def _wait_for_first_word(session_id: UUID, after: int) -> None:
     async for event in event_log.follow_events(session_id, after):
         assert event is None or event.name != "turn.failed", event
         if event and event.name == "message.delta":

@@ -8,10 +8,10 @@ from playwright.sync_api import Page
 from chatcore.models import Session
 from tests.benchmarks import spoken, stored
 from tests.benchmarks.stage import Stage
-from tests.benchmarks.timing import FLAT, Row, by_turns
+from tests.benchmarks.timing import FLAT, Row, measure_in_turns
 from tests.support.scripted_wire import Reply, split_pieces
 
-OPENED = 9  # times
+OPENINGS = 9  # times
 SCREENS = 150
 KEYS = 80
 KEY_EVERY = 60  # milliseconds
@@ -31,7 +31,7 @@ window.usable = new Promise((tell) => {
 });
 """
 # Scroll so many screens, each drawn before the next; the most messages there were, results within their calls included.
-SCROLLED = """
+SCROLL = """
 async (screens) => {
     const scroller = document.querySelector(".scroll");
     let most = 0;
@@ -45,7 +45,7 @@ async (screens) => {
 }
 """
 # From reaching the top until what is earlier is painted, in milliseconds.
-WENT_UP = """
+GO_UP = """
 async () => {
     const list = document.querySelector(".timeline");
     const first = list.dataset.before;
@@ -57,7 +57,7 @@ async () => {
 }
 """
 # From each key until the frame that shows it is painted, in milliseconds.
-TYPED = """
+RECORD_KEYS = """
 window.typed = [];
 document.querySelector(".composer textarea").addEventListener("keydown", ({ timeStamp }) => {
     requestAnimationFrame(() => setTimeout(() => typed.push(performance.now() - timeStamp)));
@@ -65,71 +65,77 @@ document.querySelector(".composer textarea").addEventListener("keydown", ({ time
 """
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def measure_rows(stage: Stage) -> Iterator[Row]:
     """Opening is flat in the history, the page holds no more than MOST, and a key is seen at once."""
     stage.page.add_init_script(USABLE)
-    said = list(spoken.ten())
-    short, long = (stored.conversation(messages, stage.using, said) for messages in (60, 10_000))
-    few, many = by_turns(_opening(stage.page, short), _opening(stage.page, long), times=OPENED)
+    exchange = list(spoken.list_ten_messages())
+    short, long = (
+        stored.create_conversation(messages, stage.using, exchange) for messages in (60, 10_000)
+    )
+    few, many = measure_in_turns(
+        _make_opening(stage.page, short), _make_opening(stage.page, long), times=OPENINGS
+    )
     yield Row(name="open a chat, 60 stored", value=few)
     yield Row(name="open a chat, 10k stored", value=many, limit=1_000)
     yield Row(name="  10k against 60", value=many / few, limit=FLAT, unit="×")
-    yield from _through(stage.page)
-    yield from _typing(stage, long)
+    yield from _measure_scrolling(stage.page)
+    yield from _measure_typing(stage, long)
 
 
-def _opening(page: Page, session: Session) -> Callable[[], float]:
-    def opened() -> float:
+def _make_opening(page: Page, session: Session) -> Callable[[], float]:
+    def open_chat() -> float:
         page.goto(f"/c/{session.pk}/", wait_until="commit")
         return float(page.evaluate("usable"))
 
-    return opened
+    return open_chat
 
 
-def _through(page: Page) -> Iterator[Row]:
-    most = max(page.evaluate(SCROLLED, SCREENS * way) for way in (-1, 1, -1))
+def _measure_scrolling(page: Page) -> Iterator[Row]:
+    most = max(page.evaluate(SCROLL, SCREENS * way) for way in (-1, 1, -1))
     yield Row(
         name=f"messages on the page, {SCREENS} screens up and down",
         value=most,
         limit=MOST + 1,
         unit="",
     )
-    went = statistics.median(page.evaluate(WENT_UP) for _ in range(OPENED))
+    going_up = statistics.median(page.evaluate(GO_UP) for _ in range(OPENINGS))
     yield Row(
         name="go up by 60 messages",
-        value=went,
+        value=going_up,
         note="from the top's coming near until they are painted",
     )
 
 
-def _typing(stage: Stage, session: Session) -> Iterator[Row]:
+def _measure_typing(stage: Stage, session: Session) -> Iterator[Row]:
     page = stage.page
-    _opening(page, session)()
+    _make_opening(page, session)()
     while page.locator(".timeline > .message").count() < 160:
-        page.evaluate(WENT_UP)
+        page.evaluate(GO_UP)
     page.keyboard.press("End")
-    page.evaluate(TYPED)
-    held = page.locator(".timeline > .message").count()
-    yield from _typed(page, f"a key, {held} messages on the page")
+    page.evaluate(RECORD_KEYS)
+    message_count = page.locator(".timeline > .message").count()
+    yield from _type(page, f"a key, {message_count} messages on the page")
     page.get_by_label("Your message").fill((spoken.SENTENCE * 4 + "\n\n") * 250)
-    yield from _typed(page, "a key in a draft of 90 KB")
+    yield from _type(page, "a key in a draft of 90 KB")
     stage.scripted.script(
         Reply(
-            chunks=split_pieces("\n\n".join(said["content"] for said in spoken.ten()) * 4, 1_000),
+            chunks=split_pieces(
+                "\n\n".join(said["content"] for said in spoken.list_ten_messages()) * 4, 1_000
+            ),
             chunk_delay=0.05,
         )
     )
     page.get_by_label("Your message").fill("Go on.")
     page.get_by_label("Your message").press("Enter")
     page.locator(".answer[data-status=streaming] .prose[data-shown]").wait_for()
-    yield from _typed(page, "a key while an answer streams")
+    yield from _type(page, "a key while an answer streams")
     assert page.locator(".answer[data-status=streaming]").count(), (
         "the answer ended before the typing did"
     )
     page.keyboard.press("Escape")
 
 
-def _typed(page: Page, name: str) -> Iterator[Row]:
+def _type(page: Page, name: str) -> Iterator[Row]:
     page.get_by_label("Your message").focus()
     page.evaluate("typed.length = 0")
     page.keyboard.type(("A question of some length. " * KEYS)[:KEYS], delay=KEY_EVERY)

@@ -15,77 +15,77 @@ from compaction.core.presets import PRESETS
 from compaction.core.stages.base import SummaryOutcome
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit
-from tests.benchmarks.timing import Row, median_ms
+from tests.benchmarks.timing import Row, measure_median
 
 MEGABYTE = 1_000_000
 CANDIDATES = 10_000
 
 
-def rows() -> Iterator[Row]:
+def measure_rows() -> Iterator[Row]:
     """The save hook on a megabyte; the pipeline and the fallback on ten thousand messages."""
     for name, text in (("ASCII", "x" * MEGABYTE), ("Chinese", "字" * (MEGABYTE // 3))):
         yield Row(
             name=f"cut a tool result of 1 MB, {name}",
-            value=median_ms(partial(_store, text), times=50),
+            value=measure_median(partial(_store, text), times=50),
             limit=10,
         )
     code = Path(__file__).read_text()
-    counted = median_ms(
+    counting = measure_median(
         partial(estimate_by_features, (code * (MEGABYTE // len(code) + 1))[:MEGABYTE]), times=5
     )
-    yield Row(name="count a text of 1 MB by features", value=counted, limit=1_000)
-    transcript = _transcript()
-    uncounted = replace(
+    yield Row(name="count a text of 1 MB by features", value=counting, limit=1_000)
+    transcript = _build_transcript()
+    unmeasured = replace(
         transcript, entries=tuple(replace(entry, tokens=0) for entry in transcript.entries)
     )
     for name, policy in PRESETS.items():
-        whole = median_ms(partial(_compacted, policy, uncounted), times=5, warm_up=1)
+        compaction = measure_median(partial(_compact, policy, unmeasured), times=5, warm_up=1)
         yield Row(
             name=f"compact {CANDIDATES:,} messages, {name}",
-            value=whole,
+            value=compaction,
             limit=1_000,
             note="counted first; instant summarizer",
         )
-    dropped = median_ms(
+    trimming = measure_median(
         lambda: drop_oldest_to_fit(transcript.entries, limit_tokens=170_000), times=9
     )
-    yield Row(name=f"trim {CANDIDATES:,} messages", value=dropped, limit=1_000)
+    yield Row(name=f"trim {CANDIDATES:,} messages", value=trimming, limit=1_000)
 
 
 def _store(text: str) -> None:
     Message(role="tool", content=text).prepare_to_store()
 
 
-def _compacted(policy: Policy, transcript: Transcript) -> None:
+def _compact(policy: Policy, transcript: Transcript) -> None:
     """Counted and compacted in a window that takes half of it by the policy's own count, so that every stage has work."""
-    measured = measure(transcript, policy)
+    measurement = measure(transcript, policy)
     run(
         transcript,
         policy,
-        plan(policy, measured.tokens // 2),
-        measured,
+        plan(policy, measurement.tokens // 2),
+        measurement,
         lambda task: SummaryOutcome(text="Brief."),
     )
 
 
-def _transcript() -> Transcript:
+def _build_transcript() -> Transcript:
     """Turns of four: a question, two parallel calls, their results in the other order."""
-    made = []
+    entries = []
     for seq in range(1, CANDIDATES, 4):
         calls = tuple(
             TranscriptCall(id=f"call_{place}", name="read", arguments='{"path": "a"}')
             for place in range(2)
         )
-        made.append(TranscriptEntry(seq=seq, role="user", content="x" * 400, tokens=100))
-        made.append(
+        entries.append(TranscriptEntry(seq=seq, role="user", content="x" * 400, tokens=100))
+        entries.append(
             TranscriptEntry(
                 seq=seq + 1, role="assistant", content="x" * 400, tokens=107, calls=calls
             )
         )
-        made += [
+        entries += [
             TranscriptEntry(
                 seq=seq + 2 + n, role="tool", content="x" * 400, tokens=100, call_id=f"call_{1 - n}"
             )
             for n in range(2)
         ]
-    return Transcript(entries=tuple(made), summary="Before that. " * 100, overhead_tokens=500)
+    return Transcript(entries=tuple(entries), summary="Before that. " * 100, overhead_tokens=500)

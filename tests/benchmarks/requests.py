@@ -10,32 +10,32 @@ from chatcore.context.builder import build_request
 from chatcore.models import Session
 from chatcore.signals import response_completed
 from compaction.sizing import request_size, session_context, usage
-from tests.benchmarks.timing import FLAT, Row, medians_by_turns
+from tests.benchmarks.timing import FLAT, Row, measure_medians
 
 TIMES = 60
 
 
-def rows(short: Session, long: Session) -> Iterator[Row]:
+def measure_rows(short: Session, long: Session) -> Iterator[Row]:
     """The check after a response, and building the next request, each flat in the history."""
-    yield from _after_response(short, long)
-    yield from _next_request(short, long)
+    yield from _measure_check(short, long)
+    yield from _measure_next_request(short, long)
 
 
-def _after_response(short: Session, long: Session) -> Iterator[Row]:
-    few, many = medians_by_turns(_check(short), _check(long), times=TIMES)
+def _measure_check(short: Session, long: Session) -> Iterator[Row]:
+    few, many = measure_medians(_make_check(short), _make_check(long), times=TIMES)
     yield Row(name="check after a response, 1k stored", value=few, limit=5)
     yield Row(name="check after a response, 100k stored", value=many, limit=5)
     yield Row(name="  100k against 1k", value=many / few, limit=FLAT, unit="×")
-    counted, whole = medians_by_turns(_count(long), _signal(long), times=TIMES)
-    yield Row(name="  counting the tokens alone, 100k stored", value=counted, limit=5)
+    counting, signal = measure_medians(_make_count(long), _make_signal(long), times=TIMES)
+    yield Row(name="  counting the tokens alone, 100k stored", value=counting, limit=5)
     yield Row(
         name="  with its durable event, 100k stored",
-        value=whole,
+        value=signal,
         note="the signal's whole receiver",
     )
 
 
-def _check(session: Session) -> Callable[[], object]:
+def _make_check(session: Session) -> Callable[[], object]:
     def check() -> object:
         now = session_context.load_session_context(session.pk)
         assert now is not None
@@ -44,7 +44,7 @@ def _check(session: Session) -> Callable[[], object]:
     return check
 
 
-def _count(session: Session) -> Callable[[], object]:
+def _make_count(session: Session) -> Callable[[], object]:
     def count() -> object:
         now = session_context.load_session_context(session.pk)
         assert now is not None
@@ -54,20 +54,20 @@ def _count(session: Session) -> Callable[[], object]:
     return count
 
 
-def _signal(session: Session) -> Callable[[], object]:
+def _make_signal(session: Session) -> Callable[[], object]:
     return lambda: response_completed.send_robust(
         Session, session_id=session.pk, turn_id=None, message_id=None, model=""
     )
 
 
-def _next_request(short: Session, long: Session) -> Iterator[Row]:
+def _measure_next_request(short: Session, long: Session) -> Iterator[Row]:
     raw = sqlite3.connect(settings.DATABASES["default"]["NAME"])
     works = (
         lambda: build_request(short),
         lambda: build_request(long),
-        lambda: _raw_request(raw, long),
+        lambda: _read_raw_request(raw, long),
     )
-    few, many, floor = medians_by_turns(*works, times=TIMES)
+    few, many, floor = measure_medians(*works, times=TIMES)
     raw.close()
     yield Row(name="build the next request, 1k stored", value=few)
     yield Row(
@@ -78,7 +78,7 @@ def _next_request(short: Session, long: Session) -> Iterator[Row]:
     yield Row(name="  100k against 1k", value=many / few, limit=FLAT, unit="×")
 
 
-def _raw_request(raw: sqlite3.Connection, session: Session) -> list[dict[str, str]]:
+def _read_raw_request(raw: sqlite3.Connection, session: Session) -> list[dict[str, str]]:
     """The same request with nothing between: two statements and the messages as a provider takes them."""
     summary, boundary = raw.execute(
         "SELECT compacted_summary, compact_boundary_seq FROM chatcore_session WHERE id = ?",

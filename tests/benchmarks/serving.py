@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from django.conf import settings
 
 
-def environment() -> dict[str, str]:
+def build_environment() -> dict[str, str]:
     """Of a process over this one's database."""
     ours = {
         "CHATCORE_DATABASE_URL": f"sqlite:///{settings.DATABASES['default']['NAME']}",
@@ -26,7 +26,7 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def server() -> Iterator[tuple[str, int]]:
+def run_server() -> Iterator[tuple[str, int]]:
     """One web process over this process's database; its address and its pid."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -41,7 +41,9 @@ def server() -> Iterator[tuple[str, int]]:
         "--log-level",
         "warning",
     ]
-    process = subprocess.Popen([*command, "--timeout-graceful-shutdown", "1"], env=environment())
+    process = subprocess.Popen(
+        [*command, "--timeout-graceful-shutdown", "1"], env=build_environment()
+    )
     try:
         deadline = time.monotonic() + 60
         while socket.socket().connect_ex(("127.0.0.1", port)):

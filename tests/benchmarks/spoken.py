@@ -38,13 +38,13 @@ TABLE = """## What the measurements say
 """
 
 
-def ten() -> Iterator[dict[str, Any]]:
+def list_ten_messages() -> Iterator[dict[str, Any]]:
     """The fields of each message, a user's first and a long answer last."""
-    found = [{"id": "call_1", "name": "read_file", "arguments": '{"path": "report.json"}'}]
+    calls = [{"id": "call_1", "name": "read_file", "arguments": '{"path": "report.json"}'}]
     yield {"role": "user", "content": "How do I keep only the newest messages?"}
     yield {"role": "assistant", "content": CODE}
     yield {"role": "user", "content": "Thanks. These are my notes so far:\n\n" + SENTENCE * 20}
-    yield {"role": "assistant", "content": "Let me look at the report.", "tool_calls": found}
+    yield {"role": "assistant", "content": "Let me look at the report.", "tool_calls": calls}
     yield {
         "role": "tool",
         "content": '{"bytes": 1288490188}\n' * 120,

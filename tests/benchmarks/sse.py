@@ -18,7 +18,7 @@ from django.db import connections
 from knox.models import AuthToken
 
 from chatcore.models import Session
-from tests.benchmarks.serving import environment, server
+from tests.benchmarks.serving import build_environment, run_server
 from tests.support.events import append_events
 
 READERS = 1_000
@@ -27,7 +27,7 @@ RECONNECTS = 3
 EVENTS = 200  # a stream: ten seconds of
 RATE = 20  # events a second
 QUIET = 3.0  # seconds a reader whose session says nothing stays before it comes back
-Tell = Callable[[list[str], int], float]
+Announce = Callable[[list[str], int], float]
 BEHIND = 120.0  # seconds after the last event at which a reader that still misses one has lost it
 
 
@@ -36,42 +36,42 @@ class Reader:
     """One client: what it was told, over all its connections."""
 
     session: UUID
-    expected: int
+    event_count: int
     seen: list[int] = field(default_factory=list)
-    ended: bool = False
+    has_ended: bool = False
 
-    async def follow(self, url: str, token: str, held: asyncio.Barrier | None) -> None:
+    async def follow(self, url: str, token: str, start: asyncio.Barrier | None) -> None:
         """Read to the last event; leave and come back on the way, as often as RECONNECTS says."""
-        ends = [self.expected * part // (RECONNECTS + 1) for part in range(1, RECONNECTS + 2)]
+        ends = [self.event_count * part // (RECONNECTS + 1) for part in range(1, RECONNECTS + 2)]
         for turn, end in enumerate(ends):
-            async with _connected(
+            async with _connect(
                 url, token, self.session, after=self.seen[-1] if self.seen else 0
             ) as seqs:
-                if not turn and held:
-                    await held.wait()
+                if not turn and start:
+                    await start.wait()
                 while len(self.seen) < end:
                     self.seen.append(await anext(seqs))
-        self.ended = True
+        self.has_ended = True
 
-    async def hold(self, url: str, token: str, held: asyncio.Barrier, stay: float) -> None:
+    async def hold(self, url: str, token: str, start: asyncio.Barrier, stay: float) -> None:
         """Read what never comes, `stay` seconds each time, and leave and come back as often."""
         for turn in range(RECONNECTS + 1):
-            async with _connected(url, token, self.session, after=0) as seqs:
+            async with _connect(url, token, self.session, after=0) as seqs:
                 if not turn:
-                    await held.wait()
+                    await start.wait()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(stay):
                         self.seen.append(await anext(seqs))
-        self.ended = True
+        self.has_ended = True
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Every event once, in order, over all connections."""
-        return self.ended and self.seen == list(range(1, self.expected + 1))
+        return self.has_ended and self.seen == list(range(1, self.event_count + 1))
 
 
 @asynccontextmanager
-async def _connected(
+async def _connect(
     url: str, token: str, session: UUID, *, after: int
 ) -> AsyncIterator[AsyncIterator[int]]:
     place = urlsplit(url)
@@ -83,12 +83,12 @@ async def _connected(
     while b": open" not in await reader.readline():
         pass
     try:
-        yield _seqs(reader)
+        yield _read_seqs(reader)
     finally:
         writer.transport.abort()
 
 
-async def _seqs(reader: asyncio.StreamReader) -> AsyncIterator[int]:
+async def _read_seqs(reader: asyncio.StreamReader) -> AsyncIterator[int]:
     while line := await reader.readline():
         if line.startswith(b"id: "):
             yield int(line[4:])
@@ -96,11 +96,11 @@ async def _seqs(reader: asyncio.StreamReader) -> AsyncIterator[int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class Capacity:
     """What a run came to. Memory in MB, of the server's process; `whole` of `readers` got every event once."""
 
     readers: int
-    whole: int
+    complete_readers: int
     events: int
     rate: float
     idle_memory: float
@@ -111,35 +111,35 @@ class Held:
         each = (self.memory - self.idle_memory) * 1024 / self.readers
         memory = f"{self.memory:.0f} MB, {self.idle_memory:.0f} MB of them without readers ({each:.0f} KB a reader)"
         told = f"{self.events} events at {self.rate:.0f}/s, over {RECONNECTS} reconnects each"
-        return f"{self.whole} of {self.readers} readers got every event once: {told}. {memory}, {self.threads} threads."
+        return f"{self.complete_readers} of {self.readers} readers got every event once: {told}. {memory}, {self.threads} threads."
 
 
 def measure(
     url: str,
     pid: int,
     owner: User,
-    tell: Tell,
+    tell: Announce,
     *,
     readers: int,
     streams: int,
     each: int,
     stay: float = QUIET,
-) -> Held:
+) -> Capacity:
     """Hold `readers`, of which `streams` are told `each` events while they come and go."""
     sessions = [Session.objects.create(owner=owner) for _ in range(readers)]
     _, token = AuthToken.objects.create(owner)
-    idle = _status(pid)["Pss"] / 1024
+    idle = _read_status(pid)["Pss"] / 1024
     clients = [
         Reader(session.pk, each if place < streams else 0) for place, session in enumerate(sessions)
     ]
     seconds, status = asyncio.run(_run(url, token, clients, pid, tell, stay))
-    told, memory = streams * each, status["Pss"] / 1024
-    whole = sum(client.whole for client in clients)
-    return Held(
+    event_total, memory = streams * each, status["Pss"] / 1024
+    complete_readers = sum(client.is_complete for client in clients)
+    return Capacity(
         readers=readers,
-        whole=whole,
-        events=told,
-        rate=told / seconds,
+        complete_readers=complete_readers,
+        events=event_total,
+        rate=event_total / seconds,
         idle_memory=idle,
         memory=memory,
         threads=status["Threads"],
@@ -147,22 +147,22 @@ def measure(
 
 
 async def _run(
-    url: str, token: str, clients: list[Reader], pid: int, tell: Tell, stay: float
+    url: str, token: str, clients: list[Reader], pid: int, tell: Announce, stay: float
 ) -> tuple[float, dict[str, int]]:
-    held = asyncio.Barrier(len(clients) + 1)
-    busy = [client for client in clients if client.expected]
+    start = asyncio.Barrier(len(clients) + 1)
+    busy = [client for client in clients if client.event_count]
     quiet = [
-        asyncio.create_task(client.hold(url, token, held, stay))
+        asyncio.create_task(client.hold(url, token, start, stay))
         for client in clients
-        if not client.expected
+        if not client.event_count
     ]
-    reading = [asyncio.create_task(client.follow(url, token, held)) for client in busy]
-    await asyncio.wait_for(held.wait(), BEHIND)
-    status = _status(pid)
+    reading = [asyncio.create_task(client.follow(url, token, start)) for client in busy]
+    await asyncio.wait_for(start.wait(), BEHIND)
+    status = _read_status(pid)
     seconds = await asyncio.to_thread(
-        tell, [str(client.session) for client in busy], busy[0].expected
+        tell, [str(client.session) for client in busy], busy[0].event_count
     )
-    peak = _status(pid)
+    peak = _read_status(pid)
     await asyncio.wait((*reading, *quiet), timeout=BEHIND)
     for task in (*quiet, *reading):
         task.cancel()
@@ -172,41 +172,43 @@ async def _run(
     return seconds, max(status, peak, key=lambda found: found["Pss"])
 
 
-def tell_from_another_process(sessions: list[str], each: int) -> float:
+def announce_from_another_process(sessions: list[str], each: int) -> float:
     """The same from a process of its own: the readers' has enough to do."""
     told = f"import django; django.setup(); from tests.benchmarks import sse; print(sse.tell({sessions}, {each}))"
     done = subprocess.run(
-        [sys.executable, "-c", told], env=environment(), check=True, capture_output=True, text=True
+        [sys.executable, "-c", told],
+        env=build_environment(),
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return float(done.stdout.split()[-1])
 
 
-def tell(sessions: list[str], each: int) -> float:
+def announce(sessions: list[str], each: int) -> float:
     """To each session so many events, RATE a second or as fast as the disk takes them. The seconds that it took."""
-    began = time.monotonic()
+    start = time.monotonic()
     try:
         for number in range(each):
             for session in sessions:
-                append_events(
-                    UUID(session), ("session.updated", {"fields": [str(number)]})
-                )
-            time.sleep(max(0.0, began + (number + 1) / RATE - time.monotonic()))
+                append_events(UUID(session), ("session.updated", {"fields": [str(number)]}))
+            time.sleep(max(0.0, start + (number + 1) / RATE - time.monotonic()))
     finally:
         connections.close_all()
-    return time.monotonic() - began
+    return time.monotonic() - start
 
 
-def _status(pid: int) -> dict[str, int]:
+def _read_status(pid: int) -> dict[str, int]:
     """Threads, and the kilobytes that are its own; a page of the database that many connections map is counted once."""
-    found = {}
+    values = {}
     for name, file in (("Threads", "status"), ("Pss", "smaps_rollup")):
         line = next(
             line
             for line in Path(f"/proc/{pid}/{file}").read_text().splitlines()
             if line.startswith(f"{name}:")
         )
-        found[name] = int(line.split()[1])
-    return found
+        values[name] = int(line.split()[1])
+    return values
 
 
 def main() -> int:
@@ -217,7 +219,7 @@ def main() -> int:
         User.objects.create_user("reader"),
         {"readers": READERS, "streams": STREAMS, "each": EVENTS},
     )
-    with server() as (url, pid):
-        held = measure(url, pid, owner, tell_from_another_process, **counts)
-    print(held)
-    return 0 if held.whole == held.readers else 1
+    with run_server() as (url, pid):
+        capacity = measure(url, pid, owner, announce_from_another_process, **counts)
+    print(capacity)
+    return 0 if capacity.complete_readers == capacity.readers else 1

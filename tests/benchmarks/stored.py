@@ -12,10 +12,10 @@ from models_registry.models import AiModel, Provider
 TAIL = 40  # messages still live, whatever the history
 BATCH = 5_000
 WORDS = "The quick brown fox jumps over the lazy dog, and then it writes a report about it. " * 5
-SAID = ({"role": "user", "content": WORDS}, {"role": "assistant", "content": WORDS})
+EXCHANGE = ({"role": "user", "content": WORDS}, {"role": "assistant", "content": WORDS})
 
 
-def model(base_url: str) -> AiModel:
+def create_model(base_url: str) -> AiModel:
     """A model with a window of 200,000 behind a provider that is never asked, unless it is the scripted one."""
     provider = Provider.objects.create(
         name=f"bench-{Provider.objects.count()}",
@@ -27,20 +27,22 @@ def model(base_url: str) -> AiModel:
     )
 
 
-def user() -> User:
+def get_user() -> User:
     """The one who owns them all."""
     return User.objects.get_or_create(username="bench")[0]
 
 
-def conversation(messages: int, using: AiModel, said: Sequence[dict[str, Any]] = SAID) -> Session:
+def create_conversation(
+    messages: int, using: AiModel, exchange: Sequence[dict[str, Any]] = EXCHANGE
+) -> Session:
     """A session of so many stored messages, each the next of `said`, of which the last TAIL are live behind a summary."""
     session = Session.objects.create(
-        owner=user(), model=using, message_count=messages, last_seq=messages
+        owner=get_user(), model=using, message_count=messages, last_seq=messages
     )
     for first in range(1, messages + 1, BATCH):
         last = min(first + BATCH, messages + 1)
         Message.objects.bulk_create(
-            _message(session, seq, using, said) for seq in range(first, last)
+            _build_message(session, seq, using, exchange) for seq in range(first, last)
         )
     if messages > TAIL:
         revisions.install_revision(
@@ -58,8 +60,10 @@ def conversation(messages: int, using: AiModel, said: Sequence[dict[str, Any]] =
     return session
 
 
-def _message(session: Session, seq: int, using: AiModel, said: Sequence[dict[str, Any]]) -> Message:
-    fields = said[(seq - 1) % len(said)]
+def _build_message(
+    session: Session, seq: int, using: AiModel, exchange: Sequence[dict[str, Any]]
+) -> Message:
+    fields = exchange[(seq - 1) % len(exchange)]
     content = f"{seq}\n\n{fields['content']}"
     return Message(
         session=session,

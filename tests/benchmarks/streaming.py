@@ -31,7 +31,7 @@ PARTS = (
 )
 
 # When the answer is at its end, and half a second later, when its last colors and formulas are there.
-ENDED = """() => {
+WATCH_END = """() => {
     window.ended = new Promise((tell) => {
         const look = () => document.querySelector(".answer[data-status=complete]") && setTimeout(tell, 500);
         const changes = { attributeFilter: ["data-status"], childList: true, subtree: true };
@@ -39,7 +39,7 @@ ENDED = """() => {
     });
 }"""
 # Each of these texts, drawn as a page that was reloaded draws it.
-DRAWN = """async (texts) => {
+DRAW = """async (texts) => {
     const { getMarkdownView } = await import("/static/chatcore/js/markdown.js");
     for (const text of texts) {
         const prose = document.querySelector(".answer .prose");
@@ -56,47 +56,43 @@ DRAWN = """async (texts) => {
 class Cost:
     """Milliseconds of processor time of the main thread, in all and in the longest task."""
 
-    whole: float
+    total: float
     longest: float
 
 
-def rows(stage: Stage) -> Iterator[Row]:
+def measure_rows(stage: Stage) -> Iterator[Row]:
     """16 KB of a fast model beside the same text drawn at once, and anew with every piece; then of a slow one; then what is longer."""
-    text = mixed(16_000)
-    streamed = _streamed(stage, text, 4 * TOKEN)
-    once = _cost(stage, lambda: stage.page.evaluate(DRAWN, [text]))
-    anew = _cost(
+    text = build_mixed_text(16_000)
+    fast = _stream_answer(stage, text, 4 * TOKEN)
+    once = _measure_cost(stage, lambda: stage.page.evaluate(DRAW, [text]))
+    anew = _measure_cost(
         stage,
-        lambda: stage.page.evaluate(
-            DRAWN, [text[:length] for length in range(200, len(text), 200)]
-        ),
+        lambda: stage.page.evaluate(DRAW, [text[:length] for length in range(200, len(text), 200)]),
     )
-    beside = f"drawn once: {once.whole:.0f}, anew 80 times: {anew.whole:.0f}"
-    yield Row(
-        name="stream 16 KB, 400 tokens a second", value=streamed.whole, limit=800, note=beside
-    )
-    yield Row(name="  longest task", value=streamed.longest, limit=50)
-    slowly = _streamed(stage, text, TOKEN)
-    yield Row(name="stream 16 KB, 100 tokens a second", value=slowly.whole, note="in 40 seconds")
+    note = f"drawn once: {once.total:.0f}, anew 80 times: {anew.total:.0f}"
+    yield Row(name="stream 16 KB, 400 tokens a second", value=fast.total, limit=800, note=note)
+    yield Row(name="  longest task", value=fast.longest, limit=50)
+    slowly = _stream_answer(stage, text, TOKEN)
+    yield Row(name="stream 16 KB, 100 tokens a second", value=slowly.total, note="in 40 seconds")
     yield Row(name="  longest task", value=slowly.longest, limit=50)
-    for name, long in long_texts().items():
-        cost = _streamed(stage, long, 10 * TOKEN)
-        yield Row(name=f"stream {name}", value=cost.whole)
+    for name, long in build_long_texts().items():
+        cost = _stream_answer(stage, long, 10 * TOKEN)
+        yield Row(name=f"stream {name}", value=cost.total)
         yield Row(name="  longest task", value=cost.longest, limit=50)
 
 
-def long_texts() -> dict[str, str]:
+def build_long_texts() -> dict[str, str]:
     """A whole text, and single blocks that never end."""
     blocks = {
-        "60 KB, one paragraph": many(SENTENCE, 60_000),
-        "60 KB, one list": many(ITEM, 60_000),
-        "60 KB, one table": TABLE + many(ROW, 60_000),
-        "60 KB, one code block": f"```python\n{many(CODE, 60_000)}```",
+        "60 KB, one paragraph": repeat_part(SENTENCE, 60_000),
+        "60 KB, one list": repeat_part(ITEM, 60_000),
+        "60 KB, one table": TABLE + repeat_part(ROW, 60_000),
+        "60 KB, one code block": f"```python\n{repeat_part(CODE, 60_000)}```",
     }
-    return {"100 KB": mixed(100_000)} | blocks
+    return {"100 KB": build_mixed_text(100_000)} | blocks
 
 
-def mixed(length: int) -> str:
+def build_mixed_text(length: int) -> str:
     """Prose, lists, code, tables and formulas, nothing of it twice."""
     return "".join(
         itertools.islice(
@@ -106,39 +102,39 @@ def mixed(length: int) -> str:
     )
 
 
-def many(part: str, length: int) -> str:
+def repeat_part(part: str, length: int) -> str:
     """This again and again, numbered."""
     return "".join(part.format(number) for number in range(length // len(part)))
 
 
-def _streamed(stage: Stage, text: str, size: int) -> Cost:
+def _stream_answer(stage: Stage, text: str, size: int) -> Cost:
     """The first answer of a new chat, in pieces of this size."""
-    session = Session.objects.create(owner=stored.user(), model=stage.using)
+    session = Session.objects.create(owner=stored.get_user(), model=stage.using)
     stage.scripted.script(
         Reply(chunks=[text[at : at + size] for at in range(0, len(text), size)], chunk_delay=DELAY)
     )
     stage.page.goto(f"/c/{session.pk}/")
     stage.page.get_by_label("Your message").fill("Go on")
-    stage.page.evaluate(ENDED)
+    stage.page.evaluate(WATCH_END)
 
-    def said() -> None:
+    def send() -> None:
         stage.page.keyboard.press("Enter")
         stage.page.evaluate("ended")
 
-    return _cost(stage, said)
+    return _measure_cost(stage, send)
 
 
-def _cost(stage: Stage, work: Callable[[], Any]) -> Cost:
+def _measure_cost(stage: Stage, work: Callable[[], Any]) -> Cost:
     browser = stage.page.context.browser
     assert browser
     stage.page.wait_for_timeout(1000)  # what came with opening the page is over
     browser.start_tracing(page=stage.page, categories=["toplevel"])
     work()
-    tasks = _tasks(json.loads(browser.stop_tracing())["traceEvents"])
+    tasks = _list_tasks(json.loads(browser.stop_tracing())["traceEvents"])
     return Cost(sum(tasks), max(tasks))
 
 
-def _tasks(events: list[dict[str, Any]]) -> list[float]:
+def _list_tasks(events: list[dict[str, Any]]) -> list[float]:
     """The tasks of the page: of all main threads, the one that had most to do."""
     threads: dict[tuple[int, int], list[float]] = {}
     for event in events:

@@ -21,41 +21,49 @@ class Row:
     note: str = ""
 
     @property
-    def good(self) -> bool:
+    def is_within_limit(self) -> bool:
         """Whether it is under its limit, if it has one."""
         return self.limit is None or self.value < self.limit
 
 
-def median_ms(work: Callable[[], Any], *, times: int, warm_up: int = 3) -> float:
+def measure_median(work: Callable[[], Any], *, times: int, warm_up: int = 3) -> float:
     """The median of so many runs, in milliseconds; the first ones do not count."""
     for _ in range(warm_up):
         work()
-    return statistics.median(once_ms(work) for _ in range(times))
+    return statistics.median(measure_once(work) for _ in range(times))
 
 
-def medians_by_turns(*works: Callable[[], Any], times: int, warm_up: int = 3) -> list[float]:
+def measure_medians(*works: Callable[[], Any], times: int, warm_up: int = 3) -> list[float]:
     """The medians of several works run by turns, so that a busy machine is as busy for each."""
-    return by_turns(*(partial(once_ms, work) for work in works), times=times, warm_up=warm_up)
+    return measure_in_turns(
+        *(partial(measure_once, work) for work in works), times=times, warm_up=warm_up
+    )
 
 
-def by_turns(*measures: Callable[[], float], times: int, warm_up: int = 3) -> list[float]:
+def measure_in_turns(*measures: Callable[[], float], times: int, warm_up: int = 3) -> list[float]:
     """The same of works that say themselves what they measured."""
     rounds = [[measure() for measure in measures] for _ in range(warm_up + times)][warm_up:]
     return [statistics.median(column) for column in zip(*rounds, strict=True)]
 
 
-def once_ms(work: Callable[[], Any]) -> float:
+def measure_once(work: Callable[[], Any]) -> float:
     """Milliseconds of one run."""
-    started = time.perf_counter()
+    start = time.perf_counter()
     work()
-    return (time.perf_counter() - started) * 1000
+    return (time.perf_counter() - start) * 1000
 
 
-def table(rows: Iterable[Row]) -> str:
+def format_table(rows: Iterable[Row]) -> str:
     """The rows as aligned text."""
     lines = [("what", "median", "limit", "", "note")]
     lines += [
-        (row.name, _shown(row.value, row.unit), _limit(row), "" if row.good else "OVER", row.note)
+        (
+            row.name,
+            _format_value(row.value, row.unit),
+            _format_limit(row),
+            "" if row.is_within_limit else "OVER",
+            row.note,
+        )
         for row in rows
     ]
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
@@ -65,9 +73,9 @@ def table(rows: Iterable[Row]) -> str:
     )
 
 
-def _limit(row: Row) -> str:
+def _format_limit(row: Row) -> str:
     return "" if row.limit is None else f"< {row.limit:g} {row.unit}"
 
 
-def _shown(value: float, unit: str) -> str:
+def _format_value(value: float, unit: str) -> str:
     return f"{value:.3f} {unit}" if value < 10 else f"{value:.1f} {unit}"

@@ -26,9 +26,9 @@ def test_a_hundred_readers_get_every_event_once_over_three_reconnects(
 ) -> None:
     before = threading.active_count()
     held = sse.measure(
-        live.url, os.getpid(), user, sse.tell, readers=READERS, streams=5, each=40, stay=0.5
+        live.url, os.getpid(), user, sse.announce, readers=READERS, streams=5, each=40, stay=0.5
     )
-    assert (held.whole, held.events) == (READERS, 200), held
+    assert (held.complete_readers, held.events) == (READERS, 200), held
     assert held.threads - before < READERS, "each stream holds a thread"
 
 

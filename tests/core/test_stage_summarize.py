@@ -181,7 +181,9 @@ def test_a_summary_that_will_not_do_is_a_failed_one() -> None:
 
 def test_when_no_other_stage_made_room_a_failed_summary_fails_the_pass() -> None:
     outcome = compact(
-        talk(50), build_policy("prune_tool_outputs", "summarize"), Summarizer(fails="The model is away.")
+        talk(50),
+        build_policy("prune_tool_outputs", "summarize"),
+        Summarizer(fails="The model is away."),
     )
     assert (outcome.status, outcome.reason, outcome.edits) == ("failed", "The model is away.", ())
 
@@ -257,8 +259,10 @@ def test_stages_stop_at_the_target_in_real_tokens() -> None:
         *talk(4, 400, first=5),
     )
     once = build_policy("excerpt", protect=TAIL, target={"ratio": 0.5})
-    assert compact(entries, once, measured=Measurement(tokens=6_400)).status == "skipped"
-    doubled_outcome = compact(entries, once, measured=Measurement(tokens=12_800, token_ratio=2.0))
+    assert compact(entries, once, measurement=Measurement(tokens=6_400)).status == "skipped"
+    doubled_outcome = compact(
+        entries, once, measurement=Measurement(tokens=12_800, token_ratio=2.0)
+    )
     assert len(doubled_outcome.edits) == 2
     assert doubled_outcome.tokens_after == pytest.approx(12_800 * 2_200 / 6_400, rel=0.2)
 

@@ -16,43 +16,43 @@ ANSWER_TOKENS = 48
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProduct]:
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedProduct]:
     folder = tmp_path_factory.mktemp("journey")
     with serve(
         folder, CHATCORE_LOCAL_MODEL="0.5b", CHATCORE_LOCAL_MODEL_WINDOW=str(WINDOW)
-    ) as served:
-        wait_for(lambda: any("embedded model is ready" in line for line in served.lines), 600)
-        yield served
+    ) as product:
+        wait_for(lambda: any("embedded model is ready" in line for line in product.lines), 600)
+        yield product
 
 
 @pytest.fixture(scope="module")
-def api(served: ServedProduct) -> Iterator[httpx2.Client]:
-    token = served.run_command("create_token", "admin").split()[-1]
+def api(product: ServedProduct) -> Iterator[httpx2.Client]:
+    token = product.run_command("create_token", "admin").split()[-1]
     headers = {"Authorization": f"Bearer {token}"}
-    with httpx2.Client(base_url=f"{served.url}/api/v1", headers=headers, timeout=300) as client:
+    with httpx2.Client(base_url=f"{product.url}/api/v1", headers=headers, timeout=300) as client:
         yield client
 
 
-def said(answer: httpx2.Response, status: int) -> Any:
+def read_json(answer: httpx2.Response, status: int) -> Any:
     assert answer.status_code == status, answer.text
     return answer.json()
 
 
-def talk(api: httpx2.Client, session: str, number: int) -> dict[str, Any]:
+def send_note(api: httpx2.Client, session: str, number: int) -> dict[str, Any]:
     notes = " ".join(STORY[(3 * number + each) % len(STORY)] for each in range(3))
     text = f"Note {number}. {notes} Please confirm note {number} in one short sentence."
-    return dict(said(api.post(f"/sessions/{session}/messages", json={"content": text}), 201))
+    return dict(read_json(api.post(f"/sessions/{session}/messages", json={"content": text}), 201))
 
 
 def test_a_conversation_fills_its_window_compacts_itself_and_goes_on(
-    api: httpx2.Client, served: ServedProduct
+    api: httpx2.Client, product: ServedProduct
 ) -> None:
     new = {
         "params": {"max_tokens": ANSWER_TOKENS, "temperature": 0},
         "system_prompt": "You take notes. Answer in one sentence.",
     }
-    session = said(api.post("/sessions", json=new), 201)["id"]
-    assert said(api.get(f"/sessions/{session}/context"), 200)["context_window"] == WINDOW
+    session = read_json(api.post("/sessions", json=new), 201)["id"]
+    assert read_json(api.get(f"/sessions/{session}/context"), 200)["context_window"] == WINDOW
 
     # Talk until it compacts by itself. A small model may fail at a summary; then the oldest messages are left out of requests, the
     # conversation goes on, and a later run succeeds.
@@ -60,47 +60,47 @@ def test_a_conversation_fills_its_window_compacts_itself_and_goes_on(
     while run is None or run["status"] != "applied":
         number += 1
         assert number < 30, (ratios, run)
-        talk(api, session, number)
-        ratios.append(said(api.get(f"/sessions/{session}/context"), 200)["usage_ratio"])
-        run = newest_run(api, session)
+        send_note(api, session, number)
+        ratios.append(read_json(api.get(f"/sessions/{session}/context"), 200)["usage_ratio"])
+        run = wait_for_newest_run(api, session)
     assert max(ratios) > 0.85
     assert run["trigger"] == "after_response"
     assert run["tokens_after"] < run["tokens_before"]
 
     # See the stored summary, and that the next request holds it and the tail only.
-    now = said(api.get(f"/sessions/{session}"), 200)
+    now = read_json(api.get(f"/sessions/{session}"), 200)
     assert now["compacted_summary"] == run["summary_after"]
     assert re.search(r"Ada|Pacheco|party|Lentos|bakery", now["compacted_summary"])
-    preview = said(api.get(f"/sessions/{session}/context/preview"), 200)
-    stored = said(
+    preview = read_json(api.get(f"/sessions/{session}/context/preview"), 200)
+    messages = read_json(
         api.get(f"/sessions/{session}/messages", params={"limit": 100, "order": "asc"}), 200
     )["results"]
-    tail = [message for message in stored if message["seq"] >= now["compact_boundary_seq"]]
+    tail = [message for message in messages if message["seq"] >= now["compact_boundary_seq"]]
     assert [m["content"] for m in preview["messages"]] == [m["content"] for m in tail]
     assert now["compacted_summary"] in preview["system"]
-    assert len(stored) == 2 * number == now["message_count"]
+    assert len(messages) == 2 * number == now["message_count"]
 
     # Talk on, with the summary.
-    talk(api, session, number + 1)
-    assert said(api.get(f"/sessions/{session}/context"), 200)["usage_ratio"] < 0.85
+    send_note(api, session, number + 1)
+    assert read_json(api.get(f"/sessions/{session}/context"), 200)["usage_ratio"] < 0.85
 
     # Rewind, and talk on once more.
-    said(api.post(f"/compactions/{run['id']}/rewind"), 200)
-    assert said(api.get(f"/sessions/{session}"), 200)["compacted_summary"] is None
+    read_json(api.post(f"/compactions/{run['id']}/rewind"), 200)
+    assert read_json(api.get(f"/sessions/{session}"), 200)["compacted_summary"] is None
     assert (
-        len(said(api.get(f"/sessions/{session}/context/preview"), 200)["messages"])
+        len(read_json(api.get(f"/sessions/{session}/context/preview"), 200)["messages"])
         == 2 * number + 2
     )
-    answer = talk(api, session, number + 2)
+    answer = send_note(api, session, number + 2)
     assert answer["assistant_message"]["content"]
-    assert served.run_command("verify").endswith("0 violations")
+    assert product.run_command("verify").endswith("0 violations")
 
 
-def newest_run(api: httpx2.Client, session: str) -> dict[str, Any] | None:
+def wait_for_newest_run(api: httpx2.Client, session: str) -> dict[str, Any] | None:
     """The session's newest run, when it has ended."""
 
     def runs() -> list[dict[str, Any]]:
-        return list(said(api.get(f"/sessions/{session}/compactions"), 200)["results"])
+        return list(read_json(api.get(f"/sessions/{session}/compactions"), 200)["results"])
 
     wait_for(lambda: not runs() or runs()[0]["status"] not in ("queued", "running"), 400)
     return next(iter(runs()), None)

@@ -27,20 +27,20 @@ REGISTER = (
 
 
 @pytest.fixture
-def served(tmp_path: Path, scripted: ScriptedModel) -> Iterator[ServedProduct]:
-    with serve(tmp_path, "--no-local-model") as served:
-        assert served.sign_in_link
-        served.run_command("shell", "-c", REGISTER.format(url=scripted.base_url))
-        yield served
+def product(tmp_path: Path, scripted: ScriptedModel) -> Iterator[ServedProduct]:
+    with serve(tmp_path, "--no-local-model") as product:
+        assert product.sign_in_link
+        product.run_command("shell", "-c", REGISTER.format(url=scripted.base_url))
+        yield product
 
 
 def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_was(
-    served: ServedProduct, scripted: ScriptedModel
+    product: ServedProduct, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=[f"word{n} " for n in range(400)], chunk_delay=0.05))
-    token = served.run_command("create_token", "admin").split()[-1]
+    token = product.run_command("create_token", "admin").split()[-1]
     with httpx2.Client(
-        base_url=f"{served.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=60
+        base_url=f"{product.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=60
     ) as api:
         session = api.post("/sessions", json={}).json()["id"]
         api.post(
@@ -48,20 +48,22 @@ def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_w
             json={"content": "Count."},
             headers={"Prefer": "respond-async"},
         ).raise_for_status()
-        shown = list(read(api, session, after=0, enough=lambda events: len(spoken(events)) > 100))
+        first_events = list(
+            read_events(api, session, after=0, enough=lambda events: len(join_text(events)) > 100)
+        )
 
-        os.kill(web_of(served), signal.SIGKILL)
-        killed = time.monotonic()
-        wait_for(lambda: answers(served), 60)
+        os.kill(find_web_process(product), signal.SIGKILL)
+        kill_time = time.monotonic()
+        wait_for(lambda: is_alive(product), 60)
         rest = list(
-            read(
+            read_events(
                 api,
                 session,
-                after=shown[-1]["id"],
+                after=first_events[-1]["id"],
                 enough=lambda events: events[-1]["event"] == "turn.failed",
             )
         )
-        assert time.monotonic() - killed < WITHIN
+        assert time.monotonic() - kill_time < WITHIN
 
         (answer,) = [
             m
@@ -69,8 +71,10 @@ def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_w
             if m["role"] == "assistant"
         ]
         assert answer["status"] == "interrupted"
-        assert answer["content"] == spoken([*shown, *rest])
-        assert [event["id"] for event in [*shown, *rest]] == list(range(1, rest[-1]["id"] + 1))
+        assert answer["content"] == join_text([*first_events, *rest])
+        assert [event["id"] for event in [*first_events, *rest]] == list(
+            range(1, rest[-1]["id"] + 1)
+        )
 
         scripted.script(Reply(text="Here I am again."))
         again = api.post(f"/sessions/{session}/messages", json={"content": "Are you there?"})
@@ -81,10 +85,12 @@ def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_w
             answer["content"],
             "Are you there?",
         ]
-    assert served.run_command("verify").endswith("0 violations")
+    assert product.run_command("verify").endswith("0 violations")
 
 
-def read(api: httpx2.Client, session: str, *, after: int, enough: Any) -> Iterator[dict[str, Any]]:
+def read_events(
+    api: httpx2.Client, session: str, *, after: int, enough: Any
+) -> Iterator[dict[str, Any]]:
     """Events as a browser takes them, until there are enough."""
     seen: list[dict[str, Any]] = []
     with api.stream(
@@ -103,7 +109,7 @@ def read(api: httpx2.Client, session: str, *, after: int, enough: Any) -> Iterat
                     return
 
 
-def spoken(events: list[dict[str, Any]]) -> str:
+def join_text(events: list[dict[str, Any]]) -> str:
     text = ""
     for event in events:
         if event["event"] == "message.delta":
@@ -112,17 +118,17 @@ def spoken(events: list[dict[str, Any]]) -> str:
     return text
 
 
-def web_of(served: ServedProduct) -> int:
+def find_web_process(product: ServedProduct) -> int:
     (pid,) = [
         process.pid
-        for process in list_descendants(served.pid)
-        if process.parent == served.pid
+        for process in list_descendants(product.pid)
+        if process.parent == product.pid
         and b"uvicorn" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
     ]
     return pid
 
 
-def answers(served: ServedProduct) -> bool:
+def is_alive(product: ServedProduct) -> bool:
     with contextlib.suppress(httpx2.HTTPError):
-        return httpx2.get(f"{served.url}/livez", timeout=2).status_code == 200
+        return httpx2.get(f"{product.url}/livez", timeout=2).status_code == 200
     return False

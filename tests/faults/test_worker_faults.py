@@ -16,9 +16,9 @@ from tests.support.worker_scenarios import WorkerScenario, open_scenario
 
 pytestmark = pytest.mark.slow
 
-Hurt = Callable[[Worker], None]
+Fault = Callable[[Worker], None]
 
-AT_REST: dict[str, Hurt] = {
+AT_REST: dict[str, Fault] = {
     "free worker with the queue's lock": lambda worker: worker.kill(worker.find_lock_holder()),
     "monitor": lambda worker: worker.kill(worker.find_monitor()),
     "pusher": lambda worker: worker.kill(worker.find_pusher()),
@@ -26,7 +26,7 @@ AT_REST: dict[str, Hurt] = {
     "pusher, stopped": lambda worker: worker.kill(worker.find_pusher(), signal.SIGSTOP),
     "free worker, stopped": lambda worker: worker.kill(worker.find_lock_holder(), signal.SIGSTOP),
 }
-AT_WORK: dict[str, Hurt] = {
+AT_WORK: dict[str, Fault] = {
     "busy worker": lambda worker: worker.kill(worker.list_workers("jobs-busy")[0]),
     "busy worker, stopped": lambda worker: worker.kill(
         worker.list_workers("jobs-busy")[0], signal.SIGSTOP
@@ -35,7 +35,7 @@ AT_WORK: dict[str, Hurt] = {
     "sentinel": lambda worker: worker.kill(worker.find_sentinel()),
     "sentinel, stopped": lambda worker: worker.kill(worker.find_sentinel(), signal.SIGSTOP),
 }
-WHOLE: dict[str, Hurt] = {
+WHOLE_COMMAND: dict[str, Fault] = {
     "kill -9 of the command": lambda worker: worker.kill(worker.process.pid),
     "kill -9 of its process group": lambda worker: os.killpg(worker.process.pid, signal.SIGKILL),
     "TERM to its process group": lambda worker: os.killpg(worker.process.pid, signal.SIGTERM),
@@ -47,12 +47,17 @@ WHOLE: dict[str, Hurt] = {
 def stage(
     request: pytest.FixtureRequest, tmp_path: Path, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[WorkerScenario]:
-    with django_db_blocker.unblock(), open_scenario("sqlite", tmp_path, "--patience", "4") as worker_scene:
+    with (
+        django_db_blocker.unblock(),
+        open_scenario("sqlite", tmp_path, "--patience", "4") as worker_scene,
+    ):
         yield worker_scene
 
 
 @pytest.mark.parametrize("victim", AT_REST)
-def test_a_run_asked_for_after_a_death_at_rest_is_applied_once(stage: WorkerScenario, victim: str) -> None:
+def test_a_run_asked_for_after_a_death_at_rest_is_applied_once(
+    stage: WorkerScenario, victim: str
+) -> None:
     stage.wait_for_canary()
     AT_REST[victim](stage.worker)
     run = stage.request_run()
@@ -61,19 +66,21 @@ def test_a_run_asked_for_after_a_death_at_rest_is_applied_once(stage: WorkerScen
 
 
 @pytest.mark.parametrize("victim", AT_WORK)
-def test_a_run_whose_cluster_is_hurt_at_work_is_applied_once(stage: WorkerScenario, victim: str) -> None:
+def test_a_run_whose_cluster_is_hurt_at_work_is_applied_once(
+    stage: WorkerScenario, victim: str
+) -> None:
     run = stage.start_slow_run()
     AT_WORK[victim](stage.worker)
     stage.wait_for_canary()
     stage.wait_until_applied(run)
 
 
-@pytest.mark.parametrize("how", WHOLE)
+@pytest.mark.parametrize("how", WHOLE_COMMAND)
 def test_a_worker_that_is_started_again_goes_on_with_the_run_it_left(
     stage: WorkerScenario, how: str
 ) -> None:
     run = stage.start_slow_run()
-    WHOLE[how](stage.worker)
+    WHOLE_COMMAND[how](stage.worker)
     stage.worker.process.wait(20)
     wait_until(lambda: not stage.worker.find_orphans(), seconds=5, what="no orphans")
     stage.worker.start()

@@ -11,14 +11,18 @@ from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEnt
 BASEAGENT = PRESETS["baseagent"]
 
 
-def budget(policy: Policy = BASEAGENT, window: int | None = 200_000) -> Budget:
-    made = plan(policy, window)
-    assert made is not None
-    return made
+def plan_budget(policy: Policy = BASEAGENT, window: int | None = 200_000) -> Budget:
+    budget = plan(policy, window)
+    assert budget is not None
+    return budget
 
 
 def test_the_context_window_is_200000_with_32000_reserved_and_168000_usable() -> None:
-    assert (budget(window=None).window, BASEAGENT.budget.output_reserve, budget().input) == (
+    assert (
+        plan_budget(window=None).window,
+        BASEAGENT.budget.output_reserve,
+        plan_budget().input,
+    ) == (
         200_000,
         32_000,
         168_000,
@@ -26,9 +30,9 @@ def test_the_context_window_is_200000_with_32000_reserved_and_168000_usable() ->
 
 
 def test_it_triggers_at_85_percent_of_the_usable_context() -> None:
-    assert budget().threshold == 142_800
-    assert not budget().is_over(142_800)
-    assert budget().is_over(142_801)
+    assert plan_budget().threshold == 142_800
+    assert not plan_budget().is_over(142_800)
+    assert plan_budget().is_over(142_801)
 
 
 @pytest.mark.parametrize(
@@ -36,12 +40,12 @@ def test_it_triggers_at_85_percent_of_the_usable_context() -> None:
     [(45_000, 26.8, False), (125_000, 74.4, False), (148_000, 88.1, True)],
 )
 def test_the_log_s_figures(tokens: int, share: float, over: bool) -> None:
-    assert round(100 * tokens / budget().input, 1) == share
-    assert budget().is_over(tokens) is over
+    assert round(100 * tokens / plan_budget().input, 1) == share
+    assert plan_budget().is_over(tokens) is over
 
 
 def test_pruning_to_93000_was_sufficient() -> None:
-    assert budget().target >= 93_000
+    assert plan_budget().target >= 93_000
 
 
 @pytest.mark.parametrize(("characters", "tokens"), [(0, 0), (3, 0), (4, 1), (7, 1), (4_000, 1_000)])
@@ -51,8 +55,8 @@ def test_a_token_is_four_characters_rounded_down(characters: int, tokens: int) -
 
 def test_a_message_is_its_content_its_images_its_calls_and_four_tokens() -> None:
     call = TranscriptCall(id="c", name="read", arguments='{"file_path": "x.py"}' + " " * 15)
-    said = TranscriptEntry(seq=1, role="assistant", content="x" * 400, images=2, calls=(call,))
-    assert measure(Transcript(entries=(said,)), BASEAGENT).tokens == 100 + 2 * 1_000 + 40 // 4 + 4
+    entry = TranscriptEntry(seq=1, role="assistant", content="x" * 400, images=2, calls=(call,))
+    assert measure(Transcript(entries=(entry,)), BASEAGENT).tokens == 100 + 2 * 1_000 + 40 // 4 + 4
 
 
 def test_settings() -> None:
@@ -69,5 +73,5 @@ def test_settings() -> None:
 def test_tuning_profiles(profile: str, threshold: float, protects: int, triggers: int) -> None:
     policy = PRESETS[profile]
     assert (policy.trigger.threshold, policy.prune.protect_tokens) == (threshold, protects)
-    assert budget(policy).trigger_tokens == triggers
+    assert plan_budget(policy).trigger_tokens == triggers
     assert policy.stages == BASEAGENT.stages

@@ -33,7 +33,7 @@ from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-CLEARED = "[Old tool result content cleared]"
+PLACEHOLDER = "[Old tool result content cleared]"
 PREFIX = PRESETS["baseagent"].inject.heading
 HANDOFF = "PROGRESS: The files a.py to f.py were read.\nCONTEXT: none\nREMAINING: Fix g.py.\nCRITICAL DATA: none\nFILES: none\nERRORS: none"
 WINDOW = {"context_window_size": 64_000}  # usable 32,000, threshold 27,200
@@ -53,25 +53,26 @@ def agent(
     return set_policy(session, policy, scripted, request.param, **WINDOW)
 
 
-def turn_of(session: Session, scripted: ScriptedModel, first: int, files: int = 6) -> None:
+def run_turn(session: Session, scripted: ScriptedModel, first: int, files: int = 6) -> None:
     """A turn in two rounds of tools."""
     half = files // 2
     scripted.script(
-        make_tool_calls("read", range(first, first + half)), make_tool_calls("read", range(first + half, first + files))
+        make_tool_calls("read", range(first, first + half)),
+        make_tool_calls("read", range(first + half, first + files)),
     )
     assert say(session, f"Read the files from {first} on.").status == "completed"
 
 
 def test_below_85_percent_nothing_is_done(agent: Session, scripted: ScriptedModel) -> None:
     for first in (1, 7):
-        turn_of(agent, scripted, first)
+        run_turn(agent, scripted, first)
     assert list_runs() == []
-    assert CLEARED not in list_tool_results(list_chat_calls(scripted)[-1])
+    assert PLACEHOLDER not in list_tool_results(list_chat_calls(scripted)[-1])
 
 
 def test_pruning_old_tool_output_may_be_enough(agent: Session, scripted: ScriptedModel) -> None:
     for first in (1, 7, 13):
-        turn_of(agent, scripted, first)
+        run_turn(agent, scripted, first)
     run = CompactionRun.objects.get()
     assert (run.trigger, run.status, run.stages_used, run.provider_calls) == (
         "before_request",
@@ -81,8 +82,8 @@ def test_pruning_old_tool_output_may_be_enough(agent: Session, scripted: Scripte
     )
     assert run.tokens_before is not None
     assert run.tokens_before > 27_200
-    shown = list_tool_results(list_chat_calls(scripted)[-1])
-    assert [text == CLEARED for text in shown] == [True] * 4 + [
+    results = list_tool_results(list_chat_calls(scripted)[-1])
+    assert [text == PLACEHOLDER for text in results] == [True] * 4 + [
         False
     ] * 14  # 4,000 tokens of the oldest turn stay, and two turns
     assert not list_summary_calls(scripted)
@@ -94,7 +95,7 @@ def test_after_pruning_the_next_iterations_go_on_without_another_pass(
     agent: Session, scripted: ScriptedModel
 ) -> None:
     for first in (1, 7, 13):
-        turn_of(agent, scripted, first)
+        run_turn(agent, scripted, first)
     for _ in range(2):
         say(agent, "Thanks.")
     assert len(list_runs()) == 1
@@ -123,7 +124,7 @@ def test_where_pruning_does_not_do_the_work_is_handed_over(
 
 def test_a_long_session_ends_within_its_budget(agent: Session, scripted: ScriptedModel) -> None:
     for first in range(1, 49, 6):
-        turn_of(agent, scripted, first)
+        run_turn(agent, scripted, first)
     assert {status for _, status in list_runs()} == {"applied"}
     assert is_within_budget(agent)
     sizes = [

@@ -59,18 +59,18 @@ def test_the_prompt_asks_for_what_the_next_model_needs(
 ) -> None:
     compact(task)
     [request] = list_summary_calls(scripted)
-    asked = read_message_texts(request)[-1].split("</transcript>")[1]
-    assert "hands the work over to another language model" in asked
-    wanted = (
+    prompt = read_message_texts(request)[-1].split("</transcript>")[1]
+    assert "hands the work over to another language model" in prompt
+    phrases = (
         "decisions taken",
         "limits, and what the user prefers",
         "clear next steps",
         "values, examples and references",
     )
     assert all(
-        words in asked
+        words in prompt
         for words in (
-            *wanted,
+            *phrases,
             "which were changed, and how",
             "what went wrong, and how it was resolved",
         )

@@ -10,14 +10,14 @@ from compaction.core.transcript import Transcript, TranscriptEntry
 LOTA = PRESETS["lota"]
 
 
-def budget(window: int | None) -> Budget:
-    made = plan(LOTA, window)
-    assert made is not None
-    return made
+def plan_budget(window: int | None) -> Budget:
+    budget = plan(LOTA, window)
+    assert budget is not None
+    return budget
 
 
 def test_the_sdk_operates_within_200000_tokens_where_nothing_else_is_known() -> None:
-    assert budget(None).window == 200_000
+    assert plan_budget(None).window == 200_000
 
 
 def test_default_settings_give_a_threshold_of_140000() -> None:
@@ -26,9 +26,9 @@ def test_default_settings_give_a_threshold_of_140000() -> None:
         8_000,
         0.7,
     )
-    assert budget(200_000).threshold == 140_000
-    assert budget(200_000).is_over(140_000)
-    assert not budget(200_000).is_over(139_999)
+    assert plan_budget(200_000).threshold == 140_000
+    assert plan_budget(200_000).is_over(140_000)
+    assert not plan_budget(200_000).is_over(139_999)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_default_settings_give_a_threshold_of_140000() -> None:
 def test_the_threshold_is_the_smaller_of_70_percent_and_what_reserve_and_margin_leave(
     window: int, threshold: int
 ) -> None:
-    assert budget(window).threshold == threshold
+    assert plan_budget(window).threshold == threshold
 
 
 def test_it_estimates_three_characters_to_a_token_of_summary_and_live_messages() -> None:
@@ -59,10 +59,10 @@ def test_it_estimates_three_characters_to_a_token_of_summary_and_live_messages()
 
 
 def test_no_provider_count_enters_the_estimate() -> None:
-    said = Transcript(entries=(TranscriptEntry(seq=1, role="user", content="x" * 300),))
-    assert measure(said, LOTA, LastUsage(tokens=90_000, input=89_000, after_seq=1)) == Measurement(
-        tokens=100
-    )
+    transcript = Transcript(entries=(TranscriptEntry(seq=1, role="user", content="x" * 300),))
+    assert measure(
+        transcript, LOTA, LastUsage(tokens=90_000, input=89_000, after_seq=1)
+    ) == Measurement(tokens=100)
 
 
 def test_the_check_runs_at_the_end_of_each_turn() -> None:

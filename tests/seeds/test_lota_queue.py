@@ -36,9 +36,9 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HEADING = "Compacted context summary:"
-WRITTEN = "KEY FACTS:\n- The budget is 2,000 euros.\nCONVERSATION FLOW:\n- They talked about Lisbon.\nOPEN THREADS:\n- The flight is not booked."
+SUMMARY_TEXT = "KEY FACTS:\n- The budget is 2,000 euros.\nCONVERSATION FLOW:\n- They talked about Lisbon.\nOPEN THREADS:\n- The flight is not booked."
 DELTA = {"decisions": {"add": ["They fly from Porto."]}, "tasks": {"add": ["Book the flight."]}}
-SUMMARY = Reply(text=f"{WRITTEN}\n\n```json\n{json.dumps(DELTA)}\n```")
+SUMMARY = Reply(text=f"{SUMMARY_TEXT}\n\n```json\n{json.dumps(DELTA)}\n```")
 WINDOW = {"context_window_size": 200_000}  # threshold 140,000 tokens of 3 characters
 
 
@@ -51,7 +51,7 @@ def stream(request: Any, session: Session, scripted: ScriptedModel) -> Session:
     return session
 
 
-def over_the_threshold(session: Session) -> CompactionRun:
+def exceed_threshold(session: Session) -> CompactionRun:
     """Two messages more, and the run that was asked for at the end of the turn."""
     fill_session(session, messages=2, tokens=7_000)
     assert say(session, "What is open?").status == "completed"
@@ -66,7 +66,7 @@ def test_under_seventy_percent_nothing_is_asked_for(stream: Session) -> None:
 def test_over_it_one_job_is_queued_at_the_end_of_the_turn(
     stream: Session, scripted: ScriptedModel
 ) -> None:
-    run = over_the_threshold(stream)
+    run = exceed_threshold(stream)
     assert (run.trigger, run.status) == ("after_response", "queued")
     assert not list_summary_calls(scripted)
     assert (
@@ -84,28 +84,28 @@ def test_over_it_one_job_is_queued_at_the_end_of_the_turn(
 def test_a_new_turn_waits_for_the_job_and_then_begins_with_the_summary(
     stream: Session, scripted: ScriptedModel
 ) -> None:
-    run = over_the_threshold(stream)
-    before, started = read_stored_messages(stream), threading.Event()
+    run = exceed_threshold(stream)
+    before, call_began = read_stored_messages(stream), threading.Event()
 
-    def first_call(_: dict[str, Any]) -> Reply:
-        started.set()
+    def answer_first_call(_: dict[str, Any]) -> Reply:
+        call_began.set()
         return Reply(text=SUMMARY.text, delay=0.5)
 
-    scripted.script(first_call)
+    scripted.script(answer_first_call)
 
-    def work() -> None:
+    def execute() -> None:
         engine.execute_run(run.pk, obey_worker_limit=True)
         connection.close()
 
-    worker = threading.Thread(target=work)
+    worker = threading.Thread(target=execute)
     worker.start()
-    assert started.wait(20)
+    assert call_began.wait(20)
     assert load_usage(stream.pk)["compacting"] is True
     assert say(stream, "And the flight?").status == "completed"
     worker.join()
     request = list_chat_calls(scripted)[-1]
     assert HEADING in read_system_text(request)
-    assert WRITTEN in read_system_text(request)
+    assert SUMMARY_TEXT in read_system_text(request)
     assert "They fly from Porto." in read_system_text(request)
     assert [text[:4] for text in read_message_texts(request)] == [
         "0013",
@@ -124,7 +124,7 @@ def test_a_new_turn_waits_for_the_job_and_then_begins_with_the_summary(
 def test_the_summary_stands_apart_from_the_system_prompt(
     stream: Session, scripted: ScriptedModel
 ) -> None:
-    engine.execute_run(over_the_threshold(stream).pk)
+    engine.execute_run(exceed_threshold(stream).pk)
     say(stream, "And the flight?")
     body = list_chat_calls(scripted)[-1].json
     texts = [block["text"] for block in body.get("system", [])] or [
@@ -137,16 +137,16 @@ def test_the_summary_stands_apart_from_the_system_prompt(
 def test_long_transcripts_are_told_in_chunks_each_building_on_the_summary_before(
     stream: Session, scripted: ScriptedModel
 ) -> None:
-    engine.execute_run(over_the_threshold(stream).pk)
-    told = [read_message_texts(request)[-1] for request in list_summary_calls(scripted)]
-    assert len(told) == 3  # 12 messages of 28,000 characters, 120,000 a call
-    assert all(len(text) < 130_000 for text in told)
-    assert "KEY FACTS" not in told[0].split("</transcript>")[0]
-    assert all(WRITTEN in text for text in told[1:])
+    engine.execute_run(exceed_threshold(stream).pk)
+    prompts = [read_message_texts(request)[-1] for request in list_summary_calls(scripted)]
+    assert len(prompts) == 3  # 12 messages of 28,000 characters, 120,000 a call
+    assert all(len(text) < 130_000 for text in prompts)
+    assert "KEY FACTS" not in prompts[0].split("</transcript>")[0]
+    assert all(SUMMARY_TEXT in text for text in prompts[1:])
 
 
 def test_decisions_and_tasks_are_kept_as_state_beside_the_summary(stream: Session) -> None:
-    run = over_the_threshold(stream)
+    run = exceed_threshold(stream)
     engine.execute_run(run.pk)
     run.refresh_from_db()
     state = WorkingState.objects.get().state
@@ -159,34 +159,38 @@ def test_decisions_and_tasks_are_kept_as_state_beside_the_summary(stream: Sessio
 def test_after_it_ended_another_short_turn_asks_for_nothing(
     stream: Session, scripted: ScriptedModel
 ) -> None:
-    engine.execute_run(over_the_threshold(stream).pk)
-    asked = len(list_summary_calls(scripted))
+    engine.execute_run(exceed_threshold(stream).pk)
+    call_count = len(list_summary_calls(scripted))
     for _ in range(3):
         say(stream, "Thanks.")
     assert list_runs() == [("after_response", "applied")]
-    assert len(list_summary_calls(scripted)) == asked
+    assert len(list_summary_calls(scripted)) == call_count
     assert list_event_names(stream, "compaction") == ["compaction.started", "compaction.applied"]
 
 
 def test_a_failed_call_is_tried_once_more_after_a_wait(
     stream: Session, scripted: ScriptedModel
 ) -> None:
-    Session.objects.filter(pk=stream.pk).update(policy=create_policy("lota", summary={"backoff": [0.5]}))
-    run, began = over_the_threshold(stream), time.monotonic()
+    Session.objects.filter(pk=stream.pk).update(
+        policy=create_policy("lota", summary={"backoff": [0.5]})
+    )
+    run, began = exceed_threshold(stream), time.monotonic()
     scripted.script(Reply(status=500))
-    ended = engine.execute_run(run.pk)
-    assert ended is not None
-    assert (ended.status, ended.provider_calls) == ("applied", 4)
+    finished_run = engine.execute_run(run.pk)
+    assert finished_run is not None
+    assert (finished_run.status, finished_run.provider_calls) == ("applied", 4)
     assert time.monotonic() - began >= 0.5
 
 
 def test_a_job_that_fails_leaves_the_workstream_usable_and_is_tried_again_later(
     stream: Session, scripted: ScriptedModel
 ) -> None:
-    Session.objects.filter(pk=stream.pk).update(policy=create_policy("lota", summary={"backoff": []}))
+    Session.objects.filter(pk=stream.pk).update(
+        policy=create_policy("lota", summary={"backoff": []})
+    )
     scripted.default = summarize_or_chat(summary=Reply(status=500))
-    ended = engine.execute_run(over_the_threshold(stream).pk)
-    assert ended is not None
-    assert (ended.status, ended.provider_calls) == ("fell_back", 2)
+    finished_run = engine.execute_run(exceed_threshold(stream).pk)
+    assert finished_run is not None
+    assert (finished_run.status, finished_run.provider_calls) == ("fell_back", 2)
     assert say(stream, "And the flight?").status == "completed"
     assert load_usage(stream.pk)["automatic"] == "waiting"

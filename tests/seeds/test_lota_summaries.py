@@ -39,18 +39,18 @@ def workstream(session: Session, scripted: ScriptedModel) -> Session:
 
 
 @pytest.fixture(params=PROTOCOLS)
-def in_both(
+def each_protocol(
     request: pytest.FixtureRequest, workstream: Session, scripted: ScriptedModel
 ) -> Session:
     """The same, spoken to in both protocols."""
     return set_policy(workstream, "lota", scripted, request.param, context_window_size=200_000)
 
 
-def transcript(request: Received) -> str:
+def read_transcript(request: Received) -> str:
     return read_message_texts(request)[-1].split("<transcript>\n")[1].split("\n</transcript>")[0]
 
 
-def instruction(request: Received) -> str:
+def read_instruction(request: Received) -> str:
     return read_message_texts(request)[-1].split("</transcript>")[1]
 
 
@@ -85,9 +85,9 @@ def test_the_table_of_limits() -> None:
 def test_the_transcript_is_numbered(workstream: Session, scripted: ScriptedModel) -> None:
     fill_session(workstream, messages=9)
     compact(workstream)
-    told = transcript(list_summary_calls(scripted)[0])
+    transcript = read_transcript(list_summary_calls(scripted)[0])
     assert [
-        f"{seq}. [{'user' if seq % 2 else 'assistant'}]\n{seq:04d} lisbon" in told
+        f"{seq}. [{'user' if seq % 2 else 'assistant'}]\n{seq:04d} lisbon" in transcript
         for seq in range(1, 5)
     ] == [True, True, True, False]
 
@@ -105,12 +105,12 @@ def test_tool_parts_are_included_by_an_allow_list_and_reasoning_is_not(
         "userQuestionsMore",
     )
     for index, name in enumerate(names):
-        made = [{"id": name, "name": name, "arguments": json.dumps({"asked": name})}]
+        calls = [{"id": name, "name": name, "arguments": json.dumps({"asked": name})}]
         workstream.messages.create(
             seq=2 * index + 1,
             role="assistant",
             content="",
-            tool_calls=made,
+            tool_calls=calls,
             reasoning="A secret thought.",
         )
         workstream.messages.create(
@@ -123,17 +123,17 @@ def test_tool_parts_are_included_by_an_allow_list_and_reasoning_is_not(
     workstream.messages.create(
         seq=20, role="assistant", content="<think>A secret thought.</think>\nAll asked."
     )
-    fill_after(workstream, 20)
+    add_tail(workstream, 20)
     assert compact(workstream).status == "applied"
-    told = transcript(list_summary_calls(scripted)[0])
-    kept = [name for name in names if f"[assistant calls {name}]" in told]
-    assert kept == ["userQuestions", "proceedInOnboarding", "linearCreateIssue", "linear"]
-    assert [name for name in names if f"[result of {name}]" in told] == kept
-    assert "secret" not in told
-    assert "All asked." in told
+    transcript = read_transcript(list_summary_calls(scripted)[0])
+    tool_names = [name for name in names if f"[assistant calls {name}]" in transcript]
+    assert tool_names == ["userQuestions", "proceedInOnboarding", "linearCreateIssue", "linear"]
+    assert [name for name in names if f"[result of {name}]" in transcript] == tool_names
+    assert "secret" not in transcript
+    assert "All asked." in transcript
 
 
-def fill_after(session: Session, seq: int) -> None:
+def add_tail(session: Session, seq: int) -> None:
     """Six messages more, which are the tail."""
     for number in range(seq + 1, seq + 7):
         session.messages.create(
@@ -147,13 +147,15 @@ def fill_after(session: Session, seq: int) -> None:
 # 4. LLM Summarization
 
 
-def test_the_prompt_has_three_parts_each_once(in_both: Session, scripted: ScriptedModel) -> None:
-    fill_session(in_both, messages=8)
+def test_the_prompt_has_three_parts_each_once(
+    each_protocol: Session, scripted: ScriptedModel
+) -> None:
+    fill_session(each_protocol, messages=8)
     delta = {"decisions": {"add": ["Stay at the Lis"]}}
     scripted.script(Reply(text=f"{SECTIONS}\n```json\n{json.dumps(delta)}\n```"))
-    compact(in_both)
-    fill_session(in_both, messages=4)
-    compact(in_both)
+    compact(each_protocol)
+    fill_session(each_protocol, messages=4)
+    compact(each_protocol)
     text = read_message_texts(list_summary_calls(scripted)[1])[-1]
     parts = [
         text.index("[summary of what came before]"),
@@ -174,13 +176,13 @@ def test_it_asks_for_three_sections_and_a_delta(
 ) -> None:
     fill_session(workstream, messages=8)
     compact(workstream)
-    asked = instruction(list_summary_calls(scripted)[0])
+    prompt = read_instruction(list_summary_calls(scripted)[0])
     places = [
-        asked.index(f"\n{name} (") for name in ("KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS")
+        prompt.index(f"\n{name} (") for name in ("KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS")
     ]
     assert places == sorted(places)
-    assert all(name in asked for name in dataclasses.asdict(LOTA.state))
-    assert '"memory"' in asked
+    assert all(name in prompt for name in dataclasses.asdict(LOTA.state))
+    assert '"memory"' in prompt
 
 
 # 5. Chunked Processing, 6. Summary Rollup
@@ -192,27 +194,29 @@ def test_a_transcript_above_120_000_characters_is_summarized_in_chunks_each_on_t
     fill_session(
         workstream, messages=16, tokens=7_000
     )  # 28,000 characters each, ten of them before the tail
-    counted = iter(range(1, 9))
-    scripted.default = lambda _: Reply(text=f"KEY FACTS:\n- Chunk {next(counted)} told of Lisbon.")
+    numbers = iter(range(1, 9))
+    scripted.default = lambda _: Reply(text=f"KEY FACTS:\n- Chunk {next(numbers)} told of Lisbon.")
     run = compact(workstream)
-    told = [transcript(request) for request in list_summary_calls(scripted)]
-    assert len(told) == 3
-    assert [[number for number in (1, 2, 3) if f"Chunk {number} " in text] for text in told] == [
+    transcripts = [read_transcript(request) for request in list_summary_calls(scripted)]
+    assert len(transcripts) == 3
+    assert [
+        [number for number in (1, 2, 3) if f"Chunk {number} " in text] for text in transcripts
+    ] == [
         [],
         [1],
         [2],
     ]
-    assert all(len(text) <= 120_000 + 200 for text in told)
+    assert all(len(text) <= 120_000 + 200 for text in transcripts)
     assert run.summary_after == "KEY FACTS:\n- Chunk 3 told of Lisbon."
 
 
 @pytest.mark.parametrize(
-    ("characters", "rolled"),
+    ("characters", "is_rolled_up"),
     [(240_000, False), (240_003, True)],
     ids=["80,000 tokens", "80,001 tokens"],
 )
 def test_a_summary_above_80_000_tokens_is_rolled_up(
-    workstream: Session, scripted: ScriptedModel, characters: int, rolled: bool
+    workstream: Session, scripted: ScriptedModel, characters: int, is_rolled_up: bool
 ) -> None:
     fill_session(workstream, messages=18, tokens=7_500)
     long = " ".join(f"On day {number} Alice visits place {number}." for number in range(9_000))[
@@ -227,21 +231,21 @@ def test_a_summary_above_80_000_tokens_is_rolled_up(
     scripted.default = summarize_or_chat(summary=Reply(text="Alice visits nine thousand places."))
     run = compact(workstream, summary={"chunk_chars": 100_000, "retries": 0})
     assert run.status == "applied"
-    assert (run.summary_after == "Alice visits nine thousand places.") is rolled
-    asked = [instruction(request) for request in list_summary_calls(scripted)]
-    assert sum("grown too long" in text for text in asked) == (3 if rolled else 0)
+    assert (run.summary_after == "Alice visits nine thousand places.") is is_rolled_up
+    prompts = [read_instruction(request) for request in list_summary_calls(scripted)]
+    assert sum("grown too long" in text for text in prompts) == (3 if is_rolled_up else 0)
 
 
 # Summary Injection
 
 
 def test_the_summary_is_a_first_system_message_before_the_six_newest(
-    in_both: Session, scripted: ScriptedModel
+    each_protocol: Session, scripted: ScriptedModel
 ) -> None:
-    fill_session(in_both, messages=12)
-    run = compact(in_both)
+    fill_session(each_protocol, messages=12)
+    run = compact(each_protocol)
     assert run.boundary_after == 7
-    say(in_both)
+    say(each_protocol)
     request = list_chat_calls(scripted)[-1]
     assert f"{LOTA.inject.heading}\n" in read_system_text(request)
     assert SECTIONS in read_system_text(request)
@@ -254,21 +258,21 @@ def test_the_summary_is_a_first_system_message_before_the_six_newest(
 
 
 def test_at_fifteen_entries_the_oldest_ten_are_folded_and_both_are_injected(
-    in_both: Session, scripted: ScriptedModel
+    each_protocol: Session, scripted: ScriptedModel
 ) -> None:
     WorkingState.objects.create(
-        session_id=in_both.pk, memory=[f"Entry {number:02d}" for number in range(1, 16)]
+        session_id=each_protocol.pk, memory=[f"Entry {number:02d}" for number in range(1, 16)]
     )
-    fill_session(in_both, messages=8)
+    fill_session(each_protocol, messages=8)
     scripted.script(Reply(text=SECTIONS), Reply(text="Alice has said ten things."))
-    compact(in_both)
-    kept = summary_state.load_structured_state(in_both.pk)
-    assert kept.memory == tuple(f"Entry {number}" for number in range(11, 16))
-    say(in_both)
-    told = read_system_text(list_chat_calls(scripted)[-1])
-    assert "Alice has said ten things." in told
-    assert "- Entry 11\n" in told
-    assert "Entry 10" not in told
+    compact(each_protocol)
+    state = summary_state.load_structured_state(each_protocol.pk)
+    assert state.memory == tuple(f"Entry {number}" for number in range(11, 16))
+    say(each_protocol)
+    system_text = read_system_text(list_chat_calls(scripted)[-1])
+    assert "Alice has said ten things." in system_text
+    assert "- Entry 11\n" in system_text
+    assert "Entry 10" not in system_text
 
 
 def test_the_limits_are_enforced_after_each_merge(
@@ -293,12 +297,12 @@ def test_the_limits_are_enforced_after_each_merge(
 def test_a_failed_call_is_made_again_after_three_seconds(
     workstream: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr(leases, "wait_while_claimed", lambda _, seconds: waited.append(seconds))
+    delays: list[float] = []
+    monkeypatch.setattr(leases, "wait_while_claimed", lambda _, seconds: delays.append(seconds))
     fill_session(workstream, messages=8)
     scripted.script(DOWN)
     run = compact(workstream)
-    assert (run.status, run.provider_calls, waited) == ("applied", 2, [3])
+    assert (run.status, run.provider_calls, delays) == ("applied", 2, [3])
 
 
 def test_two_failures_are_the_end(

@@ -80,9 +80,9 @@ def test_an_image_is_1024_tokens() -> None:
 
 def test_truncate_to_token_budget_cuts_at_a_sentence_and_appends_dots() -> None:
     text = "The first sentence. The second sentence. The third sentence which goes on for quite a while without an end"
-    cut, truncated = truncate_to_token_budget(text, 16)
-    assert (cut, truncated) == ("The first sentence. The second sentence....", True)
-    assert estimate_tokens(cut) <= 16
+    result, is_truncated = truncate_to_token_budget(text, 16)
+    assert (result, is_truncated) == ("The first sentence. The second sentence....", True)
+    assert estimate_tokens(result) <= 16
     assert truncate_to_token_budget(text, 1_000) == (text, False)
 
 
@@ -109,18 +109,18 @@ def test_constants_of_the_context_windows() -> None:
     ],
 )
 def test_an_unknown_model_has_its_providers_default_window(provider: str, window: int) -> None:
-    assumed = plan(NEUROLINK, None, family=provider)
-    assert assumed is not None
-    assert assumed.window == window
+    budget = plan(NEUROLINK, None, family=provider)
+    assert budget is not None
+    assert budget.window == window
 
 
 @pytest.mark.parametrize(
-    ("window", "reserved"),
+    ("window", "reserve"),
     [(200_000, 64_000), (128_000, 44_800), (8_192, 2_868), (1_048_576, 64_000)],
 )
-def test_output_reserve_is_35_percent_but_64000_at_most(window: int, reserved: int) -> None:
-    assert compute_reserve(NEUROLINK.budget, window) == reserved
-    assert compute_available_input(NEUROLINK.budget, window, reserved) == window - reserved
+def test_output_reserve_is_35_percent_but_64000_at_most(window: int, reserve: int) -> None:
+    assert compute_reserve(NEUROLINK.budget, window) == reserve
+    assert compute_available_input(NEUROLINK.budget, window, reserve) == window - reserve
 
 
 def test_an_explicit_max_tokens_is_the_reserve() -> None:
@@ -146,14 +146,14 @@ def test_after_a_failure_the_target_is_70_percent_of_the_available_input() -> No
     assert small.reduce_for_recovery().target == 3_726  # floor(5,324 × 0.7)
 
 
-def request(**parts: Any) -> dict[str, Any]:
+def build_arguments(**parts: Any) -> dict[str, Any]:
     return {"window": 200_000, "provider": "openai"} | parts
 
 
 def test_the_breakdown_adds_up_to_the_estimate() -> None:
     tool = {"name": "read_file", "parameters": {"type": "object"}}
     check = check_context_budget(
-        **request(
+        **build_arguments(
             system_prompt="x" * 400,
             conversation_messages=[{"role": "user", "content": "x" * 400}],
             current_prompt="x" * 800,
@@ -161,12 +161,12 @@ def test_the_breakdown_adds_up_to_the_estimate() -> None:
             file_attachments=[{"content": "x" * 4_000}, {"content": "x" * 4_000}],
         )
     )
-    serialized = len('{"name":"read_file","parameters":{"type":"object"}}')
+    tool_length = len('{"name":"read_file","parameters":{"type":"object"}}')
     assert check.breakdown == Breakdown(
         system_prompt=115,
         conversation_history=24 + 4 + 115,
         current_prompt=230,
-        tool_definitions=2 * -(-serialized // 4),
+        tool_definitions=2 * -(-tool_length // 4),
         file_attachments=2 * 1_150,
     )
     assert check.estimated_input_tokens == check.breakdown.total
@@ -176,13 +176,13 @@ def test_the_breakdown_adds_up_to_the_estimate() -> None:
 
 
 def test_over_the_threshold_it_says_compact_and_over_the_budget_it_says_so() -> None:
-    full = check_context_budget(**request(current_prompt="x" * 400_000))
+    full = check_context_budget(**build_arguments(current_prompt="x" * 400_000))
     assert (full.estimated_input_tokens, full.should_compact, full.within_budget) == (
         115_000,
         True,
         True,
     )
-    over = check_context_budget(**request(current_prompt="x" * 480_000))
+    over = check_context_budget(**build_arguments(current_prompt="x" * 480_000))
     assert (over.estimated_input_tokens, over.should_compact, over.within_budget) == (
         138_000,
         True,
@@ -193,7 +193,7 @@ def test_over_the_threshold_it_says_compact_and_over_the_budget_it_says_so() -> 
 
 
 def test_the_threshold_can_be_given() -> None:
-    prompt = request(current_prompt="x" * 400_000)
+    prompt = build_arguments(current_prompt="x" * 400_000)
     assert not check_context_budget(**prompt, compaction_threshold=0.9).should_compact
     assert check_context_budget(**prompt, compaction_threshold=0.5).should_compact
     with pytest.raises(PolicyError, match=r"trigger\.threshold"):
@@ -201,11 +201,14 @@ def test_the_threshold_can_be_given() -> None:
 
 
 def test_max_tokens_leaves_more_or_less_for_the_input() -> None:
-    assert check_context_budget(**request(max_tokens=100_000)).available_input_tokens == 100_000
+    assert (
+        check_context_budget(**build_arguments(max_tokens=100_000)).available_input_tokens
+        == 100_000
+    )
 
 
 def test_a_request_of_nothing_costs_nothing() -> None:
-    check = check_context_budget(**request())
+    check = check_context_budget(**build_arguments())
     assert (check.estimated_input_tokens, check.usage_ratio, check.breakdown) == (0, 0, Breakdown())
 
 

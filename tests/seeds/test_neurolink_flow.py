@@ -35,7 +35,7 @@ from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-WRITTEN = "Primary Request and Intent: a trip to Lisbon.\nKey Concepts: none.\nPending Tasks: the flight.\nNext Step: look for one from Porto."
+SUMMARY_TEXT = "Primary Request and Intent: a trip to Lisbon.\nKey Concepts: none.\nPending Tasks: the flight.\nNext Step: look for one from Porto."
 MARKER = "[Earlier conversation history was truncated to fit within context limits]"
 WINDOW = {
     "context_window_size": 20_000
@@ -44,11 +44,11 @@ WINDOW = {
 
 @pytest.fixture(params=PROTOCOLS)
 def loop(request: Any, session: Session, scripted: ScriptedModel) -> Session:
-    scripted.default = summarize_or_chat(summary=Reply(text=WRITTEN))
+    scripted.default = summarize_or_chat(summary=Reply(text=SUMMARY_TEXT))
     return set_policy(session, "neurolink", scripted, request.param, **WINDOW)
 
 
-def heads(request: Any) -> list[str]:
+def list_heads(request: Any) -> list[str]:
     return [text[:4] for text in read_message_texts(request)]
 
 
@@ -74,9 +74,9 @@ def test_from_eighty_percent_on_it_is_compacted_before_the_call(
     assert run.tokens_before is not None
     assert run.tokens_before >= 10_400
     request = list_chat_calls(scripted)[0]
-    assert WRITTEN in read_system_text(request)
-    sent = [seq for seq in range(1, 21) if f"{seq:04d} lisbon" in join_message_texts(request)]
-    assert sent == [
+    assert SUMMARY_TEXT in read_system_text(request)
+    sent_seqs = [seq for seq in range(1, 21) if f"{seq:04d} lisbon" in join_message_texts(request)]
+    assert sent_seqs == [
         1,
         2,
         *range(16, 21),
@@ -106,12 +106,14 @@ def test_old_tool_results_go_first_and_may_be_enough(
         0,
     )
     assert not list_summary_calls(scripted)
-    shown = list_tool_results(list_chat_calls(scripted)[-1])
-    cleared = [text for text in shown if text == "[Tool result cleared]"]
-    assert 0 < len(cleared) < len(shown)
-    assert shown[3 : 3 + len(cleared)] == cleared  # the oldest after the first pair
+    results = list_tool_results(list_chat_calls(scripted)[-1])
+    cleared_results = [text for text in results if text == "[Tool result cleared]"]
+    assert 0 < len(cleared_results) < len(results)
+    assert (
+        results[3 : 3 + len(cleared_results)] == cleared_results
+    )  # the oldest after the first pair
     assert [event["targets_count"] for event in list_event_data(loop, "compaction.applied")] == [
-        len(cleared)
+        len(cleared_results)
     ]
     assert is_within_budget(loop)
 
@@ -127,8 +129,8 @@ def test_where_no_summary_comes_the_window_slides_without_a_word(
     assert (run.status, run.stages_used, run.provider_calls) == ("applied", ["slide_window"], 1)
     request = list_chat_calls(scripted)[0]
     assert MARKER in read_system_text(request)
-    assert heads(request)[:2] == ["0001", "0002"]
-    assert int(heads(request)[2]) % 2 == 1  # an even number went
+    assert list_heads(request)[:2] == ["0001", "0002"]
+    assert int(list_heads(request)[2]) % 2 == 1  # an even number went
     assert is_within_budget(loop)
     assert list_event_data(loop, "context.trimmed") == [{"notice": NOTICE, "run": str(run.pk)}]
 
@@ -154,9 +156,9 @@ def test_an_overflow_compacts_to_seventy_percent_and_is_sent_once_more(
     assert run.status == "applied"
     assert run.tokens_after is not None
     assert run.tokens_after <= 9_100
-    refused, again = list_chat_calls(scripted)
-    assert len(read_message_texts(again)) < len(read_message_texts(refused))
-    assert WRITTEN in read_system_text(again)  # what was compacted is what is sent
+    first_request, second_request = list_chat_calls(scripted)
+    assert len(read_message_texts(second_request)) < len(read_message_texts(first_request))
+    assert SUMMARY_TEXT in read_system_text(second_request)  # what was compacted is what is sent
 
 
 def test_a_second_overflow_is_an_error_and_not_a_third_call(
@@ -164,7 +166,7 @@ def test_a_second_overflow_is_an_error_and_not_a_third_call(
 ) -> None:
     fill_session(loop, messages=16)
     scripted.default = summarize_or_chat(
-        summary=Reply(text=WRITTEN), chat=make_overflow(tokens=20_500, window=20_000)
+        summary=Reply(text=SUMMARY_TEXT), chat=make_overflow(tokens=20_500, window=20_000)
     )
     turn = say(loop)
     assert turn.error is not None

@@ -29,12 +29,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 MARKER = "[Earlier conversation history was truncated to fit within context limits]"
 
 
-def effective(session: Session) -> list[int]:
+def list_sent_seqs(session: Session) -> list[int]:
     """The seqs that the next request sends."""
-    return [message.seq for message in request_of(session).messages if message.seq is not None]
+    return [message.seq for message in build_request(session).messages if message.seq is not None]
 
 
-def request_of(session: Session) -> Request:
+def build_request(session: Session) -> Request:
     request = builder.build_request(session)
     assert find_wire_violations(request) == []
     return request
@@ -45,7 +45,7 @@ def full(full: Session, scripted: ScriptedModel) -> Session:
     return set_policy(full, "neurolink", scripted, "openai")
 
 
-def truncated(session: Session, scripted: ScriptedModel) -> CompactionRun:
+def truncate_history(session: Session, scripted: ScriptedModel) -> CompactionRun:
     """The run that slides the window, because no summary can be written."""
     scripted.default = summarize_or_chat(summary=Reply(text=" "))
     run = engine.compact_now(session.pk, trigger="manual")
@@ -60,70 +60,70 @@ def test_the_effective_history_is_what_the_wire_carries(
 ) -> None:
     set_policy(full, "neurolink", scripted, protocol)
     assert engine.compact_now(full.pk, trigger="manual").status == "applied"
-    shown = effective(full)
+    sent_seqs = list_sent_seqs(full)
     say(full, "And the flight?")
     texts = read_message_texts(list_chat_calls(scripted)[-1])
-    stored = dict(full.messages.values_list("seq", "content"))
+    contents = dict(full.messages.values_list("seq", "content"))
     for seq in range(1, 15):
-        assert any(stored[seq] in text for text in texts) == (seq in shown)
+        assert any(contents[seq] in text for text in texts) == (seq in sent_seqs)
 
 
 def test_undoing_a_summary_shows_exactly_the_messages_that_it_condensed(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    before, stored = effective(full), read_stored_messages(full)
+    before, stored_messages = list_sent_seqs(full), read_stored_messages(full)
     run = engine.compact_now(full.pk, trigger="manual")
-    condensed = set(before) - set(effective(full))
+    hidden_seqs = set(before) - set(list_sent_seqs(full))
     assert run.stages_used == ["summarize"]
-    assert len(condensed) == run.messages_compacted > 0
-    assert SUMMARY in request_of(full).preface
+    assert len(hidden_seqs) == run.messages_compacted > 0
+    assert SUMMARY in build_request(full).preface
     engine.rewind_run(run)
-    assert effective(full) == before
-    assert request_of(full).preface == ""
-    assert read_stored_messages(full) == stored
+    assert list_sent_seqs(full) == before
+    assert build_request(full).preface == ""
+    assert read_stored_messages(full) == stored_messages
 
 
 def test_undoing_a_truncation_shows_exactly_the_messages_that_it_hid(
     full: Session, scripted: ScriptedModel
 ) -> None:
-    before, stored = effective(full), read_stored_messages(full)
-    run = truncated(full, scripted)
-    hidden = set(before) - set(effective(full))
-    assert hidden
-    assert not hidden & {1, 2}, "the first pair stays"
-    assert len(hidden) % 2 == 0
-    assert request_of(full).preface == MARKER
+    before, stored_messages = list_sent_seqs(full), read_stored_messages(full)
+    run = truncate_history(full, scripted)
+    hidden_seqs = set(before) - set(list_sent_seqs(full))
+    assert hidden_seqs
+    assert not hidden_seqs & {1, 2}, "the first pair stays"
+    assert len(hidden_seqs) % 2 == 0
+    assert build_request(full).preface == MARKER
     engine.rewind_run(run)
-    assert effective(full) == before
-    assert request_of(full).preface == ""
-    assert read_stored_messages(full) == stored
+    assert list_sent_seqs(full) == before
+    assert build_request(full).preface == ""
+    assert read_stored_messages(full) == stored_messages
 
 
 def test_one_hiding_is_undone_without_the_one_before_it(
     full: Session, scripted: ScriptedModel
 ) -> None:
     engine.compact_now(full.pk, trigger="manual")
-    once = effective(full)
+    once = list_sent_seqs(full)
     fill_session(full, messages=14)
-    both = effective(full)
-    run = truncated(full, scripted)
-    assert set(effective(full)) < set(both)
-    assert SUMMARY in request_of(full).preface
-    assert MARKER in request_of(full).preface
+    both = list_sent_seqs(full)
+    run = truncate_history(full, scripted)
+    assert set(list_sent_seqs(full)) < set(both)
+    assert SUMMARY in build_request(full).preface
+    assert MARKER in build_request(full).preface
     engine.rewind_run(run)
-    assert effective(full) == both
+    assert list_sent_seqs(full) == both
     assert both[: len(once)] == once
-    assert MARKER not in request_of(full).preface
+    assert MARKER not in build_request(full).preface
 
 
 def test_nothing_is_destroyed_however_often_the_history_is_cut(
     full: Session, scripted: ScriptedModel
 ) -> None:
     for _ in range(3):
-        stored = read_stored_messages(full)
+        stored_messages = read_stored_messages(full)
         engine.compact_now(full.pk, trigger="manual")
-        assert read_stored_messages(full) == stored
-        assert full.messages.count() == len(stored)
+        assert read_stored_messages(full) == stored_messages
+        assert full.messages.count() == len(stored_messages)
         fill_session(full, messages=10)
     revisions.reset_context(full.pk)
-    assert effective(full) == list(range(1, full.messages.count() + 1))
+    assert list_sent_seqs(full) == list(range(1, full.messages.count() + 1))

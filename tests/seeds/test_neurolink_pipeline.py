@@ -23,28 +23,28 @@ WINDOW = 200_000
 THRESHOLD = 108_800
 
 
-def sized(entries: tuple[TranscriptEntry, ...], tokens: int) -> tuple[TranscriptEntry, ...]:
+def set_size(entries: tuple[TranscriptEntry, ...], tokens: int) -> tuple[TranscriptEntry, ...]:
     """The entries with so many tokens each."""
     return tuple(replace(entry, tokens=tokens) for entry in entries)
 
 
-def rounds(count: int, tokens: int, first: int) -> tuple[TranscriptEntry, ...]:
+def make_rounds(count: int, tokens: int, first: int) -> tuple[TranscriptEntry, ...]:
     """Rounds of one call, whose results have so many tokens."""
-    made = [
+    pairs = [
         (
             answer(seq, "", calls="a", tokens=4),
             result(seq + 1, "a", "x" * 4 * tokens, tokens=tokens),
         )
         for seq in range(first, first + 2 * count, 2)
     ]
-    return tuple(entry for pair in made for entry in pair)
+    return tuple(entry for pair in pairs for entry in pair)
 
 
 def test_the_pipeline_runs_at_the_threshold_and_not_below() -> None:
     assert plan(NEUROLINK, WINDOW) is not None
-    entries = sized(talk(100), 1_088)
-    measured = measure(Transcript(entries=entries), NEUROLINK)
-    missing = THRESHOLD - measured.tokens
+    entries = set_size(talk(100), 1_088)
+    measurement = measure(Transcript(entries=entries), NEUROLINK)
+    missing = THRESHOLD - measurement.tokens
     assert compact(
         Transcript(entries=entries, overhead_tokens=missing), NEUROLINK, window=WINDOW
     ).is_applied
@@ -63,7 +63,11 @@ def test_stages_run_in_order_and_each_only_when_the_one_before_was_not_enough() 
         "summarize",
         "slide_window",
     )
-    entries = (*sized(talk(2), 100), *rounds(20, 5_000, 3), *sized(talk(20, first=43), 1_000))
+    entries = (
+        *set_size(talk(2), 100),
+        *make_rounds(20, 5_000, 3),
+        *set_size(talk(20, first=43), 1_000),
+    )
     summarizer = Summarizer()
     outcome = compact(entries, NEUROLINK, summarizer, window=WINDOW)
     assert (outcome.stages_used, summarizer.tasks) == (("prune_tool_outputs",), [])
@@ -76,33 +80,51 @@ def test_stages_run_in_order_and_each_only_when_the_one_before_was_not_enough() 
 
 
 def test_stage_1_protects_the_newest_40_000_tokens_of_tool_outputs() -> None:
-    entries = (*sized(talk(2), 100), *rounds(22, 5_000, 3), *sized(talk(30, first=47), 100))
+    entries = (
+        *set_size(talk(2), 100),
+        *make_rounds(22, 5_000, 3),
+        *set_size(talk(30, first=47), 100),
+    )
     outcome = compact(entries, NEUROLINK, window=WINDOW)
-    pruned = [edit for edit in outcome.edits if edit.kind == "pruned"]
-    assert len(pruned) == 22 - 8
-    assert {edit.replacement for edit in pruned} == {"[Tool result cleared]"}
-    assert max(edit.seq for edit in pruned) < 47 - 16
+    pruned_edits = [edit for edit in outcome.edits if edit.kind == "pruned"]
+    assert len(pruned_edits) == 22 - 8
+    assert {edit.replacement for edit in pruned_edits} == {"[Tool result cleared]"}
+    assert max(edit.seq for edit in pruned_edits) < 47 - 16
 
 
 def test_stage_1_keeps_the_result_that_crosses_40_000() -> None:
-    entries = (*sized(talk(2), 100), *rounds(10, 12_000, 3), *sized(talk(20, first=23), 100))
+    entries = (
+        *set_size(talk(2), 100),
+        *make_rounds(10, 12_000, 3),
+        *set_size(talk(20, first=23), 100),
+    )
     assert len(compact(entries, NEUROLINK, window=WINDOW).edits) == 10 - 4
 
 
 def test_stage_1_is_applied_only_when_it_saves_20_000_tokens() -> None:
-    entries = (*sized(talk(2), 100), *rounds(5, 11_900, 3), *sized(talk(60, first=13), 1_000))
+    entries = (
+        *set_size(talk(2), 100),
+        *make_rounds(5, 11_900, 3),
+        *set_size(talk(60, first=13), 1_000),
+    )
     assert compact(entries, NEUROLINK, window=WINDOW).stages_used == ("summarize",)
-    entries = (*sized(talk(2), 100), *rounds(6, 11_900, 3), *sized(talk(60, first=15), 1_000))
+    entries = (
+        *set_size(talk(2), 100),
+        *make_rounds(6, 11_900, 3),
+        *set_size(talk(60, first=15), 1_000),
+    )
     assert compact(entries, NEUROLINK, window=WINDOW).stages_used == ("prune_tool_outputs",)
 
 
 def test_stage_1_never_prunes_the_skill_tool() -> None:
     entries = tuple(
         replace(entry, tool_name="skill") if entry.role == "tool" else entry
-        for entry in rounds(30, 5_000, 3)
+        for entry in make_rounds(30, 5_000, 3)
     )
     outcome = compact(
-        (*sized(talk(2), 100), *entries, *sized(talk(30, first=63), 100)), NEUROLINK, window=WINDOW
+        (*set_size(talk(2), 100), *entries, *set_size(talk(30, first=63), 100)),
+        NEUROLINK,
+        window=WINDOW,
     )
     assert "prune_tool_outputs" not in outcome.stages_used
 
@@ -113,9 +135,11 @@ def test_stage_1_never_prunes_the_skill_tool() -> None:
 def test_stage_2_keeps_the_latest_read_of_each_file() -> None:
     text = "line\n" * 8_000
     reads = tuple(
-        entry for seq in range(3, 11, 2) for entry in make_tool_exchange(seq, '{"path": "src/app.ts"}', text)
+        entry
+        for seq in range(3, 11, 2)
+        for entry in make_tool_exchange(seq, '{"path": "src/app.ts"}', text)
     )
-    entries = (*sized(talk(2), 100), *reads, *sized(talk(60, first=11), 1_100))
+    entries = (*set_size(talk(2), 100), *reads, *set_size(talk(60, first=11), 1_100))
     outcome = compact(entries, NEUROLINK, window=WINDOW)
     assert outcome.stages_used == ("dedupe_file_reads",)
     assert {edit.replacement for edit in outcome.edits} == {
@@ -132,16 +156,16 @@ def test_stage_2_needs_savings_of_30_percent() -> None:
 
 
 def test_stage_3_keeps_30_percent_of_the_messages_and_at_least_4() -> None:
-    outcome = compact(sized(talk(100), 1_200), NEUROLINK, window=WINDOW)
+    outcome = compact(set_size(talk(100), 1_200), NEUROLINK, window=WINDOW)
     assert (outcome.stages_used, outcome.boundary_seq) == (("summarize",), 71)
-    outcome = compact(sized(talk(10), 12_000), NEUROLINK, window=WINDOW)
+    outcome = compact(set_size(talk(10), 12_000), NEUROLINK, window=WINDOW)
     assert outcome.boundary_seq == 7
 
 
 def test_stage_3_keeps_the_first_pair_and_merges_the_summary_before() -> None:
     summarizer = Summarizer()
     outcome = compact(
-        Transcript(entries=sized(talk(100), 1_200), summary="Before."),
+        Transcript(entries=set_size(talk(100), 1_200), summary="Before."),
         NEUROLINK,
         summarizer,
         window=WINDOW,
@@ -151,12 +175,14 @@ def test_stage_3_keeps_the_first_pair_and_merges_the_summary_before() -> None:
 
 
 def test_stage_3_does_not_summarize_four_messages_within_the_threshold() -> None:
-    assert compact(sized(talk(4), 1_000), NEUROLINK, window=WINDOW, force=True).status == "skipped"
+    assert (
+        compact(set_size(talk(4), 1_000), NEUROLINK, window=WINDOW, force=True).status == "skipped"
+    )
 
 
 def test_a_summary_that_fails_falls_through_to_stage_4() -> None:
     outcome = compact(
-        sized(talk(100), 1_200), NEUROLINK, Summarizer(fails="LLM error"), window=WINDOW
+        set_size(talk(100), 1_200), NEUROLINK, Summarizer(fails="LLM error"), window=WINDOW
     )
     assert (outcome.status, outcome.stages_used, outcome.summary_error) == (
         "applied",
@@ -170,7 +196,7 @@ def test_a_summary_that_fails_falls_through_to_stage_4() -> None:
 
 def test_stage_4_keeps_the_first_pair_and_removes_half_of_the_rest_an_even_number() -> None:
     outcome = compact(
-        sized(talk(101), 1_200), NEUROLINK, Summarizer(fails="LLM error"), window=WINDOW
+        set_size(talk(101), 1_200), NEUROLINK, Summarizer(fails="LLM error"), window=WINDOW
     )
     assert outcome.exempt_seqs == (1, 2)
     assert outcome.messages_compacted == 48
@@ -183,7 +209,7 @@ def test_stage_4_keeps_the_first_pair_and_removes_half_of_the_rest_an_even_numbe
 def test_stage_4_removes_nothing_that_is_tagged_for_good() -> None:
     """What is left out is stored and shown again by a rewind: the outcome moves a boundary and edits nothing."""
     outcome = compact(
-        sized(talk(101), 1_200), NEUROLINK, Summarizer(fails="LLM error"), window=WINDOW
+        set_size(talk(101), 1_200), NEUROLINK, Summarizer(fails="LLM error"), window=WINDOW
     )
     assert outcome.edits == ()
     assert outcome.boundary_seq == 51
@@ -193,7 +219,7 @@ def test_stage_4_removes_nothing_that_is_tagged_for_good() -> None:
 
 
 def test_after_an_overflow_it_comes_down_to_70_percent_of_the_input() -> None:
-    entries = sized(talk(100), 1_000)
+    entries = set_size(talk(100), 1_000)
     assert compact(entries, NEUROLINK, window=WINDOW).status == "skipped"
     outcome = compact(entries, NEUROLINK, window=WINDOW, recovering=True)
     assert outcome.is_applied
@@ -207,7 +233,7 @@ def test_tool_pair_repair_says_what_the_seed_says() -> None:
 
 def test_a_manual_compaction_tells_stages_and_tokens_saved() -> None:
     outcome = compact(
-        (*sized(talk(20), 1_000), user(21, tokens=10)), NEUROLINK, window=WINDOW, force=True
+        (*set_size(talk(20), 1_000), user(21, tokens=10)), NEUROLINK, window=WINDOW, force=True
     )
     assert outcome.stages_used == ("summarize",)
     assert outcome.tokens_before - outcome.tokens_after > 10_000

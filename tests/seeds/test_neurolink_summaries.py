@@ -50,9 +50,9 @@ def test_it_asks_for_nine_sections_and_the_summary_is_a_system_message(
     before = read_stored_messages(talk)
     run = compact(talk)
     assert (run.status, run.provider_calls, run.summary_after) == ("applied", 1, SUMMARY)
-    asked = read_message_texts(list_summary_calls(scripted)[0])[-1].split("</transcript>")[1]
-    assert [asked.count(f"\n{number}. ") for number in range(1, 10)] == [1] * 9
-    assert "\n10. " not in asked
+    prompt = read_message_texts(list_summary_calls(scripted)[0])[-1].split("</transcript>")[1]
+    assert [prompt.count(f"\n{number}. ") for number in range(1, 10)] == [1] * 9
+    assert "\n10. " not in prompt
     say(talk, "And the hotel?")
     assert SUMMARY in read_system_text(list_chat_calls(scripted)[-1])
     assert read_stored_messages(talk)[:20] == before
@@ -83,8 +83,8 @@ def test_the_summary_before_is_found_and_merged(talk: Session, scripted: Scripte
     fill_session(talk, messages=10)
     scripted.default = summarize_or_chat(summary=Reply(text=SUMMARY.replace("Lisbon", "Porto")))
     run = compact(talk)
-    told = read_message_texts(list_summary_calls(scripted)[1])[-1]
-    assert told.count("a trip to Lisbon") == 1
+    prompt = read_message_texts(list_summary_calls(scripted)[1])[-1]
+    assert prompt.count("a trip to Lisbon") == 1
     assert run.summary_after == SUMMARY.replace("Lisbon", "Porto")
 
 
@@ -111,7 +111,9 @@ def test_summarization_provider_and_model(
         "applied",
         "vertex/gemini-2.5-flash",
     )
-    assert {request.json["model"] for request in list_summary_calls(scripted)} == {"gemini-2.5-flash"}
+    assert {request.json["model"] for request in list_summary_calls(scripted)} == {
+        "gemini-2.5-flash"
+    }
     assert {request.json["model"] for request in list_chat_calls(scripted)} == {"test-model"}
 
 

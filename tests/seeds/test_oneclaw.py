@@ -54,7 +54,7 @@ def session(request: pytest.FixtureRequest, session: Session, scripted: Scripted
 def test_criterion_preseeded_models_have_their_context_windows() -> None:
     call_command("sync_models", verbosity=0)
     windows = dict(AiModel.objects.values_list("name", "context_window_size"))
-    expected = {
+    expected_windows = {
         "claude-sonnet-4-20250514": 200_000,
         "claude-haiku-3-5-20241022": 200_000,
         "claude-opus-4-20250514": 200_000,
@@ -64,7 +64,7 @@ def test_criterion_preseeded_models_have_their_context_windows() -> None:
         "gemini-2.0-flash": 1_048_576,
         "gemini-2.5-pro-preview-05-06": 1_048_576,
     }
-    assert {name: windows.get(name) for name in expected} == expected
+    assert {name: windows.get(name) for name in expected_windows} == expected_windows
     assert AiModel._meta.get_field("context_window_size").null
 
 
@@ -137,13 +137,13 @@ def test_criterion_an_indicator_can_be_shown_during_the_summary_call_only(
 ) -> None:
     seen: list[bool] = []
 
-    def looking(_: dict[str, Any]) -> Reply:
+    def check_usage(_: dict[str, Any]) -> Reply:
         seen.append(load_usage(session.pk)["compacting"])
         connection.close()
         return Reply(text=SUMMARY)
 
     fill_session(session)
-    scripted.script(Reply(text="Noted.", usage=LARGE_USAGE), looking)
+    scripted.script(Reply(text="Noted.", usage=LARGE_USAGE), check_usage)
     say(session)
     assert load_usage(session.pk)["compacting"] is False
     run_queued_compactions()
@@ -186,12 +186,12 @@ def test_criterion_after_two_failures_the_oldest_are_dropped_and_the_user_is_tol
 def test_criterion_long_tool_results_are_cut_before_storage_and_marked(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    stored = session.messages.create(seq=1, role="tool", tool_call_id="c", content="x" * 30_001)
-    stored.refresh_from_db()
-    assert stored.content.endswith(
+    message = session.messages.create(seq=1, role="tool", tool_call_id="c", content="x" * 30_001)
+    message.refresh_from_db()
+    assert message.content.endswith(
         "\n\n[... content truncated, showing first 30000 characters of 30001 total ...]"
     )
-    assert len(stored.content) == 30_076
+    assert len(message.content) == 30_076
 
 
 def test_criterion_threshold_protection_and_limit_are_constants() -> None:
@@ -206,9 +206,9 @@ def test_criterion_optional_by_hand_with_a_token_display(
 ) -> None:
     fill_session(session)
     assert engine.compact_now(session.pk, trigger="manual").status == "applied"
-    told = load_usage(session.pk)
-    assert told["context_window"] == 8192
-    assert 0 < told["usage_ratio"] < 0.5
+    usage = load_usage(session.pk)
+    assert usage["context_window"] == 8192
+    assert 0 < usage["usage_ratio"] < 0.5
 
 
 # Compact rules
@@ -220,7 +220,8 @@ def test_rule_1_it_triggers_after_all_tool_rounds_and_never_between(
     fill_session(session, messages=4)
     tool = make_tool_call("calculate", {"expression": "6*7"})
     scripted.script(
-        Reply(tool_calls=[tool], finish="tool_calls", usage=LARGE_USAGE), Reply(text="It is 42.", usage=LARGE_USAGE)
+        Reply(tool_calls=[tool], finish="tool_calls", usage=LARGE_USAGE),
+        Reply(text="It is 42.", usage=LARGE_USAGE),
     )
     say(session, "What is 6 times 7?")
     assert not list_summary_calls(scripted)
@@ -257,9 +258,9 @@ def test_rule_4_the_newest_25_percent_stay_as_they_are(
 ) -> None:
     fill_session(session)
     run = engine.compact_now(session.pk, trigger="manual")
-    kept = session.messages.filter(seq__gte=run.boundary_after)
-    assert sum(message.token_estimate for message in kept) <= 2048
-    assert kept.count() == 4
+    tail = session.messages.filter(seq__gte=run.boundary_after)
+    assert sum(message.token_estimate for message in tail) <= 2048
+    assert tail.count() == 4
 
 
 def test_rule_5_the_summary_call_uses_the_same_provider_and_key(
@@ -297,15 +298,15 @@ def test_counting_1_what_the_provider_reported_is_used(
 ) -> None:
     scripted.script(Reply(text="Noted.", usage=(4321, 79)))
     say(session)
-    told = load_usage(session.pk)
-    assert (told["estimated_input_tokens"], told["source"]) == (4400, "provider")
+    usage = load_usage(session.pk)
+    assert (usage["estimated_input_tokens"], usage["source"]) == (4400, "provider")
 
 
 def test_counting_2_without_counts_four_characters_are_a_token(session: Session) -> None:
     session.messages.create(seq=1, role="user", content="x" * 4003)
-    told = load_usage(session.pk)
-    assert told["breakdown"]["current_prompt"] == 1000
-    assert told["source"] == "estimated"
+    usage = load_usage(session.pk)
+    assert usage["breakdown"]["current_prompt"] == 1000
+    assert usage["source"] == "estimated"
 
 
 def test_counting_3_only_what_would_be_sent_counts(
@@ -313,7 +314,7 @@ def test_counting_3_only_what_would_be_sent_counts(
 ) -> None:
     """Rows that a summary covers do not count again; else every later response would compact again."""
     compact_long_session(session, scripted)
-    told = load_usage(session.pk)
-    assert told["estimated_input_tokens"] < 3000
+    usage = load_usage(session.pk)
+    assert usage["estimated_input_tokens"] < 3000
     say(session, "Thanks.")
     assert CompactionRun.objects.count() == 1

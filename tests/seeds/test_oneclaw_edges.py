@@ -44,10 +44,10 @@ def session(request: pytest.FixtureRequest, session: Session, scripted: Scripted
 
 @pytest.mark.parametrize("content", ["", "x" * 29_999, "x" * 30_000, "é漢🙂" * 10_000])
 def test_truncation_leaves_what_is_within_the_limit(session: Session, content: str) -> None:
-    stored = session.messages.create(seq=1, role="tool", tool_call_id="c", content=content)
-    stored.refresh_from_db()
-    assert stored.content == content
-    assert stored.original_chars is None
+    message = session.messages.create(seq=1, role="tool", tool_call_id="c", content=content)
+    message.refresh_from_db()
+    assert message.content == content
+    assert message.original_chars is None
 
 
 def test_truncation_keeps_the_head_counts_characters_and_passes_bulk_inserts(
@@ -66,9 +66,9 @@ def test_truncation_keeps_the_head_counts_characters_and_passes_bulk_inserts(
             )
         ]
     )
-    stored = session.messages.get()
-    assert stored.content.startswith("漢" * 15_000 + "🙂" * 15_000 + "\n\n[... content truncated")
-    assert stored.original_chars == 35_000
+    message = session.messages.get()
+    assert message.content.startswith("漢" * 15_000 + "🙂" * 15_000 + "\n\n[... content truncated")
+    assert message.original_chars == 35_000
 
 
 def test_truncation_applies_to_results_of_tools_in_a_turn_and_the_model_sees_the_cut_one(
@@ -83,17 +83,17 @@ def test_truncation_applies_to_results_of_tools_in_a_turn_and_the_model_sees_the
     )
     Session.objects.filter(pk=session.pk).update(last_seq=3, auto_compact=False)
     say(session, "Well?")
-    sent = str(list_chat_calls(scripted)[-1].json)
-    assert "showing first 30000 characters of 40000 total" in sent
-    assert "y" * 30_001 not in sent
+    request_text = str(list_chat_calls(scripted)[-1].json)
+    assert "showing first 30000 characters of 40000 total" in request_text
+    assert "y" * 30_001 not in request_text
 
 
 def test_a_result_of_a_megabyte_is_truncated_once_and_then_left_alone() -> None:
-    truncated, original_chars = cut_tool_result("z" * 1_500_000)
+    short_text, original_chars = cut_tool_result("z" * 1_500_000)
     assert original_chars == 1_500_000
-    assert truncated.startswith("z" * 30_000)
-    assert truncated.endswith("showing first 30000 characters of 1500000 total ...]")
-    assert cut_tool_result(truncated)[0] == truncated
+    assert short_text.startswith("z" * 30_000)
+    assert short_text.endswith("showing first 30000 characters of 1500000 total ...]")
+    assert cut_tool_result(short_text)[0] == short_text
 
 
 # Failure handling, errors and edge cases
@@ -181,13 +181,13 @@ def test_a_switch_to_a_smaller_window_compacts_before_sending(
 def test_a_second_trigger_while_one_is_in_progress_does_not_compact_twice(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    def again(_: dict[str, Any]) -> Reply:
+    def request_another_run(_: dict[str, Any]) -> Reply:
         engine.request_run(session.pk, trigger="after_response")
         connection.close()
         return Reply(text=SUMMARY)
 
     fill_session(session)
-    scripted.script(again)
+    scripted.script(request_another_run)
     assert engine.compact_now(session.pk, trigger="after_response").status == "applied"
     assert CompactionRun.objects.count() == 1
     assert len(list_summary_calls(scripted)) == 1
@@ -198,13 +198,13 @@ def test_the_user_can_go_on_chatting_while_a_summary_is_written(
 ) -> None:
     turns_meanwhile = []
 
-    def chatting(_: dict[str, Any]) -> Reply:
+    def chat(_: dict[str, Any]) -> Reply:
         turns_meanwhile.append(say(session, "I am still typing."))
         connection.close()
         return Reply(text=SUMMARY)
 
     fill_session(session, messages=13)
-    scripted.script(chatting)
+    scripted.script(chat)
     run = engine.compact_now(session.pk, trigger="manual")
     assert run.status == "applied"
     assert [turn.status for turn in turns_meanwhile] == ["completed"]

@@ -11,7 +11,7 @@ import pytest
 
 from chatcore.local_model.server import find_free_port
 from compaction.core.presets import PRESETS
-from tests.faults.test_journey import newest_run, said
+from tests.faults.test_journey import read_json, wait_for_newest_run
 from tests.support.served_product import ROOT, STORY, ServedProduct, serve, wait_for
 
 pytestmark = pytest.mark.slow
@@ -34,26 +34,30 @@ def port() -> int:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[ServedProduct]:
-    own = {
+def product(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[ServedProduct]:
+    settings = {
         "CHATCORE_LOCAL_MODEL_WINDOW": str(WINDOW),
         "CHATCORE_LOCAL_MODEL_PORT": str(port),
         "CHATCORE_LOCAL_MODEL_API_KEY": API_KEY,
     }
-    with serve(tmp_path_factory.mktemp("presets"), CHATCORE_LOCAL_MODEL="0.5b", **own) as served:
-        wait_for(lambda: any("embedded model is ready" in line for line in served.lines), 600)
-        yield served
+    with serve(
+        tmp_path_factory.mktemp("presets"), CHATCORE_LOCAL_MODEL="0.5b", **settings
+    ) as product:
+        wait_for(lambda: any("embedded model is ready" in line for line in product.lines), 600)
+        yield product
 
 
 @pytest.fixture(scope="module")
-def api(served: ServedProduct) -> Iterator[httpx2.Client]:
-    headers = {"Authorization": f"Bearer {served.run_command('create_token', 'admin').split()[-1]}"}
-    with httpx2.Client(base_url=f"{served.url}/api/v1", headers=headers, timeout=900) as client:
+def api(product: ServedProduct) -> Iterator[httpx2.Client]:
+    headers = {
+        "Authorization": f"Bearer {product.run_command('create_token', 'admin').split()[-1]}"
+    }
+    with httpx2.Client(base_url=f"{product.url}/api/v1", headers=headers, timeout=900) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def runtime(served: ServedProduct, port: int) -> Iterator[httpx2.Client]:
+def runtime(product: ServedProduct, port: int) -> Iterator[httpx2.Client]:
     """The embedded model's own server: it counts as the model does."""
     with httpx2.Client(
         base_url=f"http://127.0.0.1:{port}",
@@ -67,99 +71,99 @@ class Talk:
     """A conversation over REST under a preset. After every step all that was stored is looked at: nothing of it changes."""
 
     def __init__(self, api: httpx2.Client, policy: str) -> None:
-        self.api, self.notes, self.stored = api, 0, list[tuple[Any, ...]]()
+        self.api, self.notes, self.stored_messages = api, 0, list[tuple[Any, ...]]()
         self.answers: list[dict[str, Any]] = []
-        self.id = said(api.post("/sessions", json=SESSION | {"policy": policy}), 201)["id"]
+        self.id = read_json(api.post("/sessions", json=SESSION | {"policy": policy}), 201)["id"]
 
     def get(self, path: str = "", **params: Any) -> Any:
-        return said(self.api.get(f"/sessions/{self.id}{path}", params=params), 200)
+        return read_json(self.api.get(f"/sessions/{self.id}{path}", params=params), 200)
 
-    def fill(self) -> None:
+    def fill_to_threshold(self) -> None:
         """Import files that were read and notes that were taken, as far as the next one lets the threshold be."""
-        before = self.room()
-        self.read_in(*reading("call_1"))
+        before = self.count_free_tokens()
+        self.import_messages(*make_file_read("call_1"))
         for number in range(2, READS + 1):
-            if before - self.room() < self.room() / 2:
-                self.read_in(*reading(f"call_{number}"))
+            if before - self.count_free_tokens() < self.count_free_tokens() / 2:
+                self.import_messages(*make_file_read(f"call_{number}"))
         note = 0
-        while note < self.room() / 2:
-            before = self.room()
-            self.read_in(
-                {"role": "user", "content": self.note()},
+        while note < self.count_free_tokens() / 2:
+            before = self.count_free_tokens()
+            self.import_messages(
+                {"role": "user", "content": self.write_note()},
                 {"role": "assistant", "content": f"Note {self.notes} is noted."},
             )
-            note = before - self.room()
+            note = before - self.count_free_tokens()
 
-    def note(self) -> str:
+    def write_note(self) -> str:
         self.notes += 1
         return f"Note {self.notes}. {STORY[(self.notes - 1) % len(STORY)]} Please confirm note {self.notes} in one short sentence."
 
-    def read_in(self, *messages: dict[str, Any]) -> None:
-        said(
+    def import_messages(self, *messages: dict[str, Any]) -> None:
+        read_json(
             self.api.post(f"/sessions/{self.id}/messages/import", json={"messages": messages}), 201
         )
-        self.look()
+        self.check_stored_messages()
 
     def say(self) -> None:
         """A turn that is answered within the window; and the run that it led to, if any, has ended."""
-        turn = said(
-            self.api.post(f"/sessions/{self.id}/messages", json={"content": self.note()}), 201
+        turn = read_json(
+            self.api.post(f"/sessions/{self.id}/messages", json={"content": self.write_note()}), 201
         )
         answer = turn["assistant_message"]
         assert (answer["status"], bool(answer["content"])) == ("complete", True)
         assert answer["token_count_input"] + answer["token_count_output"] <= WINDOW
         self.answers.append(turn)
-        newest_run(self.api, self.id)
-        self.look()
+        wait_for_newest_run(self.api, self.id)
+        self.check_stored_messages()
 
-    def look(self) -> None:
+    def check_stored_messages(self) -> None:
         now = self.get("/messages", limit=100, order="asc")["results"]
-        stored = [(m["seq"], m["role"], m["content"], m["tool_calls"]) for m in now]
-        assert stored[: len(self.stored)] == self.stored
-        assert len(stored) == self.get()["message_count"]
-        self.stored = stored
+        messages = [(m["seq"], m["role"], m["content"], m["tool_calls"]) for m in now]
+        assert messages[: len(self.stored_messages)] == self.stored_messages
+        assert len(messages) == self.get()["message_count"]
+        self.stored_messages = messages
 
-    def room(self) -> int:
+    def count_free_tokens(self) -> int:
         """Tokens until the preset acts."""
         now = self.get("/context")
         return int(now["threshold_tokens"] - now["estimated_input_tokens"])
 
-    def runs(self) -> list[dict[str, Any]]:
+    def list_runs(self) -> list[dict[str, Any]]:
         """The oldest first."""
         return list(reversed(self.get("/compactions")["results"]))
 
-    def applied(self) -> bool:
-        return any(run["status"] == "applied" for run in self.runs())
+    def has_applied_run(self) -> bool:
+        return any(run["status"] == "applied" for run in self.list_runs())
 
 
 @pytest.mark.parametrize("policy", PRESETS)
 def test_a_conversation_goes_on_within_its_window_under(
-    policy: str, api: httpx2.Client, runtime: httpx2.Client, served: ServedProduct
+    policy: str, api: httpx2.Client, runtime: httpx2.Client, product: ServedProduct
 ) -> None:
     talk = Talk(api, policy)
-    talk.fill()
-    while not talk.runs():
+    talk.fill_to_threshold()
+    while not talk.list_runs():
         assert len(talk.answers) < MOST_TURNS, talk.get("/context")
         talk.say()
-    trigger = talk.runs()[0]["trigger"]
+    trigger = talk.list_runs()[0]["trigger"]
     assert trigger in PRESETS[policy].trigger.phases
 
     # Where no summary came of it the request is trimmed, and the user may ask for another try.
     for _ in range(MOST_RUNS):
-        if not talk.applied():
+        if not talk.has_applied_run():
             talk.say()
-            assert talk.applied() or talk.answers[-1]["notices"]
-            said(api.post(f"/sessions/{talk.id}/compact", json={"wait": True}), 200)
+            assert talk.has_applied_run() or talk.answers[-1]["notices"]
+            read_json(api.post(f"/sessions/{talk.id}/compact", json={"wait": True}), 200)
     for _ in range(2):
         talk.say()
 
-    runs, now = talk.runs(), talk.get("/context")
-    size = counted(runtime, talk.get("/context/preview"))
-    told(policy, talk, size)
+    runs, now = talk.list_runs(), talk.get("/context")
+    size = count_tokens(runtime, talk.get("/context/preview"))
+    print_report(policy, talk, size)
     assert {run["policy"] for run in runs} == {policy}
     assert all(run["status"] == "applied" or run["reason"] for run in runs)
     assert all(set(run["stages_used"]) <= set(PRESETS[policy].stages) for run in runs)
-    if talk.applied():
+    if talk.has_applied_run():
         assert all(
             run["tokens_after"] < run["tokens_before"] for run in runs if run["status"] == "applied"
         )
@@ -167,23 +171,23 @@ def test_a_conversation_goes_on_within_its_window_under(
         assert size <= WINDOW
     else:
         assert talk.answers[-1]["notices"]
-    assert served.run_command("verify").endswith("0 violations")
+    assert product.run_command("verify").endswith("0 violations")
 
 
-def told(policy: str, talk: Talk, size: int) -> None:
+def print_report(policy: str, talk: Talk, size: int) -> None:
     """What happened, for a reader of `pytest -s`."""
     now, last = talk.get("/context"), talk.answers[-1]["assistant_message"]
     print(
-        f"\n{policy}: {len(talk.stored)} messages, usage {now['usage_ratio']}, counted {size}, last request {last['token_count_input']}"
+        f"\n{policy}: {len(talk.stored_messages)} messages, usage {now['usage_ratio']}, counted {size}, last request {last['token_count_input']}"
     )
-    for run in talk.runs():
+    for run in talk.list_runs():
         sizes = f"{run['tokens_before']} → {run['tokens_after']}"
         print(
             f"  {run['trigger']} {run['status']} {run['stages_used']} {sizes}, {run['provider_calls']} calls, {run['reason']}"
         )
 
 
-def reading(call: str) -> list[dict[str, Any]]:
+def make_file_read(call: str) -> list[dict[str, Any]]:
     """A tool's call and its result."""
     return [
         {"role": "user", "content": "Read the list of what we decided, please."},
@@ -197,14 +201,14 @@ def reading(call: str) -> list[dict[str, Any]]:
     ]
 
 
-def counted(runtime: httpx2.Client, preview: dict[str, Any]) -> int:
+def count_tokens(runtime: httpx2.Client, preview: dict[str, Any]) -> int:
     """Tokens of the next request, as the model counts them."""
     system = [
         {"role": "system", "content": text}
         for text in (preview["system"], preview["preface"])
         if text
     ]
-    messages = [*system, *map(on_the_wire, preview["messages"])]
+    messages = [*system, *map(convert_message, preview["messages"])]
     prompt = (
         runtime.post("/apply-template", json={"messages": messages})
         .raise_for_status()
@@ -215,10 +219,10 @@ def counted(runtime: httpx2.Client, preview: dict[str, Any]) -> int:
     )
 
 
-def on_the_wire(message: dict[str, Any]) -> dict[str, Any]:
-    bare = {"role": message["role"], "content": message["content"]}
+def convert_message(message: dict[str, Any]) -> dict[str, Any]:
+    fields = {"role": message["role"], "content": message["content"]}
     if message["role"] == "tool":
-        return bare | {"tool_call_id": message["tool_call_id"]}
+        return fields | {"tool_call_id": message["tool_call_id"]}
     calls = [
         {
             "id": c["id"],
@@ -227,4 +231,4 @@ def on_the_wire(message: dict[str, Any]) -> dict[str, Any]:
         }
         for c in message["tool_calls"]
     ]
-    return bare | ({"tool_calls": calls} if calls else {})
+    return fields | ({"tool_calls": calls} if calls else {})

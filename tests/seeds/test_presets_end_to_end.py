@@ -17,7 +17,7 @@ from chatcore.turns import pins, service
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from tests.seeds.test_summary_presets import headed
+from tests.seeds.test_summary_presets import write_summary
 from tests.support import wire_validators
 from tests.support.compaction_sessions import list_chat_calls, run_queued_compactions, use_anthropic
 from tests.support.preset_sessions import (
@@ -57,7 +57,7 @@ FIELDS = (
 )
 
 
-def tokens(value: Any) -> int:
+def count_tokens(value: Any) -> int:
     """As this provider counts: four characters, or one that is no Latin letter; a thousand for an image."""
     if isinstance(value, str):
         foreign = sum(ord(letter) > 0x2E80 for letter in value)
@@ -65,33 +65,37 @@ def tokens(value: Any) -> int:
     if isinstance(value, dict):
         if value.get("type") in ("image", "image_url"):
             return 1_000
-        return 4 + sum(tokens(each) for each in value.values())
-    return sum(map(tokens, value)) if isinstance(value, list | tuple) else 1
+        return 4 + sum(count_tokens(each) for each in value.values())
+    return sum(map(count_tokens, value)) if isinstance(value, list | tuple) else 1
 
 
 class Provider:
     """Answers what is scripted, counts what it is sent, and refuses what is too long; keeps what was wrong with a request."""
 
     def __init__(self, summary: str, protocol: str) -> None:
-        self.summary, self.next = summary, list[Reply]()
+        self.summary, self.replies = summary, list[Reply]()
         self.protocol = protocol
-        self.wrong, self.refused = list[str](), 0
+        self.violations, self.refusal_count = list[str](), 0
 
     def __call__(self, request: dict[str, Any]) -> Reply:
         size = sum(
-            tokens(request.get(name))
+            count_tokens(request.get(name))
             for name in ("system", "messages", "tools")
             if request.get(name)
         )
-        rules = wire_validators.check_anthropic if self.protocol == "anthropic" else wire_validators.check_openai
-        self.wrong += rules(request["messages"])
+        rules = (
+            wire_validators.check_anthropic
+            if self.protocol == "anthropic"
+            else wire_validators.check_openai
+        )
+        self.violations += rules(request["messages"])
         if size > WINDOW:
-            self.refused += 1
+            self.refusal_count += 1
             return make_overflow(tokens=size, window=WINDOW)
         if "<transcript>" in json.dumps(request["messages"]):
-            return Reply(text=self.summary, usage=(size, tokens(self.summary)))
-        reply = self.next.pop(0) if self.next else Reply(text="Noted.")
-        return Reply(**{**vars(reply), "usage": (size, 1 + tokens(reply.words))})
+            return Reply(text=self.summary, usage=(size, count_tokens(self.summary)))
+        reply = self.replies.pop(0) if self.replies else Reply(text="Noted.")
+        return Reply(**{**vars(reply), "usage": (size, 1 + count_tokens(reply.words))})
 
 
 class Talk:
@@ -99,28 +103,28 @@ class Talk:
 
     def __init__(self, session: Session, provider: Provider) -> None:
         self.session, self.provider = session, provider
-        self.stored: dict[int, tuple[Any, ...]] = {}
-        self.shown: dict[int, Request] = {}
+        self.stored_rows: dict[int, tuple[Any, ...]] = {}
+        self.requests_by_version: dict[int, Request] = {}
 
     def say(self, content: str, *replies: Reply, status: str = "completed", **options: Any) -> Turn:
-        return self._ended(
+        return self._run(
             lambda: service.start_turn(self.session, content=content, **options), replies, status
         )
 
-    def again(self) -> Turn:
+    def regenerate(self) -> Turn:
         """Another answer to the last question."""
-        asked = self.session.messages.exclude_superseded().filter(role="assistant").latest("seq")
-        return self._ended(
-            lambda: service.regenerate_answer(asked),
+        answer = self.session.messages.exclude_superseded().filter(role="assistant").latest("seq")
+        return self._run(
+            lambda: service.regenerate_answer(answer),
             (Reply(text="Another answer. " + ENGLISH),),
             "completed",
         )
 
-    def _ended(self, begin: Callable[[], Turn], replies: tuple[Reply, ...], status: str) -> Turn:
-        self.provider.next[:] = replies
+    def _run(self, begin: Callable[[], Turn], replies: tuple[Reply, ...], status: str) -> Turn:
+        self.provider.replies[:] = replies
         self.session.refresh_from_db()
         turn = service.wait_for_turn(begin().pk, timeout=60)
-        assert (turn.status, self.provider.wrong) == (status, []), turn.error
+        assert (turn.status, self.provider.violations) == (status, []), turn.error
         self.check()
         run_queued_compactions()
         self.check()
@@ -133,31 +137,36 @@ class Talk:
             row[0]: row[1:]
             for row in Message.objects.filter(session=self.session).values_list("pk", *FIELDS)
         }
-        assert {pk: now[pk] for pk in self.stored} == self.stored
-        self.stored = now
-        self.shown.setdefault(self.session.context_version, builder.build_request(self.session))
-
-    def shows_again(self, version: int | None) -> bool:
-        """Whether all that a version showed is sent as it was, but for what was superseded since."""
-        then, now = self.shown[version or 0], builder.build_request(self.session)
-        current = {None, *self.session.messages.exclude_superseded().values_list("seq", flat=True)}
-        messages = [message for message in then.messages if message.seq in current]
-        return (then.system, then.preface, messages) == (
-            now.system,
-            now.preface,
-            list(now.messages[: len(messages)]),
+        assert {pk: now[pk] for pk in self.stored_rows} == self.stored_rows
+        self.stored_rows = now
+        self.requests_by_version.setdefault(
+            self.session.context_version, builder.build_request(self.session)
         )
 
-    def question(self, place: int) -> Message:
+    def is_request_restored(self, version: int | None) -> bool:
+        """Whether all that a version showed is sent as it was, but for what was superseded since."""
+        earlier_request, request = (
+            self.requests_by_version[version or 0],
+            builder.build_request(self.session),
+        )
+        current = {None, *self.session.messages.exclude_superseded().values_list("seq", flat=True)}
+        messages = [message for message in earlier_request.messages if message.seq in current]
+        return (earlier_request.system, earlier_request.preface, messages) == (
+            request.system,
+            request.preface,
+            list(request.messages[: len(messages)]),
+        )
+
+    def get_question(self, place: int) -> Message:
         return self.session.messages.exclude_superseded().filter(role="user").order_by("seq")[place]
 
-    def speak(self, protocol: str, scripted: ScriptedModel) -> None:
+    def switch_protocol(self, protocol: str, scripted: ScriptedModel) -> None:
         """The same model behind the other protocol from now on."""
-        speak(self.session, protocol, scripted)
+        use_protocol(self.session, protocol, scripted)
         self.provider.protocol = protocol
 
 
-def speak(session: Session, protocol: str, scripted: ScriptedModel) -> None:
+def use_protocol(session: Session, protocol: str, scripted: ScriptedModel) -> None:
     session.refresh_from_db()
     assert session.model is not None
     if protocol == "anthropic":
@@ -174,10 +183,10 @@ def talk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Talk:
     policy, protocol = request.param
-    provider = Provider(headed(policy), protocol)
+    provider = Provider(write_summary(policy), protocol)
     scripted.default = provider
     register_tool(monkeypatch, "look_up", 2_400)
-    speak(session, protocol, scripted)
+    use_protocol(session, protocol, scripted)
     set_policy(
         session,
         policy,
@@ -192,7 +201,7 @@ def talk(
     return Talk(session, provider)
 
 
-def upload(api: APIClient, session: Session, name: str, data: bytes) -> Any:
+def upload_file(api: APIClient, session: Session, name: str, data: bytes) -> Any:
     form = {"file": SimpleUploadedFile(name, data)}
     return api.post(f"/api/v1/sessions/{session.pk}/attachments", form, format="multipart").json()[
         "id"
@@ -213,36 +222,41 @@ def test_everything_that_is_said_ends_well(
     pins.pin_message(session.messages.get(seq=1))
     talk.say(CHINESE, Reply(text=CHINESE))
     talk.say("What does this code do?\n" + CODE, Reply(text="It adds up.\n" + CODE))
-    talk.say("Look both up.", make_tool_calls("look_up", [1, 2], text="I look."), Reply(text=ENGLISH))
+    talk.say(
+        "Look both up.", make_tool_calls("look_up", [1, 2], text="I look."), Reply(text=ENGLISH)
+    )
     files = [
-        upload(api, session, "notes.txt", ENGLISH.encode()),
-        upload(api, session, "map.png", build_png(40, 30)),
+        upload_file(api, session, "notes.txt", ENGLISH.encode()),
+        upload_file(api, session, "map.png", build_png(40, 30)),
     ]
     talk.say("Read this.", Reply(text=ENGLISH), attachments=files)
     talk.say("Tell me all of it.", Reply(text=ENGLISH, cut_after=3), status="failed")
     talk.say(
-        "Look these up.", make_tool_calls("look_up", [3, 4, 5]), make_tool_calls("look_up", [6]), Reply(text="Found.")
+        "Look these up.",
+        make_tool_calls("look_up", [3, 4, 5]),
+        make_tool_calls("look_up", [6]),
+        Reply(text="Found."),
     )
-    talk.speak("anthropic" if talk.provider.protocol == "openai" else "openai", scripted)
+    talk.switch_protocol("anthropic" if talk.provider.protocol == "openai" else "openai", scripted)
     talk.say(
         "Look both up, again.",
         make_tool_calls("look_up", [7, 8]),
         Reply(text=ENGLISH),
-        replaces=talk.question(3),
+        replaces=talk.get_question(3),
     )
-    edited = session.context_version
+    version_after_edit = session.context_version
     for number in range(6):
         talk.say(f"{number}. {CHINESE}", Reply(text=f"{number}. {ENGLISH}"))
-    talk.again()
+    talk.regenerate()
     assert not CompactionRun.objects.exclude(status__in=["applied", "skipped"]).exists()
-    assert talk.provider.refused <= 2
+    assert talk.provider.refusal_count <= 2
     assert "2,000 euros" in json.dumps(list_chat_calls(scripted)[-1].json)  # it is pinned
     assert is_within_budget(session)
-    undone = CompactionRun.objects.filter(status="applied", version_before__gte=edited).order_by(
-        "-version_before"
-    )
-    assert undone
-    for run in list(undone):
+    rewindable_runs = CompactionRun.objects.filter(
+        status="applied", version_before__gte=version_after_edit
+    ).order_by("-version_before")
+    assert rewindable_runs
+    for run in list(rewindable_runs):
         engine.rewind_run(run)
         talk.check()
-        assert talk.shows_again(run.version_before)
+        assert talk.is_request_restored(run.version_before)

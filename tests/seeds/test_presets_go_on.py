@@ -13,7 +13,7 @@ from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.seeds.test_summary_presets import headed
+from tests.seeds.test_summary_presets import write_summary
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,
@@ -41,14 +41,16 @@ def policy(request: pytest.FixtureRequest) -> str:
 def talk(session: Session, scripted: ScriptedModel, policy: str) -> Session:
     """A session under a preset, which waits for nothing between its calls."""
     scripted.default = summarize_or_chat(
-        summary=Reply(text=headed(policy)), chat=Reply(text="Yes.")
+        summary=Reply(text=write_summary(policy)), chat=Reply(text="Yes.")
     )
-    Session.objects.filter(pk=session.pk).update(policy=create_policy(policy, summary={"backoff": []}))
+    Session.objects.filter(pk=session.pk).update(
+        policy=create_policy(policy, summary={"backoff": []})
+    )
     session.refresh_from_db()
     return session
 
 
-def sized(session: Session, **fields: Any) -> None:
+def set_model_fields(session: Session, **fields: Any) -> None:
     assert session.model is not None
     AiModel.objects.filter(pk=session.model.pk).update(**fields)
 
@@ -58,16 +60,16 @@ def compact(session: Session) -> CompactionRun:
     fill_session(session, messages=16)
     run = engine.compact_now(session.pk, trigger="manual")
     assert (run.status, run.reason) == ("applied", "")
-    sound(session)
+    check_session(session)
     return run
 
 
-def sound(session: Session) -> None:
+def check_session(session: Session) -> None:
     session.refresh_from_db()
     assert list(verification.find_violations(session)) == []
 
 
-def sent(session: Session) -> str:
+def read_next_request(session: Session) -> str:
     """All the words of the next request."""
     request = builder.build_request(session)
     return "\n".join(
@@ -80,28 +82,31 @@ def test_a_second_summary_takes_in_the_first_and_each_is_undone(
 ) -> None:
     before = read_stored_messages(talk)
     first = compact(talk)
-    one, seqs = sent(talk), {message.seq for message in builder.build_request(talk).messages}
+    first_request, seqs = (
+        read_next_request(talk),
+        {message.seq for message in builder.build_request(talk).messages},
+    )
     scripted.default = summarize_or_chat(
-        summary=Reply(text=headed(policy).replace("Alice", "Beatrice"))
+        summary=Reply(text=write_summary(policy).replace("Alice", "Beatrice"))
     )
     calls = len(list_summary_calls(scripted))
     second = compact(talk)
-    told = json.dumps([call.json for call in list_summary_calls(scripted)[calls:]])
-    assert "Alice plans a trip, point 0" in told  # the first one is merged …
-    assert "Beatrice plans" in sent(talk)
-    assert "Alice plans" not in sent(talk)  # … and not sent twice
+    prompts = json.dumps([call.json for call in list_summary_calls(scripted)[calls:]])
+    assert "Alice plans a trip, point 0" in prompts  # the first one is merged …
+    assert "Beatrice plans" in read_next_request(talk)
+    assert "Alice plans" not in read_next_request(talk)  # … and not sent twice
     engine.rewind_run(second)
-    sound(talk)
+    check_session(talk)
     request = builder.build_request(talk)
-    again = [
+    restored_texts = [
         request.system,
         request.preface,
         *(m.content for m in request.messages if m.seq is None or m.seq in seqs),
     ]
-    assert "\n".join(again) == one
+    assert "\n".join(restored_texts) == first_request
     engine.rewind_run(first)
-    sound(talk)
-    assert "plans a trip" not in sent(talk)
+    check_session(talk)
+    assert "plans a trip" not in read_next_request(talk)
     assert [message.seq for message in builder.build_request(talk).messages] == list(range(1, 33))
     assert read_stored_messages(talk)[: len(before)] == before
 
@@ -112,8 +117,8 @@ def test_other_words_of_the_users_are_sent_and_merged_into_the_next_summary(
     compact(talk)
     answer = api.patch(f"/api/v1/sessions/{talk.pk}/summary", {"summary": "Alice goes to Oslo."})
     assert answer.status_code == 200, answer.json()
-    assert "Alice goes to Oslo." in sent(talk)
-    assert "plans a trip" not in sent(talk)
+    assert "Alice goes to Oslo." in read_next_request(talk)
+    assert "plans a trip" not in read_next_request(talk)
     calls = len(list_summary_calls(scripted))
     compact(talk)
     assert "Alice goes to Oslo." in json.dumps(
@@ -129,21 +134,24 @@ def test_a_summary_of_a_deleted_message_is_written_anew_without_it(
     run = compact(talk)
     assert run.boundary_after is None or run.boundary_after > 2
     assert api.delete(f"/api/v1/messages/{talk.messages.get(seq=2).pk}").status_code == 204
-    sound(talk)
+    check_session(talk)
     calls = len(list_summary_calls(scripted))
     run_queued_compactions()
     engine.compact_now(talk.pk, trigger="manual")
-    sound(talk)
+    check_session(talk)
     say(talk, "And now?")
     assert talk.messages.latest("seq").content
     assert "swordfish" not in json.dumps(
-        [received.json for received in [*list_summary_calls(scripted)[calls:], list_chat_calls(scripted)[-1]]]
+        [
+            request.json
+            for request in [*list_summary_calls(scripted)[calls:], list_chat_calls(scripted)[-1]]
+        ]
     )
     assert len(list_summary_calls(scripted)) > calls
 
 
 def test_a_switch_to_a_window_of_8k_is_answered(talk: Session, scripted: ScriptedModel) -> None:
-    sized(talk, context_window_size=200_000)
+    set_model_fields(talk, context_window_size=200_000)
     fill_session(talk, messages=80)
     assert say(talk).status == "completed"
     assert not CompactionRun.objects.filter(status="applied").exists()
@@ -159,7 +167,7 @@ def test_a_switch_to_a_window_of_8k_is_answered(talk: Session, scripted: Scripte
         len(json.dumps(call.json["messages"])) < 8_192 * 4 for call in list_summary_calls(scripted)
     )
     run_queued_compactions()
-    sound(talk)
+    check_session(talk)
     assert is_within_budget(talk) or turn.notices
 
 
@@ -170,10 +178,10 @@ def test_a_summary_model_with_a_smaller_window_is_given_no_more_than_it_holds(
     writer = AiModel.objects.create(
         provider=talk.model.provider, name="writer", context_window_size=4_096
     )
-    sized(talk, summary_model=writer, context_window_size=32_768)
+    set_model_fields(talk, summary_model=writer, context_window_size=32_768)
     fill_session(talk, messages=60)
     assert engine.compact_now(talk.pk, trigger="manual").status == "applied"
-    sound(talk)
+    check_session(talk)
     assert len(list_summary_calls(scripted)) > 1
     for call in list_summary_calls(scripted):
         assert call.json["model"] == "writer"
@@ -193,7 +201,7 @@ def test_automatic_compaction_that_is_off_is_off(talk: Session, scripted: Script
 def test_an_unknown_window_is_taken_as_the_preset_says(
     talk: Session, scripted: ScriptedModel, policy: str
 ) -> None:
-    sized(talk, context_window_size=None)
+    set_model_fields(talk, context_window_size=None)
     fill_session(talk, messages=30)
     assert say(talk).status == "completed"
     run_queued_compactions()
@@ -202,24 +210,24 @@ def test_an_unknown_window_is_taken_as_the_preset_says(
         assert (run.status, run.reason) == ("skipped", "The model's context window is not known.")
     else:
         assert CompactionRun.objects.filter(status="applied").exists()
-    sound(talk)
+    check_session(talk)
 
 
 def test_a_run_by_rest_with_all_its_wishes(
     talk: Session, scripted: ScriptedModel, api: APIClient
 ) -> None:
     fill_session(talk, messages=20)
-    wishes = {
+    options = {
         "up_to_seq": 9,
         "stages": ["summarize"],
         "instructions": "Dwell on the hotel.",
         "wait": True,
     }
-    answer = api.post(f"/api/v1/sessions/{talk.pk}/compact", wishes)
+    answer = api.post(f"/api/v1/sessions/{talk.pk}/compact", options)
     assert answer.status_code == 200, answer.json()
-    told = answer.json()
-    assert (told["status"], told["stages_used"]) == ("applied", ["summarize"])
-    assert (told["boundary_after"] or 0) <= 10
+    report = answer.json()
+    assert (report["status"], report["stages_used"]) == ("applied", ["summarize"])
+    assert (report["boundary_after"] or 0) <= 10
     assert "Dwell on the hotel." in json.dumps(list_summary_calls(scripted)[0].json)
     assert "0010 lisbon" not in json.dumps(list_summary_calls(scripted)[0].json)
-    sound(talk)
+    check_session(talk)

@@ -29,7 +29,7 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def headed(policy: str) -> str:
+def write_summary(policy: str) -> str:
     """A summary as the preset's template wants it; one that asks for a delta gets it, too."""
     preset = PRESETS[policy]
     headings = SUMMARY_TEMPLATES[preset.summary.template].headings or ("Facts",)
@@ -49,7 +49,7 @@ def headed(policy: str) -> str:
 def test_it_ends_within_its_budget_and_nothing_said_is_lost(
     session: Session, scripted: ScriptedModel, policy: str, protocol: str
 ) -> None:
-    summary = headed(policy)
+    summary = write_summary(policy)
     scripted.default = summarize_or_chat(
         summary=Reply(text=summary), chat=Reply(text="I would look for flights from Porto.")
     )
@@ -71,9 +71,11 @@ def test_it_ends_within_its_budget_and_nothing_said_is_lost(
     heading = (
         SUMMARY_TEMPLATES[PRESETS[policy].summary.template].headings or ("Keep every name",)
     )[0]
-    assert all(heading in read_message_texts(request)[-1] for request in list_summary_calls(scripted))
+    assert all(
+        heading in read_message_texts(request)[-1] for request in list_summary_calls(scripted)
+    )
     say(talk, "Thanks.")
-    sent = join_message_texts(list_chat_calls(scripted)[-1])
-    assert summary.split("```")[0].strip() in sent
-    assert "```json" not in sent
-    assert ("- Book the flight" in sent) is PRESETS[policy].summary.state_delta
+    text = join_message_texts(list_chat_calls(scripted)[-1])
+    assert summary.split("```")[0].strip() in text
+    assert "```json" not in text
+    assert ("- Book the flight" in text) is PRESETS[policy].summary.state_delta

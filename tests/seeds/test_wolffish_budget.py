@@ -11,10 +11,10 @@ from models_registry.catalog import look_up_model
 WOLFFISH = PRESETS["wolffish"]
 
 
-def budget(window: int | None, reserve: int | None = None) -> Budget:
-    made = plan(WOLFFISH, window, output_reserve=reserve)
-    assert made is not None
-    return made
+def plan_budget(window: int | None, reserve: int | None = None) -> Budget:
+    budget = plan(WOLFFISH, window, output_reserve=reserve)
+    assert budget is not None
+    return budget
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def budget(window: int | None, reserve: int | None = None) -> Budget:
 def test_the_input_budget_is_the_window_minus_the_models_output_reserve(
     model: str, window: int, reserve: int, input_budget: int
 ) -> None:
-    assert budget(window, reserve).input == input_budget
+    assert plan_budget(window, reserve).input == input_budget
 
 
 @pytest.mark.parametrize(
@@ -48,62 +48,66 @@ def test_the_input_budget_is_the_window_minus_the_models_output_reserve(
     ],
 )
 def test_the_registry_gives_these_budgets(name: str, input_budget: int) -> None:
-    known = look_up_model(name)
-    assert known is not None
+    entry = look_up_model(name)
+    assert entry is not None
     assert (
-        budget(known.values["context_window_size"], known.values["output_reserve"]).input
+        plan_budget(entry.values["context_window_size"], entry.values["output_reserve"]).input
         == input_budget
     )
 
 
 def test_the_debug_line_threshold_of_the_967k_budget() -> None:
-    made = budget(1_000_000, 32_768)
-    assert made.threshold == 725_424  # threshold=725424 (75%)
-    assert not made.is_over(725_424)
-    assert made.is_over(725_425)
+    budget = plan_budget(1_000_000, 32_768)
+    assert budget.threshold == 725_424  # threshold=725424 (75%)
+    assert not budget.is_over(725_424)
+    assert budget.is_over(725_425)
 
 
 def test_it_triggers_above_75_percent_and_compacts_down_to_50() -> None:
     assert (WOLFFISH.trigger.threshold, WOLFFISH.target.ratio) == (0.75, 0.50)
-    made = budget(200_000)
-    assert (made.trigger_tokens, made.target) == (150_001, 100_000)
+    budget = plan_budget(200_000)
+    assert (budget.trigger_tokens, budget.target) == (150_001, 100_000)
 
 
 def test_an_unknown_window_is_taken_for_8000_tokens() -> None:
-    assert budget(None).window == 8_000
+    assert plan_budget(None).window == 8_000
 
 
 def test_a_reserve_never_takes_more_than_half_of_a_window() -> None:
-    assert budget(100_000, 65_536).input == 50_000
+    assert plan_budget(100_000, 65_536).input == 50_000
 
 
-def said(characters: int) -> Transcript:
+def make_transcript(characters: int) -> Transcript:
     return Transcript(entries=(TranscriptEntry(seq=1, role="tool", content="x" * characters),))
 
 
 def test_layer_1_counts_one_and_a_half_characters_to_a_token() -> None:
     assert WOLFFISH.estimate.chars_per_token == 1.5
-    assert measure(said(1_470), WOLFFISH).tokens == 1_000  # with 30 characters of framing
-    assert measure(said(1_471), WOLFFISH).tokens == 1_001
+    assert (
+        measure(make_transcript(1_470), WOLFFISH).tokens == 1_000
+    )  # with 30 characters of framing
+    assert measure(make_transcript(1_471), WOLFFISH).tokens == 1_001
 
 
 def test_layer_2_takes_the_higher_of_the_estimate_and_the_last_count() -> None:
-    def current(known: int) -> int:
+    def measure_tokens(input_tokens: int) -> int:
         return measure(
-            said(1_470), WOLFFISH, LastUsage(tokens=known + 999, input=known, after_seq=1)
+            make_transcript(1_470),
+            WOLFFISH,
+            LastUsage(tokens=input_tokens + 999, input=input_tokens, after_seq=1),
         ).tokens
 
-    assert current(541_090) == 541_090
-    assert current(900) == 1_000
+    assert measure_tokens(541_090) == 541_090
+    assert measure_tokens(900) == 1_000
 
 
 def test_the_debug_line_s_effective_tokens() -> None:
     """charEstimate=839203 lastKnown=541090 effective=839203."""
     characters = int(839_203 * 1.5) - 30
-    measured = measure(
-        said(characters), WOLFFISH, LastUsage(tokens=541_090, input=541_090, after_seq=1)
+    measurement = measure(
+        make_transcript(characters), WOLFFISH, LastUsage(tokens=541_090, input=541_090, after_seq=1)
     )
-    assert (measured.tokens, measured.source) == (839_203, "estimated")
+    assert (measurement.tokens, measurement.source) == (839_203, "estimated")
 
 
 def test_constants() -> None:

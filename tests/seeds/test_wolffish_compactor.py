@@ -23,7 +23,7 @@ MAIL_WINDOW = 320_000  # a pass over eight emails comes down to its half by exce
 DEEPSEEK = {"window": 1_000_000, "reserve": 32_768}
 
 
-def batch(first: int, emails: int, characters: int = 49_400) -> tuple[TranscriptEntry, ...]:
+def make_batch(first: int, emails: int, characters: int = 49_400) -> tuple[TranscriptEntry, ...]:
     """One answer that reads so many emails, and the emails."""
     calls = tuple(
         TranscriptCall(
@@ -38,7 +38,7 @@ def batch(first: int, emails: int, characters: int = 49_400) -> tuple[Transcript
     return (TranscriptEntry(seq=first, role="assistant", calls=calls), *results)
 
 
-def seqs(outcome: object) -> list[int]:
+def list_seqs(outcome: object) -> list[int]:
     return [edit.seq for edit in outcome.edits]  # type: ignore[attr-defined]
 
 
@@ -98,7 +98,7 @@ def test_calls_of_an_answer_are_preserved() -> None:
         *talk(8, 600, first=4),
     )
     outcome = compact(entries, WOLFFISH, window=WINDOW)
-    assert seqs(outcome) == [2]
+    assert list_seqs(outcome) == [2]
     assert outcome.entries[1].calls == entries[1].calls
 
 
@@ -114,7 +114,7 @@ def test_the_largest_tool_results_go_first_until_the_savings_cover_the_excess_ov
         *(result(3 + n, str(n), "x" * size) for n, size in enumerate(sizes)),
     )
     outcome = compact(entries, WOLFFISH, window=WINDOW, only_stages=("excerpt",))
-    assert seqs(outcome) == [4]
+    assert list_seqs(outcome) == [4]
     excess = outcome.tokens_before - 100_000
     assert excess <= 130_000 / 1.5 * 0.75
 
@@ -129,7 +129,7 @@ def test_answers_are_cut_only_when_tool_results_were_not_enough_and_questions_la
         only_stages=("excerpt",),
     )
     roles = {entry.seq: entry.role for entry in outcome.entries}
-    cut_roles = [roles[seq] for seq in seqs(outcome)]
+    cut_roles = [roles[seq] for seq in list_seqs(outcome)]
     assert cut_roles.count("tool") == 1
     assert cut_roles.count("assistant") == 4
     assert cut_roles.count("user") == 4
@@ -143,7 +143,7 @@ def test_questions_are_spared_where_answers_are_enough() -> None:
     )
     entries = (user(1), answer(2, calls="abcd"), *results, *old, *talk(6, 400, first=17))
     outcome = compact(entries, WOLFFISH, window=WINDOW, only_stages=("excerpt",))
-    assert seqs(outcome) == [3, 8, 10, 12]
+    assert list_seqs(outcome) == [3, 8, 10, 12]
 
 
 def test_the_first_user_message_errors_small_ones_and_the_last_three_of_each_role_are_protected() -> (
@@ -156,19 +156,19 @@ def test_the_first_user_message_errors_small_ones_and_the_last_three_of_each_rol
     ]
     entries = (user(1, "x" * 8_000), answer(2, calls=calls), *results, *talk(6, 2_000, first=11))
     outcome = compact(entries, WOLFFISH, window=WINDOW, force=True, only_stages=("excerpt",))
-    assert seqs(outcome) == [5, 6]
+    assert list_seqs(outcome) == [5, 6]
 
 
 def test_an_old_summary_is_compacted_again_with_what_came_after() -> None:
-    first = compact((user(1), *batch(2, 15)), WOLFFISH, window=WINDOW * 2)
-    before = apply_outcome(Transcript(entries=(user(1), *batch(2, 15))), first)
+    first = compact((user(1), *make_batch(2, 15)), WOLFFISH, window=WINDOW * 2)
+    before = apply_outcome(Transcript(entries=(user(1), *make_batch(2, 15))), first)
     summarizer = Summarizer("Again.")
-    grown = Transcript(
-        entries=(*before.entries, *batch(30, 15)),
+    longer = Transcript(
+        entries=(*before.entries, *make_batch(30, 15)),
         summary=before.summary,
         summarized_up_to=before.summarized_up_to,
     )
-    second = compact(grown, WOLFFISH, summarizer, window=WINDOW * 2)
+    second = compact(longer, WOLFFISH, summarizer, window=WINDOW * 2)
     assert (second.summary, [task.previous for task in summarizer.tasks]) == (
         "Again.",
         ["They spoke."],
@@ -179,22 +179,22 @@ def test_an_old_summary_is_compacted_again_with_what_came_after() -> None:
 
 
 def test_layer_2_takes_the_higher_of_the_estimate_and_the_last_actual_count() -> None:
-    transcript = Transcript(entries=(user(1), *batch(2, 4, characters=30_000), answer(7)))
+    transcript = Transcript(entries=(user(1), *make_batch(2, 4, characters=30_000), answer(7)))
     budget = plan(WOLFFISH, WINDOW)
     assert budget is not None
     assert not budget.is_over(measure(transcript, WOLFFISH).tokens)
     actual = measure(transcript, WOLFFISH, LastUsage(tokens=160_100, input=160_000, after_seq=7))
     assert actual.tokens == 160_000
-    assert compact(transcript, WOLFFISH, window=WINDOW, measured=actual).stages_used == (
+    assert compact(transcript, WOLFFISH, window=WINDOW, measurement=actual).stages_used == (
         "excerpt",
         "summarize",
     )
 
 
 def test_layer_3_compacts_below_the_threshold_when_the_provider_refused() -> None:
-    entries = (user(1), *batch(2, 5, characters=20_000))
+    entries = (user(1), *make_batch(2, 5, characters=20_000))
     assert compact(entries, WOLFFISH, window=WINDOW).status == "skipped"
-    assert seqs(compact(entries, WOLFFISH, window=WINDOW, force=True)) == [3, 4]
+    assert list_seqs(compact(entries, WOLFFISH, window=WINDOW, force=True)) == [3, 4]
 
 
 # Steps 1 to 5, and the 41 emails
@@ -211,7 +211,7 @@ def test_step_1_strips_images_first_and_that_may_be_enough() -> None:
 
 
 def test_step_4_one_call_sums_up_the_originals_and_step_5_leaves_the_excerpts_in_place() -> None:
-    entries = (user(1, "Brief me."), *batch(2, 8))
+    entries = (user(1, "Brief me."), *make_batch(2, 8))
     summarizer = Summarizer("TASK: brief.")
     outcome = compact(entries, WOLFFISH, summarizer, window=MAIL_WINDOW)
     assert len(summarizer.tasks) == 1
@@ -224,7 +224,7 @@ def test_step_4_one_call_sums_up_the_originals_and_step_5_leaves_the_excerpts_in
 
 def test_when_the_summary_fails_the_excerpts_stay() -> None:
     outcome = compact(
-        (user(1), *batch(2, 8)),
+        (user(1), *make_batch(2, 8)),
         WOLFFISH,
         Summarizer(fails="All 5 attempts failed."),
         window=MAIL_WINDOW,
@@ -248,14 +248,14 @@ def test_41_emails_are_read_in_three_batches_within_the_budget() -> None:
     sizes, passes = [], 0
     for first, emails in ((2, 15), (20, 15), (40, 11)):
         transcript = Transcript(
-            entries=(*transcript.entries, *batch(first, emails)),
+            entries=(*transcript.entries, *make_batch(first, emails)),
             summary=transcript.summary,
             overhead_tokens=47_000,
             summarized_up_to=transcript.summarized_up_to,
         )
         sizes.append(measure(transcript, WOLFFISH).tokens)
         outcome = compact(
-            transcript, WOLFFISH, window=budget.input, measured=measure(transcript, WOLFFISH)
+            transcript, WOLFFISH, window=budget.input, measurement=measure(transcript, WOLFFISH)
         )
         passes += outcome.is_applied
         transcript = apply_outcome(transcript, outcome) if outcome.is_applied else transcript
@@ -263,13 +263,13 @@ def test_41_emails_are_read_in_three_batches_within_the_budget() -> None:
     assert sizes[0] == pytest.approx(541_000, rel=0.01)
     assert max(sizes) > budget.threshold
     assert passes == 2
-    read = [entry for entry in transcript.entries if entry.tool_name == "gmail_read"]
-    assert len(read) == 41
+    mails = [entry for entry in transcript.entries if entry.tool_name == "gmail_read"]
+    assert len(mails) == 41
     assert transcript.summary
 
 
 def test_the_card_tells_targets_with_tool_sizes_and_method() -> None:
-    outcome = compact((user(1), *batch(2, 8)), WOLFFISH, window=MAIL_WINDOW)
+    outcome = compact((user(1), *make_batch(2, 8)), WOLFFISH, window=MAIL_WINDOW)
     target = outcome.targets[0]
     assert (target.tool, target.method, target.chars_before) == ("gmail_read", "excerpted", 49_400)
     assert target.chars_after == len(cut_middle("x" * 49_400, WOLFFISH.excerpt))

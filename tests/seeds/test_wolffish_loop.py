@@ -58,20 +58,20 @@ def agent(
     return set_policy(session, "wolffish", scripted, request.param, **WINDOW)
 
 
-def batches(*sizes: int) -> list[Reply]:
+def make_batches(*sizes: int) -> list[Reply]:
     """Rounds of so many mails each, numbered through."""
     first = 1
-    found = []
+    replies = []
     for size in sizes:
-        found.append(make_tool_calls("read_mail", range(first, first + size), usage=(500, 20)))
+        replies.append(make_tool_calls("read_mail", range(first, first + size), usage=(500, 20)))
         first += size
-    return found
+    return replies
 
 
 def test_layer_1_compacts_before_the_request_that_would_pass_three_quarters_of_the_budget(
     agent: Session, scripted: ScriptedModel
 ) -> None:
-    scripted.script(*batches(4, 4, 4), Reply(text=STATE), *batches(3))
+    scripted.script(*make_batches(4, 4, 4), Reply(text=STATE), *make_batches(3))
     turn = say(agent, "Read all my unread mails and brief me.")
     assert (turn.status, turn.notices) == ("completed", [])
     assert list_runs() == [("before_request", "applied")]
@@ -83,9 +83,9 @@ def test_layer_1_compacts_before_the_request_that_would_pass_three_quarters_of_t
     assert run.tokens_before is not None
     assert run.tokens_before > 36_000
     assert run.stages_used == ["excerpt", "summarize"]
-    cut = [text for text in list_tool_results(after) if "[TRUNCATED" in text]
-    assert "4,500 chars original" in cut[0]
-    assert cut[0].startswith("<read_mail ")
+    excerpts = [text for text in list_tool_results(after) if "[TRUNCATED" in text]
+    assert "4,500 chars original" in excerpts[0]
+    assert excerpts[0].startswith("<read_mail ")
     assert [len(text) for text in list_tool_results(after)[-3:]] == [MAIL] * 3
     assert f"{INJECT.heading}\n\n" in read_last_text(after)
     assert "REMAINING:\n1. Mails 13 to 18, then the briefing." in read_last_text(after)
@@ -95,18 +95,18 @@ def test_layer_1_compacts_before_the_request_that_would_pass_three_quarters_of_t
 
 
 def test_the_summary_is_made_of_the_originals(agent: Session, scripted: ScriptedModel) -> None:
-    scripted.script(*batches(4, 4, 4), Reply(text=STATE))
+    scripted.script(*make_batches(4, 4, 4), Reply(text=STATE))
     say(agent, "Read all my unread mails.")
-    told = str(list_summary_calls(scripted)[0].json)
-    assert "TRUNCATED" not in told
-    assert told.count("<read_mail ") == 12
+    prompt = str(list_summary_calls(scripted)[0].json)
+    assert "TRUNCATED" not in prompt
+    assert prompt.count("<read_mail ") == 12
 
 
 def test_all_that_is_stored_stays_as_it_was(agent: Session, scripted: ScriptedModel) -> None:
-    scripted.script(*batches(4, 4, 4), Reply(text=STATE), *batches(3))
+    scripted.script(*make_batches(4, 4, 4), Reply(text=STATE), *make_batches(3))
     say(agent, "Read all my unread mails.")
-    stored = agent.messages.filter(role="tool").order_by("seq")
-    assert [len(message.content) for message in stored] == [MAIL] * 15
+    results = agent.messages.filter(role="tool").order_by("seq")
+    assert [len(message.content) for message in results] == [MAIL] * 15
     before = read_stored_messages(agent)
     say(agent, "Thank you.")
     assert read_stored_messages(agent)[: len(before)] == before
@@ -116,7 +116,9 @@ def test_layer_2_believes_the_provider_where_it_counted_more(
     agent: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        *batches(2), make_tool_calls("read_mail", range(3, 9), usage=(36_001, 20)), Reply(text=STATE)
+        *make_batches(2),
+        make_tool_calls("read_mail", range(3, 9), usage=(36_001, 20)),
+        Reply(text=STATE),
     )
     assert say(agent, "Read all my unread mails.").status == "completed"
     assert list_runs() == [("before_request", "applied")]
@@ -127,26 +129,30 @@ def test_layer_3_is_forced_after_a_refusal_and_sends_once_more(
     agent: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        *batches(3, 3),
+        *make_batches(3, 3),
         make_overflow(tokens=61_000, window=60_000),
         Reply(text=STATE),
         Reply(text="Done."),
     )
     assert say(agent, "Read all my unread mails.").status == "completed"
     assert list_runs() == [("on_overflow", "applied")]
-    [started] = list_event_data(agent, "compaction.started")
-    assert started["force"] is True
-    refused, again = list_chat_calls(scripted)[2:4]
-    assert sum(map(len, list_tool_results(again))) < sum(map(len, list_tool_results(refused)))
-    assert read_last_text(again).endswith(INJECT.nudge)
+    [event] = list_event_data(agent, "compaction.started")
+    assert event["force"] is True
+    first_request, second_request = list_chat_calls(scripted)[2:4]
+    assert sum(map(len, list_tool_results(second_request))) < sum(
+        map(len, list_tool_results(first_request))
+    )
+    assert read_last_text(second_request).endswith(INJECT.nudge)
 
 
 def test_without_a_summary_the_excerpts_stay_and_the_model_is_told(
     agent: Session, scripted: ScriptedModel
 ) -> None:
-    Session.objects.filter(pk=agent.pk).update(policy=create_policy("wolffish", summary={"backoff": []}))
+    Session.objects.filter(pk=agent.pk).update(
+        policy=create_policy("wolffish", summary={"backoff": []})
+    )
     scripted.default = summarize_or_chat(summary=Reply(status=500))
-    scripted.script(*batches(4, 4, 4), *[Reply(status=500)] * 6, *batches(2))
+    scripted.script(*make_batches(4, 4, 4), *[Reply(status=500)] * 6, *make_batches(2))
     turn = say(agent, "Read all my unread mails.")
     assert turn.status == "completed"
     assert (
@@ -165,7 +171,7 @@ def test_without_a_summary_the_excerpts_stay_and_the_model_is_told(
 
 
 def test_in_a_loop_the_model_is_told_how_far_it_is(agent: Session, scripted: ScriptedModel) -> None:
-    scripted.script(*batches(2, 3))
+    scripted.script(*make_batches(2, 3))
     say(agent, "Read all my unread mails.")
     first, second, third = (read_system_text(request) for request in list_chat_calls(scripted))
     assert "<runtime>" not in first
@@ -178,7 +184,9 @@ def test_in_a_loop_the_model_is_told_how_far_it_is(agent: Session, scripted: Scr
 
 def test_a_later_pass_compacts_what_the_first_left(agent: Session, scripted: ScriptedModel) -> None:
     """Summaries are compacted again; the second one takes the first in."""
-    scripted.script(*batches(4, 4, 4), Reply(text=STATE), *batches(4, 4), Reply(text=STATE))
+    scripted.script(
+        *make_batches(4, 4, 4), Reply(text=STATE), *make_batches(4, 4), Reply(text=STATE)
+    )
     assert say(agent, "Read all my unread mails.").status == "completed"
     assert list_runs() == [("before_request", "applied")] * 2
     assert STATE.splitlines()[0] in str(list_summary_calls(scripted)[1].json)
@@ -188,12 +196,12 @@ def test_a_later_pass_compacts_what_the_first_left(agent: Session, scripted: Scr
 def test_the_card_tells_what_became_of_each_message(
     agent: Session, scripted: ScriptedModel
 ) -> None:
-    scripted.script(*batches(4, 4, 4), Reply(text=STATE))
+    scripted.script(*make_batches(4, 4, 4), Reply(text=STATE))
     say(agent, "Read all my unread mails.")
     run = CompactionRun.objects.get()
-    [applied] = list_event_data(agent, "compaction.applied")
-    assert applied["targets_count"] == len(run.targets) > 0
-    assert (applied["tokens_saved"], applied["stages_used"]) == (
+    [event] = list_event_data(agent, "compaction.applied")
+    assert event["targets_count"] == len(run.targets) > 0
+    assert (event["tokens_saved"], event["stages_used"]) == (
         run.tokens_saved,
         ["excerpt", "summarize"],
     )
@@ -204,7 +212,7 @@ def test_the_card_tells_what_became_of_each_message(
         "tokens_after",
         "model",
         "cost",
-    } <= set(applied)
+    } <= set(event)
     target = run.targets[0]
     assert (target["role"], target["tool"], target["method"], target["chars_before"]) == (
         "tool",

@@ -44,10 +44,10 @@ WINDOW = {"context_window_size": 24_000, "output_reserve": 4_000}
 def agent(session: Session, scripted: ScriptedModel) -> Session:
     """A talk of thirty messages of 2,000 characters, which are 1,354 tokens each here."""
     scripted.default = summarize_or_chat(summary=Reply(text=AS_IN_THE_DOCUMENT))
-    return talking(set_policy(session, "wolffish", scripted, "openai", **WINDOW))
+    return fill_talk(set_policy(session, "wolffish", scripted, "openai", **WINDOW))
 
 
-def talking(session: Session) -> Session:
+def fill_talk(session: Session) -> Session:
     fill_session(session, messages=30)
     return session
 
@@ -70,11 +70,11 @@ def test_it_asks_for_five_sections_and_takes_them(
     session: Session, scripted: ScriptedModel, protocol: str
 ) -> None:
     scripted.default = summarize_or_chat(summary=Reply(text=AS_IN_THE_DOCUMENT))
-    agent = talking(set_policy(session, "wolffish", scripted, protocol, **WINDOW))
+    agent = fill_talk(set_policy(session, "wolffish", scripted, protocol, **WINDOW))
     run = compact(agent)
     assert (run.status, run.summary_after) == ("applied", AS_IN_THE_DOCUMENT)
-    asked = read_message_texts(list_summary_calls(scripted)[-1])[-1].split("</transcript>")[1]
-    places = [asked.index(f"\n{name} (") for name in SECTIONS]
+    prompt = read_message_texts(list_summary_calls(scripted)[-1])[-1].split("</transcript>")[1]
+    places = [prompt.index(f"\n{name} (") for name in SECTIONS]
     assert places == sorted(places)
     say(agent, "Go on.")
     assert AS_IN_THE_DOCUMENT in read_last_text(
@@ -85,19 +85,19 @@ def test_it_asks_for_five_sections_and_takes_them(
 def test_what_exceeds_the_summarizers_window_is_summarized_in_parts_and_the_results_merged(
     agent: Session, scripted: ScriptedModel
 ) -> None:
-    counted = iter(range(1, 99))
+    numbers = iter(range(1, 99))
     scripted.default = lambda _: Reply(
-        text=f"TASK: Plan a trip.\nPROGRESS:\n1. Part {next(counted)} was read."
+        text=f"TASK: Plan a trip.\nPROGRESS:\n1. Part {next(numbers)} was read."
     )
     run = compact(agent, chunk_chars=20_000)
-    told = [read_message_texts(request)[-1] for request in list_summary_calls(scripted)]
-    *parts, merged = told
+    prompts = [read_message_texts(request)[-1] for request in list_summary_calls(scripted)]
+    *parts, merge_prompt = prompts
     assert len(parts) >= 2
     assert not any("Part 1 was read" in text for text in parts)
-    assert all(f"Part {number} was read." in merged for number in range(1, len(parts) + 1))
-    assert "lisbon trip" not in merged
-    assert run.summary_after == f"TASK: Plan a trip.\nPROGRESS:\n1. Part {len(told)} was read."
-    assert all(text.count("0001 lisbon") == (index == 0) for index, text in enumerate(told))
+    assert all(f"Part {number} was read." in merge_prompt for number in range(1, len(parts) + 1))
+    assert "lisbon trip" not in merge_prompt
+    assert run.summary_after == f"TASK: Plan a trip.\nPROGRESS:\n1. Part {len(prompts)} was read."
+    assert all(text.count("0001 lisbon") == (index == 0) for index, text in enumerate(prompts))
 
 
 def test_it_is_one_call_where_all_fits(agent: Session, scripted: ScriptedModel) -> None:
@@ -107,11 +107,11 @@ def test_it_is_one_call_where_all_fits(agent: Session, scripted: ScriptedModel) 
 def test_it_is_retried_five_times_after_1_2_4_8_and_16_seconds(
     agent: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr(leases, "wait_while_claimed", lambda _, seconds: waited.append(seconds))
+    delays: list[float] = []
+    monkeypatch.setattr(leases, "wait_while_claimed", lambda _, seconds: delays.append(seconds))
     scripted.script(*[DOWN] * 5)
     run = compact(agent)
-    assert (run.status, run.provider_calls, waited) == ("applied", 6, [1, 2, 4, 8, 16])
+    assert (run.status, run.provider_calls, delays) == ("applied", 6, [1, 2, 4, 8, 16])
 
 
 def test_all_retries_exhausted_it_says_why(agent: Session, scripted: ScriptedModel) -> None:
@@ -132,5 +132,7 @@ def test_a_summary_is_compressed_again_with_what_came_after(
     )
     run = compact(agent)
     assert run.summary_after == "TASK: Read all.\nPROGRESS: done.\nREMAINING: none"
-    told = "".join(read_message_texts(request)[-1] for request in list_summary_calls(scripted)[1:])
-    assert told.count("Keeta order #KT-9284") == 1
+    prompts = "".join(
+        read_message_texts(request)[-1] for request in list_summary_calls(scripted)[1:]
+    )
+    assert prompts.count("Keeta order #KT-9284") == 1

@@ -79,11 +79,13 @@ def list_chat_calls(scripted: ScriptedModel) -> list[Received]:
 
 def summarize_or_chat(summary: Reply | None = None, chat: Reply | None = None) -> Any:
     """A default for the scripted model: one reply for summary calls, one for the conversation's."""
-    written, spoken = (
+    summary_reply, chat_reply = (
         summary or Reply(text=SUMMARY),
         chat or Reply(text="I would look for flights from Porto."),
     )
-    return lambda request: written if "<transcript>" in str(request["messages"]) else spoken
+    return lambda request: (
+        summary_reply if "<transcript>" in str(request["messages"]) else chat_reply
+    )
 
 
 def read_stored_messages(session: Session) -> list[tuple[Any, ...]]:
@@ -112,11 +114,11 @@ def run_queued_compactions() -> None:
 def compact_in_thread(run: CompactionRun) -> threading.Thread:
     """Another worker takes the run; whoever asked for it joins it."""
 
-    def beside() -> None:
+    def execute() -> None:
         engine.execute_run(run.pk)
         connection.close()
 
-    worker = threading.Thread(target=beside)
+    worker = threading.Thread(target=execute)
     worker.start()
     return worker
 
@@ -142,8 +144,8 @@ def compact_long_session(session: Session, scripted: ScriptedModel) -> Compactio
 
 def read_system_text(request: Any) -> str:
     """All system texts of a request, in whichever protocol."""
-    apart = request.json.get("system") or ""
-    texts = [apart] if isinstance(apart, str) else [block["text"] for block in apart]
+    system = request.json.get("system") or ""
+    texts = [system] if isinstance(system, str) else [block["text"] for block in system]
     return "\n\n".join(
         [
             *texts,

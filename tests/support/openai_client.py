@@ -35,8 +35,8 @@ def limit_window(scripted: ScriptedModel, reply: Callable[[dict[str, Any]], Repl
     """From now on the model answers with `said`, and refuses a request that is longer than its window."""
 
     def answer(request: dict[str, Any]) -> Reply:
-        asked = count_tokens(request)
-        return make_overflow(asked, WINDOW) if asked > WINDOW else reply(request)
+        token_count = count_tokens(request)
+        return make_overflow(token_count, WINDOW) if token_count > WINDOW else reply(request)
 
     scripted.default = answer
 

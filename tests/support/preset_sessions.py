@@ -61,30 +61,35 @@ def register_tool(monkeypatch: Any, name: str, characters: int) -> None:
 
 def make_tool_calls(name: str, ids: Iterable[int], **reply: Any) -> Reply:
     """An answer that calls a tool once for each id."""
-    made: list[ToolCall] = [make_tool_call(name, {"id": each}, id=f"{name}_{each}") for each in ids]
-    return Reply(tool_calls=made, finish="tool_calls", **reply)
+    tool_calls: list[ToolCall] = [
+        make_tool_call(name, {"id": each}, id=f"{name}_{each}") for each in ids
+    ]
+    return Reply(tool_calls=tool_calls, finish="tool_calls", **reply)
 
 
 def list_tool_results(request: Received) -> list[str]:
     """The texts of the tool results in a request, in order, in whichever protocol."""
-    found: list[str] = []
+    results: list[str] = []
     for message in request.json["messages"]:
         if message["role"] == "tool":
-            found.append(_join_blocks(message["content"]))
+            results.append(_join_blocks(message["content"]))
         elif isinstance(message["content"], list):
-            found += [
+            results += [
                 _join_blocks(block["content"])
                 for block in message["content"]
                 if block.get("type") == "tool_result"
             ]
-    return found
+    return results
 
 
 def join_message_texts(request: Received) -> str:
     """All the words of a request that are no tool result."""
     no_results = [message for message in request.json["messages"] if message["role"] != "tool"]
     return "\n".join(
-        [read_system_text(request), *read_message_texts(replace(request, json={"messages": no_results}))]
+        [
+            read_system_text(request),
+            *read_message_texts(replace(request, json={"messages": no_results})),
+        ]
     )
 
 

@@ -24,7 +24,9 @@ from tests.support.scripted_wire import (
 Answer = Reply | Callable[[dict[str, Any]], Reply]
 
 
-def make_tool_call(name: str, arguments: dict[str, Any] | str = "{}", *, id: str = "call_1") -> ToolCall:
+def make_tool_call(
+    name: str, arguments: dict[str, Any] | str = "{}", *, id: str = "call_1"
+) -> ToolCall:
     """A tool call to script; arguments given as text are sent as they are, broken or not."""
     return ToolCall(
         id=id,
@@ -85,16 +87,16 @@ class ScriptedModel:
         with self._lock:
             self._replies.extend(replies)
 
-    def take_reply(self, received: Received) -> Reply:
+    def take_reply(self, request: Received) -> Reply:
         """Note the request and take its reply."""
         with self._lock:
-            self.requests.append(received)
+            self.requests.append(request)
             reply = self._replies.popleft() if self._replies else self.default
-        return reply(received.json) if callable(reply) else reply
+        return reply(request.json) if callable(reply) else reply
 
-    def record_request(self, received: Received) -> None:
+    def record_request(self, request: Received) -> None:
         with self._lock:
-            self.requests.append(received)
+            self.requests.append(request)
 
     def __enter__(self) -> Self:
         threading.Thread(
@@ -124,37 +126,42 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.scripted.record_request(self._read_request({}))
-        models = [_describe_model(name, self.server.scripted.window) for name in self.server.scripted.models]
+        models = [
+            _describe_model(name, self.server.scripted.window)
+            for name in self.server.scripted.models
+        ]
         self._send_body(
             json.dumps({"object": "list", "data": models, "has_more": False}).encode(), Reply()
         )
 
     def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-        received = self._read_request(request)
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+        request = self._read_request(body)
         if self.path.endswith("/count_tokens"):
             return self._send_body(
-                json.dumps({"input_tokens": count_usage(Reply(), request)[0]}).encode(), Reply()
+                json.dumps({"input_tokens": count_usage(Reply(), body)[0]}).encode(), Reply()
             )
-        reply = self.server.scripted.take_reply(received)
+        reply = self.server.scripted.take_reply(request)
         try:
-            self._answer(reply, received)
+            self._answer(reply, request)
         except OSError:
-            received.client_left.set()
+            request.client_left.set()
             self.close_connection = True
 
-    def _answer(self, reply: Reply, received: Received) -> None:
-        self._pause(reply.delay, received)
+    def _answer(self, reply: Reply, request: Received) -> None:
+        self._pause(reply.delay, request)
         if reply.hang and reply.cut_after is None:
-            self._hang(received)
+            self._hang(request)
         elif reply.body is not None or reply.status >= 400:
-            self._send_body(reply.body if reply.body is not None else self._build_error(reply), reply)
-        elif received.json.get("stream"):
-            self._send_stream(reply, received)
+            self._send_body(
+                reply.body if reply.body is not None else self._build_error(reply), reply
+            )
+        elif request.json.get("stream"):
+            self._send_stream(reply, request)
         else:
             build_body = build_anthropic_message if self._anthropic else build_openai_completion
             self._send_body(
-                json.dumps(build_body(reply, received.json)).encode(),
+                json.dumps(build_body(reply, request.json)).encode(),
                 reply,
                 cut=reply.cut_after is not None,
             )
@@ -163,9 +170,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _anthropic(self) -> bool:
         return self.path.startswith("/v1/messages")
 
-    def _read_request(self, request: dict[str, Any]) -> Received:
+    def _read_request(self, body: dict[str, Any]) -> Received:
         return Received(
-            self.path, {name.lower(): value for name, value in self.headers.items()}, request
+            self.path, {name.lower(): value for name, value in self.headers.items()}, body
         )
 
     def _build_error(self, reply: Reply) -> bytes:
@@ -197,27 +204,29 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body[: len(body) // 2] if cut else body)
         self.close_connection = self.close_connection or cut
 
-    def _send_stream(self, reply: Reply, received: Received) -> None:
-        events = (build_anthropic_events if self._anthropic else build_openai_events)(reply, received.json)
+    def _send_stream(self, reply: Reply, request: Received) -> None:
+        events = (build_anthropic_events if self._anthropic else build_openai_events)(
+            reply, request.json
+        )
         self._send_head(
             reply.status,
             {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"} | reply.headers,
         )
-        if self._send_events(events, reply, received):
+        if self._send_events(events, reply, request):
             self.wfile.write(b"0\r\n\r\n")
         elif reply.hang:
-            self._hang(received)
+            self._hang(request)
         else:
             self.close_connection = True
 
-    def _send_events(self, events: Iterator[Event], reply: Reply, received: Received) -> bool:
+    def _send_events(self, events: Iterator[Event], reply: Reply, request: Received) -> bool:
         """Send the events; False when `cut_after` stopped it."""
         chunk_count = 0
         for event in events:
             if chunk_count == reply.cut_after:
                 return False
             if event.content:
-                self._pause(reply.chunk_delay if chunk_count else 0, received)
+                self._pause(reply.chunk_delay if chunk_count else 0, request)
                 chunk_count += 1
             for data in _split_bytes(event.encode(), reply.bytes_per_write):
                 self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
@@ -229,11 +238,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def _hang(self, received: Received) -> None:
-        self._pause(3600, received)
+    def _hang(self, request: Received) -> None:
+        self._pause(3600, request)
         self.close_connection = True
 
-    def _pause(self, seconds: float, received: Received) -> None:
+    def _pause(self, seconds: float, request: Received) -> None:
         """Wait, but not for a client that has left nor when the server stops."""
         elapsed = 0.0
         while elapsed < seconds and not self.server.scripted.stopping.is_set():

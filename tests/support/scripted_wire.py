@@ -77,7 +77,9 @@ def count_usage(reply: Reply, request: dict[str, Any]) -> tuple[int, int, int, i
     if reply.usage:
         usage = (*reply.usage, 0, 0)
         return usage[0], usage[1], usage[2], usage[3]
-    input_characters = sum(_count_characters(request.get(key)) for key in ("system", "messages", "tools"))
+    input_characters = sum(
+        _count_characters(request.get(key)) for key in ("system", "messages", "tools")
+    )
     output_characters = (
         len(reply.words)
         + len(reply.reasoning)
@@ -128,7 +130,9 @@ def build_openai_events(reply: Reply, request: dict[str, Any]) -> Iterator[Event
     """The chunks of a streamed chat completion; the arguments of parallel calls come interleaved, as they may."""
     frame = _build_openai_frame(request, "chat.completion.chunk")
 
-    def build_chunk(delta: dict[str, Any], finish: str | None = None, content: bool = False) -> Event:
+    def build_chunk(
+        delta: dict[str, Any], finish: str | None = None, content: bool = False
+    ) -> Event:
         return Event(
             frame | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]},
             content=content,
@@ -136,7 +140,8 @@ def build_openai_events(reply: Reply, request: dict[str, Any]) -> Iterator[Event
 
     yield build_chunk({"role": "assistant", "content": ""})
     yield from (
-        build_chunk({"reasoning_content": piece}, content=True) for piece in split_pieces(reply.reasoning)
+        build_chunk({"reasoning_content": piece}, content=True)
+        for piece in split_pieces(reply.reasoning)
     )
     yield from (build_chunk({"content": piece}, content=True) for piece in split_reply(reply))
     yield from (
@@ -188,7 +193,10 @@ def build_anthropic_usage(reply: Reply, request: dict[str, Any]) -> dict[str, An
     if reply.usage is False:
         return {}
     input_tokens, output_tokens, cache_read, cache_write = count_usage(reply, request)
-    usage = {"input_tokens": input_tokens - cache_read - cache_write, "output_tokens": output_tokens}
+    usage = {
+        "input_tokens": input_tokens - cache_read - cache_write,
+        "output_tokens": output_tokens,
+    }
     return usage | (
         {"cache_read_input_tokens": cache_read, "cache_creation_input_tokens": cache_write}
         if cache_read or cache_write

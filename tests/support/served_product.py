@@ -44,7 +44,7 @@ class ServedProduct:
 
     def run_command(self, *arguments: str) -> str:
         """What `chatcore ARGUMENTS` prints, over the same data."""
-        done = subprocess.run(
+        process = subprocess.run(
             [*CHATCORE, *arguments],
             env=self.environment,
             cwd=ROOT,
@@ -52,7 +52,7 @@ class ServedProduct:
             text=True,
             check=True,
         )
-        return done.stdout.strip()
+        return process.stdout.strip()
 
 
 # What the embedded model is told, a note a line; varied, because a small model copies what repeats.
@@ -87,11 +87,11 @@ def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedP
         [*CHATCORE, "serve", "--port", str(port), *arguments],
         env=variables, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
-    served = ServedProduct(url=f"http://127.0.0.1:{port}", pid=process.pid, environment=variables)
+    product = ServedProduct(url=f"http://127.0.0.1:{port}", pid=process.pid, environment=variables)
     assert process.stdout
-    threading.Thread(target=served.lines.extend, args=(process.stdout,), daemon=True).start()
+    threading.Thread(target=product.lines.extend, args=(process.stdout,), daemon=True).start()
     try:
-        yield served
+        yield product
     finally:
         process.send_signal(signal.SIGINT)
         try:

@@ -91,7 +91,7 @@ def compact(
     summarizer: Summarizer | None = None,
     *,
     window: int = WINDOW,
-    measured: Measurement | None = None,
+    measurement: Measurement | None = None,
     recovering: bool = False,
     **options: Any,
 ) -> Outcome:
@@ -104,7 +104,7 @@ def compact(
         transcript,
         with_policy,
         budget,
-        measured or measure(transcript, with_policy),
+        measurement or measure(transcript, with_policy),
         summarizer or Summarizer(),
         **options,
     )

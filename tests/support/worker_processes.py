@@ -72,7 +72,9 @@ def use_database(url: str, **options: Any) -> Iterator[str]:
     )["default"]
     database_settings["TEST"] = connections["default"].settings_dict["TEST"]
     previous_connection = connections["default"]
-    connections["default"] = load_backend(database_settings["ENGINE"]).DatabaseWrapper(database_settings, "default")
+    connections["default"] = load_backend(database_settings["ENGINE"]).DatabaseWrapper(
+        database_settings, "default"
+    )
     try:
         call_command("migrate", verbosity=0)
         call_command("createcachetable", verbosity=0)
@@ -128,7 +130,9 @@ class Worker:
         return members
 
     def find_sentinel(self) -> int:
-        return next(process.pid for process in self.list_members() if process.parent == self.process.pid)
+        return next(
+            process.pid for process in self.list_members() if process.parent == self.process.pid
+        )
 
     def list_workers(self, name: str = "jobs-") -> list[int]:
         """Return the workers whose name in ps starts with `name`: jobs-free, jobs-busy."""
@@ -164,7 +168,9 @@ class Worker:
     def find_orphans(self) -> list[int]:
         """Return living processes that were below this worker and are not any more."""
         below = (
-            {process.pid for process in self.list_members()} if self.process.poll() is None else set()
+            {process.pid for process in self.list_members()}
+            if self.process.poll() is None
+            else set()
         )
         return [pid for pid in self.seen_pids - below if is_our_python(pid)]
 

@@ -37,7 +37,9 @@ class WorkerScenario:
     def _summarize(self, _: dict[str, Any]) -> Reply:
         *earlier, _this = self.scripted.requests
         self.overlapping += any(not request.client_left.is_set() for request in earlier)
-        return Reply(text=SUMMARY, delay=QUICK_SUMMARY_SECONDS if earlier else self.first_call_seconds)
+        return Reply(
+            text=SUMMARY, delay=QUICK_SUMMARY_SECONDS if earlier else self.first_call_seconds
+        )
 
     def request_run(self) -> CompactionRun:
         return engine.request_run(self.session.pk, trigger="manual")
@@ -53,27 +55,29 @@ class WorkerScenario:
 
         The run must have been executed by one worker at a time, and installed once.
         """
-        took = wait_until(
+        seconds_taken = wait_until(
             lambda: CompactionRun.objects.filter(pk=run.pk).exclude(
                 status__in=["queued", "running"]
             ),
             seconds=seconds,
         )
         run.refresh_from_db()
-        answered = [request for request in self.scripted.requests if not request.client_left.is_set()]
+        answered_requests = [
+            request for request in self.scripted.requests if not request.client_left.is_set()
+        ]
         assert (run.status, run.error) == ("applied", "")
         assert ContextRevision.objects.filter(session=self.session).count() == 1
         assert list_event_names(self.session, "compaction.").count("compaction.applied") == 1
-        assert (len(answered), self.overlapping) == (run.provider_calls, 0) == (1, 0)
+        assert (len(answered_requests), self.overlapping) == (run.provider_calls, 0) == (1, 0)
         assert len(self.scripted.requests) <= run.attempts  # a worker may die before it calls
-        return took
+        return seconds_taken
 
     def wait_for_canary(self, *, seconds: float = 60) -> float:
         """Wait until a canary comes back through the shared queue, and return the seconds it took.
 
         More than one is sent, because one may be lost with a dying cluster.
         """
-        sent: list[int] = []
+        task_ids: list[int] = []
         next_one = time.monotonic()
 
         def one_is_back() -> bool:
@@ -81,8 +85,8 @@ class WorkerScenario:
             if time.monotonic() >= next_one:
                 next_one = time.monotonic() + 2
                 async_task("compaction.worker.tasks.canary", "from the test")
-                sent.append(OrmQ.objects.latest("pk").pk)
-            return OrmQ.objects.filter(pk__in=sent).count() < len(sent)
+                task_ids.append(OrmQ.objects.latest("pk").pk)
+            return OrmQ.objects.filter(pk__in=task_ids).count() < len(task_ids)
 
         return wait_until(one_is_back, seconds=seconds, what="a canary back")
 

@@ -32,7 +32,7 @@ def test_axe_is_the_one_that_was_reviewed() -> None:
         assert hashlib.sha256((VENDOR / line["file"]).read_bytes()).hexdigest() == line["sha256"]
 
 
-def objections(page: Page) -> list[tuple[str, str]]:
+def find_objections(page: Page) -> list[tuple[str, str]]:
     """Return the rules that axe finds broken on the page, each with its elements.
 
     axe is evaluated from outside, because the page's policy allows no other script.
@@ -42,20 +42,20 @@ def objections(page: Page) -> list[tuple[str, str]]:
         ".map(each => each.finished.catch(() => {})).slice(0, 50))"
     )
     page.evaluate((VENDOR / "axe.min.js").read_text())
-    found: list[dict[str, Any]] = page.evaluate(
+    violations: list[dict[str, Any]] = page.evaluate(
         "rules => axe.run(document, rules).then(result => result.violations)", RULES
     )
     return [
         (each["id"], node["html"][:160] + " | " + node["failureSummary"][:200])
-        for each in found
+        for each in violations
         for node in each["nodes"]
     ]
 
 
-def screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
+def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
     """How each screen is reached."""
 
-    def opened(path: str, *acts: Callable[[], Any]) -> Callable[[], None]:
+    def open_screen(path: str, *acts: Callable[[], Any]) -> Callable[[], None]:
         def go() -> None:
             page.goto(path)
             expect(page.locator("h1")).to_be_visible()
@@ -79,47 +79,53 @@ def screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
 
     chat = f"/c/{session.pk}/"
     return {
-        "chat": opened(chat, lambda: expect(page.locator(".card")).to_be_visible()),
-        "palette": opened(
+        "chat": open_screen(chat, lambda: expect(page.locator(".card")).to_be_visible()),
+        "palette": open_screen(
             chat,
             lambda: page.keyboard.press("Control+k"),
             lambda: page.keyboard.type("bread"),
             lambda: expect(page.locator("#found mark").first).to_be_visible(),
         ),
-        "chat settings": opened(
+        "chat settings": open_screen(
             chat,
             lambda: page.get_by_role("button", name="Settings of this chat").click(),
             lambda: expect(page.get_by_label("System prompt")).to_be_visible(),
         ),
-        **{f"card, {tab}": opened(chat, card, partial(view, tab)) for tab in TABS},
-        "card, edited": opened(
+        **{f"card, {tab}": open_screen(chat, card, partial(view, tab)) for tab in TABS},
+        "card, edited": open_screen(
             chat, card, lambda: page.get_by_role("button", name="Edit the summary").click()
         ),
-        "message menu": opened(
+        "message menu": open_screen(
             chat, menu, lambda: expect(page.locator("#message-menu")).to_be_visible()
         ),
-        "message edited": opened(chat, menu, lambda: page.locator("[data-menu='edit']").click()),
-        "message deleted": opened(chat, menu, lambda: page.locator("[data-menu='delete']").click()),
-        "meter": opened(chat, meter, lambda: expect(page.locator("#context")).to_be_visible()),
-        "context panel": opened(
+        "message edited": open_screen(
+            chat, menu, lambda: page.locator("[data-menu='edit']").click()
+        ),
+        "message deleted": open_screen(
+            chat, menu, lambda: page.locator("[data-menu='delete']").click()
+        ),
+        "meter": open_screen(chat, meter, lambda: expect(page.locator("#context")).to_be_visible()),
+        "context panel": open_screen(
             chat,
             meter,
             lambda: page.get_by_role("button", name="Show the whole context").click(),
             lambda: expect(page.locator("#context-panel .sent-messages li").first).to_be_visible(),
         ),
-        "commands": opened(chat, lambda: page.get_by_label("Your message").press_sequentially("/")),
-        "new chat": opened("/new/"),
-        "help": opened(
+        "commands": open_screen(
+            chat, lambda: page.get_by_label("Your message").press_sequentially("/")
+        ),
+        "new chat": open_screen("/new/"),
+        "help": open_screen(
             "/new/",
             lambda: page.get_by_label("Your message").blur(),
             lambda: page.keyboard.press("?"),
         ),
-        "settings": opened("/settings/"),
+        "settings": open_screen("/settings/"),
     }
 
 
 @pytest.fixture
-def staffed(user: User, session: Session) -> Session:
+def staff_session(user: User, session: Session) -> Session:
     """A chat with a summary, whose owner may see everything."""
     User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
     store_exchange(session, "What is bread?", "Food.", "How is bread made?", ANSWER)
@@ -147,11 +153,13 @@ def staffed(user: User, session: Session) -> Session:
     return session
 
 
-def expect_none(found: dict[str, list[tuple[str, str]]]) -> None:
-    wrong = [
-        f"{name}: {rule}: {element}" for name, listed in found.items() for rule, element in listed
+def expect_none(objections_by_screen: dict[str, list[tuple[str, str]]]) -> None:
+    complaints = [
+        f"{name}: {rule}: {element}"
+        for name, objections in objections_by_screen.items()
+        for rule, element in objections
     ]
-    assert not wrong, "\n".join(wrong)
+    assert not complaints, "\n".join(complaints)
 
 
 @pytest.mark.browser
@@ -161,45 +169,45 @@ def expect_none(found: dict[str, list[tuple[str, str]]]) -> None:
     [("light", WIDE), ("dark", PHONE), pytest.param("dark", WIDE, marks=pytest.mark.slow)],
 )
 def test_no_screen_has_anything_axe_objects_to(
-    page: Page, staffed: Session, theme: Any, size: Any
+    page: Page, staff_session: Session, theme: Any, size: Any
 ) -> None:
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     page.set_viewport_size(size)
-    found = {}
-    for name, reach in screens(page, staffed).items():
+    objections = {}
+    for name, reach in list_screens(page, staff_session).items():
         reach()
-        found[name] = objections(page)
+        objections[name] = find_objections(page)
     if size == PHONE:
-        page.goto(f"/c/{staffed.pk}/")
+        page.goto(f"/c/{staff_session.pk}/")
         page.get_by_role("button", name="Chats", exact=True).click()
-        found["drawer"] = objections(page)
+        objections["drawer"] = find_objections(page)
     AiModel.objects.update(is_active=False)
     page.goto("/new/")
-    found["onboarding"] = objections(page)
+    objections["onboarding"] = find_objections(page)
     page.context.clear_cookies()
     page.goto("/login/")
-    found["login"] = objections(page)
-    expect_none(found)
+    objections["login"] = find_objections(page)
+    expect_none(objections)
 
 
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_admin_adds_nothing_to_what_axe_objects_to_in_django(
-    page: Page, staffed: Session, theme: Any
+    page: Page, staff_session: Session, theme: Any
 ) -> None:
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")
     run, model = CompactionRun.objects.get(), AiModel.objects.first()
     assert model
-    found = {}
+    objections = {}
     for path in (
         "",
         "chatcore/session/",
-        f"chatcore/session/{staffed.pk}/change/",
+        f"chatcore/session/{staff_session.pk}/change/",
         f"compaction/compactionrun/{run.pk}/change/",
         "models_registry/aimodel/add/",
         f"models_registry/aimodel/{model.pk}/change/",
     ):
         page.goto(f"/admin/{path}")
-        found[path] = objections(page)
-    expect_none(found)
+        objections[path] = find_objections(page)
+    expect_none(objections)

@@ -34,14 +34,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def test_a_first_message_opens_a_chat_and_its_answer_streams(
     page: Page, model: AiModel, scripted: ScriptedModel
 ) -> None:
-    said = PausedChunks("Hel", "lo, **wor", "ld**")
-    scripted.script(Reply(chunks=said))
+    chunks = PausedChunks("Hel", "lo, **wor", "ld**")
+    scripted.script(Reply(chunks=chunks))
     page.goto("/new/")
     send_message(page, "Are you\nthere?")
     expect(page.locator(".user .words")).to_have_text("Are you\nthere?")
     expect(page.locator(".answer")).to_have_attribute("data-status", "streaming")
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
-    said.resume.set()
+    chunks.resume.set()
     expect(page.locator(".answer .prose strong")).to_have_text("world")
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
@@ -85,7 +85,8 @@ def test_a_tool_call_folds_its_question_and_result(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"})]), Reply(text="It is 42.")
+        Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"})]),
+        Reply(text="It is 42."),
     )
     page.goto(f"/c/{session.pk}/")
     send_message(page, "6 × 7?")
@@ -128,8 +129,8 @@ def test_nothing_that_a_model_writes_can_run_or_call_home(page: Page, session: S
         "<style>body{display:none}</style><iframe src='/'></iframe>\n\n"
         "![pixel](http://192.0.2.1/track.png) [run](javascript:alert(1)) [out](https://example.org/)"
     )
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requested_urls: list[str] = []
+    page.on("request", lambda request: requested_urls.append(request.url))
     store_exchange(session, "Hi", evil)
     page.goto(f"/c/{session.pk}/")
     prose = page.locator(".prose")
@@ -140,7 +141,7 @@ def test_nothing_that_a_model_writes_can_run_or_call_home(page: Page, session: S
     expect(prose.get_by_text("run", exact=True)).not_to_have_attribute("href", re.compile("."))
     expect(prose).to_contain_text("<script>document.title='owned'</script>")
     expect(page).not_to_have_title("owned")
-    assert not [url for url in asked if "192.0.2.1" in url]
+    assert not [url for url in requested_urls if "192.0.2.1" in url]
 
 
 def test_code_is_colored_and_copied(page: Page, session: Session) -> None:
@@ -156,7 +157,9 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     for number in range(6):
-        store_exchange(session, f"Question {number} " + "about everything " * 120, f"Answer {number}")
+        store_exchange(
+            session, f"Question {number} " + "about everything " * 120, f"Answer {number}"
+        )
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).to_have_text(re.compile(r"^[\d.]+k / 8\.19k · \d+ %$"))
     seen = threading.Event()
@@ -170,7 +173,7 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(
     page.get_by_role("button", name="Optimize now").click()
     expect(page.locator("#context")).to_be_hidden()
     run = wait_for_run(page)
-    engine_thread = in_background(engine.execute_run, run.pk)
+    engine_thread = run_in_background(engine.execute_run, run.pk)
     expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
     expect(page.get_by_label("Your message")).to_be_enabled()
     seen.set()
@@ -199,7 +202,7 @@ def wait_for_run(page: Page) -> CompactionRun:
     raise AssertionError("No run was asked for.")
 
 
-def in_background(work: Callable[..., Any], *arguments: Any) -> threading.Thread:
+def run_in_background(work: Callable[..., Any], *arguments: Any) -> threading.Thread:
     thread = threading.Thread(target=work, args=arguments)
     thread.start()
     return thread

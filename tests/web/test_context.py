@@ -15,7 +15,7 @@ from tests.support.browsing import PausedChunks, store_exchange
 from tests.support.events import append_events
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.web.test_chat import SUMMARY, in_background
+from tests.web.test_chat import SUMMARY, run_in_background
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -23,24 +23,28 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def fill_long(session: Session, *, exchanges: int = 6, words: int = 120) -> None:
     """Enough to be worth a summary."""
     for number in range(exchanges):
-        store_exchange(session, f"Question {number} " + "about everything " * words, f"Answer {number}")
+        store_exchange(
+            session, f"Question {number} " + "about everything " * words, f"Answer {number}"
+        )
 
 
-def compacted(session: Session, scripted: ScriptedModel, summary: str = SUMMARY) -> CompactionRun:
+def compact_session(
+    session: Session, scripted: ScriptedModel, summary: str = SUMMARY
+) -> CompactionRun:
     scripted.script(Reply(text=summary))
     run = engine.request_run(session.pk, trigger=CompactionRun.Trigger.MANUAL)
-    return executed(run)
+    return execute_run(run)
 
 
-def executed(run: CompactionRun) -> CompactionRun:
+def execute_run(run: CompactionRun) -> CompactionRun:
     """In a thread of its own, because Playwright's loop lives on this one."""
-    in_background(engine.execute_run, run.pk).join()
+    run_in_background(engine.execute_run, run.pk).join()
     run.refresh_from_db()
     assert run.status == "applied", run.reason
     return run
 
 
-def opened(page: Page, session: Session) -> Locator:
+def open_card(page: Page, session: Session) -> Locator:
     """The newest card, open."""
     page.goto(f"/c/{session.pk}/")
     card = page.locator(".card:not([data-superseded])")
@@ -80,11 +84,11 @@ def test_a_card_tells_what_was_done_and_how_the_summary_changed(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     fill_long(session)
-    compacted(session, scripted)
+    compact_session(session, scripted)
     Message.objects.filter(session=session, seq=2).update(pinned=True)
     fill_long(session)
-    compacted(session, scripted, SUMMARY.replace("short answer", "long answer"))
-    card = opened(page, session)
+    compact_session(session, scripted, SUMMARY.replace("short answer", "long answer"))
+    card = open_card(page, session)
     expect(card.locator(".card-facts")).to_have_text(
         re.compile(r"\d+ messages.*k → .* tokens.*scripted/test-model.*summarize", re.DOTALL)
     )
@@ -103,8 +107,8 @@ def test_a_summary_is_edited_and_written_anew_with_a_focus(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     fill_long(session)
-    first = compacted(session, scripted)
-    card = opened(page, session)
+    first = compact_session(session, scripted)
+    card = open_card(page, session)
     card.get_by_role("button", name="Edit the summary").click()
     card.get_by_label("The summary", exact=True).fill("## Goal\n\nIn my own words.")
     card.get_by_role("button", name="Save").click()
@@ -120,7 +124,7 @@ def test_a_summary_is_edited_and_written_anew_with_a_focus(
     again = CompactionRun.objects.get(status="queued")
     assert again.instructions == "the numbers"
     scripted.script(Reply(text=SUMMARY))
-    executed(again)
+    execute_run(again)
     expect(card).to_contain_text("focus: the numbers")
     first.refresh_from_db()
     assert (first.status, again.boundary_after) == ("rewound", first.boundary_after)
@@ -131,7 +135,7 @@ def test_the_panel_shows_the_next_request_word_for_word(
 ) -> None:
     Session.objects.filter(pk=session.pk).update(system_prompt="Be <b>brief</b>.")
     fill_long(session)
-    run = compacted(session, scripted)
+    run = compact_session(session, scripted)
     page.goto(f"/c/{session.pk}/")
     page.locator(".meter-button").click()
     page.get_by_role("button", name="Show the whole context").click()
@@ -144,8 +148,8 @@ def test_the_panel_shows_the_next_request_word_for_word(
     expect(panel.locator(".sent-messages .sent-seq").first).to_have_text(f"#{run.boundary_after}")
     panel.get_by_role("button", name="Copy as JSON").click()
     expect(panel.get_by_role("button", name="Copied")).to_be_attached()
-    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
-    assert copied["messages"][0]["seq"] == run.boundary_after
+    context = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert context["messages"][0]["seq"] == run.boundary_after
     panel.get_by_text("All optimizations").click()
     expect(panel.locator(".runs li")).to_contain_text("applied")
     page.keyboard.press("Escape")
@@ -201,7 +205,9 @@ def test_an_unknown_command_is_sent_as_text_after_a_word(
 
 
 def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session: Session) -> None:
-    store_exchange(session, "Read the file", "It is long: " + "<i>line</i> " * 300, "And now?", "Done.")
+    store_exchange(
+        session, "Read the file", "It is long: " + "<i>line</i> " * 300, "And now?", "Done."
+    )
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).to_contain_text("/ 8.19k")
     expect(page.locator(".shortened")).to_have_count(0)
@@ -236,16 +242,16 @@ def test_a_message_is_where_optimizing_ends_and_the_page_says_while_it_runs(
     with page.expect_response("**/compact"):
         page.get_by_role("button", name="Optimize up to here").click()
     run = CompactionRun.objects.get()
-    said = PausedChunks(
+    chunks = PausedChunks(
         "## Goal\n\nSix questions, each of them about everything, ", "and a short answer to each."
     )
-    scripted.script(Reply(chunks=said))
-    work = in_background(engine.execute_run, run.pk)
+    scripted.script(Reply(chunks=chunks))
+    work = run_in_background(engine.execute_run, run.pk)
     expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
     page.reload()
     expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
     expect(page.get_by_label("Your message")).to_be_editable()
-    said.resume.set()
+    chunks.resume.set()
     expect(page.locator(".card + .message")).to_have_attribute("data-seq", "5")
     work.join()
     expect(page.get_by_text("Optimizing conversation context…")).to_be_hidden()

@@ -233,11 +233,11 @@ def test_nothing_in_the_list_vanishes_under_a_hand_when_it_is_refreshed(
     actions = page.get_by_role("button", name="Actions for Another")
     actions.click()
     expect(page.get_by_role("button", name="Rename")).to_be_visible()
-    refreshed(page, session, "First name")
+    rename_on_server(page, session, "First name")
     page.get_by_role("button", name="Rename").click()
     title = page.get_by_label("Title of the chat")
     title.fill("Half")
-    refreshed(page, session, "Second name")
+    rename_on_server(page, session, "Second name")
     expect(title).to_be_focused()
     page.keyboard.type(" typed")
     expect(title).to_have_value("Half typed")
@@ -249,12 +249,12 @@ def test_nothing_in_the_list_vanishes_under_a_hand_when_it_is_refreshed(
     page.get_by_label("Search chats").fill("noth")
     expect(page.get_by_role("link", name="Second name")).to_have_count(0)
     Session.objects.filter(pk=other.pk).update(title="And another")
-    refreshed(page, session, "Something")
+    rename_on_server(page, session, "Something")
     expect(page.get_by_role("link", name="And another")).to_be_visible()
     expect(page.get_by_role("link", name="Something")).to_have_count(0)
 
 
-def refreshed(page: Page, session: Session, title: str) -> None:
+def rename_on_server(page: Page, session: Session, title: str) -> None:
     """The chat is given another title elsewhere, and the page has asked for its list again."""
     Session.objects.filter(pk=session.pk).update(title=title)
     with page.expect_response("**/chats/*"):

@@ -18,7 +18,7 @@ from chatcore.events import log as event_log
 from chatcore.models import Message, Session, SessionEvent
 from chatcore.turns import service
 from tests.conftest import Live
-from tests.faults.test_killed_in_the_middle import REGISTER, WITHIN, web_of
+from tests.faults.test_killed_in_the_middle import REGISTER, WITHIN, find_web_process
 from tests.support.browsing import (
     ARGUMENTS,
     CHROMIUM,
@@ -36,38 +36,38 @@ from tests.support.tcp_proxy import TcpProxy
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-def said_to(scripted: ScriptedModel) -> list[str]:
+def list_questions(scripted: ScriptedModel) -> list[str]:
     """The newest message of each request that the model got."""
     return [
-        received.json["messages"][-1]["content"]
-        for received in scripted.requests
-        if received.json.get("messages")
+        request.json["messages"][-1]["content"]
+        for request in scripted.requests
+        if request.json.get("messages")
     ]
 
 
 @pytest.fixture
-def line(page: Page, live: Live) -> Iterator[TcpProxy]:
+def connection(page: Page, live: Live) -> Iterator[TcpProxy]:
     """The way from the page to the server, which a test can cut."""
-    with TcpProxy(live.url) as line:
-        yield line
+    with TcpProxy(live.url) as connection:
+        yield connection
 
 
 def test_a_line_that_breaks_in_the_middle_of_an_answer_loses_and_doubles_nothing(
-    page: Page, session: Session, scripted: ScriptedModel, line: TcpProxy
+    page: Page, session: Session, scripted: ScriptedModel, connection: TcpProxy
 ) -> None:
-    said = PausedChunks(*(f"word{number} " for number in range(30)))
-    scripted.script(Reply(chunks=said))
-    page.goto(f"{line.url}/c/{session.pk}/")
+    chunks = PausedChunks(*(f"word{number} " for number in range(30)))
+    scripted.script(Reply(chunks=chunks))
+    page.goto(f"{connection.url}/c/{session.pk}/")
     send_message(page, "Count")
     expect(page.locator(".answer .prose")).to_contain_text("word5")
-    line.disconnect()
+    connection.disconnect()
     expect(page.locator(".connection")).to_contain_text("No connection to the server.")
     expect(page.locator(".answer .prose")).to_contain_text("word5")
-    said.resume.set()
+    chunks.resume.set()
     wait_until(page, lambda: Message.objects.filter(status="complete", role="assistant").exists())
-    line.reconnect()
+    connection.reconnect()
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
-    expect(page.locator(".answer .prose")).to_have_text("".join(said).strip())
+    expect(page.locator(".answer .prose")).to_have_text("".join(chunks).strip())
     expect(page.locator(".message")).to_have_count(2)
     expect(page.locator(".connection")).to_be_hidden()
 
@@ -89,20 +89,20 @@ def test_what_is_sent_without_a_connection_waits_and_goes_in_its_order(
     expect(page.locator(".answer .prose")).to_have_text(["One.", "Two."])
     expect(page.locator(".queued-item")).to_have_count(0)
     expect(page.locator(".connection")).to_be_hidden()
-    assert said_to(scripted) == ["First?", "Second?"]
+    assert list_questions(scripted) == ["First?", "Second?"]
 
 
 def test_a_network_that_goes_and_comes_back_continues_the_answer(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = PausedChunks("Here ", "and ", "there.")
-    scripted.script(Reply(chunks=said))
+    chunks = PausedChunks("Here ", "and ", "there.")
+    scripted.script(Reply(chunks=chunks))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "Where?")
     expect(page.locator(".answer .prose")).to_contain_text("and")
     page.context.set_offline(True)
     expect(page.locator(".connection")).to_be_visible()
-    said.resume.set()
+    chunks.resume.set()
     wait_until(page, lambda: Message.objects.filter(status="complete", role="assistant").exists())
     page.context.set_offline(False)
     expect(page.locator(".answer .prose")).to_have_text("Here and there.")
@@ -110,7 +110,7 @@ def test_a_network_that_goes_and_comes_back_continues_the_answer(
     expect(page.locator(".message")).to_have_count(2)
 
 
-def arrives_unheard(route: Route) -> None:
+def lose_response(route: Route) -> None:
     """The server stores what was sent; that it did is lost on the way back."""
     route.fetch()
     route.abort()
@@ -119,19 +119,19 @@ def arrives_unheard(route: Route) -> None:
 def test_a_message_whose_arrival_nobody_heard_of_is_said_once(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = PausedChunks("One ", "answer.")
-    scripted.script(Reply(chunks=said))
+    chunks = PausedChunks("One ", "answer.")
+    scripted.script(Reply(chunks=chunks))
     page.goto(f"/c/{session.pk}/")
-    page.route("**/messages", arrives_unheard, times=1)
+    page.route("**/messages", lose_response, times=1)
     send_message(page, "Once")
     expect(page.locator(".user .words")).to_have_text(["Once"])
     expect(page.locator(".queued-item")).to_have_count(0)
     expect(page.get_by_label("Your message")).to_have_value("")
-    said.resume.set()
+    chunks.resume.set()
     expect(page.locator(".answer .prose")).to_have_text(["One answer."])
     send_message(page, "Once")  # the same words may be meant again
     expect(page.locator(".answer")).to_have_count(2)
-    assert said_to(scripted) == ["Once", "Once"]
+    assert list_questions(scripted) == ["Once", "Once"]
 
 
 def test_a_message_that_did_not_arrive_outlives_the_page_and_is_said_once(
@@ -147,7 +147,7 @@ def test_a_message_that_did_not_arrive_outlives_the_page_and_is_said_once(
     expect(page.locator(".user .words")).to_have_text(["Do not lose me"])
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page.locator(".queued-item")).to_have_count(0)
-    assert said_to(scripted) == ["Do not lose me"]
+    assert list_questions(scripted) == ["Do not lose me"]
 
 
 def test_a_page_that_is_left_while_it_sends_sends_the_same_again(
@@ -167,7 +167,7 @@ def test_a_page_that_is_left_while_it_sends_sends_the_same_again(
     expect(page.get_by_label("Your message")).to_have_value("")
     expect(page.locator(".queued-item")).to_have_count(0)
     assert Message.objects.filter(role="user").count() == 1
-    assert said_to(scripted) == ["Once"]
+    assert list_questions(scripted) == ["Once"]
 
 
 def test_a_lost_sign_in_leads_back_to_the_words(
@@ -187,7 +187,7 @@ def test_a_lost_sign_in_leads_back_to_the_words(
     expect(page.locator(".user .words")).to_have_text(["Already sent"])
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page.get_by_label("Your message")).to_have_value("Half a thou")
-    assert said_to(scripted) == ["Already sent"]
+    assert list_questions(scripted) == ["Already sent"]
 
 
 def test_signing_in_in_another_tab_is_enough(
@@ -213,14 +213,14 @@ def test_signing_in_in_another_tab_is_enough(
         ["Still here"], timeout=40_000
     )  # it asks four times a minute
     expect(page.locator(".connection")).to_be_hidden()
-    assert said_to(scripted) == ["Still here"]
+    assert list_questions(scripted) == ["Still here"]
 
 
 def test_two_tabs_share_what_is_written_and_send_it_once(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = PausedChunks("First ", "answer.")
-    scripted.script(Reply(chunks=said), Reply(text="Second answer."))
+    chunks = PausedChunks("First ", "answer.")
+    scripted.script(Reply(chunks=chunks), Reply(text="Second answer."))
     page.goto(f"/c/{session.pk}/")
     other = page.context.new_page()
     other.goto(f"/c/{session.pk}/")
@@ -233,12 +233,12 @@ def test_two_tabs_share_what_is_written_and_send_it_once(
         expect(tab.locator(".answer .prose")).to_contain_text("First")
         expect(tab.locator(".queued-words")).to_have_text(["Second?"])
     other.get_by_label("Your message").press_sequentially("Half a thou")
-    said.resume.set()
+    chunks.resume.set()
     for tab in (page, other):
         expect(tab.locator(".answer .prose")).to_have_text(["First answer.", "Second answer."])
         expect(tab.locator(".queued-item")).to_have_count(0)
         expect(tab.get_by_label("Your message")).to_have_value("Half a thou")
-    assert said_to(scripted) == ["First?", "Second?"]
+    assert list_questions(scripted) == ["First?", "Second?"]
 
 
 def test_a_page_that_slept_for_hours_shows_all_that_was_said(
@@ -273,20 +273,20 @@ def test_going_back_to_a_page_shows_what_was_said_meanwhile(
     )
     context = again.new_context(storage_state=page.context.storage_state())
     context.set_default_navigation_timeout(NAVIGATION_TIMEOUT)
-    left = context.new_page()
+    other = context.new_page()
     page.goto("/settings/")
-    left.goto(page.url.replace("/settings/", f"/c/{session.pk}/"))
-    left.get_by_label("Your message").fill("Half a thou")
-    left.evaluate("window.left = true")
-    left.get_by_role("link", name="alice").click()
-    expect(left.get_by_role("heading", name="API tokens")).to_be_visible()
+    other.goto(page.url.replace("/settings/", f"/c/{session.pk}/"))
+    other.get_by_label("Your message").fill("Half a thou")
+    other.evaluate("window.left = true")
+    other.get_by_role("link", name="alice").click()
+    expect(other.get_by_role("heading", name="API tokens")).to_be_visible()
     scripted.script(Reply(text="Said meanwhile."))
     service.wait_for_turn(service.start_turn(session, content="Elsewhere").pk, 30)
-    left.go_back(wait_until="commit")
-    assert left.evaluate("window.left")  # the very page, as it was left
-    expect(left.locator(".answer .prose")).to_have_text(["Said before", "Said meanwhile."])
-    expect(left.locator(".answer[data-status=complete]")).to_have_count(2)
-    expect(left.get_by_label("Your message")).to_have_value("Half a thou")
+    other.go_back(wait_until="commit")
+    assert other.evaluate("window.left")  # the very page, as it was left
+    expect(other.locator(".answer .prose")).to_have_text(["Said before", "Said meanwhile."])
+    expect(other.locator(".answer[data-status=complete]")).to_have_count(2)
+    expect(other.get_by_label("Your message")).to_have_value("Half a thou")
     again.close()
 
 
@@ -298,15 +298,15 @@ def test_a_server_that_is_killed_in_the_middle_and_comes_back_is_gone_on_with(
         Reply(chunks=[f"word{number} " for number in range(300)], chunk_delay=0.1),
         Reply(text="Here I am again."),
     )
-    with serve(tmp_path, "--no-local-model") as served:
-        link = served.sign_in_link
-        served.run_command("shell", "-c", REGISTER.format(url=scripted.base_url))
-        page = browser.new_context(base_url=served.url).new_page()
+    with serve(tmp_path, "--no-local-model") as product:
+        link = product.sign_in_link
+        product.run_command("shell", "-c", REGISTER.format(url=scripted.base_url))
+        page = browser.new_context(base_url=product.url).new_page()
         page.goto(link)
         send_message(page, "Count")
         expect(page.locator(".answer .prose")).to_contain_text("word9", timeout=60_000)
         send_message(page, "Are you there?")
-        os.kill(web_of(served), SIGKILL)
+        os.kill(find_web_process(product), SIGKILL)
         expect(page.locator(".connection")).to_contain_text("No connection to the server.")
         expect(page.locator(".answer")).to_have_attribute(
             "data-status", "interrupted", timeout=WITHIN * 1000

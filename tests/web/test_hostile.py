@@ -72,7 +72,7 @@ SCROLL_CHATS = """async () => {
 
 
 @pytest.fixture
-def watched(page: Page, live: Live) -> Iterator[Page]:
+def guarded_page(page: Page, live: Live) -> Iterator[Page]:
     """A page that fails its test when a text ran, opened something or sent a request elsewhere.
 
     A request that the page's policy refused fails the test too.
@@ -91,7 +91,7 @@ def watched(page: Page, live: Live) -> Iterator[Page]:
             incidents.append(request.url)
 
     page.context.on("request", watch_request)
-    page.context.on("page", lambda opened: incidents.append(f"opened {opened.url}"))
+    page.context.on("page", lambda new_page: incidents.append(f"opened {new_page.url}"))
     page.context.on("dialog", shut)
     yield page
     assert page.evaluate("typeof ran") == "undefined"
@@ -148,7 +148,7 @@ def join_in_batches(size: int) -> list[str]:
     ]
 
 
-def as_page_text(text: str) -> str:
+def show_text(text: str) -> str:
     """Return the text as a page shows it."""
     return re.sub(r"\r\n?", "\n", clean_text(text))
 
@@ -158,32 +158,36 @@ def read_texts(elements: Locator) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def wide(model: AiModel) -> None:
+def widen_window(model: AiModel) -> None:
     """A window that holds it all."""
     AiModel.objects.filter(pk=model.pk).update(context_window_size=1_000_000)
 
 
 def test_what_is_said_live_stays_words(
-    watched: Page, session: Session, scripted: ScriptedModel
+    guarded_page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    watched.goto(f"/c/{session.pk}/")
+    guarded_page.goto(f"/c/{session.pk}/")
     for number, text in enumerate(map(clean_text, join_in_batches(100))):
-        asked = make_tool_call(text[:60], text, id=text[:40] or "x")
-        scripted.script(Reply(reasoning=text, tool_calls=[asked]), Reply(text=text))
-        watched.locator(".composer textarea").fill(f"Say: {text}")
-        watched.locator(".composer textarea").press("Enter")
-        expect(watched.locator(".answer")).to_have_count(2 * number + 2)
-        expect(watched.locator(".answer").last).to_have_attribute("data-status", "complete")
-    check_page_is_sound(watched)
-    stored = session.messages.filter(role="user").order_by("seq").values_list("content", flat=True)
-    assert read_texts(watched.locator(".user .words")) == [as_page_text(text) for text in stored]
-    check_page_works(watched, scripted)
+        call = make_tool_call(text[:60], text, id=text[:40] or "x")
+        scripted.script(Reply(reasoning=text, tool_calls=[call]), Reply(text=text))
+        guarded_page.locator(".composer textarea").fill(f"Say: {text}")
+        guarded_page.locator(".composer textarea").press("Enter")
+        expect(guarded_page.locator(".answer")).to_have_count(2 * number + 2)
+        expect(guarded_page.locator(".answer").last).to_have_attribute("data-status", "complete")
+    check_page_is_sound(guarded_page)
+    contents = (
+        session.messages.filter(role="user").order_by("seq").values_list("content", flat=True)
+    )
+    assert read_texts(guarded_page.locator(".user .words")) == [
+        show_text(text) for text in contents
+    ]
+    check_page_works(guarded_page, scripted)
 
 
-def stored(session: Session, said: Sequence[str]) -> None:
+def store_texts(session: Session, texts: Sequence[str]) -> None:
     """Each text as a question, an answer, its reasoning, and a tool's call and output."""
     rows = []
-    for number, text in enumerate(said):
+    for number, text in enumerate(texts):
         seq = 3 * number
         calls = [{"id": f"{number}{text}", "name": text[:128], "arguments": text}]
         rows += [
@@ -210,7 +214,7 @@ def stored(session: Session, said: Sequence[str]) -> None:
     Session.objects.filter(pk=session.pk).update(last_seq=len(rows), message_count=len(rows))
 
 
-def pages(session: Session, size: int) -> Iterator[tuple[Session, list[str]]]:
+def split_into_chats(session: Session, size: int) -> Iterator[tuple[Session, list[str]]]:
     """The texts, so many for each of as many chats as it takes: what one page shows."""
     for at in range(0, len(SAMPLE_TEXTS), size):
         yield (
@@ -220,70 +224,74 @@ def pages(session: Session, size: int) -> Iterator[tuple[Session, list[str]]]:
 
 
 def test_what_was_stored_stays_words(
-    watched: Page, session: Session, scripted: ScriptedModel
+    guarded_page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    for chat, said in pages(session, 20):
-        stored(chat, said)
-        watched.goto(f"/c/{chat.pk}/")
-        expect(watched.locator(".timeline .user")).to_have_count(len(said))
-        check_page_is_sound(watched)
+    for chat, texts in split_into_chats(session, 20):
+        store_texts(chat, texts)
+        guarded_page.goto(f"/c/{chat.pk}/")
+        expect(guarded_page.locator(".timeline .user")).to_have_count(len(texts))
+        check_page_is_sound(guarded_page)
         for place in (".user .words", ".reasoning .words", ".call-result pre"):
-            assert read_texts(watched.locator(f".timeline {place}")) == [
-                as_page_text(text) for text in said
+            assert read_texts(guarded_page.locator(f".timeline {place}")) == [
+                show_text(text) for text in texts
             ]
-        assert "" not in watched.locator(".timeline .answer > .prose").evaluate_all(
+        assert "" not in guarded_page.locator(".timeline .answer > .prose").evaluate_all(
             "all => all.map(each => each.innerHTML)"
         )
-        assert read_texts(watched.locator(".timeline .call-name")) == [
-            as_page_text(text[:128]) for text in said
+        assert read_texts(guarded_page.locator(".timeline .call-name")) == [
+            show_text(text[:128]) for text in texts
         ]
-    check_page_works(watched, scripted)
+    check_page_works(guarded_page, scripted)
 
 
-def titled(user: User, said: Sequence[str]) -> list[Session]:
+def create_chats(user: User, titles: Sequence[str]) -> list[Session]:
     now = timezone.now()
     return Session.objects.bulk_create(
         Session(
             owner=user, title=clean_text(text)[:200], updated_at=now - timedelta(minutes=number)
         )
-        for number, text in enumerate(said)
+        for number, text in enumerate(titles)
     )
 
 
-def test_titles_stay_words_in_list_head_and_dialogs(watched: Page, user: User) -> None:
+def test_titles_stay_words_in_list_head_and_dialogs(guarded_page: Page, user: User) -> None:
     breaking = [
-        text for text in SAMPLE_TEXTS if text.startswith(("</title>", "' onmouse", "%(title)s", "$&"))
+        text
+        for text in SAMPLE_TEXTS
+        if text.startswith(("</title>", "' onmouse", "%(title)s", "$&"))
     ]
-    chats = titled(user, [*breaking, *(text for text in SAMPLE_TEXTS if text not in breaking)])
-    watched.goto(f"/c/{chats[0].pk}/")
-    watched.evaluate(SCROLL_CHATS)
-    assert read_texts(watched.locator(".chat-row > a")) == [
-        as_page_text(chat.title) or "New chat" for chat in chats
+    chats = create_chats(
+        user, [*breaking, *(text for text in SAMPLE_TEXTS if text not in breaking)]
+    )
+    guarded_page.goto(f"/c/{chats[0].pk}/")
+    guarded_page.evaluate(SCROLL_CHATS)
+    assert read_texts(guarded_page.locator(".chat-row > a")) == [
+        show_text(chat.title) or "New chat" for chat in chats
     ]
-    check_page_is_sound(watched)
-    audit_paths(watched, [f"/c/{chat.pk}/rename/" for chat in chats if '"' in chat.title])
+    check_page_is_sound(guarded_page)
+    audit_paths(guarded_page, [f"/c/{chat.pk}/rename/" for chat in chats if '"' in chat.title])
     for chat in chats[: len(breaking)]:
-        watched.goto(f"/c/{chat.pk}/")
-        expect(watched).to_have_title(f"{chat.title} · Chatcore")
-        expect(watched.locator(".chat-title")).to_have_text(chat.title)
-        act(watched, chat, "Rename")
-        expect(watched.get_by_label("Title of the chat")).to_have_value(chat.title)
-        watched.keyboard.press("Escape")
-        act(watched, chat, "Delete")
-        expect(watched.locator("#snackbar")).to_contain_text(chat.title)
-        watched.locator("#snackbar button").click()
-        expect(watched.locator(".chat-title")).to_have_text(chat.title)
-        check_page_is_sound(watched)
+        guarded_page.goto(f"/c/{chat.pk}/")
+        expect(guarded_page).to_have_title(f"{chat.title} · Chatcore")
+        expect(guarded_page.locator(".chat-title")).to_have_text(chat.title)
+        choose_action(guarded_page, chat, "Rename")
+        expect(guarded_page.get_by_label("Title of the chat")).to_have_value(chat.title)
+        guarded_page.keyboard.press("Escape")
+        choose_action(guarded_page, chat, "Delete")
+        expect(guarded_page.locator("#snackbar")).to_contain_text(chat.title)
+        guarded_page.locator("#snackbar button").click()
+        expect(guarded_page.locator(".chat-title")).to_have_text(chat.title)
+        check_page_is_sound(guarded_page)
 
 
-def act(page: Page, chat: Session, label: str) -> None:
+def choose_action(page: Page, chat: Session, label: str) -> None:
     """From the menu of a chat's row."""
     page.locator(f"#row-{chat.pk} .row-more").click()
     page.locator(f"#menu-{chat.pk}").get_by_text(label).click()
 
 
 def test_cards_diffs_and_the_panel_stay_words(
-    watched: Page, session: Session, scripted: ScriptedModel
+    guarded_page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     every = [clean_text(text) for text in join_in_batches(30)]
     store_exchange(session, *(text for text in every for _ in range(2)))
@@ -324,38 +332,38 @@ def test_cards_diffs_and_the_panel_stay_words(
     Session.objects.filter(pk=session.pk).update(
         compacted_summary=every[-1], compact_boundary_seq=2 * len(every), system_prompt=every[0]
     )
-    watched.goto(f"/c/{session.pk}/")
-    expect(watched.locator(".card")).to_have_count(min(20, len(every)))
-    watched.evaluate(
+    guarded_page.goto(f"/c/{session.pk}/")
+    expect(guarded_page.locator(".card")).to_have_count(min(20, len(every)))
+    guarded_page.evaluate(
         "for (const fold of document.querySelectorAll('.card > details')) fold.open = true"
     )
     for tab in ("summary", "changes", "targets", "state"):
-        expect(watched.locator(".card [role=tab][aria-selected]")).not_to_have_count(0)
-        watched.evaluate(
+        expect(guarded_page.locator(".card [role=tab][aria-selected]")).not_to_have_count(0)
+        guarded_page.evaluate(
             "name => document.querySelectorAll(`.card [data-tab=${name}]`)"
             ".forEach(tab => tab.click())",
             tab,
         )
-        check_page_is_sound(watched)
-    watched.locator(".meter-button").click()
-    watched.get_by_text("Show the whole context").click()
-    expect(watched.locator("#context-panel .sent-messages .sent").first).to_be_visible()
-    assert every[0] in read_texts(watched.locator("[data-sent=system] pre"))[0]
-    check_page_is_sound(watched)
-    watched.keyboard.press("Escape")
-    check_page_works(watched, scripted)
+        check_page_is_sound(guarded_page)
+    guarded_page.locator(".meter-button").click()
+    guarded_page.get_by_text("Show the whole context").click()
+    expect(guarded_page.locator("#context-panel .sent-messages .sent").first).to_be_visible()
+    assert every[0] in read_texts(guarded_page.locator("[data-sent=system] pre"))[0]
+    check_page_is_sound(guarded_page)
+    guarded_page.keyboard.press("Escape")
+    check_page_works(guarded_page, scripted)
 
 
-def test_what_is_searched_and_found_stays_words(watched: Page, session: Session) -> None:
-    stored(session, HOSTILE)
-    watched.goto(f"/c/{session.pk}/")
+def test_what_is_searched_and_found_stays_words(guarded_page: Page, session: Session) -> None:
+    store_texts(session, HOSTILE)
+    guarded_page.goto(f"/c/{session.pk}/")
     words = [" ".join(clean_text(text).split())[:200] for text in HOSTILE]
-    audit_paths(watched, [f"/search/?{urlencode({'q': each})}" for each in words])
+    audit_paths(guarded_page, [f"/search/?{urlencode({'q': each})}" for each in words])
     audit_paths(
-        watched, [f"/chats/?{urlencode({'q': each, 'after': each})}" for each in words[:100]]
+        guarded_page, [f"/chats/?{urlencode({'q': each, 'after': each})}" for each in words[:100]]
     )
-    watched.keyboard.press("Control+k")
-    field = watched.locator("#palette [role=combobox]")
+    guarded_page.keyboard.press("Control+k")
+    field = guarded_page.locator("#palette [role=combobox]")
     for text in (
         "onerror ran",
         "<script>",
@@ -366,24 +374,24 @@ def test_what_is_searched_and_found_stays_words(watched: Page, session: Session)
         "<b id=dialog>",
         "\\href",
     ):
-        with watched.expect_response("**/search/*"):
+        with guarded_page.expect_response("**/search/*"):
             field.fill(text)
         expect(field).to_have_value(text)
-        wrong = watched.evaluate("audit(document)")
+        wrong = guarded_page.evaluate("audit(document)")
         assert not wrong, wrong[:20]
     field.fill("<script>ran=1</script> after")
-    expect(watched.locator("#found .found").first).to_be_visible()
-    watched.keyboard.press("Enter")
-    expect(watched.locator("#palette")).to_be_hidden()
-    expect(watched.locator("[data-found]")).to_be_visible()
-    check_page_is_sound(watched)
+    expect(guarded_page.locator("#found .found").first).to_be_visible()
+    guarded_page.keyboard.press("Enter")
+    expect(guarded_page.locator("#palette")).to_be_hidden()
+    expect(guarded_page.locator("[data-found]")).to_be_visible()
+    check_page_is_sound(guarded_page)
 
 
 def test_failures_and_notices_stay_words(
-    watched: Page, session: Session, scripted: ScriptedModel
+    guarded_page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    for chat, said in pages(session, 60):
-        for number, text in enumerate(map(clean_text, said)):
+    for chat, texts in split_into_chats(session, 60):
+        for number, text in enumerate(map(clean_text, texts)):
             error = {"type": "provider_rejected", "detail": text}
             turn = Turn.objects.create(
                 session=chat,
@@ -395,12 +403,12 @@ def test_failures_and_notices_stay_words(
             Message.objects.create(
                 session=chat, turn=turn, seq=number + 1, role="user", content="x"
             )
-        watched.goto(f"/c/{chat.pk}/")
-        assert read_texts(watched.locator(".turn-error p > span:first-child")) == [
-            as_page_text(text) for text in said
+        guarded_page.goto(f"/c/{chat.pk}/")
+        assert read_texts(guarded_page.locator(".turn-error p > span:first-child")) == [
+            show_text(text) for text in texts
         ]
-        check_page_is_sound(watched)
-    watched.goto(f"/c/{session.pk}/")
+        check_page_is_sound(guarded_page)
+    guarded_page.goto(f"/c/{session.pk}/")
     for number, text in enumerate(
         (
             "Bad <img src=x onerror=ran=1>",
@@ -411,17 +419,17 @@ def test_failures_and_notices_stay_words(
         scripted.script(
             Reply(status=400, body=json.dumps({"error": {"message": text, "code": "x"}}).encode())
         )
-        watched.locator(".composer textarea").fill("Go on")
-        watched.locator(".composer textarea").press("Enter")
-        expect(watched.locator(".turn-error")).to_have_count(number + 1)
-        expect(watched.locator(".turn-error").last).to_contain_text(text)
+        guarded_page.locator(".composer textarea").fill("Go on")
+        guarded_page.locator(".composer textarea").press("Enter")
+        expect(guarded_page.locator(".turn-error")).to_have_count(number + 1)
+        expect(guarded_page.locator(".turn-error").last).to_contain_text(text)
     append_events(session.pk, ("context.trimmed", {"notice": "<img src=x onerror=ran=1>"}))
-    expect(watched.locator(".notice").last).to_have_text("<img src=x onerror=ran=1>")
-    check_page_is_sound(watched)
-    check_page_works(watched, scripted)
+    expect(guarded_page.locator(".notice").last).to_have_text("<img src=x onerror=ran=1>")
+    check_page_is_sound(guarded_page)
+    check_page_works(guarded_page, scripted)
 
 
-def named(model: AiModel) -> None:
+def create_providers(model: AiModel) -> None:
     """A registry whose names are hostile."""
     for number, text in enumerate(map(clean_text, SAMPLE_TEXTS)):
         name = f"{number} {text}"[:64].strip()
@@ -435,36 +443,40 @@ def named(model: AiModel) -> None:
 
 
 def test_settings_stay_words(
-    watched: Page, session: Session, user: User, model: AiModel, scripted: ScriptedModel
+    guarded_page: Page, session: Session, user: User, model: AiModel, scripted: ScriptedModel
 ) -> None:
     User.objects.filter(pk=user.pk).update(
         is_staff=True, is_superuser=True, username='"><img src=x onerror=ran=1>'
     )
-    named(model)
+    create_providers(model)
     Session.objects.filter(pk=session.pk).update(
         system_prompt="</textarea><script>ran=1</script>",
         policy='"><img src=x>',
         params={"a": "'>\"<b>"},
     )
-    watched.goto("/settings/")
-    expect(watched.locator(".provider")).to_have_count(len(SAMPLE_TEXTS) + 1)
-    check_page_is_sound(watched)
+    guarded_page.goto("/settings/")
+    expect(guarded_page.locator(".provider")).to_have_count(len(SAMPLE_TEXTS) + 1)
+    check_page_is_sound(guarded_page)
     scripted.script(
         Reply(
             status=401,
             body=b'{"error": {"message": "<img src=x onerror=ran=1>", "code": "</p><script>"}}',
         )
     )
-    watched.locator(f"#provider-{model.provider_id}").get_by_role("button", name="Test").click()
-    expect(watched.locator(f"#tried-{model.provider_id} .field-error")).to_be_visible()
-    check_page_is_sound(watched)
-    watched.goto(f"/c/{session.pk}/")
-    watched.locator("[data-chat-settings]").click()
-    expect(watched.get_by_label("System prompt")).to_have_value("</textarea><script>ran=1</script>")
-    wrong = watched.evaluate("audit(document)")
+    guarded_page.locator(f"#provider-{model.provider_id}").get_by_role(
+        "button", name="Test"
+    ).click()
+    expect(guarded_page.locator(f"#tried-{model.provider_id} .field-error")).to_be_visible()
+    check_page_is_sound(guarded_page)
+    guarded_page.goto(f"/c/{session.pk}/")
+    guarded_page.locator("[data-chat-settings]").click()
+    expect(guarded_page.get_by_label("System prompt")).to_have_value(
+        "</textarea><script>ran=1</script>"
+    )
+    wrong = guarded_page.evaluate("audit(document)")
     assert not wrong, wrong[:20]
-    watched.keyboard.press("Escape")
-    watched.locator(".composer textarea").press_sequentially("/model ")
-    expect(watched.locator("#slash li").first).to_be_visible()
-    wrong = watched.evaluate("audit(document)")
+    guarded_page.keyboard.press("Escape")
+    guarded_page.locator(".composer textarea").press_sequentially("/model ")
+    expect(guarded_page.locator("#slash li").first).to_be_visible()
+    wrong = guarded_page.evaluate("audit(document)")
     assert not wrong, wrong[:20]

@@ -21,17 +21,17 @@ from tests.support.browsing import store_exchange
 from tests.support.hostile import ADDRESSES, REQUESTS, SAMPLE_FAMILIES, SAMPLE_TEXTS
 from tests.support.hostile_words import FILES
 from tests.web.test_hostile import (
-    as_page_text,
     audit_paths,
     check_page_is_sound,
+    guarded_page,
     join_in_batches,
     read_texts,
-    stored,
-    watched,
-    wide,
+    show_text,
+    store_texts,
+    widen_window,
 )
 
-__all__ = ["watched", "wide"]
+__all__ = ["guarded_page", "widen_window"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
 PAGE = (
@@ -41,11 +41,11 @@ PAGE = (
 
 
 @pytest.fixture
-def operator(watched: Page, user: User) -> Page:
+def operator(guarded_page: Page, user: User) -> Page:
     User.objects.filter(pk=user.pk).update(
         is_staff=True, is_superuser=True, first_name="<script>ran=1</script>"
     )
-    return watched
+    return guarded_page
 
 
 def create_admin_rows(session: Session) -> None:
@@ -142,7 +142,7 @@ def test_the_admin_shows_words(operator: Page, session: Session) -> None:
 
 
 def test_the_admin_lists_every_text_as_words(operator: Page, session: Session) -> None:
-    stored(session, SAMPLE_TEXTS)
+    store_texts(session, SAMPLE_TEXTS)
     address = reverse("admin:chatcore_message_changelist")
     operator.goto(address)
     audit_paths(
@@ -154,77 +154,81 @@ def test_the_admin_lists_every_text_as_words(operator: Page, session: Session) -
     check_page_is_sound(operator)
 
 
-def test_an_export_is_a_download_that_holds_every_text(watched: Page, session: Session) -> None:
-    stored(session, SAMPLE_TEXTS)
+def test_an_export_is_a_download_that_holds_every_text(
+    guarded_page: Page, session: Session
+) -> None:
+    store_texts(session, SAMPLE_TEXTS)
     Session.objects.filter(pk=session.pk).update(
         title='a"; filename=b.html\r\nX-Ran: 1\r\n\r\n<script>ran=1</script>'
     )
-    watched.goto("/new/")
+    guarded_page.goto("/new/")
     for form in ("chatcore", "openai", "anthropic"):
-        answer = watched.request.get(f"/api/v1/sessions/{session.pk}/export?format={form}")
+        answer = guarded_page.request.get(f"/api/v1/sessions/{session.pk}/export?format={form}")
         assert answer.headers["content-type"].startswith("application/json")
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["content-disposition"] == f'attachment; filename="{session.pk}.json"'
         assert "x-ran" not in answer.headers
-        said = [each["content"] for each in answer.json()["messages"] if each["role"] == "user"]
-        assert json.dumps(said).count("onerror") >= json.dumps(
-            [as_page_text(text) for text in SAMPLE_TEXTS]
+        questions = [
+            each["content"] for each in answer.json()["messages"] if each["role"] == "user"
+        ]
+        assert json.dumps(questions).count("onerror") >= json.dumps(
+            [show_text(text) for text in SAMPLE_TEXTS]
         ).count("onerror")
-    with watched.expect_download() as download:
-        watched.evaluate(f"location.assign('/api/v1/sessions/{session.pk}/export')")
+    with guarded_page.expect_download() as download:
+        guarded_page.evaluate(f"location.assign('/api/v1/sessions/{session.pk}/export')")
     assert download.value.suggested_filename == f"{session.pk}.json"
-    watched.locator("#import-file").set_input_files(download.value.path())
-    watched.wait_for_url("**/c/**")
-    brought = Session.objects.exclude(pk=session.pk).get()
-    assert list(brought.messages.filter(role="user").values_list("content", flat=True)) == [
+    guarded_page.locator("#import-file").set_input_files(download.value.path())
+    guarded_page.wait_for_url("**/c/**")
+    copy = Session.objects.exclude(pk=session.pk).get()
+    assert list(copy.messages.filter(role="user").values_list("content", flat=True)) == [
         clean_text(text) for text in SAMPLE_TEXTS
     ]
-    assert "\n" not in watched.title()
+    assert "\n" not in guarded_page.title()
 
 
 def test_a_file_is_never_a_page_whatever_it_is_called_and_holds(
-    watched: Page, session: Session
+    guarded_page: Page, session: Session
 ) -> None:
     store_exchange(session, "Look", "I do")
     message = session.messages.get(seq=1)
-    sent = [intake.store_file(session, name=name, data=PAGE) for name in FILES]
+    files = [intake.store_file(session, name=name, data=PAGE) for name in FILES]
     Attachment.objects.filter(session=session).update(message=message)
-    for file in sent:
-        answer = watched.request.get(f"/api/v1/attachments/{file.pk}")
-        held = EmailMessage()
-        held["Content-Disposition"] = answer.headers["content-disposition"]
-        assert held.get_content_disposition() == "attachment"
-        assert held.get_filename() == file.name or file.name.startswith(
+    for file in files:
+        answer = guarded_page.request.get(f"/api/v1/attachments/{file.pk}")
+        headers = EmailMessage()
+        headers["Content-Disposition"] = answer.headers["content-disposition"]
+        assert headers.get_content_disposition() == "attachment"
+        assert headers.get_filename() == file.name or file.name.startswith(
             "=?"
         )  # which stands for other characters in a mail
         assert answer.headers["content-type"].startswith("text/plain")
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["content-security-policy"].startswith("sandbox")
         assert "set-cookie" not in answer.headers
-    watched.goto(f"/c/{session.pk}/")
-    assert read_texts(watched.locator(".file-name")) == [file.name for file in sent]
-    check_page_is_sound(watched)
-    with watched.expect_download():
-        watched.locator(".file").first.click()
-    with watched.expect_download():
-        watched.evaluate(f"location.assign('/api/v1/attachments/{sent[1].pk}')")
-    expect(watched.locator(".user .words")).to_have_text("Look")
+    guarded_page.goto(f"/c/{session.pk}/")
+    assert read_texts(guarded_page.locator(".file-name")) == [file.name for file in files]
+    check_page_is_sound(guarded_page)
+    with guarded_page.expect_download():
+        guarded_page.locator(".file").first.click()
+    with guarded_page.expect_download():
+        guarded_page.evaluate(f"location.assign('/api/v1/attachments/{files[1].pk}')")
+    expect(guarded_page.locator(".user .words")).to_have_text("Look")
 
 
 @pytest.fixture
 def elsewhere(page: Page) -> list[str]:
     """What another origin is asked for; it answers with a page that would reach back."""
-    asked: list[str] = []
+    requested_urls: list[str] = []
 
     def answer(route: Any) -> None:
-        asked.append(route.request.url + str(route.request.headers.get("referer", "")))
+        requested_urls.append(route.request.url + str(route.request.headers.get("referer", "")))
         route.fulfill(
             content_type="text/html",
             body="<script>if (opener) opener.ran = 1; document.title = String(opener)</script>",
         )
 
     page.context.route(re.compile(r"^https?://([^/]*@)?(www\.)?canary\.invalid"), answer)
-    return asked
+    return requested_urls
 
 
 def test_a_link_that_is_pressed_opens_beside_and_cannot_reach_back(
@@ -247,10 +251,10 @@ def test_a_link_that_is_pressed_opens_beside_and_cannot_reach_back(
             if "canary.invalid" in each and each.startswith("http")
         }
     )[:6]:
-        with page.context.expect_page() as opened:
+        with page.context.expect_page() as new_page:
             links.nth(number).click()
-        expect(opened.value).to_have_title("null")
-        opened.value.close()
+        expect(new_page.value).to_have_title("null")
+        new_page.value.close()
     assert len(elsewhere) >= 3
     assert not [each for each in elsewhere if str(session.pk) in each]
     assert page.evaluate("typeof ran") == "undefined"

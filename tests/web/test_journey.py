@@ -31,24 +31,24 @@ VIEWPORTS = {"wide": (1280, 860), "phone": (360, 780)}
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[ServedProduct]:
+def product(tmp_path: Path) -> Iterator[ServedProduct]:
     """A server of this test's own: its sign-in link works once."""
     with serve(
         tmp_path, CHATCORE_LOCAL_MODEL="0.5b", CHATCORE_LOCAL_MODEL_WINDOW=str(WINDOW)
-    ) as served:
-        wait_for(lambda: any("embedded model is ready" in line for line in served.lines), 600)
-        yield served
+    ) as product:
+        wait_for(lambda: any("embedded model is ready" in line for line in product.lines), 600)
+        yield product
 
 
 @pytest.fixture
-def page(served: ServedProduct) -> Iterator[Page]:
+def page(product: ServedProduct) -> Iterator[Page]:
     """Signed in by the printed link; a script that fails fails the test."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
-        page = browser.new_page(viewport={"width": 1280, "height": 860}, base_url=served.url)
+        page = browser.new_page(viewport={"width": 1280, "height": 860}, base_url=product.url)
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(served.sign_in_link)
+        page.goto(product.sign_in_link)
         yield page
         browser.close()
         assert errors == []
@@ -60,33 +60,33 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
     with page.expect_navigation():
         page.get_by_role("link", name="New chat").first.click()
     send_message(page, f"{STORY[0]} {LONG_TASK}")
-    assert grows(page)
-    shoot(page, "1-streaming")
+    assert wait_for_growth(page)
+    take_screenshot(page, "1-streaming")
     keep_answers_short(page)
     page.keyboard.press("Escape")
     expect(page.locator(".answer")).to_have_attribute("data-status", "interrupted")
-    first_percent = meter(page)
+    first_percent = read_meter(page)
     assert first_percent > 0
 
     # How fast is the model here and now? Every later wait is a multiple of this.
     start = time.monotonic()
-    send_message(page, note(1))
+    send_message(page, write_note(1))
     expect_answers(page, 1, timeout=600_000)
     patience = max(60.0, PATIENCE_IN_ANSWERS * (time.monotonic() - start)) * 1_000
     page.set_default_timeout(patience)
 
     # Note after note, it summarizes by itself while the composer stays open.
     count = 1
-    while (usage := context(page))["estimated_input_tokens"] < usage["threshold_tokens"]:
+    while (usage := read_context(page))["estimated_input_tokens"] < usage["threshold_tokens"]:
         count += 1
-        send_message(page, note(count))
+        send_message(page, write_note(count))
         expect_answers(page, count, timeout=patience)
-    assert meter(page) > first_percent
+    assert read_meter(page) > first_percent
     optimizing = page.get_by_text("Optimizing conversation context…")
     expect(optimizing).to_be_visible(timeout=patience)
     expect(page.get_by_label("Your message")).to_be_enabled()
-    full_percent = meter(page)
-    shoot(page, "2-optimizing")
+    full_percent = read_meter(page)
+    take_screenshot(page, "2-optimizing")
     expect(optimizing).to_be_hidden(timeout=patience)
     expect(page.locator(".message")).to_have_count(2 + 2 * count)
 
@@ -95,11 +95,11 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
     if has_summary(page, patience):
         look_at_card_and_undo(page, full_percent)
     else:
-        assert all(run["status"] != "applied" and run["error"] for run in runs(page))
-    assert session(page)["compacted_summary"] is None
+        assert all(run["status"] != "applied" and run["error"] for run in list_runs(page))
+    assert read_session(page)["compacted_summary"] is None
     send_message(page, "How many guests do we expect?")
     expect_answers(page, count + 1, timeout=patience)
-    shoot(page, "5-on")
+    take_screenshot(page, "5-on")
 
 
 def look_at_card_and_undo(page: Page, full_percent: int) -> None:
@@ -107,27 +107,27 @@ def look_at_card_and_undo(page: Page, full_percent: int) -> None:
     card = page.locator(".card")
     expect(card).to_contain_text("The model sees a summary of the messages above")
     expect(card.locator("+ .message")).to_have_attribute(
-        "data-seq", str(session(page)["compact_boundary_seq"])
+        "data-seq", str(read_session(page)["compact_boundary_seq"])
     )
-    wait_for(lambda: meter(page) < full_percent, 60)
+    wait_for(lambda: read_meter(page) < full_percent, 60)
     card.locator("summary").click()
     expect(card.locator(".card-summary")).to_be_visible()
-    assert letters(card.locator(".card-summary").inner_text())[:40] in letters(
-        session(page)["compacted_summary"]
+    assert keep_letters(card.locator(".card-summary").inner_text())[:40] in keep_letters(
+        read_session(page)["compacted_summary"]
     )
-    shoot(page, "3-card", at=card)
+    take_screenshot(page, "3-card", at=card)
     card.get_by_role("button", name="Undo").click()
     expect(card).to_have_count(0)
-    shoot(page, "4-undone")
+    take_screenshot(page, "4-undone")
 
 
-def note(number: int) -> str:
+def write_note(number: int) -> str:
     """Two things to know; numbered, because the small model copies what repeats."""
     lines = " ".join(STORY[(2 * number + more) % len(STORY)] for more in (0, 1))
     return f"Note {number}. {lines} Please confirm note {number} in one short sentence."
 
 
-def grows(page: Page) -> bool:
+def wait_for_growth(page: Page) -> bool:
     """Whether the answer is seen at three lengths, each longer, while it is being written."""
     words = page.locator(".answer[data-status=streaming] .prose")
     seen = [0]
@@ -145,21 +145,21 @@ def expect_answers(page: Page, count: int, *, timeout: float) -> None:
 def has_summary(page: Page, patience: float) -> bool:
     """Ask for another summary by hand while there is none, as the page says that people may."""
     for _ in range(MANUAL_TRIES):
-        if session(page)["compacted_summary"]:
+        if read_session(page)["compacted_summary"]:
             return True
         send_message(page, "/compact in three short sentences")
         wait_for(
-            lambda: all(run["status"] not in ("queued", "running") for run in runs(page)),
+            lambda: all(run["status"] not in ("queued", "running") for run in list_runs(page)),
             patience / 1_000,
         )
-    return bool(session(page)["compacted_summary"])
+    return bool(read_session(page)["compacted_summary"])
 
 
-def runs(page: Page) -> Any:
+def list_runs(page: Page) -> Any:
     return page.request.get(f"{address(page)}/compactions").json()["results"]
 
 
-def meter(page: Page) -> int:
+def read_meter(page: Page) -> int:
     """The percent that the page shows."""
     return int(page.locator(".meter-used").inner_text().split("·")[1].strip(" %"))
 
@@ -168,11 +168,11 @@ def address(page: Page) -> str:
     return "/api/v1/sessions/" + page.url.rstrip("/").rsplit("/", 1)[1]
 
 
-def session(page: Page) -> Any:
+def read_session(page: Page) -> Any:
     return page.request.get(address(page)).json()
 
 
-def context(page: Page) -> Any:
+def read_context(page: Page) -> Any:
     return page.request.get(f"{address(page)}/context").json()
 
 
@@ -186,12 +186,12 @@ def keep_answers_short(page: Page) -> None:
     assert answer.ok, answer.text()
 
 
-def letters(words: str) -> str:
+def keep_letters(words: str) -> str:
     """What is left when Markdown and line breaks are taken away."""
     return "".join(filter(str.isalnum, words))
 
 
-def shoot(page: Page, name: str, *, at: Locator | None = None) -> None:
+def take_screenshot(page: Page, name: str, *, at: Locator | None = None) -> None:
     """The moment in both colors, at a desk and on a phone; `at` is what must be in sight."""
     for place, (width, height) in VIEWPORTS.items():
         page.set_viewport_size({"width": width, "height": height})

@@ -63,8 +63,8 @@ def test_escape_in_a_title_leaves_the_answer_alone(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     Session.objects.filter(pk=session.pk).update(title="Old name")
-    said = PausedChunks("Once upon ", "a time ", "it was told.")
-    scripted.script(Reply(chunks=said))
+    chunks = PausedChunks("Once upon ", "a time ", "it was told.")
+    scripted.script(Reply(chunks=chunks))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "A story")
     expect(page.locator(".answer .prose")).to_contain_text("a time")
@@ -72,7 +72,7 @@ def test_escape_in_a_title_leaves_the_answer_alone(
     page.get_by_role("button", name="Rename").click()
     page.get_by_label("Title of the chat").press("Escape")
     expect(page.get_by_role("link", name="Old name")).to_be_visible()
-    said.resume.set()
+    chunks.resume.set()
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page.locator(".answer .prose")).to_have_text("Once upon a time it was told.")
 

@@ -20,7 +20,7 @@ MOST = 200
 SCROLLER = "document.querySelector('.scroll')"
 
 
-def chat(session: Session, messages: int) -> None:
+def fill_chat(session: Session, messages: int) -> None:
     """So many messages, short and long, and a model that sees them all."""
     AiModel.objects.update(context_window_size=1_000_000)
     store_exchange(
@@ -32,7 +32,7 @@ def chat(session: Session, messages: int) -> None:
     )
 
 
-def held(page: Page) -> tuple[int, int]:
+def list_seqs_on_page(page: Page) -> tuple[int, int]:
     """The first and the last message on the page."""
     seqs = page.eval_on_selector_all(
         ".timeline > [data-seq]", "all => all.map(each => Number(each.dataset.seq))"
@@ -48,10 +48,10 @@ def scroll(page: Page, *, by: int) -> None:
 
 def read_back(page: Page, seq: int) -> None:
     """Scroll up until that message is on the page, then to it."""
-    while held(page)[0] > seq:
-        first = held(page)[0]
+    while list_seqs_on_page(page)[0] > seq:
+        first = list_seqs_on_page(page)[0]
         page.evaluate(f"{SCROLLER}.scrollTop = 0")
-        wait_until(page, lambda first=first: held(page)[0] < first)  # type: ignore[misc]
+        wait_until(page, lambda first=first: list_seqs_on_page(page)[0] < first)  # type: ignore[misc]
     page.locator(f"[data-seq='{seq}']").scroll_into_view_if_needed()
 
 
@@ -68,22 +68,22 @@ def top_of(page: Page, seq: int) -> float:
 def test_earlier_messages_come_by_themselves_and_what_is_read_stays_where_it_is(
     page: Page, session: Session
 ) -> None:
-    chat(session, 700)
+    fill_chat(session, 700)
     page.goto(f"/c/{session.pk}/")
     expect(page.locator("[data-seq='700']")).to_be_in_viewport()
-    assert held(page) == (641, 700)
+    assert list_seqs_on_page(page) == (641, 700)
     for _ in range(8):
-        first = held(page)[0]
+        first = list_seqs_on_page(page)[0]
         page.locator(f"[data-seq='{first + 4}']").scroll_into_view_if_needed()
         before = top_of(page, first + 4)
-        wait_until(page, lambda first=first: held(page)[0] < first)  # type: ignore[misc]
+        wait_until(page, lambda first=first: list_seqs_on_page(page)[0] < first)  # type: ignore[misc]
         assert abs(top_of(page, first + 4) - before) < 8
-    assert held(page)[1] < 700
+    assert list_seqs_on_page(page)[1] < 700
     for _ in range(4):
-        last = held(page)[1]
+        last = list_seqs_on_page(page)[1]
         page.locator(f"[data-seq='{last - 4}']").scroll_into_view_if_needed()
         before = top_of(page, last - 4)
-        wait_until(page, lambda last=last: held(page)[1] > last)  # type: ignore[misc]
+        wait_until(page, lambda last=last: list_seqs_on_page(page)[1] > last)  # type: ignore[misc]
         assert abs(top_of(page, last - 4) - before) < 8
     page.get_by_role("button", name="To the newest message").click()
     expect(page.locator("[data-seq='700']")).to_be_in_viewport()
@@ -93,7 +93,7 @@ def test_earlier_messages_come_by_themselves_and_what_is_read_stays_where_it_is(
 def test_a_chat_opens_at_its_end_though_a_long_draft_takes_room(
     page: Page, session: Session
 ) -> None:
-    chat(session, 60)
+    fill_chat(session, 60)
     page.goto(f"/c/{session.pk}/")
     page.get_by_label("Your message").fill("A line of many.\n" * 60)
     expect(page.locator("[data-seq='60'] .foot")).to_be_in_viewport(ratio=1)
@@ -104,10 +104,10 @@ def test_a_chat_opens_at_its_end_though_a_long_draft_takes_room(
 
 
 def test_each_of_many_boundaries_has_its_card(page: Page, session: Session) -> None:
-    chat(session, 400)
+    fill_chat(session, 400)
     now = timezone.now()
     facts = {"session": session, "trigger": "after_response", "policy": "oneclaw"}
-    applied = [
+    applied_runs = [
         CompactionRun(
             **facts,
             status="applied",
@@ -116,8 +116,10 @@ def test_each_of_many_boundaries_has_its_card(page: Page, session: Session) -> N
         )
         for number in range(1, 40)
     ]
-    skipped = [CompactionRun(**facts, status="skipped", reason="Too little.") for _ in range(25)]
-    for number, run in enumerate([*applied, *skipped]):
+    skipped_runs = [
+        CompactionRun(**facts, status="skipped", reason="Too little.") for _ in range(25)
+    ]
+    for number, run in enumerate([*applied_runs, *skipped_runs]):
         run.created_at = now + timedelta(seconds=number)
         run.save()
     Session.objects.filter(pk=session.pk).update(
@@ -138,7 +140,7 @@ def test_each_of_many_boundaries_has_its_card(page: Page, session: Session) -> N
 def test_the_keys_lead_to_both_ends_and_a_button_to_what_is_earlier(
     page: Page, session: Session
 ) -> None:
-    chat(session, 500)
+    fill_chat(session, 500)
     page.goto(f"/c/{session.pk}/")
     page.locator(".timeline").click(position={"x": 5, "y": 5})
     page.keyboard.press("Home")
@@ -151,22 +153,22 @@ def test_the_keys_lead_to_both_ends_and_a_button_to_what_is_earlier(
     expect(page.locator("#snackbar")).to_contain_text("cannot be reached")
     page.unroute("**/messages/?before=*")
     page.get_by_role("button", name="Earlier messages").press("Enter")
-    wait_until(page, lambda: held(page) == (381, 500))
+    wait_until(page, lambda: list_seqs_on_page(page) == (381, 500))
     expect(page.get_by_role("button", name="Earlier messages")).to_be_focused()
 
 
 def test_what_is_said_while_one_reads_long_ago_waits_at_the_end(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    chat(session, 500)
+    fill_chat(session, 500)
     page.goto(f"/c/{session.pk}/")
     read_back(page, 250)
-    before = held(page), top_of(page, 250)
+    before = list_seqs_on_page(page), top_of(page, 250)
     scripted.script(Reply(text="Said **meanwhile**."))
     service.wait_for_turn(service.start_turn(session, content="From elsewhere").pk, 20)
     newest = page.get_by_role("button", name="New messages")
     expect(newest).to_be_visible()
-    assert (held(page), top_of(page, 250)) == before
+    assert (list_seqs_on_page(page), top_of(page, 250)) == before
     newest.click()
     expect(page.locator(".user .words").last).to_have_text("From elsewhere")
     expect(page.locator(".answer .prose").last).to_have_text("Said meanwhile.")
@@ -177,27 +179,27 @@ def test_what_is_said_while_one_reads_long_ago_waits_at_the_end(
 def test_sending_leads_from_long_ago_to_the_answer(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    chat(session, 400)
+    fill_chat(session, 400)
     page.goto(f"/c/{session.pk}/?at=100")
     expect(page.locator("[data-seq='100']")).to_be_in_viewport()
     scripted.script(Reply(text="I am down there."))
     send_message(page, "Where are you?")
     expect(page.get_by_text("I am down there.")).to_be_in_viewport()
     expect(page.locator("[data-seq='402']")).to_be_attached()
-    held(page)
+    list_seqs_on_page(page)
 
 
 def test_an_answer_goes_on_while_one_reads_long_ago(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    chat(session, 500)
+    fill_chat(session, 500)
     words = [f"word{number} " for number in range(60)]
     scripted.script(Reply(chunks=words, chunk_delay=0.15, reasoning="Counting."))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "Count")
     expect(page.locator(".answer .prose").last).to_contain_text("word3")
     read_back(page, 200)
-    assert held(page)[1] < 500
+    assert list_seqs_on_page(page)[1] < 500
     page.get_by_role("button", name="To the newest message").click()
     expect(page.locator(".answer .prose").last).to_contain_text("word3")
     expect(page.locator(".answer").last).to_have_attribute("data-status", "complete")
@@ -208,12 +210,12 @@ def test_an_answer_goes_on_while_one_reads_long_ago(
 def test_what_is_being_edited_is_still_there_when_one_comes_back(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    chat(session, 700)
+    fill_chat(session, 700)
     page.goto(f"/c/{session.pk}/?at=301")
-    edited = page.locator("[data-seq='301']")
-    expect(edited).to_be_in_viewport()
-    edited.hover()
-    edited.get_by_role("button", name="Edit").click()
+    message = page.locator("[data-seq='301']")
+    expect(message).to_be_in_viewport()
+    message.hover()
+    message.get_by_role("button", name="Edit").click()
     editor = page.get_by_label("Edit the message")
     editor.fill("Half a thought")
     for _ in range(
@@ -221,10 +223,10 @@ def test_what_is_being_edited_is_still_there_when_one_comes_back(
     ):  # where the focus is stays on the page: nothing is loaded that would not fit beside it
         page.evaluate(f"{SCROLLER}.scrollTop = {SCROLLER}.scrollHeight")
         page.wait_for_load_state("networkidle")
-    assert held(page)[0] <= 301
+    assert list_seqs_on_page(page)[0] <= 301
     page.get_by_role("button", name="To the newest message").click()
     expect(page.locator("[data-seq='700']")).to_be_in_viewport()
-    expect(edited).not_to_be_attached()
+    expect(message).not_to_be_attached()
     read_back(page, 301)
     expect(editor).to_have_value("Half a thought")
     editor.press("Control+Enter")
@@ -234,7 +236,7 @@ def test_what_is_being_edited_is_still_there_when_one_comes_back(
 
 
 def test_a_link_to_a_message_long_ago_leads_there(page: Page, session: Session) -> None:
-    chat(session, 500)
+    fill_chat(session, 500)
     Session.objects.filter(pk=session.pk).update(
         compacted_summary="All of it.", compact_boundary_seq=101, context_version=1
     )
@@ -256,16 +258,16 @@ def test_a_link_to_a_message_long_ago_leads_there(page: Page, session: Session) 
     expect(page.locator("[data-seq='9']")).to_be_in_viewport()
     expect(page.locator("[data-seq='10'][data-compacted]")).to_be_attached()
     page.locator("[data-seq='38']").scroll_into_view_if_needed()
-    wait_until(page, lambda: held(page)[1] > 39)
+    wait_until(page, lambda: list_seqs_on_page(page)[1] > 39)
     page.locator("[data-seq='90']").scroll_into_view_if_needed()
-    wait_until(page, lambda: held(page)[1] > 100)
+    wait_until(page, lambda: list_seqs_on_page(page)[1] > 100)
     expect(page.locator(".card + [data-seq='101']")).to_be_attached()
 
 
 def test_a_hit_of_long_ago_is_shown_without_leaving_the_page(page: Page, session: Session) -> None:
-    chat(session, 150)
+    fill_chat(session, 150)
     store_exchange(session, "The word is kumquat")
-    chat(session, 300)
+    fill_chat(session, 300)
     page.goto(f"/c/{session.pk}/")
     page.get_by_label("Your message").fill("a draft")
     page.evaluate("window.same = true")
@@ -282,14 +284,14 @@ def test_a_hit_of_long_ago_is_shown_without_leaving_the_page(page: Page, session
 def test_a_version_chosen_long_ago_is_followed_by_what_followed_it(
     page: Page, session: Session
 ) -> None:
-    chat(session, 400)
+    fill_chat(session, 400)
     page.goto(f"/c/{session.pk}/?at=100")
     expect(page.locator("[data-seq='100']")).to_be_in_viewport()
-    edited = service.start_turn(
+    turn = service.start_turn(
         session, content="Another way", replaces=Message.objects.get(session=session, seq=101)
     )
-    service.wait_for_turn(edited.pk, 20)
+    service.wait_for_turn(turn.pk, 20)
     expect(page.locator("[data-seq='101']")).to_have_count(0)
     expect(page.locator("[data-seq='401'] .words")).to_have_text("Another way")
     expect(page.locator("[data-seq='402']")).to_be_attached()
-    held(page)
+    list_seqs_on_page(page)

@@ -72,7 +72,8 @@ def test_a_phone_does_all_that_a_desk_does(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"})]), Reply(text="It is 42.")
+        Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"})]),
+        Reply(text="It is 42."),
     )
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     page.goto(f"/c/{session.pk}/")

@@ -148,14 +148,14 @@ GROW = """async (texts) => {
 }"""
 
 
-def shows(page: Page, session: Session, text: str) -> Locator:
+def show_answer(page: Page, session: Session, text: str) -> Locator:
     """The answer that says it, on the page."""
     store_exchange(session, "Well?", text)
     page.goto(f"/c/{session.pk}/")
     return page.locator(".answer .prose")
 
 
-def settled(prose: Locator) -> str:
+def read_final_markup(prose: Locator) -> str:
     """Its markup when every formula and every color is there."""
     expect(prose.locator(".katex")).to_have_count(8)
     expect(prose.locator("figure", has=prose.page.locator(".hljs-string"))).to_have_count(2)
@@ -166,36 +166,36 @@ def settled(prose: Locator) -> str:
 def test_what_is_written_live_is_what_a_reload_shows(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    cut = random.Random(5)
+    randomness = random.Random(5)
     pieces, rest = [], RICH
     while rest:
-        length = cut.randint(1, 9)
+        length = randomness.randint(1, 9)
         pieces.append(rest[:length])
         rest = rest[length:]
     scripted.script(Reply(chunks=pieces, chunk_delay=0.005))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "Tell me all")
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
-    live = settled(page.locator(".answer .prose"))
+    live = read_final_markup(page.locator(".answer .prose"))
     page.reload()
-    assert settled(page.locator(".answer .prose")) == live
+    assert read_final_markup(page.locator(".answer .prose")) == live
 
 
 def test_a_text_may_come_in_any_pieces(page: Page, session: Session) -> None:
     page.goto("/new/")
     texts = []
     for seed in range(60):
-        chosen = random.Random(seed)
+        randomness = random.Random(seed)
         text = "".join(
-            chosen.choice(SCRAPS) + chosen.choice(("\n", "\n", "\n\n", " ", ""))
-            for _ in range(chosen.randrange(2, 14))
+            randomness.choice(SCRAPS) + randomness.choice(("\n", "\n", "\n\n", " ", ""))
+            for _ in range(randomness.randrange(2, 14))
         )
         texts.append(
             (
                 text,
                 sorted(
-                    chosen.sample(
-                        range(1, len(text) + 1), chosen.choice((len(text), len(text) // 2))
+                    randomness.sample(
+                        range(1, len(text) + 1), randomness.choice((len(text), len(text) // 2))
                     )
                 ),
             )
@@ -204,7 +204,7 @@ def test_a_text_may_come_in_any_pieces(page: Page, session: Session) -> None:
 
 
 def test_formulas_are_set_and_can_be_read_aloud(page: Page, session: Session) -> None:
-    prose = shows(
+    prose = show_answer(
         page,
         session,
         "An $a^2$, a \\(b\\),\n$$\nc\n$$\nand\n\\[ d \\]\n\n"
@@ -218,8 +218,11 @@ def test_formulas_are_set_and_can_be_read_aloud(page: Page, session: Session) ->
 
 
 def test_what_is_no_formula_stays_text(page: Page, session: Session) -> None:
-    asked: list[Request] = []
-    page.on("request", lambda request: asked.append(request) if "katex" in request.url else None)
+    katex_requests: list[Request] = []
+    page.on(
+        "request",
+        lambda request: katex_requests.append(request) if "katex" in request.url else None,
+    )
     texts = (
         "It was $5 and $10.",
         "$5, or 10$",
@@ -230,15 +233,15 @@ def test_what_is_no_formula_stays_text(page: Page, session: Session) -> None:
         "a $ b $ c",
         "$$ never closed",
     )
-    prose = shows(page, session, "\n\n".join(texts))
-    said = [text.strip("`\n").replace("\\", "") for text in texts]
-    expect(prose.locator("p, pre")).to_have_text(said)
+    prose = show_answer(page, session, "\n\n".join(texts))
+    paragraphs = [text.strip("`\n").replace("\\", "") for text in texts]
+    expect(prose.locator("p, pre")).to_have_text(paragraphs)
     expect(prose.locator(".math")).to_have_count(0)
-    assert not asked  # and KaTeX is not even fetched
+    assert not katex_requests  # and KaTeX is not even fetched
 
 
 def test_a_wrong_formula_shows_its_source_and_says_why(page: Page, session: Session) -> None:
-    prose = shows(
+    prose = show_answer(
         page, session, "First $\\frac{1}{$, then $\\nosuch<img src=x onerror=ran>$, at last $x$."
     )
     expect(prose.locator(".katex")).to_have_count(1)
@@ -254,19 +257,20 @@ def test_a_formula_links_and_loads_nothing(page: Page, session: Session) -> None
         "\\includegraphics{https://e.invalid/a.png}",
         "\\htmlId{dialog}{b}",
     )
-    asked: list[str] = []
+    requested_urls: list[str] = []
     page.on(
-        "request", lambda request: asked.append(request.url) if "e.invalid" in request.url else None
+        "request",
+        lambda request: requested_urls.append(request.url) if "e.invalid" in request.url else None,
     )
-    prose = shows(page, session, " and ".join(f"${formula}$" for formula in hostile))
+    prose = show_answer(page, session, " and ".join(f"${formula}$" for formula in hostile))
     expect(prose.locator(".katex")).to_have_count(4)
     expect(prose.locator("a, img, [href], [src], [id]")).to_have_count(0)
-    assert not asked
+    assert not requested_urls
 
 
 def test_formulas_stay_the_source_they_were_when_copied(page: Page, session: Session) -> None:
     source = "So $a^2$ and\n\n$$\nb\n$$\n\nit *is*."
-    prose = shows(page, session, source)
+    prose = show_answer(page, session, source)
     expect(prose.locator(".katex")).to_have_count(2)
     page.locator(".answer").get_by_role("button", name="Copy the message").click()
     expect(page.locator(".answer [data-copied]")).to_be_visible()
@@ -276,14 +280,14 @@ def test_formulas_stay_the_source_they_were_when_copied(page: Page, session: Ses
 def test_a_formula_that_is_not_closed_yet_is_no_list(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = PausedChunks("We have\n$$\na\n", "- b\n= c\n", "$$\nat last.")
-    scripted.script(Reply(chunks=said))
+    chunks = PausedChunks("We have\n$$\na\n", "- b\n= c\n", "$$\nat last.")
+    scripted.script(Reply(chunks=chunks))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "Well?")
     prose = page.locator(".answer .prose")
     expect(prose).to_contain_text("- b = c")
     expect(prose.locator("ul, h1, .math")).to_have_count(0)
-    said.resume.set()
+    chunks.resume.set()
     expect(prose.locator(".display annotation")).to_have_text("a\n- b\n= c")
     expect(prose.locator("p").last).to_have_text("at last.")
 
@@ -297,7 +301,7 @@ def test_what_is_wide_scrolls_in_its_own_box_and_by_keyboard(page: Page, session
         f"{row}\n{'|---' * 6}|\n{row}",
         f"```\n{'word ' * 40}\n```",
     ]
-    prose = shows(
+    prose = show_answer(
         page,
         session,
         "\n\n".join([*wide, "$$x$$", "$x$", "| a |\n|---|\n| b |", "```\nshort\n```"]),
@@ -315,7 +319,7 @@ def test_what_is_wide_scrolls_in_its_own_box_and_by_keyboard(page: Page, session
 
 def test_long_code_is_colored_and_copied_as_it_is(page: Page, session: Session) -> None:
     code = '"""A text\n' + "of many lines\n" * 120 + '"""\n\n\nx = 1 < 2\n'
-    prose = shows(page, session, f"```python\n{code}```")
+    prose = show_answer(page, session, f"```python\n{code}```")
     expect(prose.locator(".hljs-number").last).to_have_text("2")
     assert (
         "".join(prose.locator(".hljs-string").all_text_contents()) == code[: code.index("\n\n\n")]
@@ -324,19 +328,19 @@ def test_long_code_is_colored_and_copied_as_it_is(page: Page, session: Session) 
     prose.get_by_role("button", name="Copy").click()
     expect(prose.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == code
-    selected = prose.locator("code").evaluate(
+    selection = prose.locator("code").evaluate(
         "code => (getSelection().selectAllChildren(code), String(getSelection()))"
     )
-    assert selected.rstrip("\n") == code.rstrip("\n")
+    assert selection.rstrip("\n") == code.rstrip("\n")
 
 
 def test_what_was_drawn_is_not_drawn_again(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = PausedChunks(
+    chunks = PausedChunks(
         "| a |\n|---|\n| b |\n\n- one $x$\n- two\n\n  ```\n  first\n", "  second\n  ```\n- three"
     )
-    scripted.script(Reply(chunks=said))
+    scripted.script(Reply(chunks=chunks))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "Well?")
     prose = page.locator(".answer .prose")
@@ -351,7 +355,7 @@ def test_what_was_drawn_is_not_drawn_again(
         )
         == 4
     )
-    said.resume.set()
+    chunks.resume.set()
     expect(prose.locator("li").last).to_have_text("three")
     assert (
         prose.evaluate(
@@ -363,7 +367,7 @@ def test_what_was_drawn_is_not_drawn_again(
 
 
 def test_headings_tasks_and_columns_look_like_what_they_are(page: Page, session: Session) -> None:
-    prose = shows(page, session, RICH)
+    prose = show_answer(page, session, RICH)
     sizes = [
         prose.locator(name).first.evaluate(
             "element => parseFloat(getComputedStyle(element).fontSize)"
@@ -372,11 +376,11 @@ def test_headings_tasks_and_columns_look_like_what_they_are(page: Page, session:
     ]
     assert sizes == sorted(sizes, reverse=True)
     expect(prose.locator("li").first).to_contain_text("☐ one task")
-    aligned = (
+    read_alignment = (
         "cells => cells.slice(0, 3)"
         ".map((cell) => getComputedStyle(cell).textAlign.replace('-webkit-', ''))"
     )
-    assert prose.locator("td").evaluate_all(aligned) == ["left", "right", "center"]
+    assert prose.locator("td").evaluate_all(read_alignment) == ["left", "right", "center"]
     expect(prose.get_by_text("[^2]: https://example.com/other")).to_be_visible()
     expect(prose.get_by_role("link", name="the page")).to_have_attribute(
         "href", "https://example.com/page"

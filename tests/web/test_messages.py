@@ -122,8 +122,8 @@ def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_o
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
     store_exchange(session, "Old question", "Old answer")
-    said = PausedChunks("New ", "words ", "at last.")
-    scripted.script(Reply(chunks=said))
+    chunks = PausedChunks("New ", "words ", "at last.")
+    scripted.script(Reply(chunks=chunks))
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".answer .prose")).to_have_text("Old answer")
     send_message(page, "Go on")
@@ -131,7 +131,7 @@ def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_o
     choose(page, page.locator(".user").first, "Pin")
     expect(page.locator(".user .pinned").first).to_be_visible()
     expect(page.locator(".answer .prose").last).to_contain_text("New words")
-    said.resume.set()
+    chunks.resume.set()
     expect(page.locator(".answer .prose").last).to_have_text("New words at last.")
     versions.edit_answer(session.messages.get(content="Old answer"), "Other words")
     expect(page.locator(".answer .prose")).to_have_text(["Other words"])
@@ -141,8 +141,8 @@ def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_o
 def test_what_is_written_meanwhile_waits_for_the_end_of_the_answer(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    said = PausedChunks("First ", "answer.")
-    scripted.script(Reply(chunks=said), Reply(text="Second answer."))
+    chunks = PausedChunks("First ", "answer.")
+    scripted.script(Reply(chunks=chunks), Reply(text="Second answer."))
     page.goto(f"/c/{session.pk}/")
     send_message(page, "First?")
     expect(page.locator(".answer .prose")).to_contain_text("First")
@@ -158,7 +158,7 @@ def test_what_is_written_meanwhile_waits_for_the_end_of_the_answer(
     page.get_by_label("Your message").fill("Second?")
     page.get_by_role("button", name="Send after this answer").click()
     expect(waiting).to_have_text(re.compile("Second?"))
-    said.resume.set()
+    chunks.resume.set()
     expect(page.locator(".answer .prose")).to_have_text(["First answer.", "Second answer."])
     expect(page.locator(".user .words")).to_have_text(["First?", "Second?"])
     expect(waiting).to_have_count(0)
@@ -198,18 +198,20 @@ def test_a_stop_by_hand_holds_what_waits_until_it_is_sent_by_hand(
 def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(tool_calls=[make_tool_call("weather", {"city": "Rome"})]), Reply(text="Sunny."))
+    scripted.script(
+        Reply(tool_calls=[make_tool_call("weather", {"city": "Rome"})]), Reply(text="Sunny.")
+    )
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).not_to_have_text("–")
     service.start_turn(session, content="Weather?", tools=[{"name": "weather"}])
-    awaited = page.get_by_text("Waiting for the program that runs weather.")
-    expect(awaited).to_be_visible()
+    notice = page.get_by_text("Waiting for the program that runs weather.")
+    expect(notice).to_be_visible()
     page.reload()
-    expect(awaited).to_be_visible()
+    expect(notice).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     service.submit_tool_results(session, [ClientToolResult(tool_call_id="call_1", content="22 °C")])
     expect(page.locator(".answer .prose").last).to_have_text("Sunny.")
-    expect(awaited).to_be_hidden()
+    expect(notice).to_be_hidden()
     result = session.messages.get(role="tool")
     Attachment.objects.create(
         session=session,

@@ -65,8 +65,8 @@ def test_every_page_asks_a_stranger_to_sign_in(client: Client, session: Session)
 
 
 def test_a_password_signs_in_and_a_wrong_one_is_told_kindly(client: Client, user: User) -> None:
-    refused = client.post("/login/", {"username": "alice", "password": "wrong"})
-    assert "do not match" in refused.content.decode()
+    response = client.post("/login/", {"username": "alice", "password": "wrong"})
+    assert "do not match" in response.content.decode()
     assert (
         client.post("/login/", {"username": "alice", "password": "alice's password"})["Location"]
         == "/"
@@ -123,8 +123,8 @@ def test_chats_stand_under_their_days(signed_in: Client, user: User) -> None:
             owner=user, title=title, updated_at=timezone.now() - timedelta(days=days)
         )
     month = date_format(timezone.now() - timedelta(days=40), "YEAR_MONTH_FORMAT")
-    found = re.findall(r'chats-label">(.*?)<| title="(.*?)"[\s>]', text(signed_in, "/chats/"))
-    assert [label or title for label, title in found] == [
+    rows = re.findall(r'chats-label">(.*?)<| title="(.*?)"[\s>]', text(signed_in, "/chats/"))
+    assert [label or title for label, title in rows] == [
         "Today",
         "Now",
         "Yesterday",
@@ -162,9 +162,9 @@ def test_a_long_list_of_chats_continues_without_saying_its_label_twice(
 def test_search_finds_titles(signed_in: Client, user: User) -> None:
     Session.objects.create(owner=user, title="Bread at home")
     Session.objects.create(owner=user, title="Trip to Lisbon")
-    found = text(signed_in, "/chats/?q=bread")
-    assert "Bread at home" in found
-    assert "Lisbon" not in found
+    html = text(signed_in, "/chats/?q=bread")
+    assert "Bread at home" in html
+    assert "Lisbon" not in html
     assert "No chat has this" in text(signed_in, "/chats/?q=nothing%20like%20it")
 
 
@@ -198,9 +198,9 @@ def test_the_palette_shows_what_is_yours_and_marks_the_words(
     signed_in: Client, session: Session, others: Session
 ) -> None:
     say(session, "user", "A <b>secret</b> of mine")
-    found = text(signed_in, "/search/?q=SECRET")
-    assert "A &lt;b&gt;<mark>secret</mark>&lt;/b&gt; of mine" in found
-    assert str(others.pk) not in found
+    html = text(signed_in, "/search/?q=SECRET")
+    assert "A &lt;b&gt;<mark>secret</mark>&lt;/b&gt; of mine" in html
+    assert str(others.pk) not in html
     assert "No chat and no message has all these words." in text(
         signed_in, "/search/?q=nothing+like+it"
     )
@@ -316,9 +316,9 @@ def test_an_answer_being_written_is_followed_from_its_beginning(
 
 
 def test_a_token_is_shown_once_and_can_be_deleted(signed_in: Client, user: User) -> None:
-    made = signed_in.post("/settings/tokens/").content.decode()
+    html = signed_in.post("/settings/tokens/").content.decode()
     token = AuthToken.objects.get(user=user)
-    secret = re.search(rf"<code>({token.token_key}\w+)</code>", made)
+    secret = re.search(rf"<code>({token.token_key}\w+)</code>", html)
     assert secret
     assert secret[1] not in text(signed_in, "/settings/")
     assert token.token_key in text(signed_in, "/settings/")

@@ -50,10 +50,10 @@ def test_the_model_is_picked_with_its_window_and_its_prices_in_sight(
 def test_a_chat_whose_model_is_gone_says_so_and_takes_another(
     page: Page, session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
-    gone = AiModel.objects.create(
+    missing_model = AiModel.objects.create(
         provider=model.provider, name="gone", context_window_size=8192, is_active=False
     )
-    Session.objects.filter(pk=session.pk).update(model=gone)
+    Session.objects.filter(pk=session.pk).update(model=missing_model)
     scripted.script(Reply(text="Here I am."))
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".picker-name")).to_have_text("gone")

@@ -21,12 +21,12 @@ PLACE = re.compile(r"%+\(\w+\)[sd]")
 def translations_by_text(catalog: Catalog) -> dict[tuple[str, ...], tuple[str, ...]]:
     """The translations of each text; a text with a plural has two of both."""
     return {
-        as_tuple(message.id): as_tuple(message.string or "")
+        make_tuple(message.id): make_tuple(message.string or "")
         for message in translations.list_messages(catalog)
     }
 
 
-def as_tuple(text: str | Iterable[str]) -> tuple[str, ...]:
+def make_tuple(text: str | Iterable[str]) -> tuple[str, ...]:
     return (text,) if isinstance(text, str) else tuple(text)
 
 
@@ -37,10 +37,10 @@ def read_german() -> Catalog:
 def test_every_sentence_has_its_german() -> None:
     catalog = read_german()
     texts = set(translations_by_text(translations.collect_texts(ROOT)))
-    known = translations_by_text(catalog)
-    missing = sorted(text[0] for text in texts if not all(known.get(text, ("",))))
+    translations_by_source = translations_by_text(catalog)
+    missing = sorted(text[0] for text in texts if not all(translations_by_source.get(text, ("",))))
     assert missing == [], "run `chatcore translations` and fill in locale/de/LC_MESSAGES/django.po"
-    assert set(known) == texts, "run `chatcore translations`"
+    assert set(translations_by_source) == texts, "run `chatcore translations`"
     assert list(translations.find_untranslated_texts(catalog)) == []
 
 
@@ -51,9 +51,9 @@ def test_a_translation_keeps_the_places_for_values() -> None:
 
 
 def test_the_compiled_file_is_fresh_and_gettext_reads_it() -> None:
-    compiled = translations.get_catalog_path("de").with_suffix(".mo").read_bytes()
-    assert compiled == translations.compile_catalog(read_german()), "run `chatcore translations`"
-    german = gettext.GNUTranslations(BytesIO(compiled))
+    content = translations.get_catalog_path("de").with_suffix(".mo").read_bytes()
+    assert content == translations.compile_catalog(read_german()), "run `chatcore translations`"
+    german = gettext.GNUTranslations(BytesIO(content))
     assert german.gettext("Settings") == "Einstellungen"
     assert german.ngettext("%(count)s model", "%(count)s models", 2) == "%(count)s Modelle"
 

@@ -9,8 +9,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 VENDOR = ROOT / "chatcore/static/chatcore/vendor"
 FOLDERS = [VENDOR, ROOT / "tools/prettier"]
-LISTED = json.loads((VENDOR / "VENDORED.json").read_text())
-vendored = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+ENTRIES = json.loads((VENDOR / "VENDORED.json").read_text())
+each_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
 
 def load_hashes(folder: Path) -> dict[str, str]:
@@ -21,22 +21,22 @@ def load_hashes(folder: Path) -> dict[str, str]:
     return hashes
 
 
-@vendored
+@each_folder
 def test_every_file_is_what_its_line_says(folder: Path) -> None:
     for file, expected in load_hashes(folder).items():
         assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == expected, file
 
 
 def test_every_line_has_name_version_and_license() -> None:
-    assert all(line["name"] and line["version"] and line["license"] for line in LISTED)
+    assert all(line["name"] and line["version"] and line["license"] for line in ENTRIES)
 
 
-@vendored
+@each_folder
 def test_nothing_is_there_that_no_line_names(folder: Path) -> None:
     paths = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert paths == load_hashes(folder).keys() | {"VENDORED.json"}
 
 
 def test_the_sanitizer_is_not_older_than_its_last_known_hole() -> None:
-    version = next(line["version"] for line in LISTED if line["name"] == "dompurify")
+    version = next(line["version"] for line in ENTRIES if line["name"] == "dompurify")
     assert tuple(map(int, version.split("."))) >= (3, 4, 18)
