@@ -38,9 +38,7 @@ class Attachment(models.Model):
     # The large columns are the last ones, because SQLite reads a row only up to the last column
     # that a query names.
     data = models.BinaryField()
-    text = models.TextField(
-        blank=True, help_text="What a model that cannot open the file is given."
-    )
+    text = models.TextField(blank=True, help_text="The text for a model that cannot open the file.")
 
     class Meta:
         ordering = ["created_at", "id"]

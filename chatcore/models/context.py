@@ -23,7 +23,7 @@ class ContextRevision(models.Model):
     boundary_seq = models.PositiveIntegerField(null=True, blank=True)
     boundary_timestamp = models.DateTimeField(null=True, blank=True)
     kept_seqs = models.JSONField(
-        default=list, help_text="Messages before the boundary that are sent all the same."
+        default=list, help_text="Messages before the boundary that are still sent."
     )
     background = models.TextField(
         blank=True,
@@ -32,7 +32,7 @@ class ContextRevision(models.Model):
     placement = models.JSONField(
         default=dict,
         help_text=(
-            "Where the summary stands, and between which words (summary_block.py); "
+            "Where the summary is placed and what stands around it (summary_block.py); "
             "empty: in the system text."
         ),
     )

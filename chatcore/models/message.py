@@ -97,7 +97,7 @@ class Message(models.Model):
     model = models.CharField(max_length=200, blank=True, help_text="provider/name that wrote it.")
     pinned = models.BooleanField(default=False)
     token_count_input = models.PositiveIntegerField(
-        null=True, blank=True, help_text="The whole request's, cache reads and writes included."
+        null=True, blank=True, help_text="Tokens of the whole request, with cache reads and writes."
     )
     token_count_output = models.PositiveIntegerField(null=True, blank=True)
     token_count_cache_read = models.PositiveIntegerField(null=True, blank=True)
@@ -106,7 +106,7 @@ class Message(models.Model):
         default=0, help_text="Estimated tokens of this message alone."
     )
     original_chars = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Characters before the cut; null when not cut."
+        null=True, blank=True, help_text="Characters before it was cut; null: not cut."
     )
     tool_result_limit = models.PositiveIntegerField(
         null=True,
@@ -118,7 +118,7 @@ class Message(models.Model):
         null=True,
         blank=True,
         editable=False,
-        help_text="Superseded messages carry what they were superseded by together; null: current.",
+        help_text="Groups messages that were superseded together; null: current.",
     )
     branch_after = models.PositiveIntegerField(
         null=True,
@@ -132,7 +132,7 @@ class Message(models.Model):
         null=True,
         blank=True,
         related_name="replacements",
-        help_text="Of which this is another version.",
+        help_text="The message that this one is another version of.",
     )
     context_version = models.PositiveIntegerField(
         null=True,

@@ -46,7 +46,7 @@ class Turn(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="The user's message it answers.",
+        help_text="The user's message that it answers.",
     )
     replaces = models.ForeignKey(
         "Message",
@@ -54,7 +54,7 @@ class Turn(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="The answer of which it gives another.",
+        help_text="The answer that this turn writes again.",
     )
     model = models.ForeignKey(
         "models_registry.AiModel",
