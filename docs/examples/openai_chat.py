@@ -1,8 +1,10 @@
-"""OpenAI's own client pointed at Chatcore: with a memory by the session's name, and a tool that runs here.
+"""Talk to Chatcore with OpenAI's own client: a session that remembers and a tool that runs here.
 
-    CHATCORE_URL=http://127.0.0.1:8000 CHATCORE_TOKEN=… python openai_chat.py "What is the weather in Rome?" "And tomorrow?"
+    export CHATCORE_URL=http://127.0.0.1:8000 CHATCORE_TOKEN=…
+    python openai_chat.py "What is the weather in Rome?" "And tomorrow?"
 
-It needs `openai` alone. Only what is new is sent: the session knows the rest, however long it gets.
+It needs only the package `openai`. It sends only the new messages, because the session stores the
+others.
 """
 
 import json
@@ -27,15 +29,20 @@ WEATHER: Any = {
 
 
 def get_weather(city: str) -> str:
-    """A tool that runs on the client's side."""
+    """Return the weather in a city. This is the tool, and it runs on the client's side."""
     return f"Sunny in {city}, 21 °C."
 
 
 def ask(client: OpenAI, model: str, content: str) -> str:
-    """Say something; tools that the model calls are run until it answers. Words are printed as they come."""
-    new: list[Any] = [{"role": "user", "content": content}]
+    """Send a message, run the tools that the model calls, and return its answer.
+
+    The answer is printed while it streams.
+    """
+    messages: list[Any] = [{"role": "user", "content": content}]
     while True:
-        with client.chat.completions.stream(model=model, messages=new, tools=[WEATHER]) as stream:
+        with client.chat.completions.stream(
+            model=model, messages=messages, tools=[WEATHER]
+        ) as stream:
             for event in stream:
                 if event.type == "content.delta":
                     print(event.delta, end="", flush=True)
@@ -43,7 +50,7 @@ def ask(client: OpenAI, model: str, content: str) -> str:
         if not message.tool_calls:
             print()
             return message.content or ""
-        new = [
+        messages = [
             {
                 "role": "tool",
                 "tool_call_id": call.id,
@@ -54,7 +61,7 @@ def ask(client: OpenAI, model: str, content: str) -> str:
 
 
 def main() -> None:
-    """Say each argument to one session, by the first model there is."""
+    """Send each argument to one session, with the first model of the list."""
     url = os.environ.get("CHATCORE_URL", "http://127.0.0.1:8000")
     headers = {"X-Session-Id": os.environ.get("CHATCORE_SESSION", "from-an-example")}
     client = OpenAI(

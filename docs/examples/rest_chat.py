@@ -1,8 +1,12 @@
-"""A small typed client of Chatcore's REST API: one conversation, streamed, resumed where a connection breaks, and how full its context is.
+"""A small typed client of Chatcore's REST API.
 
-    CHATCORE_URL=http://127.0.0.1:8000 CHATCORE_TOKEN=… python rest_chat.py "Hello!" "And in French?"
+It streams one conversation, resumes it when a connection breaks, and shows how full the context
+is.
 
-It needs httpx2 alone. `chatcore create_token USER` prints a token.
+    export CHATCORE_URL=http://127.0.0.1:8000 CHATCORE_TOKEN=…
+    python rest_chat.py "Hello!" "And in French?"
+
+It needs only the package `httpx2`. `chatcore create_token USER` prints a token.
 """
 
 import json
@@ -14,11 +18,11 @@ from typing import Any, Self
 
 import httpx2
 
-ENDS = frozenset({"turn.completed", "turn.failed", "turn.cancelled", "turn.waiting"})
+END_EVENTS = frozenset({"turn.completed", "turn.failed", "turn.cancelled", "turn.waiting"})
 
 
 class RequestRefused(Exception):
-    """What the API did not do; `problem` is its RFC 9457 body."""
+    """The API rejected a request; `problem` is the RFC 9457 body of its response."""
 
     def __init__(self, problem: dict[str, Any]) -> None:
         super().__init__(f"{problem.get('status')} {problem.get('type')}: {problem.get('detail')}")
@@ -27,7 +31,7 @@ class RequestRefused(Exception):
 
 @dataclass(frozen=True)
 class Event:
-    """One line of a session's log; `id` is where to go on from."""
+    """One event of a session. To resume, ask for the events after its `id`."""
 
     id: int
     name: str
@@ -38,7 +42,7 @@ class Event:
 class Context:
     """How full a conversation is, in tokens; None where the model's window is unknown."""
 
-    used: int
+    used_tokens: int
     window: int | None
     level: str | None
 
@@ -61,11 +65,14 @@ class Chatcore:
         self._http.close()
 
     def create_session(self, **fields: Any) -> str:
-        """A new conversation; `model`, `system_prompt`, `policy` … Returns its id."""
+        """Create a session with fields such as `model` or `system_prompt`, and return its id."""
         return str(self._request("POST", "/sessions", json=fields)["id"])
 
     def send(self, session: str, content: str) -> Iterator[str]:
-        """Say something; the words of the answer as they come. Where a connection breaks, another goes on: no word is lost or doubled."""
+        """Send a message and yield the words of the answer as they come.
+
+        When a connection breaks, the next one continues, so that no word is lost or repeated.
+        """
         turn = self._request(
             "POST",
             f"/sessions/{session}/messages",
@@ -81,13 +88,13 @@ class Chatcore:
                         yield event.data["text"]
                     elif event.name == "turn.failed":
                         raise RequestRefused({"status": 502, **event.data})
-                    if event.name in ENDS and event.data["turn"] == turn["turn"]:
+                    if event.name in END_EVENTS and event.data["turn"] == turn["turn"]:
                         return
             except httpx2.TransportError:
                 continue
 
     def follow_events(self, session: str, *, after: int) -> Iterator[Event]:
-        """The session's events after one, past and to come."""
+        """Yield the session's events after the event `after`: the stored ones, then new ones."""
         with self._http.stream(
             "GET", f"/sessions/{session}/events", params={"after": after}
         ) as response:
@@ -102,12 +109,15 @@ class Chatcore:
                     fields = {}
 
     def get_context(self, session: str) -> Context:
-        """How full the conversation is."""
+        """Return how full the session's context is."""
         report = self._request("GET", f"/sessions/{session}/context")
         return Context(report["estimated_input_tokens"], report["context_window"], report["level"])
 
     def compact(self, session: str, instructions: str = "") -> dict[str, Any]:
-        """Make room now; the run, finished. Nothing is lost: all messages stay, and the model is told a summary of the older ones."""
+        """Compact the context now and return the finished run.
+
+        All messages stay stored. The model sees a summary of the older ones.
+        """
         return self._request(
             "POST",
             f"/sessions/{session}/compact",
@@ -127,7 +137,7 @@ class Chatcore:
 
 
 def main() -> None:
-    """Say each argument, print what is answered, then how full the context is."""
+    """Send each argument, print the answers, then how full the context is."""
     with Chatcore(
         os.environ.get("CHATCORE_URL", "http://127.0.0.1:8000"), os.environ["CHATCORE_TOKEN"]
     ) as chatcore:
@@ -139,7 +149,7 @@ def main() -> None:
                 print(words, end="", flush=True)
             print()
         context = chatcore.get_context(session)
-        print(f"context: {context.used} of {context.window} tokens ({context.level})")
+        print(f"context: {context.used_tokens} of {context.window} tokens ({context.level})")
 
 
 if __name__ == "__main__":

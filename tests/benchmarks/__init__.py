@@ -1,1 +1,1 @@
-"""What has to be fast, measured by one command: python -m tests.benchmarks."""
+"""Measurements of what has to be fast: python -m tests.benchmarks."""

@@ -77,6 +77,7 @@ def _share(facts: Iterable[bool]) -> str:
 
 
 def main() -> None:
+    """Print the measures and the number of modules of each folder."""
     for what, value in measure_code():
         print(f"{what:60} {value}")
     print()

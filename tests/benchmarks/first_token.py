@@ -1,4 +1,4 @@
-"""How much later the first word reaches a reader of the event log than it leaves the provider."""
+"""Measure how long the first word of an answer takes from the provider to the event log."""
 
 import asyncio
 import http.client
@@ -19,8 +19,8 @@ from tests.support.scripted_wire import Reply
 TIMES = 15
 
 
-def rows(scripted: ScriptedModel, session: Session) -> Iterator[Row]:
-    """The house's first word against a bare HTTP client's, by turns."""
+def measure_rows(scripted: ScriptedModel, session: Session) -> Iterator[Row]:
+    """Compare the first word through Chatcore with a bare HTTP client, measured in turns."""
     scripted.default = Reply(chunks=["Hello", " there", "."], chunk_delay=0.005)
     with asyncio.Runner() as reader:
         pairs = [
@@ -55,7 +55,7 @@ def _measure_bare_client(scripted: ScriptedModel) -> float:
 
 
 def _measure_chatcore(session: Session, reader: asyncio.Runner) -> float:
-    """From the user's words until a reader of the log has the first of the model's."""
+    """Measure from the user's message to the model's first word in the event log, in ms."""
     start = time.perf_counter()
     turn = service.start_turn(session, content="Hi")
     reader.run(_wait_for_first_word(session.pk, turn.first_event_seq))

@@ -1,4 +1,4 @@
-"""A chat with 10,000 messages beside one with 60: opening it, going through it, and typing in it."""
+"""Compare a chat of 10,000 messages with one of 60: opening, scrolling and typing."""
 
 import statistics
 from collections.abc import Callable, Iterator
@@ -6,31 +6,36 @@ from collections.abc import Callable, Iterator
 from playwright.sync_api import Page
 
 from chatcore.models import Session
-from tests.benchmarks import spoken, stored
-from tests.benchmarks.stage import Stage
+from tests.benchmarks import sample_messages, sample_sessions
+from tests.benchmarks.browser_stage import Stage
 from tests.benchmarks.timing import FLAT, Row, measure_in_turns
 from tests.support.scripted_wire import Reply, split_pieces
 
-OPENINGS = 9  # times
+OPENINGS = 9  # how often a chat is opened
 SCREENS = 150
 KEYS = 80
-KEY_EVERY = 60  # milliseconds
-MOST = 200
+KEY_INTERVAL = 60  # milliseconds
+MAX_MESSAGES = 200  # that the page holds at the same time
 
-# Milliseconds from asking for the page until the newest message is painted as markdown and the composer answers.
+# Milliseconds from the request until the newest message is painted as markdown and the composer
+# can be used.
 USABLE = """
-window.usable = new Promise((tell) => {
+window.usable = new Promise((resolve) => {
     const look = () => {
         const chat = document.querySelector("chat-stream");
         const newest = [...document.querySelectorAll(".timeline > .message")].at(-1);
-        const drawn = chat?.composer && newest?.querySelector(".prose[data-shown]");
-        const there = drawn && newest.getBoundingClientRect().bottom <= document.querySelector(".dock").getBoundingClientRect().top;
-        requestAnimationFrame(there ? () => setTimeout(() => tell(performance.now())) : look);
+        const isDrawn = chat?.composer && newest?.querySelector(".prose[data-shown]");
+        const dock = document.querySelector(".dock");
+        const bottom = newest?.getBoundingClientRect().bottom;
+        const isVisible = isDrawn && bottom <= dock.getBoundingClientRect().top;
+        const finish = () => setTimeout(() => resolve(performance.now()));
+        requestAnimationFrame(isVisible ? finish : look);
     };
     look();
 });
 """
-# Scroll so many screens, each drawn before the next; the most messages there were, results within their calls included.
+# Scroll by a number of screens, each drawn before the next, and return the highest number of
+# messages on the page. A tool result counts, too.
 SCROLL = """
 async (screens) => {
     const scroller = document.querySelector(".scroll");
@@ -38,13 +43,14 @@ async (screens) => {
     for (let screen = 0; screen < Math.abs(screens); screen += 1) {
         scroller.scrollBy({ top: Math.sign(screens) * scroller.clientHeight, behavior: "instant" });
         await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));
-        await document.querySelector("chat-stream").timeline.stretch.settled;
-        most = Math.max(most, document.querySelectorAll(".timeline :is(.message, .call [data-result])").length);
+        await document.querySelector("chat-stream").timeline.pager.whenIdle;
+        const messages = ".timeline :is(.message, .call [data-result])";
+        most = Math.max(most, document.querySelectorAll(messages).length);
     }
     return most;
 }
 """
-# From reaching the top until what is earlier is painted, in milliseconds.
+# Milliseconds from reaching the top until the earlier messages are painted.
 GO_UP = """
 async () => {
     const list = document.querySelector(".timeline");
@@ -56,7 +62,7 @@ async () => {
     return performance.now() - began;
 }
 """
-# From each key until the frame that shows it is painted, in milliseconds.
+# Milliseconds from each key until the frame that shows it is painted.
 RECORD_KEYS = """
 window.typed = [];
 document.querySelector(".composer textarea").addEventListener("keydown", ({ timeStamp }) => {
@@ -66,11 +72,12 @@ document.querySelector(".composer textarea").addEventListener("keydown", ({ time
 
 
 def measure_rows(stage: Stage) -> Iterator[Row]:
-    """Opening is flat in the history, the page holds no more than MOST, and a key is seen at once."""
+    """Measure opening, scrolling and typing."""
     stage.page.add_init_script(USABLE)
-    exchange = list(spoken.list_ten_messages())
+    exchange = list(sample_messages.list_ten_messages())
     short, long = (
-        stored.create_conversation(messages, stage.using, exchange) for messages in (60, 10_000)
+        sample_sessions.create_conversation(messages, stage.using, exchange)
+        for messages in (60, 10_000)
     )
     few, many = measure_in_turns(
         _make_opening(stage.page, short), _make_opening(stage.page, long), times=OPENINGS
@@ -95,14 +102,14 @@ def _measure_scrolling(page: Page) -> Iterator[Row]:
     yield Row(
         name=f"messages on the page, {SCREENS} screens up and down",
         value=most,
-        limit=MOST + 1,
+        limit=MAX_MESSAGES + 1,
         unit="",
     )
     going_up = statistics.median(page.evaluate(GO_UP) for _ in range(OPENINGS))
     yield Row(
         name="go up by 60 messages",
         value=going_up,
-        note="from the top's coming near until they are painted",
+        note="from nearing the top until they are painted",
     )
 
 
@@ -115,12 +122,14 @@ def _measure_typing(stage: Stage, session: Session) -> Iterator[Row]:
     page.evaluate(RECORD_KEYS)
     message_count = page.locator(".timeline > .message").count()
     yield from _type(page, f"a key, {message_count} messages on the page")
-    page.get_by_label("Your message").fill((spoken.SENTENCE * 4 + "\n\n") * 250)
+    page.get_by_label("Your message").fill((sample_messages.SENTENCE * 4 + "\n\n") * 250)
     yield from _type(page, "a key in a draft of 90 KB")
     stage.scripted.script(
         Reply(
             chunks=split_pieces(
-                "\n\n".join(said["content"] for said in spoken.list_ten_messages()) * 4, 1_000
+                "\n\n".join(message["content"] for message in sample_messages.list_ten_messages())
+                * 4,
+                1_000,
             ),
             chunk_delay=0.05,
         )
@@ -138,13 +147,13 @@ def _measure_typing(stage: Stage, session: Session) -> Iterator[Row]:
 def _type(page: Page, name: str) -> Iterator[Row]:
     page.get_by_label("Your message").focus()
     page.evaluate("typed.length = 0")
-    page.keyboard.type(("A question of some length. " * KEYS)[:KEYS], delay=KEY_EVERY)
+    page.keyboard.type(("A question of some length. " * KEYS)[:KEYS], delay=KEY_INTERVAL)
     page.wait_for_function("keys => typed.length >= keys", arg=KEYS)
-    took = sorted(page.evaluate("typed"))
-    slow = took[int(len(took) * 0.95)]
+    delays = sorted(page.evaluate("typed"))
+    p95 = delays[int(len(delays) * 0.95)]
     yield Row(
         name=name,
-        value=statistics.median(took),
+        value=statistics.median(delays),
         limit=50,
-        note=f"until it is painted; 95 of 100 within {slow:.0f} ms",
+        note=f"until it is painted; 95 of 100 within {p95:.0f} ms",
     )

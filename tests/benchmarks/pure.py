@@ -1,4 +1,4 @@
-"""What needs no database: cutting a tool result, and compacting ten thousand messages under each preset."""
+"""Measure what needs no database: cutting a tool result and compacting 10,000 messages."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,11 +18,11 @@ from compaction.core.trimming import drop_oldest_to_fit
 from tests.benchmarks.timing import Row, measure_median
 
 MEGABYTE = 1_000_000
-CANDIDATES = 10_000
+MESSAGES = 10_000
 
 
 def measure_rows() -> Iterator[Row]:
-    """The save hook on a megabyte; the pipeline and the fallback on ten thousand messages."""
+    """Measure storing and counting 1 MB, and compacting and trimming 10,000 messages."""
     for name, text in (("ASCII", "x" * MEGABYTE), ("Chinese", "字" * (MEGABYTE // 3))):
         yield Row(
             name=f"cut a tool result of 1 MB, {name}",
@@ -41,7 +41,7 @@ def measure_rows() -> Iterator[Row]:
     for name, policy in PRESETS.items():
         compaction = measure_median(partial(_compact, policy, unmeasured), times=5, warm_up=1)
         yield Row(
-            name=f"compact {CANDIDATES:,} messages, {name}",
+            name=f"compact {MESSAGES:,} messages, {name}",
             value=compaction,
             limit=1_000,
             note="counted first; instant summarizer",
@@ -49,7 +49,7 @@ def measure_rows() -> Iterator[Row]:
     trimming = measure_median(
         lambda: drop_oldest_to_fit(transcript.entries, limit_tokens=170_000), times=9
     )
-    yield Row(name=f"trim {CANDIDATES:,} messages", value=trimming, limit=1_000)
+    yield Row(name=f"trim {MESSAGES:,} messages", value=trimming, limit=1_000)
 
 
 def _store(text: str) -> None:
@@ -57,7 +57,7 @@ def _store(text: str) -> None:
 
 
 def _compact(policy: Policy, transcript: Transcript) -> None:
-    """Counted and compacted in a window that takes half of it by the policy's own count, so that every stage has work."""
+    """Compact in a window of half the transcript's size, so that every stage has work."""
     measurement = measure(transcript, policy)
     run(
         transcript,
@@ -69,9 +69,9 @@ def _compact(policy: Policy, transcript: Transcript) -> None:
 
 
 def _build_transcript() -> Transcript:
-    """Turns of four: a question, two parallel calls, their results in the other order."""
+    """Build turns of four: a question, two parallel calls, and their results in reverse order."""
     entries = []
-    for seq in range(1, CANDIDATES, 4):
+    for seq in range(1, MESSAGES, 4):
         calls = tuple(
             TranscriptCall(id=f"call_{place}", name="read", arguments='{"path": "a"}')
             for place in range(2)

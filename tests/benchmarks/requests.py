@@ -1,4 +1,4 @@
-"""What a turn pays before and after the model speaks, with a short and with a long history behind it."""
+"""Measure the work before and after a model's answer, with a short and a long history."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ TIMES = 60
 
 
 def measure_rows(short: Session, long: Session) -> Iterator[Row]:
-    """The check after a response, and building the next request, each flat in the history."""
+    """Measure the check after a response and building the next request."""
     yield from _measure_check(short, long)
     yield from _measure_next_request(short, long)
 
@@ -31,7 +31,7 @@ def _measure_check(short: Session, long: Session) -> Iterator[Row]:
     yield Row(
         name="  with its durable event, 100k stored",
         value=signal,
-        note="the signal's whole receiver",
+        note="everything that receives the signal",
     )
 
 
@@ -62,12 +62,12 @@ def _make_signal(session: Session) -> Callable[[], object]:
 
 def _measure_next_request(short: Session, long: Session) -> Iterator[Row]:
     raw = sqlite3.connect(settings.DATABASES["default"]["NAME"])
-    works = (
+    functions = (
         lambda: build_request(short),
         lambda: build_request(long),
         lambda: _read_raw_request(raw, long),
     )
-    few, many, floor = measure_medians(*works, times=TIMES)
+    few, many, floor = measure_medians(*functions, times=TIMES)
     raw.close()
     yield Row(name="build the next request, 1k stored", value=few)
     yield Row(
@@ -79,16 +79,20 @@ def _measure_next_request(short: Session, long: Session) -> Iterator[Row]:
 
 
 def _read_raw_request(raw: sqlite3.Connection, session: Session) -> list[dict[str, str]]:
-    """The same request with nothing between: two statements and the messages as a provider takes them."""
+    """Read the same request with two SQL statements and no code between."""
     summary, boundary = raw.execute(
         "SELECT compacted_summary, compact_boundary_seq FROM chatcore_session WHERE id = ?",
         (session.pk.hex,),
     ).fetchone()
-    live = raw.execute(
-        "SELECT role, content, tool_calls FROM chatcore_message WHERE session_id = ? AND seq >= ? ORDER BY seq",
+    rows = raw.execute(
+        "SELECT role, content, tool_calls FROM chatcore_message"
+        " WHERE session_id = ? AND seq >= ? ORDER BY seq",
         (session.pk.hex, boundary),
     ).fetchall()
     return [
         {"role": "system", "content": summary},
-        *({"role": r, "content": c, "calls": json.loads(t)} for r, c, t in live),
+        *(
+            {"role": role, "content": content, "calls": json.loads(calls)}
+            for role, content, calls in rows
+        ),
     ]

@@ -1,4 +1,4 @@
-"""The web process as it runs in production, over this process's database."""
+"""Run the web process as in production, over the database of this process."""
 
 import os
 import socket
@@ -12,14 +12,14 @@ from django.conf import settings
 
 
 def build_environment() -> dict[str, str]:
-    """Of a process over this one's database."""
-    ours = {
+    """Return the environment of a process that uses the database of this one."""
+    database = {
         "CHATCORE_DATABASE_URL": f"sqlite:///{settings.DATABASES['default']['NAME']}",
         "CHATCORE_DEBUG": "0",
     }
     return {
         **os.environ,
-        **ours,
+        **database,
         "DJANGO_SETTINGS_MODULE": "chatcore.settings",
         "CHATCORE_SECRET_KEY": settings.SECRET_KEY,
     }
@@ -27,7 +27,7 @@ def build_environment() -> dict[str, str]:
 
 @contextmanager
 def run_server() -> Iterator[tuple[str, int]]:
-    """One web process over this process's database; its address and its pid."""
+    """Start one web process over this database, and yield its address and process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,4 +1,7 @@
-"""How many readers of events one server process holds, what they cost, and whether each gets every event once: `… benchmarks sse`."""
+"""Measure many event readers of one server process: memory, threads, and that no event is lost.
+
+The command is `python -m tests.benchmarks sse`.
+"""
 
 import asyncio
 import contextlib
@@ -24,16 +27,16 @@ from tests.support.events import append_events
 READERS = 1_000
 STREAMS = 50
 RECONNECTS = 3
-EVENTS = 200  # a stream: ten seconds of
+EVENTS = 200  # in each stream: ten seconds at RATE
 RATE = 20  # events a second
-QUIET = 3.0  # seconds a reader whose session says nothing stays before it comes back
+QUIET = 3.0  # seconds that a reader of a quiet session stays before it reconnects
 Announce = Callable[[list[str], int], float]
-BEHIND = 120.0  # seconds after the last event at which a reader that still misses one has lost it
+BEHIND = 120.0  # seconds after the last event; an event that comes later counts as lost
 
 
 @dataclass
 class Reader:
-    """One client: what it was told, over all its connections."""
+    """One client and the events that it received over all its connections."""
 
     session: UUID
     event_count: int
@@ -41,7 +44,7 @@ class Reader:
     has_ended: bool = False
 
     async def follow(self, url: str, token: str, start: asyncio.Barrier | None) -> None:
-        """Read to the last event; leave and come back on the way, as often as RECONNECTS says."""
+        """Read to the last event, and reconnect RECONNECTS times on the way."""
         ends = [self.event_count * part // (RECONNECTS + 1) for part in range(1, RECONNECTS + 2)]
         for turn, end in enumerate(ends):
             async with _connect(
@@ -54,7 +57,7 @@ class Reader:
         self.has_ended = True
 
     async def hold(self, url: str, token: str, start: asyncio.Barrier, stay: float) -> None:
-        """Read what never comes, `stay` seconds each time, and leave and come back as often."""
+        """Read a quiet session for `stay` seconds, and reconnect as often."""
         for turn in range(RECONNECTS + 1):
             async with _connect(url, token, self.session, after=0) as seqs:
                 if not turn:
@@ -66,7 +69,7 @@ class Reader:
 
     @property
     def is_complete(self) -> bool:
-        """Every event once, in order, over all connections."""
+        """Return True if every event came once and in order."""
         return self.has_ended and self.seen == list(range(1, self.event_count + 1))
 
 
@@ -76,8 +79,13 @@ async def _connect(
 ) -> AsyncIterator[AsyncIterator[int]]:
     place = urlsplit(url)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
-    head = f"GET /api/v1/sessions/{session}/events HTTP/1.1\r\nHost: {place.netloc}\r\nAuthorization: Bearer {token}\r\n"
-    writer.write(f"{head}Last-Event-ID: {after}\r\n\r\n".encode())
+    head = (
+        f"GET /api/v1/sessions/{session}/events HTTP/1.1\r\n"
+        f"Host: {place.netloc}\r\n"
+        f"Authorization: Bearer {token}\r\n"
+        f"Last-Event-ID: {after}\r\n\r\n"
+    )
+    writer.write(head.encode())
     status = await reader.readline()
     assert b" 200 " in status, status
     while b": open" not in await reader.readline():
@@ -97,7 +105,7 @@ async def _read_seqs(reader: asyncio.StreamReader) -> AsyncIterator[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """What a run came to. Memory in MB, of the server's process; `whole` of `readers` got every event once."""
+    """The result of a run: `complete_readers` got every event once; memory is in MB."""
 
     readers: int
     complete_readers: int
@@ -109,30 +117,33 @@ class Capacity:
 
     def __str__(self) -> str:
         each = (self.memory - self.idle_memory) * 1024 / self.readers
-        memory = f"{self.memory:.0f} MB, {self.idle_memory:.0f} MB of them without readers ({each:.0f} KB a reader)"
-        told = f"{self.events} events at {self.rate:.0f}/s, over {RECONNECTS} reconnects each"
-        return f"{self.complete_readers} of {self.readers} readers got every event once: {told}. {memory}, {self.threads} threads."
+        return (
+            f"{self.complete_readers} of {self.readers} readers got every event once: "
+            f"{self.events} events at {self.rate:.0f}/s, over {RECONNECTS} reconnects each. "
+            f"{self.memory:.0f} MB, {self.idle_memory:.0f} MB of them without readers "
+            f"({each:.0f} KB a reader), {self.threads} threads."
+        )
 
 
 def measure(
     url: str,
     pid: int,
     owner: User,
-    tell: Announce,
+    announce: Announce,
     *,
     readers: int,
     streams: int,
     each: int,
     stay: float = QUIET,
 ) -> Capacity:
-    """Hold `readers`, of which `streams` are told `each` events while they come and go."""
+    """Connect `readers`; `streams` of them get `each` events while they disconnect and return."""
     sessions = [Session.objects.create(owner=owner) for _ in range(readers)]
     _, token = AuthToken.objects.create(owner)
     idle = _read_status(pid)["Pss"] / 1024
     clients = [
         Reader(session.pk, each if place < streams else 0) for place, session in enumerate(sessions)
     ]
-    seconds, status = asyncio.run(_run(url, token, clients, pid, tell, stay))
+    seconds, status = asyncio.run(_run(url, token, clients, pid, announce, stay))
     event_total, memory = streams * each, status["Pss"] / 1024
     complete_readers = sum(client.is_complete for client in clients)
     return Capacity(
@@ -147,7 +158,7 @@ def measure(
 
 
 async def _run(
-    url: str, token: str, clients: list[Reader], pid: int, tell: Announce, stay: float
+    url: str, token: str, clients: list[Reader], pid: int, announce: Announce, stay: float
 ) -> tuple[float, dict[str, int]]:
     start = asyncio.Barrier(len(clients) + 1)
     busy = [client for client in clients if client.event_count]
@@ -160,33 +171,36 @@ async def _run(
     await asyncio.wait_for(start.wait(), BEHIND)
     status = _read_status(pid)
     seconds = await asyncio.to_thread(
-        tell, [str(client.session) for client in busy], busy[0].event_count
+        announce, [str(client.session) for client in busy], busy[0].event_count
     )
     peak = _read_status(pid)
     await asyncio.wait((*reading, *quiet), timeout=BEHIND)
     for task in (*quiet, *reading):
         task.cancel()
-    for ended in await asyncio.gather(*quiet, *reading, return_exceptions=True):
-        if ended is not None:
-            print(f"a reader failed: {ended!r}", file=sys.stderr)
-    return seconds, max(status, peak, key=lambda found: found["Pss"])
+    for error in await asyncio.gather(*quiet, *reading, return_exceptions=True):
+        if error is not None:
+            print(f"a reader failed: {error!r}", file=sys.stderr)
+    return seconds, max(status, peak, key=lambda values: values["Pss"])
 
 
 def announce_from_another_process(sessions: list[str], each: int) -> float:
-    """The same from a process of its own: the readers' has enough to do."""
-    told = f"import django; django.setup(); from tests.benchmarks import sse; print(sse.tell({sessions}, {each}))"
-    done = subprocess.run(
-        [sys.executable, "-c", told],
+    """Announce from a process of its own, because the readers keep this one busy."""
+    program = (
+        "import django; django.setup(); from tests.benchmarks import sse; "
+        f"print(sse.announce({sessions}, {each}))"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", program],
         env=build_environment(),
         check=True,
         capture_output=True,
         text=True,
     )
-    return float(done.stdout.split()[-1])
+    return float(process.stdout.split()[-1])
 
 
 def announce(sessions: list[str], each: int) -> float:
-    """To each session so many events, RATE a second or as fast as the disk takes them. The seconds that it took."""
+    """Append events to each session, RATE a second, and return the seconds that it took."""
     start = time.monotonic()
     try:
         for number in range(each):
@@ -199,7 +213,11 @@ def announce(sessions: list[str], each: int) -> float:
 
 
 def _read_status(pid: int) -> dict[str, int]:
-    """Threads, and the kilobytes that are its own; a page of the database that many connections map is counted once."""
+    """Return the threads of a process and its memory in KB.
+
+    The memory is the proportional set size: a page of the database file that many connections map
+    counts once.
+    """
     values = {}
     for name, file in (("Threads", "status"), ("Pss", "smaps_rollup")):
         line = next(
@@ -212,13 +230,11 @@ def _read_status(pid: int) -> dict[str, int]:
 
 
 def main() -> int:
-    """Print what it came to; 1 when an event was lost or came twice."""
+    """Print the result and return 1 if an event was lost or came twice."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 8 * READERS)), hard))
-    owner, counts = (
-        User.objects.create_user("reader"),
-        {"readers": READERS, "streams": STREAMS, "each": EVENTS},
-    )
+    owner = User.objects.create_user("reader")
+    counts = {"readers": READERS, "streams": STREAMS, "each": EVENTS}
     with run_server() as (url, pid):
         capacity = measure(url, pid, owner, announce_from_another_process, **counts)
     print(capacity)

@@ -1,4 +1,4 @@
-"""An answer that streams into the page: the processor time that it takes of the main thread, in all and in its longest task."""
+"""Measure the processor time of the page's main thread while an answer streams into it."""
 
 import itertools
 import json
@@ -7,20 +7,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatcore.models import Session
-from tests.benchmarks import stored
-from tests.benchmarks.stage import Stage
+from tests.benchmarks import sample_sessions
+from tests.benchmarks.browser_stage import Stage
 from tests.benchmarks.timing import Row
 from tests.support.scripted_wire import Reply
 
 TOKEN = 4  # characters
 DELAY = 0.01  # seconds between pieces
 TASK = "ThreadControllerImpl::RunTask"
-SENTENCE = "The *index* holds the words of message {0}; a `query` reads only the **pages** it needs; see [how](https://example.com/{0}). "
-CODE = 'def window_{0}(messages, budget):\n    """The newest that fit."""\n    for message in reversed(messages):\n        budget -= {0}\n'
+SENTENCE = (
+    "The *index* holds the words of message {0}; a `query` reads only the **pages** it needs; "
+    "see [how](https://example.com/{0}). "
+)
+CODE = (
+    'def window_{0}(messages, budget):\n    """The newest that fit."""\n'
+    "    for message in reversed(messages):\n        budget -= {0}\n"
+)
 ROW = "| `index_{0}.db` | {0}.2 GB | 0.4 GB | The words of every message, as they were said |\n"
 TABLE = "| file | before | after | what it holds |\n|---|--:|--:|---|\n"
 ITEM = "- The **index** {0} shrank to a third, and the *log* was rewritten.\n"
-MATH = "The sum $\\sum_{{i={0}}}^{{n}} x_i$ has a bound:\n\n$$\n\\int_{0}^\\infty e^{{-x^2}}\\,dx = \\frac{{\\sqrt{{\\pi}}}}{{{0}}}\n$$\n\n"
+MATH = (
+    "The sum $\\sum_{{i={0}}}^{{n}} x_i$ has a bound:\n\n"
+    "$$\n\\int_{0}^\\infty e^{{-x^2}}\\,dx = \\frac{{\\sqrt{{\\pi}}}}{{{0}}}\n$$\n\n"
+)
 PARTS = (
     "## Part {0}\n\n",
     f"{SENTENCE * 3}\n\n",
@@ -30,15 +39,17 @@ PARTS = (
     MATH,
 )
 
-# When the answer is at its end, and half a second later, when its last colors and formulas are there.
+# Wait for the end of the answer and half a second more, until its last colors and formulas are
+# drawn.
 WATCH_END = """() => {
-    window.ended = new Promise((tell) => {
-        const look = () => document.querySelector(".answer[data-status=complete]") && setTimeout(tell, 500);
+    window.ended = new Promise((resolve) => {
+        const complete = ".answer[data-status=complete]";
+        const look = () => document.querySelector(complete) && setTimeout(resolve, 500);
         const changes = { attributeFilter: ["data-status"], childList: true, subtree: true };
         new MutationObserver(look).observe(document.querySelector(".timeline"), changes);
     });
 }"""
-# Each of these texts, drawn as a page that was reloaded draws it.
+# Draw each of the texts as a page that was reloaded draws it.
 DRAW = """async (texts) => {
     const { getMarkdownView } = await import("/static/chatcore/js/markdown.js");
     for (const text of texts) {
@@ -61,7 +72,10 @@ class Cost:
 
 
 def measure_rows(stage: Stage) -> Iterator[Row]:
-    """16 KB of a fast model beside the same text drawn at once, and anew with every piece; then of a slow one; then what is longer."""
+    """Measure streaming 16 KB of a fast and of a slow model, and longer texts.
+
+    The note compares it with drawing the text once, and with drawing it anew for every piece.
+    """
     text = build_mixed_text(16_000)
     fast = _stream_answer(stage, text, 4 * TOKEN)
     once = _measure_cost(stage, lambda: stage.page.evaluate(DRAW, [text]))
@@ -82,7 +96,7 @@ def measure_rows(stage: Stage) -> Iterator[Row]:
 
 
 def build_long_texts() -> dict[str, str]:
-    """A whole text, and single blocks that never end."""
+    """Build a long mixed text, and texts that are one single block."""
     blocks = {
         "60 KB, one paragraph": repeat_part(SENTENCE, 60_000),
         "60 KB, one list": repeat_part(ITEM, 60_000),
@@ -93,7 +107,7 @@ def build_long_texts() -> dict[str, str]:
 
 
 def build_mixed_text(length: int) -> str:
-    """Prose, lists, code, tables and formulas, nothing of it twice."""
+    """Build prose, lists, code, tables and formulas of which no part occurs twice."""
     return "".join(
         itertools.islice(
             (part.format(number) for number in itertools.count() for part in PARTS),
@@ -103,13 +117,13 @@ def build_mixed_text(length: int) -> str:
 
 
 def repeat_part(part: str, length: int) -> str:
-    """This again and again, numbered."""
+    """Repeat a part with rising numbers."""
     return "".join(part.format(number) for number in range(length // len(part)))
 
 
 def _stream_answer(stage: Stage, text: str, size: int) -> Cost:
-    """The first answer of a new chat, in pieces of this size."""
-    session = Session.objects.create(owner=stored.get_user(), model=stage.using)
+    """Measure the first answer of a new chat, streamed in pieces of this size."""
+    session = Session.objects.create(owner=sample_sessions.get_user(), model=stage.using)
     stage.scripted.script(
         Reply(chunks=[text[at : at + size] for at in range(0, len(text), size)], chunk_delay=DELAY)
     )
@@ -127,7 +141,7 @@ def _stream_answer(stage: Stage, text: str, size: int) -> Cost:
 def _measure_cost(stage: Stage, work: Callable[[], Any]) -> Cost:
     browser = stage.page.context.browser
     assert browser
-    stage.page.wait_for_timeout(1000)  # what came with opening the page is over
+    stage.page.wait_for_timeout(1000)  # until the tasks of opening the page have ended
     browser.start_tracing(page=stage.page, categories=["toplevel"])
     work()
     tasks = _list_tasks(json.loads(browser.stop_tracing())["traceEvents"])
@@ -135,7 +149,7 @@ def _measure_cost(stage: Stage, work: Callable[[], Any]) -> Cost:
 
 
 def _list_tasks(events: list[dict[str, Any]]) -> list[float]:
-    """The tasks of the page: of all main threads, the one that had most to do."""
+    """Return the tasks of the main thread that had most to do, in ms each: it is the page's."""
     threads: dict[tuple[int, int], list[float]] = {}
     for event in events:
         if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain":

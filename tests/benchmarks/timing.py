@@ -1,4 +1,4 @@
-"""Medians, and the table they are printed in."""
+"""Medians, and the table that shows them."""
 
 import statistics
 import time
@@ -22,39 +22,39 @@ class Row:
 
     @property
     def is_within_limit(self) -> bool:
-        """Whether it is under its limit, if it has one."""
+        """Return True if the value is under its limit or has none."""
         return self.limit is None or self.value < self.limit
 
 
 def measure_median(work: Callable[[], Any], *, times: int, warm_up: int = 3) -> float:
-    """The median of so many runs, in milliseconds; the first ones do not count."""
+    """Return the median of several runs in milliseconds. The warm-up runs do not count."""
     for _ in range(warm_up):
         work()
     return statistics.median(measure_once(work) for _ in range(times))
 
 
 def measure_medians(*works: Callable[[], Any], times: int, warm_up: int = 3) -> list[float]:
-    """The medians of several works run by turns, so that a busy machine is as busy for each."""
+    """Return the medians of several functions, run in turns so that the load is equal for each."""
     return measure_in_turns(
         *(partial(measure_once, work) for work in works), times=times, warm_up=warm_up
     )
 
 
 def measure_in_turns(*measures: Callable[[], float], times: int, warm_up: int = 3) -> list[float]:
-    """The same of works that say themselves what they measured."""
+    """Return the medians of several functions that return their own measured value."""
     rounds = [[measure() for measure in measures] for _ in range(warm_up + times)][warm_up:]
     return [statistics.median(column) for column in zip(*rounds, strict=True)]
 
 
 def measure_once(work: Callable[[], Any]) -> float:
-    """Milliseconds of one run."""
+    """Run it once and return the milliseconds that it took."""
     start = time.perf_counter()
     work()
     return (time.perf_counter() - start) * 1000
 
 
 def format_table(rows: Iterable[Row]) -> str:
-    """The rows as aligned text."""
+    """Format the rows as aligned text."""
     lines = [("what", "median", "limit", "", "note")]
     lines += [
         (

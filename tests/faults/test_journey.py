@@ -1,4 +1,4 @@
-"""The promise, kept with a real language model: talk until the context compacts itself, look at it, undo it, talk on."""
+"""The whole promise with a real language model: a chat compacts itself, is rewound and goes on."""
 
 import re
 from collections.abc import Iterator
@@ -54,9 +54,11 @@ def test_a_conversation_fills_its_window_compacts_itself_and_goes_on(
     session = read_json(api.post("/sessions", json=new), 201)["id"]
     assert read_json(api.get(f"/sessions/{session}/context"), 200)["context_window"] == WINDOW
 
-    # Talk until it compacts by itself. A small model may fail at a summary; then the oldest messages are left out of requests, the
-    # conversation goes on, and a later run succeeds.
-    ratios, number, run = [0.0], 0, None
+    # Talk until it compacts by itself. A small model may fail at a summary. Then the requests leave
+    # out the oldest messages, the conversation goes on, and a later run succeeds.
+    ratios = [0.0]
+    number = 0
+    run = None
     while run is None or run["status"] != "applied":
         number += 1
         assert number < 30, (ratios, run)
@@ -97,10 +99,10 @@ def test_a_conversation_fills_its_window_compacts_itself_and_goes_on(
 
 
 def wait_for_newest_run(api: httpx2.Client, session: str) -> dict[str, Any] | None:
-    """The session's newest run, when it has ended."""
+    """Wait until the session's newest run has ended, and return it."""
 
-    def runs() -> list[dict[str, Any]]:
+    def list_runs() -> list[dict[str, Any]]:
         return list(read_json(api.get(f"/sessions/{session}/compactions"), 200)["results"])
 
-    wait_for(lambda: not runs() or runs()[0]["status"] not in ("queued", "running"), 400)
-    return next(iter(runs()), None)
+    wait_for(lambda: not list_runs() or list_runs()[0]["status"] not in ("queued", "running"), 400)
+    return next(iter(list_runs()), None)

@@ -1,4 +1,4 @@
-"""The web server killed in the middle of an answer: no word that was shown is lost, and the conversation goes on."""
+"""The web server is killed in the middle of an answer: the partial answer stays."""
 
 import contextlib
 import json
@@ -18,11 +18,12 @@ from tests.support.scripted_wire import Reply
 from tests.support.served_product import ServedProduct, serve, wait_for
 
 pytestmark = pytest.mark.faults
-WITHIN = 90  # seconds; the promise for a partial answer to be marked
+WITHIN = 90  # seconds until a partial answer must be marked as interrupted
 REGISTER = (
     "from models_registry.models import AiModel, Provider;"
     "p = Provider.objects.create(name='scripted', protocol='openai', base_url='{url}');"
-    "AiModel.objects.create(provider=p, name='test-model', context_window_size=8192, is_default=True)"
+    "AiModel.objects.create("
+    "provider=p, name='test-model', context_window_size=8192, is_default=True)"
 )
 
 
@@ -91,7 +92,7 @@ def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_w
 def read_events(
     api: httpx2.Client, session: str, *, after: int, enough: Any
 ) -> Iterator[dict[str, Any]]:
-    """Events as a browser takes them, until there are enough."""
+    """Yield events as a browser receives them, until there are enough."""
     seen: list[dict[str, Any]] = []
     with api.stream(
         "GET", f"/sessions/{session}/events", headers={"Last-Event-ID": str(after)}, timeout=WITHIN

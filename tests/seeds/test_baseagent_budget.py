@@ -1,4 +1,4 @@
-"""BaseAgent's document as far as sizes go: the usable window, the estimate, the settings and the two tuning profiles."""
+"""BaseAgent's sizes: the usable window, the estimate, the settings and the tuning profiles."""
 
 import pytest
 

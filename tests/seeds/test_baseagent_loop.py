@@ -1,4 +1,4 @@
-"""BaseAgent: each iteration is checked; old tool output is pruned first, and only where that does not do a hand-over is written."""
+"""BaseAgent checks each iteration, prunes old tool output, and else writes a hand-over."""
 
 from typing import Any
 
@@ -35,7 +35,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 PLACEHOLDER = "[Old tool result content cleared]"
 PREFIX = PRESETS["baseagent"].inject.heading
-HANDOFF = "PROGRESS: The files a.py to f.py were read.\nCONTEXT: none\nREMAINING: Fix g.py.\nCRITICAL DATA: none\nFILES: none\nERRORS: none"
+HANDOFF = (
+    "PROGRESS: The files a.py to f.py were read.\nCONTEXT: none\nREMAINING: Fix g.py.\n"
+    "CRITICAL DATA: none\nFILES: none\nERRORS: none"
+)
 WINDOW = {"context_window_size": 64_000}  # usable 32,000, threshold 27,200
 FILE = 6_400  # characters, 1,600 tokens
 
@@ -44,7 +47,7 @@ FILE = 6_400  # characters, 1,600 tokens
 def agent(
     request: Any, session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> Session:
-    """Prunes what is beyond 4,000 tokens of older tool output where that saves more than 1,000."""
+    """A session that prunes beyond 4,000 tokens of tool output if that saves more than 1,000."""
     register_tool(monkeypatch, "read", FILE)
     scripted.default = summarize_or_chat(
         summary=Reply(text=HANDOFF), chat=Reply(text="That is done.")
@@ -54,7 +57,7 @@ def agent(
 
 
 def run_turn(session: Session, scripted: ScriptedModel, first: int, files: int = 6) -> None:
-    """A turn in two rounds of tools."""
+    """Run a turn with two rounds of tool calls."""
     half = files // 2
     scripted.script(
         make_tool_calls("read", range(first, first + half)),

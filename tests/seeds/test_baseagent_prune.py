@@ -1,4 +1,7 @@
-"""BaseAgent's pruning (seed 003): the scan, the diagram's 150K to 60K, the log's 148,000 to 93,000, and its two tuning profiles."""
+"""BaseAgent's pruning (seed 003), with the figures of its diagram and of its log.
+
+The diagram prunes 150K tokens to 60K, the log 148,000 to 93,000. The two tuning profiles follow.
+"""
 
 from dataclasses import replace
 
@@ -18,14 +21,14 @@ PLACEHOLDER = "[Old tool result content cleared]"
 def make_round(
     seq: int, tokens: int, *, call_tokens: int = 4
 ) -> tuple[TranscriptEntry, TranscriptEntry]:
-    """An answer that calls a tool, and its result with so many tokens."""
+    """Build an answer that calls a tool, and a result of that many tokens."""
     return answer(seq, "", calls="a", tokens=call_tokens), result(
         seq + 1, "a", "x" * 4 * tokens, tokens=tokens
     )
 
 
 def make_newest_turns(first: int) -> tuple[TranscriptEntry, ...]:
-    """Two short turns, which the scan skips."""
+    """Build two short turns, which the scan skips."""
     return (
         user(first, tokens=1),
         answer(first + 1, tokens=1),
@@ -46,7 +49,10 @@ def test_the_constants_are_the_seeds() -> None:
 
 
 def test_the_diagram_prunes_150_000_tokens_to_60_000() -> None:
-    """System 5K, user 1K, three rounds whose calls take 10K each, results of 50K, 40K and 24K; the newest 24K stay."""
+    """The diagram: system 5K, user 1K, three calls of 10K with results of 50K, 40K and 24K.
+
+    The newest 24K stay.
+    """
     rounds = (
         *make_round(2, 50_000, call_tokens=10_000),
         *make_round(4, 40_000, call_tokens=10_000),

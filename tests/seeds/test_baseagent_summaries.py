@@ -1,4 +1,4 @@
-"""BaseAgent's context management (seed 003), the second pass: a hand-off to another language model, first in the next request."""
+"""BaseAgent's second pass (seed 003): a hand-off to another model, first in the next request."""
 
 from typing import Any
 
@@ -25,7 +25,10 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 BASEAGENT = PRESETS["baseagent"]
-SUMMARY = "PROGRESS:\n- The parser is done.\nREMAINING:\n- Its tests.\nFILES:\n- parser.py: made.\nERRORS:\n- A missing import, added."
+SUMMARY = (
+    "PROGRESS:\n- The parser is done.\nREMAINING:\n- Its tests.\n"
+    "FILES:\n- parser.py: made.\nERRORS:\n- A missing import, added."
+)
 DOWN = Reply(status=500, text="out of order")
 
 

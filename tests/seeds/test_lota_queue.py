@@ -1,4 +1,4 @@
-"""Lota: compaction as a queued job after the turn, one a conversation, which new turns wait for; summary and state stand first."""
+"""Lota compacts in a queued job after the turn, one per conversation, and new turns wait for it."""
 
 import json
 import threading
@@ -36,7 +36,10 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HEADING = "Compacted context summary:"
-SUMMARY_TEXT = "KEY FACTS:\n- The budget is 2,000 euros.\nCONVERSATION FLOW:\n- They talked about Lisbon.\nOPEN THREADS:\n- The flight is not booked."
+SUMMARY_TEXT = (
+    "KEY FACTS:\n- The budget is 2,000 euros.\nCONVERSATION FLOW:\n- They talked about Lisbon.\n"
+    "OPEN THREADS:\n- The flight is not booked."
+)
 DELTA = {"decisions": {"add": ["They fly from Porto."]}, "tasks": {"add": ["Book the flight."]}}
 SUMMARY = Reply(text=f"{SUMMARY_TEXT}\n\n```json\n{json.dumps(DELTA)}\n```")
 WINDOW = {"context_window_size": 200_000}  # threshold 140,000 tokens of 3 characters
@@ -52,7 +55,7 @@ def stream(request: Any, session: Session, scripted: ScriptedModel) -> Session:
 
 
 def exceed_threshold(session: Session) -> CompactionRun:
-    """Two messages more, and the run that was asked for at the end of the turn."""
+    """Add two messages, and return the run that the end of the next turn requested."""
     fill_session(session, messages=2, tokens=7_000)
     assert say(session, "What is open?").status == "completed"
     return CompactionRun.objects.latest("created_at")

@@ -1,4 +1,4 @@
-"""Lota's context compaction (seed 001), what a language model writes of it: each constant, prompt part, limit and cycle it names."""
+"""Lota's summaries (seed 001): each constant, prompt part, limit and cycle that it names."""
 
 import dataclasses
 import json
@@ -27,13 +27,16 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LOTA = PRESETS["lota"]
-SECTIONS = "KEY FACTS:\n- Lisbon in May.\nCONVERSATION FLOW:\n- They spoke of hotels.\nOPEN THREADS:\n- The flight."
+SECTIONS = (
+    "KEY FACTS:\n- Lisbon in May.\nCONVERSATION FLOW:\n- They spoke of hotels.\n"
+    "OPEN THREADS:\n- The flight."
+)
 DOWN = Reply(status=500, text="out of order")
 
 
 @pytest.fixture
 def workstream(session: Session, scripted: ScriptedModel) -> Session:
-    """With Lota's context size of 200,000 tokens."""
+    """A session with Lota's context size of 200,000 tokens."""
     scripted.default = summarize_or_chat(summary=Reply(text=SECTIONS))
     return set_policy(session, "lota", scripted, "openai", context_window_size=200_000)
 
@@ -42,7 +45,7 @@ def workstream(session: Session, scripted: ScriptedModel) -> Session:
 def each_protocol(
     request: pytest.FixtureRequest, workstream: Session, scripted: ScriptedModel
 ) -> Session:
-    """The same, spoken to in both protocols."""
+    """The workstream, once for each protocol."""
     return set_policy(workstream, "lota", scripted, request.param, context_window_size=200_000)
 
 
@@ -59,7 +62,11 @@ def compact(session: Session, **overrides: Any) -> CompactionRun:
 
 
 def test_the_constants() -> None:
-    """WORKSTREAM_RAW_TAIL_MESSAGES, COMPACTION_CHUNK_MAX_CHARS, SUMMARY_ROLLUP_MAX_TOKENS, MEMORY_BLOCK_COMPACTION_TRIGGER_ENTRIES."""
+    """The constants of the document.
+
+    WORKSTREAM_RAW_TAIL_MESSAGES, COMPACTION_CHUNK_MAX_CHARS, SUMMARY_ROLLUP_MAX_TOKENS,
+    MEMORY_BLOCK_COMPACTION_TRIGGER_ENTRIES.
+    """
     assert (LOTA.protect.kind, LOTA.protect.count) == ("count", 6)
     assert (LOTA.summary.chunk_chars, LOTA.summary.rollup_tokens) == (120_000, 80_000)
     assert (LOTA.memory.entries, LOTA.memory.fold) == (15, 10)
@@ -134,7 +141,7 @@ def test_tool_parts_are_included_by_an_allow_list_and_reasoning_is_not(
 
 
 def add_tail(session: Session, seq: int) -> None:
-    """Six messages more, which are the tail."""
+    """Add six messages, which are the tail."""
     for number in range(seq + 1, seq + 7):
         session.messages.create(
             seq=number, role="user" if number % 2 else "assistant", content=f"{number:04d} tail"

@@ -1,4 +1,4 @@
-"""NeuroLink's document, section by section, as far as sizes go: budget check, estimation, windows, reserves, warnings."""
+"""NeuroLink's sizes, section by section: budget check, estimation, windows, reserves, warnings."""
 
 from typing import Any
 
@@ -79,7 +79,10 @@ def test_an_image_is_1024_tokens() -> None:
 
 
 def test_truncate_to_token_budget_cuts_at_a_sentence_and_appends_dots() -> None:
-    text = "The first sentence. The second sentence. The third sentence which goes on for quite a while without an end"
+    text = (
+        "The first sentence. The second sentence. "
+        "The third sentence which goes on for quite a while without an end"
+    )
     result, is_truncated = truncate_to_token_budget(text, 16)
     assert (result, is_truncated) == ("The first sentence. The second sentence....", True)
     assert estimate_tokens(result) <= 16

@@ -1,4 +1,4 @@
-"""NeuroLink: the budget is checked before each call, four stages make room, and an overflow is survived once."""
+"""NeuroLink checks the budget before each call, makes room in four stages, survives an overflow."""
 
 from typing import Any
 
@@ -35,11 +35,13 @@ from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SUMMARY_TEXT = "Primary Request and Intent: a trip to Lisbon.\nKey Concepts: none.\nPending Tasks: the flight.\nNext Step: look for one from Porto."
+SUMMARY_TEXT = (
+    "Primary Request and Intent: a trip to Lisbon.\nKey Concepts: none.\n"
+    "Pending Tasks: the flight.\nNext Step: look for one from Porto."
+)
 MARKER = "[Earlier conversation history was truncated to fit within context limits]"
-WINDOW = {
-    "context_window_size": 20_000
-}  # 7,000 reserved, 13,000 available, threshold 10,400, recovery 9,100
+# Tokens: 7,000 are reserved, 13,000 available; the threshold is 10,400, the recovery target 9,100.
+WINDOW = {"context_window_size": 20_000}
 
 
 @pytest.fixture(params=PROTOCOLS)

@@ -1,6 +1,7 @@
-"""NeuroLink's non-destructive history (seed 000): messages are hidden, never deleted, and each hiding can be undone exactly.
+"""NeuroLink's non-destructive history (seed 000): messages are hidden, never deleted.
 
-Its tags (`condenseParent`, `truncationParent`) are a revision here: what it hides is what lies before its boundary and is not kept.
+Its tags (`condenseParent`, `truncationParent`) are a revision here, which hides the messages before
+its boundary, except pinned ones. Rewinding the revision shows exactly these messages again.
 """
 
 import pytest
@@ -30,7 +31,7 @@ MARKER = "[Earlier conversation history was truncated to fit within context limi
 
 
 def list_sent_seqs(session: Session) -> list[int]:
-    """The seqs that the next request sends."""
+    """Return the seqs of the messages in the next request."""
     return [message.seq for message in build_request(session).messages if message.seq is not None]
 
 
@@ -46,7 +47,7 @@ def full(full: Session, scripted: ScriptedModel) -> Session:
 
 
 def truncate_history(session: Session, scripted: ScriptedModel) -> CompactionRun:
-    """The run that slides the window, because no summary can be written."""
+    """Run a compaction that slides the window, because no summary can be written."""
     scripted.default = summarize_or_chat(summary=Reply(text=" "))
     run = engine.compact_now(session.pk, trigger="manual")
     assert run.status == "applied"

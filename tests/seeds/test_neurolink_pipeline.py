@@ -1,4 +1,4 @@
-"""NeuroLink's pipeline (seed 000): its four stages, their constants and texts, and tool pair repair, under the preset as it ships."""
+"""NeuroLink's pipeline (seed 000): its four stages, their constants and tool pair repair."""
 
 from dataclasses import replace
 
@@ -24,12 +24,12 @@ THRESHOLD = 108_800
 
 
 def set_size(entries: tuple[TranscriptEntry, ...], tokens: int) -> tuple[TranscriptEntry, ...]:
-    """The entries with so many tokens each."""
+    """Return the entries with that many tokens each."""
     return tuple(replace(entry, tokens=tokens) for entry in entries)
 
 
 def make_rounds(count: int, tokens: int, first: int) -> tuple[TranscriptEntry, ...]:
-    """Rounds of one call, whose results have so many tokens."""
+    """Build rounds of one call, whose results have that many tokens."""
     pairs = [
         (
             answer(seq, "", calls="a", tokens=4),
@@ -207,7 +207,7 @@ def test_stage_4_keeps_the_first_pair_and_removes_half_of_the_rest_an_even_numbe
 
 
 def test_stage_4_removes_nothing_that_is_tagged_for_good() -> None:
-    """What is left out is stored and shown again by a rewind: the outcome moves a boundary and edits nothing."""
+    """The outcome only moves a boundary, so that a rewind shows the hidden messages again."""
     outcome = compact(
         set_size(talk(101), 1_200), NEUROLINK, Summarizer(fails="LLM error"), window=WINDOW
     )

@@ -1,4 +1,4 @@
-"""NeuroLink's context compaction (seed 000), Stage 3: a summary in nine sections, by a model of its own, merged with the one before."""
+"""NeuroLink's stage 3 (seed 000): a summary in nine sections, merged with the previous one."""
 
 from typing import Any
 
@@ -26,7 +26,10 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 NEUROLINK = PRESETS["neurolink"]
-SUMMARY = "1. Primary Request and Intent: a trip to Lisbon.\n2. Key Concepts: none\n9. Next Step: book the flight."
+SUMMARY = (
+    "1. Primary Request and Intent: a trip to Lisbon.\n2. Key Concepts: none\n"
+    "9. Next Step: book the flight."
+)
 DOWN = Reply(status=500, text="out of order")
 
 

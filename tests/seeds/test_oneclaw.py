@@ -1,4 +1,4 @@
-"""FEAT-011, Auto Compact & Tool Result Truncation: each criterion and rule it names, over the wire of both protocols."""
+"""FEAT-011, Auto Compact & Tool Result Truncation: each criterion and rule, in both protocols."""
 
 from typing import Any
 
@@ -312,7 +312,7 @@ def test_counting_2_without_counts_four_characters_are_a_token(session: Session)
 def test_counting_3_only_what_would_be_sent_counts(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    """Rows that a summary covers do not count again; else every later response would compact again."""
+    """Rows that a summary covers do not count again. Else every later response would compact."""
     compact_long_session(session, scripted)
     usage = load_usage(session.pk)
     assert usage["estimated_input_tokens"] < 3000

@@ -1,6 +1,7 @@
-"""Every preset, kept with a real language model: a history is read in, talked over its threshold, acted on, and gone on with.
+"""Every preset with a real language model: a history is imported, compacted and continued.
 
-The embedded model writes a useful summary or it does not. What is promised is that the conversation goes on either way.
+The embedded model may fail to write a useful summary. The promise is that the conversation goes on
+either way.
 """
 
 from collections.abc import Iterator
@@ -23,9 +24,9 @@ SESSION = {
     "system_prompt": "You take notes. Answer in one short sentence.",
 }
 LIST = (ROOT / "tests" / "support" / "served_list.txt").read_text()
-READS = 3  # the same file again and again, as far as the threshold lets: what a stage may take out without a model
-MOST_TURNS = 8  # until the preset acts
-MOST_RUNS = 3  # asked for by hand, where the model wrote no summary that could be used
+READS = 3  # repeated reads of the same file, which a stage may remove without a model
+MAX_TURNS = 8  # until the preset acts
+MAX_RUNS = 3  # manual runs, where the model wrote no usable summary
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def api(product: ServedProduct) -> Iterator[httpx2.Client]:
 
 @pytest.fixture(scope="module")
 def runtime(product: ServedProduct, port: int) -> Iterator[httpx2.Client]:
-    """The embedded model's own server: it counts as the model does."""
+    """A client of the embedded model's own server, which counts tokens as the model does."""
     with httpx2.Client(
         base_url=f"http://127.0.0.1:{port}",
         headers={"Authorization": f"Bearer {API_KEY}"},
@@ -68,7 +69,7 @@ def runtime(product: ServedProduct, port: int) -> Iterator[httpx2.Client]:
 
 
 class Talk:
-    """A conversation over REST under a preset. After every step all that was stored is looked at: nothing of it changes."""
+    """A conversation over REST under a preset. No step may change a stored message."""
 
     def __init__(self, api: httpx2.Client, policy: str) -> None:
         self.api, self.notes, self.stored_messages = api, 0, list[tuple[Any, ...]]()
@@ -79,7 +80,7 @@ class Talk:
         return read_json(self.api.get(f"/sessions/{self.id}{path}", params=params), 200)
 
     def fill_to_threshold(self) -> None:
-        """Import files that were read and notes that were taken, as far as the next one lets the threshold be."""
+        """Import file reads and notes until the next one would reach the threshold."""
         before = self.count_free_tokens()
         self.import_messages(*make_file_read("call_1"))
         for number in range(2, READS + 1):
@@ -96,7 +97,9 @@ class Talk:
 
     def write_note(self) -> str:
         self.notes += 1
-        return f"Note {self.notes}. {STORY[(self.notes - 1) % len(STORY)]} Please confirm note {self.notes} in one short sentence."
+        text = STORY[(self.notes - 1) % len(STORY)]
+        confirm = f"Please confirm note {self.notes} in one short sentence."
+        return f"Note {self.notes}. {text} {confirm}"
 
     def import_messages(self, *messages: dict[str, Any]) -> None:
         read_json(
@@ -105,7 +108,7 @@ class Talk:
         self.check_stored_messages()
 
     def say(self) -> None:
-        """A turn that is answered within the window; and the run that it led to, if any, has ended."""
+        """Run a turn that fits into the window, and wait for the run that it may start."""
         turn = read_json(
             self.api.post(f"/sessions/{self.id}/messages", json={"content": self.write_note()}), 201
         )
@@ -124,12 +127,12 @@ class Talk:
         self.stored_messages = messages
 
     def count_free_tokens(self) -> int:
-        """Tokens until the preset acts."""
+        """Return the tokens that are free until the preset acts."""
         now = self.get("/context")
         return int(now["threshold_tokens"] - now["estimated_input_tokens"])
 
     def list_runs(self) -> list[dict[str, Any]]:
-        """The oldest first."""
+        """Return the session's runs, the oldest first."""
         return list(reversed(self.get("/compactions")["results"]))
 
     def has_applied_run(self) -> bool:
@@ -143,13 +146,13 @@ def test_a_conversation_goes_on_within_its_window_under(
     talk = Talk(api, policy)
     talk.fill_to_threshold()
     while not talk.list_runs():
-        assert len(talk.answers) < MOST_TURNS, talk.get("/context")
+        assert len(talk.answers) < MAX_TURNS, talk.get("/context")
         talk.say()
     trigger = talk.list_runs()[0]["trigger"]
     assert trigger in PRESETS[policy].trigger.phases
 
-    # Where no summary came of it the request is trimmed, and the user may ask for another try.
-    for _ in range(MOST_RUNS):
+    # Without a usable summary the request is trimmed, and the user may request another run.
+    for _ in range(MAX_RUNS):
         if not talk.has_applied_run():
             talk.say()
             assert talk.has_applied_run() or talk.answers[-1]["notices"]
@@ -175,20 +178,22 @@ def test_a_conversation_goes_on_within_its_window_under(
 
 
 def print_report(policy: str, talk: Talk, size: int) -> None:
-    """What happened, for a reader of `pytest -s`."""
+    """Print what happened, for a reader of `pytest -s`."""
     now, last = talk.get("/context"), talk.answers[-1]["assistant_message"]
     print(
-        f"\n{policy}: {len(talk.stored_messages)} messages, usage {now['usage_ratio']}, counted {size}, last request {last['token_count_input']}"
+        f"\n{policy}: {len(talk.stored_messages)} messages, usage {now['usage_ratio']}, "
+        f"counted {size}, last request {last['token_count_input']}"
     )
     for run in talk.list_runs():
         sizes = f"{run['tokens_before']} → {run['tokens_after']}"
         print(
-            f"  {run['trigger']} {run['status']} {run['stages_used']} {sizes}, {run['provider_calls']} calls, {run['reason']}"
+            f"  {run['trigger']} {run['status']} {run['stages_used']} {sizes}, "
+            f"{run['provider_calls']} calls, {run['reason']}"
         )
 
 
 def make_file_read(call: str) -> list[dict[str, Any]]:
-    """A tool's call and its result."""
+    """Build a tool call and its result, with the messages around them."""
     return [
         {"role": "user", "content": "Read the list of what we decided, please."},
         {
@@ -202,7 +207,7 @@ def make_file_read(call: str) -> list[dict[str, Any]]:
 
 
 def count_tokens(runtime: httpx2.Client, preview: dict[str, Any]) -> int:
-    """Tokens of the next request, as the model counts them."""
+    """Return the tokens of the next request, as the model counts them."""
     system = [
         {"role": "system", "content": text}
         for text in (preview["system"], preview["preface"])

@@ -1,4 +1,7 @@
-"""One conversation with everything in it, through each preset and both protocols, against a provider that counts and refuses by itself."""
+"""One conversation with everything in it, under each preset and in both protocols.
+
+The provider counts tokens by itself and refuses requests that are too long.
+"""
 
 import json
 import math
@@ -35,8 +38,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 WINDOW = 8_192
 ENGLISH = (
-    "We looked at the harbor, the old town and the train to the north, and wrote down what each of them costs. "
-    * 14
+    "We looked at the harbor, the old town and the train to the north, "
+    "and wrote down what each of them costs. " * 14
 )
 CHINESE = "我們看了港口、老城和往北的火車，並且記下了每一項的費用。" * 22
 CODE = (
@@ -58,7 +61,10 @@ FIELDS = (
 
 
 def count_tokens(value: Any) -> int:
-    """As this provider counts: four characters, or one that is no Latin letter; a thousand for an image."""
+    """Count tokens as this provider does.
+
+    A token is four Latin characters or one other character; an image is 1,000 tokens.
+    """
     if isinstance(value, str):
         foreign = sum(ord(letter) > 0x2E80 for letter in value)
         return foreign + math.ceil((len(value) - foreign) / 4)
@@ -70,7 +76,7 @@ def count_tokens(value: Any) -> int:
 
 
 class Provider:
-    """Answers what is scripted, counts what it is sent, and refuses what is too long; keeps what was wrong with a request."""
+    """A provider that refuses long requests, and records those that break the protocol."""
 
     def __init__(self, summary: str, protocol: str) -> None:
         self.summary, self.replies = summary, list[Reply]()
@@ -99,7 +105,7 @@ class Provider:
 
 
 class Talk:
-    """A session that is spoken with; after each turn everything that must hold is checked."""
+    """A session and its provider. After each turn all invariants are checked."""
 
     def __init__(self, session: Session, provider: Provider) -> None:
         self.session, self.provider = session, provider
@@ -112,7 +118,7 @@ class Talk:
         )
 
     def regenerate(self) -> Turn:
-        """Another answer to the last question."""
+        """Regenerate the last answer."""
         answer = self.session.messages.exclude_superseded().filter(role="assistant").latest("seq")
         return self._run(
             lambda: service.regenerate_answer(answer),
@@ -144,7 +150,7 @@ class Talk:
         )
 
     def is_request_restored(self, version: int | None) -> bool:
-        """Whether all that a version showed is sent as it was, but for what was superseded since."""
+        """Return True if a version's request is sent again, except for superseded messages."""
         earlier_request, request = (
             self.requests_by_version[version or 0],
             builder.build_request(self.session),
@@ -161,7 +167,7 @@ class Talk:
         return self.session.messages.exclude_superseded().filter(role="user").order_by("seq")[place]
 
     def switch_protocol(self, protocol: str, scripted: ScriptedModel) -> None:
-        """The same model behind the other protocol from now on."""
+        """Switch the session's provider to another protocol."""
         use_protocol(self.session, protocol, scripted)
         self.provider.protocol = protocol
 

@@ -1,4 +1,4 @@
-"""What may come after a compaction, under every preset: another one, other words, a way back, a deletion, a smaller model, no window."""
+"""What may follow a compaction under every preset: more runs, edits, rewinds, smaller models."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ def policy(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def talk(session: Session, scripted: ScriptedModel, policy: str) -> Session:
-    """A session under a preset, which waits for nothing between its calls."""
+    """A session under a preset without delays between its summary calls."""
     scripted.default = summarize_or_chat(
         summary=Reply(text=write_summary(policy)), chat=Reply(text="Yes.")
     )
@@ -56,7 +56,7 @@ def set_model_fields(session: Session, **fields: Any) -> None:
 
 
 def compact(session: Session) -> CompactionRun:
-    """More is said, and a run by hand makes room."""
+    """Add messages, and compact them by a manual run."""
     fill_session(session, messages=16)
     run = engine.compact_now(session.pk, trigger="manual")
     assert (run.status, run.reason) == ("applied", "")
@@ -70,7 +70,7 @@ def check_session(session: Session) -> None:
 
 
 def read_next_request(session: Session) -> str:
-    """All the words of the next request."""
+    """Return all texts of the next request."""
     request = builder.build_request(session)
     return "\n".join(
         [request.system, request.preface, *(message.content for message in request.messages)]

@@ -1,4 +1,4 @@
-"""One conversation, driven through the summary of each preset, over the wire of both protocols."""
+"""One conversation through the summary of each preset, in both protocols."""
 
 import pytest
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def write_summary(policy: str) -> str:
-    """A summary as the preset's template wants it; one that asks for a delta gets it, too."""
+    """Write a summary in the form of the preset's template, with a delta if it asks for one."""
     preset = PRESETS[policy]
     headings = SUMMARY_TEMPLATES[preset.summary.template].headings or ("Facts",)
     summary = "\n".join(

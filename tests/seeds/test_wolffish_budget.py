@@ -1,4 +1,4 @@
-"""Wolffish's document as far as sizes go: the first two layers of the defense, the context window budgets, the constants."""
+"""Wolffish's sizes: the first two layers of the defense, the window budgets and the constants."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Wolffish's compactor (seed 002): target selection, head and tail, what is protected, and the 41 emails, under the preset as it ships."""
+"""Wolffish's compactor (seed 002): targets, excerpts, protected messages and the 41 emails."""
 
 import pytest
 
@@ -24,7 +24,7 @@ DEEPSEEK = {"window": 1_000_000, "reserve": 32_768}
 
 
 def make_batch(first: int, emails: int, characters: int = 49_400) -> tuple[TranscriptEntry, ...]:
-    """One answer that reads so many emails, and the emails."""
+    """Build an answer that reads that many emails, and the emails."""
     calls = tuple(
         TranscriptCall(
             id=f"mail_{first}_{n}", name="gmail_read", arguments=f'{{"id": "{first}-{n}"}}'
@@ -71,7 +71,10 @@ def test_the_constants_are_the_seeds() -> None:
 
 def test_45_000_characters_keep_6_000_and_3_000_under_the_seeds_label() -> None:
     text = "h" * 6_000 + "m" * 36_000 + "t" * 3_000
-    label = "[TRUNCATED — 45,000 chars original, 36,000 chars omitted, showing first 6,000 + last 3,000 chars]"
+    label = (
+        "[TRUNCATED — 45,000 chars original, 36,000 chars omitted, "
+        "showing first 6,000 + last 3,000 chars]"
+    )
     assert cut_middle(text, WOLFFISH.excerpt) == "h" * 6_000 + f"\n\n{label}\n\n" + "t" * 3_000
 
 
@@ -146,9 +149,7 @@ def test_questions_are_spared_where_answers_are_enough() -> None:
     assert list_seqs(outcome) == [3, 8, 10, 12]
 
 
-def test_the_first_user_message_errors_small_ones_and_the_last_three_of_each_role_are_protected() -> (
-    None
-):
+def test_first_message_errors_small_ones_and_the_last_three_of_a_role_are_protected() -> None:
     calls = "abcdefg"
     sizes = {"a": 100_000, "b": 500, "c": 60_000, "d": 60_000, "e": 8_000, "f": 8_000, "g": 8_000}
     results = [
@@ -238,7 +239,10 @@ def test_when_the_summary_fails_the_excerpts_stay() -> None:
 
 
 def test_41_emails_are_read_in_three_batches_within_the_budget() -> None:
-    """Real-World Performance: 541K after the first 15 emails; each later batch is preceded by a pass down to half of 967,232."""
+    """The section Real-World Performance: 541K tokens after the first 15 emails.
+
+    Before each later batch a pass compacts down to half of 967,232 tokens.
+    """
     budget = plan(WOLFFISH, DEEPSEEK["window"], output_reserve=DEEPSEEK["reserve"])
     assert budget is not None
     assert (budget.input, budget.threshold, budget.target) == (967_232, 725_424, 483_616)

@@ -1,4 +1,4 @@
-"""Wolffish: one turn that reads many mails, kept inside its window by three layers, and never taken for done too early."""
+"""Wolffish keeps one turn that reads many mails inside its window, by three layers."""
 
 from typing import Any
 
@@ -40,10 +40,8 @@ STATE = (
     "TASK: Read all the mails and brief the user.\nPROGRESS:\n1. Mails 1 to 12 were read.\n"
     "REMAINING:\n1. Mails 13 to 18, then the briefing.\nDATA: none\nDECISIONS: none"
 )
-WINDOW = {
-    "context_window_size": 60_000,
-    "output_reserve": 12_000,
-}  # budget 48,000, threshold 36,000, target 24,000
+# Tokens: the budget is 48,000, the threshold 36,000, the target 24,000.
+WINDOW = {"context_window_size": 60_000, "output_reserve": 12_000}
 MAIL = 4_500  # characters, 3,000 tokens at 1.5 characters a token
 
 
@@ -59,7 +57,7 @@ def agent(
 
 
 def make_batches(*sizes: int) -> list[Reply]:
-    """Rounds of so many mails each, numbered through."""
+    """Build rounds of that many mails each, with continuous numbers."""
     first = 1
     replies = []
     for size in sizes:

@@ -1,4 +1,4 @@
-"""Wolffish's context compaction (seed 002), Step 4: a summary of the originals in five sections, in parts where it must, retried."""
+"""Wolffish's step 4 (seed 002): a summary of the original messages in five sections."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ WINDOW = {"context_window_size": 24_000, "output_reserve": 4_000}
 
 @pytest.fixture
 def agent(session: Session, scripted: ScriptedModel) -> Session:
-    """A talk of thirty messages of 2,000 characters, which are 1,354 tokens each here."""
+    """A session of thirty messages of 2,000 characters, which are 1,354 tokens each here."""
     scripted.default = summarize_or_chat(summary=Reply(text=AS_IN_THE_DOCUMENT))
     return fill_talk(set_policy(session, "wolffish", scripted, "openai", **WINDOW))
 

@@ -1,4 +1,4 @@
-"""A real Chromium, signed in, and what tests of the pages do in it."""
+"""A signed-in Chromium, and helpers for the tests of the pages."""
 
 import os
 import shutil
@@ -13,19 +13,20 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from chatcore.models import Message, Session, Turn
 from tests.conftest import Live
 
-CHROMIUM = os.environ.get("CHATCORE_BROWSER") or shutil.which(
-    "chromium"
-)  # None: the one that playwright installed
-ARGUMENTS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
-# How long a page may take on a busy machine, in milliseconds. What is right is there at once; only
-# what is wrong waits for this.
+# None stands for the browser that playwright installed.
+CHROMIUM = os.environ.get("CHATCORE_BROWSER") or shutil.which("chromium")
+ARGUMENTS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run"
+    " --disable-background-networking --disable-component-update --disable-sync"
+)
+# Milliseconds that a page may take on a busy machine. Only a failing test waits that long.
 EXPECT_TIMEOUT = 15_000
 NAVIGATION_TIMEOUT = 30_000
 PHONE = {"width": 360, "height": 740}
 
 
 class PausedChunks(list[str]):
-    """Chunks of an answer, the last of which is not said before `go_on` is set."""
+    """Chunks of an answer, the last of which is not sent before `resume` is set."""
 
     def __init__(self, *chunks: str) -> None:
         super().__init__(chunks)
@@ -40,7 +41,7 @@ class PausedChunks(list[str]):
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium. Playwright's loop lives on this thread, and the ORM here is as synchronous as ever."""
+    """Start Chromium. Playwright's event loop runs on this thread, where the ORM is called, too."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
@@ -50,7 +51,10 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, live: Live, user: User) -> Iterator[Page]:
-    """A page that is signed in as the user, and fails its test when a script fails or the policy refuses something."""
+    """Open a page that is signed in as the user.
+
+    The test fails when a script fails or when the content security policy blocks something.
+    """
     client = Client()
     client.force_login(user)
     context = browser.new_context(
@@ -79,17 +83,17 @@ def send_message(page: Page, words: str) -> None:
     page.get_by_label("Your message").press("Enter")
 
 
-def wait_until(page: Page, holds: Callable[[], bool]) -> None:
-    """Wait for what the page does not show."""
+def wait_until(page: Page, condition: Callable[[], bool]) -> None:
+    """Wait up to 15 seconds for a condition that the page does not show."""
     for _ in range(150):
-        if holds():
+        if condition():
             return
         page.wait_for_timeout(100)
-    raise AssertionError("It did not come to hold.")
+    raise AssertionError("The condition did not become true.")
 
 
 def store_exchange(session: Session, *words: str) -> None:
-    """Store a finished exchange of these words, user and model in turn."""
+    """Store a finished exchange; the texts are the user's and the model's in turn."""
     turn = Turn.objects.create(session=session, status="completed", lease_until=session.created_at)
     for number, content in enumerate(words):
         seq = session.messages.count() + 1

@@ -1,4 +1,4 @@
-"""Conversations for the compaction tests: filled by hand to a size, continued over the real wire."""
+"""Sessions for the compaction tests, filled to a size and continued over real HTTP."""
 
 import threading
 import time
@@ -14,13 +14,16 @@ from tests.support.scripted_model import Received, ScriptedModel
 from tests.support.scripted_wire import Reply
 
 WINDOW, THRESHOLD, PROTECTED_TOKENS = 8192, 6963, 2048
-SUMMARY = "Alice plans a trip to Lisbon in May with a budget of 2,000 euros. The hotel is booked; the flight is still open."
+SUMMARY = (
+    "Alice plans a trip to Lisbon in May with a budget of 2,000 euros. "
+    "The hotel is booked; the flight is still open."
+)
 NOTICE = "Conversation history has been automatically trimmed"
 LARGE_USAGE = (7000, 50)  # usage of a request that is over the threshold of 6,963
 
 
 def fill_session(session: Session, *, messages: int = 14, tokens: int = 500) -> None:
-    """Alternating messages of so many estimated tokens each, beginning with the user's."""
+    """Store alternating messages of that many estimated tokens each, the user's first."""
     start = session.messages.count()
     rows = [
         Message(
@@ -39,7 +42,7 @@ def fill_session(session: Session, *, messages: int = 14, tokens: int = 500) -> 
 
 
 def say(session: Session, content: str = "And what about the flight?") -> Turn:
-    """One whole turn over the wire."""
+    """Run one complete turn over HTTP."""
     session.refresh_from_db()
     return service.wait_for_turn(service.start_turn(session, content=content).pk, timeout=30)
 
@@ -78,41 +81,39 @@ def list_chat_calls(scripted: ScriptedModel) -> list[Received]:
 
 
 def summarize_or_chat(summary: Reply | None = None, chat: Reply | None = None) -> Any:
-    """A default for the scripted model: one reply for summary calls, one for the conversation's."""
-    summary_reply, chat_reply = (
-        summary or Reply(text=SUMMARY),
-        chat or Reply(text="I would look for flights from Porto."),
-    )
-    return lambda request: (
-        summary_reply if "<transcript>" in str(request["messages"]) else chat_reply
-    )
+    """Return a default that answers summary calls with one reply and the chat with the other."""
+    summary_reply = summary or Reply(text=SUMMARY)
+    chat_reply = chat or Reply(text="I would look for flights from Porto.")
+
+    def choose_reply(request: dict[str, Any]) -> Reply:
+        return summary_reply if "<transcript>" in str(request["messages"]) else chat_reply
+
+    return choose_reply
 
 
 def read_stored_messages(session: Session) -> list[tuple[Any, ...]]:
-    """Everything stored of the messages, to compare before and after."""
+    """Return all columns of the messages, to compare them before and after."""
     return list(Message.objects.filter(session=session).order_by("seq").values_list())
 
 
 def use_anthropic(session: Session, scripted: ScriptedModel) -> None:
-    """From now on the session's provider speaks the other protocol."""
+    """Switch the session's provider to the Anthropic protocol."""
     assert session.model is not None
     provider = session.model.provider
-    provider.protocol, provider.base_url, provider.api_key = (
-        "anthropic",
-        scripted.anthropic_base_url,
-        "sk-ant-test",
-    )
+    provider.protocol = "anthropic"
+    provider.base_url = scripted.anthropic_base_url
+    provider.api_key = "sk-ant-test"
     provider.save()
 
 
 def run_queued_compactions() -> None:
-    """What the worker does with what was asked for."""
+    """Execute the queued runs, as the worker does."""
     for run_id in CompactionRun.objects.filter(status="queued").values_list("pk", flat=True):
         engine.execute_run(run_id)
 
 
 def compact_in_thread(run: CompactionRun) -> threading.Thread:
-    """Another worker takes the run; whoever asked for it joins it."""
+    """Execute the run in another thread, as another worker would. The caller joins it."""
 
     def execute() -> None:
         engine.execute_run(run.pk)
@@ -124,7 +125,7 @@ def compact_in_thread(run: CompactionRun) -> threading.Thread:
 
 
 def start_summary_in_thread(run: CompactionRun, scripted: ScriptedModel) -> threading.Thread:
-    """Another worker took the run, and is writing its summary."""
+    """Execute the run in another thread, and return when its summary call has begun."""
     worker = compact_in_thread(run)
     while not list_summary_calls(scripted):
         assert worker.is_alive(), "the run ended without a summary"
@@ -133,7 +134,7 @@ def start_summary_in_thread(run: CompactionRun, scripted: ScriptedModel) -> thre
 
 
 def compact_long_session(session: Session, scripted: ScriptedModel) -> CompactionRun:
-    """A long conversation whose last response was over the threshold, and the run that followed."""
+    """Fill the session, exceed its threshold with a response, and return the run that followed."""
     fill_session(session)
     scripted.script(Reply(text="Noted.", usage=LARGE_USAGE))
     say(session)
@@ -143,7 +144,7 @@ def compact_long_session(session: Session, scripted: ScriptedModel) -> Compactio
 
 
 def read_system_text(request: Any) -> str:
-    """All system texts of a request, in whichever protocol."""
+    """Join the system texts of a request of either protocol."""
     system = request.json.get("system") or ""
     texts = [system] if isinstance(system, str) else [block["text"] for block in system]
     return "\n\n".join(
@@ -159,7 +160,7 @@ def read_system_text(request: Any) -> str:
 
 
 def read_message_texts(request: Any) -> list[str]:
-    """The text of each message of a request, system text apart."""
+    """Return the text of each message of a request, without the system messages."""
     texts = []
     for message in request.json["messages"]:
         content = message["content"]

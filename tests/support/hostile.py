@@ -1,6 +1,6 @@
-"""Texts that would run, ask another origin, take on the page's own names or break a line's bounds, if any face let them.
+"""Hostile texts that try to run code, call another origin or imitate parts of the page.
 
-What runs sets `ran`; what asks, asks canary.invalid.
+Code that runs sets `ran`; requests go to canary.invalid.
 """
 
 import os
@@ -132,7 +132,8 @@ NAMESPACES = (
     "<svg><desc><img src=x onerror=ran=1></desc></svg>",
     "<svg><title><img src=x onerror=ran=1></title></svg>",
     "<svg><foreignObject><img src=x onerror=ran=1></foreignObject></svg>",
-    "<svg><a><animate attributeName=href values=javascript:ran=1 /><text x=9 y=9>press</text></a></svg>",
+    "<svg><a><animate attributeName=href values=javascript:ran=1 /><text x=9 y=9>press</text></a>"
+    "</svg>",
     "<svg><set attributeName=onmouseover to=ran=1 /></svg>",
     "<svg><use href='data:image/svg+xml,<svg id=x xmlns=http://www.w3.org/2000/svg><script>ran=1</script></svg>#x'></use></svg>",
     "<svg><use href=//canary.invalid/icons.svg#x></use></svg>",
@@ -141,12 +142,14 @@ NAMESPACES = (
     "<svg><![CDATA[><img src=x onerror=ran=1>]]></svg>",
     "<svg><!--<![CDATA[--><img src=x onerror=ran=1><!--]]>--></svg>",
     "<math><mtext><script>ran=1</script></mtext></math>",
-    "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=x onerror=ran=1&gt;'>",
+    "<math><mtext><table><mglyph><style><!--</style>"
+    "<img title='--&gt;&lt;img src=x onerror=ran=1&gt;'>",
     "<math><mi><mglyph><svg><mtext><textarea><path id='</textarea><img onerror=ran=1 src=x>'>",
     "<math><annotation-xml encoding=text/html><img src=x onerror=ran=1></annotation-xml></math>",
     "<math><maction actiontype=statusline xlink:href=javascript:ran=1>press</maction></math>",
     "<math href=javascript:ran=1>press</math>",
-    "<math><mtext><mglyph><style><math><table><img src=x onerror=ran=1></table></math></style></mglyph></mtext></math>",
+    "<math><mtext><mglyph><style><math><table><img src=x onerror=ran=1></table></math></style>"
+    "</mglyph></mtext></math>",
     "<form><math><mtext></form><form><mglyph><style></math><img src=x onerror=ran=1>",
     "<math><mi><b><style><a title='</style><img src=x onerror=ran=1>'></b>",
     "<table><svg><td><style><img src=x onerror=ran=1></style></td></svg></table>",
@@ -239,7 +242,8 @@ NAMES = (
     "<div data-hx-get=//canary.invalid/hx data-hx-trigger=load>load</div>",
     "<div hx-on:click=ran=1 hx-on::load=ran=1>press</div>",
     "<div data-hx-on-click=ran=1>press</div>",
-    "<div hx-ext=x hx-vals='js:{a:(ran=1)}' hx-headers='js:{a:(ran=1)}' hx-get=/ hx-trigger=revealed>seen</div>",
+    "<div hx-ext=x hx-vals='js:{a:(ran=1)}' hx-headers='js:{a:(ran=1)}' hx-get=/"
+    " hx-trigger=revealed>seen</div>",
     "<div hx-boost=true><a href=/logout/>leave</a></div>",
     "<ul hx-swap-oob='innerHTML:#chats'><li>mine</li></ul>",
     "<div id=chats hx-swap-oob=true>mine</div>",
@@ -253,7 +257,8 @@ STYLES = (
     "<link rel=stylesheet href=//canary.invalid/l.css>",
     "<link rel=preload as=image href=//canary.invalid/p>",
     "<link rel=dns-prefetch href=//canary.invalid><link rel=preconnect href=//canary.invalid>",
-    "<link rel=prefetch href=//canary.invalid/p><link rel=modulepreload href=//canary.invalid/m.js>",
+    "<link rel=prefetch href=//canary.invalid/p>"
+    "<link rel=modulepreload href=//canary.invalid/m.js>",
     "<link rel=manifest href=//canary.invalid/m><link rel=icon href=//canary.invalid/i>",
     "<b style=background:url(//canary.invalid/b)>b</b>",
     "<b style='background-image:image-set(\"//canary.invalid/b\" 1x)'>b</b>",
@@ -316,7 +321,8 @@ FAMILIES = {
 }
 HOSTILE = list(dict.fromkeys(text for family in FAMILIES.values() for text in family))
 
-# All of them in every place of the pages take minutes: every fourth is tried each time, all by `bin/test --slow`.
+# All texts in every place of the pages take minutes. An ordinary run tries every fourth text, and
+# `bin/test --slow` tries all.
 EVERY = 1 if os.environ.get("CHATCORE_HOSTILE") == "all" else 4
 SAMPLE_FAMILIES = {name: family[::EVERY] for name, family in FAMILIES.items()}
 SAMPLE_TEXTS = [text for number, text in enumerate(HOSTILE) if number % EVERY == 0]

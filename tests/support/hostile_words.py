@@ -1,4 +1,4 @@
-"""Hostile texts that are no HTML: what markdown, formulas, templates, terminals and names of files could be made to do."""
+"""Hostile texts that are not HTML: markdown, formulas, templates, terminal codes, file names."""
 
 MARKDOWN = (
     '```"onmouseover=ran=1\ncode\n```',

@@ -1,4 +1,4 @@
-"""OpenAI's own client pointed at the live server, and a model that refuses what is longer than its window."""
+"""OpenAI's own client for the live server, and a model that refuses requests over its window."""
 
 import json
 from collections.abc import Callable
@@ -20,19 +20,19 @@ def create_key(user: User) -> str:
 
 
 def create_client(url: str, user: User, **other: Any) -> OpenAI:
-    """The official client; it tries nothing again unless told to."""
+    """Create the official client. It retries nothing unless `max_retries` is given."""
     return OpenAI(
         base_url=f"{url}/v1", api_key=create_key(user), **{"max_retries": 0, "timeout": 60, **other}
     )
 
 
 def count_tokens(request: dict[str, Any]) -> int:
-    """As the scripted server counts: a token for four characters."""
+    """Count a request's tokens as the scripted server does: four characters are one token."""
     return count_usage(Reply(), request)[0]
 
 
 def limit_window(scripted: ScriptedModel, reply: Callable[[dict[str, Any]], Reply]) -> None:
-    """From now on the model answers with `said`, and refuses a request that is longer than its window."""
+    """Let the model answer with `reply`, and refuse requests that are longer than its window."""
 
     def answer(request: dict[str, Any]) -> Reply:
         token_count = count_tokens(request)

@@ -1,4 +1,4 @@
-"""Whole conversations for the seeds' conformance tests: tools that return much, both protocols, and what a request said."""
+"""Sessions under the presets for the conformance tests, with tools and both protocols."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,7 +21,7 @@ PROTOCOLS = ("openai", "anthropic")
 def set_policy(
     session: Session, policy: str, scripted: ScriptedModel, protocol: str, **model: Any
 ) -> Session:
-    """The session under a policy, its model as described, its provider speaking a protocol."""
+    """Set the session's policy, its model's fields and its provider's protocol."""
     assert session.model is not None
     AiModel.objects.filter(pk=session.model.pk).update(**model)
     if protocol == "anthropic":
@@ -34,13 +34,13 @@ def set_policy(
 
 
 def create_policy(base: str, **overrides: Any) -> str:
-    """A preset with a few knobs turned, under a name of its own."""
+    """Create a policy from a preset and some overrides, and return its name."""
     CompactionPolicy.objects.create(name=f"{base}-here", base=base, overrides=overrides)
     return f"{base}-here"
 
 
 def register_tool(monkeypatch: Any, name: str, characters: int) -> None:
-    """A built-in tool that answers each call with so many characters, told apart by its `id`."""
+    """Register a built-in tool whose results have that many characters and name their `id`."""
 
     def run(arguments: dict[str, Any], _: Any) -> str:
         head = f"<{name} {arguments['id']}> "
@@ -60,7 +60,7 @@ def register_tool(monkeypatch: Any, name: str, characters: int) -> None:
 
 
 def make_tool_calls(name: str, ids: Iterable[int], **reply: Any) -> Reply:
-    """An answer that calls a tool once for each id."""
+    """Return a reply that calls a tool once for each id."""
     tool_calls: list[ToolCall] = [
         make_tool_call(name, {"id": each}, id=f"{name}_{each}") for each in ids
     ]
@@ -68,7 +68,7 @@ def make_tool_calls(name: str, ids: Iterable[int], **reply: Any) -> Reply:
 
 
 def list_tool_results(request: Received) -> list[str]:
-    """The texts of the tool results in a request, in order, in whichever protocol."""
+    """Return the texts of the tool results in a request of either protocol, in order."""
     results: list[str] = []
     for message in request.json["messages"]:
         if message["role"] == "tool":
@@ -83,7 +83,7 @@ def list_tool_results(request: Received) -> list[str]:
 
 
 def join_message_texts(request: Received) -> str:
-    """All the words of a request that are no tool result."""
+    """Join all texts of a request except the tool results."""
     no_results = [message for message in request.json["messages"] if message["role"] != "tool"]
     return "\n".join(
         [
@@ -94,17 +94,17 @@ def join_message_texts(request: Received) -> str:
 
 
 def read_last_text(request: Received) -> str:
-    """The text of the last message that holds any."""
+    """Return the text of the last message that has one."""
     return next(text for text in reversed(read_message_texts(request)) if text)
 
 
 def list_runs() -> list[tuple[str, str]]:
-    """Trigger and status of every run, the oldest first."""
+    """Return trigger and status of every run, the oldest first."""
     return list(CompactionRun.objects.order_by("created_at").values_list("trigger", "status"))
 
 
 def is_within_budget(session: Session) -> bool:
-    """Whether the next request is measured below the threshold."""
+    """Return True if the next request is under the compaction threshold."""
     now = session_context.load_session_context(session.pk)
     assert now is not None
     assert now.budget is not None

@@ -1,4 +1,4 @@
-"""Calling a provider over a real socket, in the words of the provider tests."""
+"""Helpers that call a provider over a real socket."""
 
 from typing import Any
 
@@ -38,12 +38,12 @@ async def collect_parts(connection: Connection, request: Request | None = None) 
 
 
 async def catch_error(connection: Connection, request: Request | None = None) -> ProviderError:
-    """The error the call ends with; anything but one of the family fails the test by itself."""
+    """Return the ProviderError that the call ends with. Any other error fails the test."""
     try:
         parts = await collect_parts(connection, request)
     except ProviderError as error:
         return error
-    raise AssertionError(f"It was answered: {parts}")
+    raise AssertionError(f"The call succeeded: {parts}")
 
 
 def join_text(parts: list[StreamPart]) -> str:

@@ -1,4 +1,4 @@
-"""Small files of every kind that can be attached, made by hand."""
+"""Small files of every kind that can be attached."""
 
 import struct
 import zlib
@@ -8,7 +8,7 @@ import pypdf
 
 
 def build_png(width: int, height: int) -> bytes:
-    """A gray one; its pixels are there for small sizes only."""
+    """Build a gray image. Large ones have no pixel data."""
     rows = zlib.compress((b"\0" + bytes(width)) * height) if width * height < 10_000 else b"\0"
     chunks = [
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)),
@@ -22,7 +22,7 @@ def build_png(width: int, height: int) -> bytes:
 
 
 def build_jpeg(width: int, height: int) -> bytes:
-    """Its segments; what a decoder would need is left out."""
+    """Build the segments of an image without the data that a decoder needs."""
     frame = struct.pack(">HBHHB", 11, 8, height, width, 1) + b"\x01\x11\x00"
     scan = b"\x00\x08\x01\x01\x00\x00\x3f\x00"
     return (
@@ -39,7 +39,7 @@ def build_jpeg(width: int, height: int) -> bytes:
 
 
 def build_gif(width: int, height: int) -> bytes:
-    """Two colors, one frame, a comment before it."""
+    """Build an image of two colors and one frame, with a comment before it."""
     head = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x80, 0, 0) + bytes(6)
     comment = b"\x21\xfe\x02hi\x00"
     return (
@@ -53,14 +53,14 @@ def build_gif(width: int, height: int) -> bytes:
 
 
 def build_webp(width: int, height: int) -> bytes:
-    """A lossless one's header."""
+    """Build the header of a lossless image."""
     body = b"\x2f" + struct.pack("<I", (width - 1) | (height - 1) << 14) + bytes(7)
     chunk = b"VP8L" + struct.pack("<I", len(body)) + body
     return b"RIFF" + struct.pack("<I", 4 + len(chunk)) + b"WEBP" + chunk
 
 
 def build_pdf(text: str, *, password: str = "") -> bytes:
-    """One page that says this."""
+    """Build a document of one page with this text."""
     writer = pypdf.PdfWriter()
     page = writer.add_blank_page(300, 300)
     font = pypdf.generic.DictionaryObject(

@@ -1,4 +1,4 @@
-"""A language model provider on loopback that says what a test scripts, over the real wire formats of both protocols."""
+"""A provider on loopback that answers with scripted replies, in the formats of both protocols."""
 
 import json
 import select
@@ -27,7 +27,7 @@ Answer = Reply | Callable[[dict[str, Any]], Reply]
 def make_tool_call(
     name: str, arguments: dict[str, Any] | str = "{}", *, id: str = "call_1"
 ) -> ToolCall:
-    """A tool call to script; arguments given as text are sent as they are, broken or not."""
+    """Return a tool call for a reply. Arguments that are text are sent unchanged."""
     return ToolCall(
         id=id,
         name=name,
@@ -38,7 +38,7 @@ def make_tool_call(
 
 
 def make_overflow(tokens: int = 9000, window: int = 8192) -> Reply:
-    """The refusal of a request that is too long, as llama.cpp words it and with its numbers."""
+    """Return the error of llama.cpp for a request that is too long."""
     detail = f"the request exceeds the available context size ({window} tokens), try increasing it"
     error = {
         "code": 400,
@@ -52,7 +52,10 @@ def make_overflow(tokens: int = 9000, window: int = 8192) -> Reply:
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it came over the wire; `json` is {} for a GET. `gone` is set when its client left before the end."""
+    """One received request. `json` is {} for a GET.
+
+    `client_left` is set when the client disconnected before the end.
+    """
 
     path: str
     headers: dict[str, str]  # names in lower case
@@ -61,13 +64,16 @@ class Received:
 
 
 class ScriptedModel:
-    """A running provider: `with ScriptedModel() as scripted`. Replies are used in order, then `default` for ever."""
+    """A running provider: `with ScriptedModel() as scripted`.
+
+    It uses the scripted replies in order, then always `default`.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Received] = []
         self.default: Answer = Reply(text="Hello from the scripted model.")
         self.models = ["test-model"]
-        self.window = 8192  # what /v1/models tells, as llama.cpp does
+        self.window = 8192  # reported by /v1/models, as llama.cpp does
         self.stopping = threading.Event()
         self._replies: deque[Answer] = deque()
         self._lock = threading.Lock()
@@ -88,7 +94,7 @@ class ScriptedModel:
             self._replies.extend(replies)
 
     def take_reply(self, request: Received) -> Reply:
-        """Note the request and take its reply."""
+        """Record the request and return its reply."""
         with self._lock:
             self.requests.append(request)
             reply = self._replies.popleft() if self._replies else self.default
@@ -117,7 +123,7 @@ class _Server(ThreadingHTTPServer):
     scripted: ScriptedModel
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients of a test may leave at any time; that is no news."""
+        """Print nothing: a client of a test may disconnect at any time."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -220,7 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _send_events(self, events: Iterator[Event], reply: Reply, request: Received) -> bool:
-        """Send the events; False when `cut_after` stopped it."""
+        """Send the events, and return False if `cut_after` stopped it."""
         chunk_count = 0
         for event in events:
             if chunk_count == reply.cut_after:
@@ -243,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _pause(self, seconds: float, request: Received) -> None:
-        """Wait, but not for a client that has left nor when the server stops."""
+        """Wait, unless the client disconnects or the server stops."""
         elapsed = 0.0
         while elapsed < seconds and not self.server.scripted.stopping.is_set():
             step = min(0.05, seconds - elapsed)
@@ -253,7 +259,7 @@ class _Handler(BaseHTTPRequestHandler):
             elapsed += step
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
+        """Print nothing."""
 
 
 def _split_bytes(data: bytes, size: int | None) -> list[bytes]:

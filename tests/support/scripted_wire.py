@@ -1,4 +1,4 @@
-"""The two wire formats that the scripted model speaks: one reply in, the bodies and stream events of both protocols out."""
+"""The wire formats of the scripted model: bodies and stream events of both protocols."""
 
 import json
 import math
@@ -15,14 +15,13 @@ UNCOUNTED_FIELDS = {"data", "url", "signature"}
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What the scripted model answers to one request; the same reply works streamed and plain, in both protocols."""
+    """The scripted model's answer to one request, streamed or not, in either protocol."""
 
     text: str = ""
     tool_calls: Sequence[ToolCall] = ()
     reasoning: str = ""
-    usage: tuple[int, ...] | Literal[False] | None = (
-        None  # (input with caches, output[, cache_read[, cache_write]]); None: characters // 4
-    )
+    # (input with caches, output[, cache_read[, cache_write]]); None: a quarter of the characters
+    usage: tuple[int, ...] | Literal[False] | None = None
     finish: str | None = "stop"  # None: the stream ends cleanly without any finish reason
     status: int = 200  # from 400 on an error body whose message is `text`
     body: bytes | None = None  # sent as it is
@@ -32,9 +31,8 @@ class Reply:
     chunks: Sequence[str] | None = None  # the pieces of the text
     cut_after: int | None = None  # drop the connection after that many content chunks
     hang: bool = False  # never answer; with cut_after: stop sending there instead of dropping
-    bytes_per_write: int | None = (
-        None  # cut the byte stream without regard for characters or events
-    )
+    # Split the byte stream into writes of this size, in the middle of characters and events.
+    bytes_per_write: int | None = None
 
     @property
     def words(self) -> str:
@@ -63,7 +61,7 @@ class Event:
 
 
 def split_pieces(text: str, count: int = 20) -> list[str]:
-    """At most `count` pieces, of at least four characters where there are as many."""
+    """Split a text into at most `count` pieces of at least four characters."""
     size = max(4, math.ceil(len(text) / count))
     return [text[i : i + size] for i in range(0, len(text), size)]
 
@@ -73,7 +71,7 @@ def split_reply(reply: Reply) -> Sequence[str]:
 
 
 def count_usage(reply: Reply, request: dict[str, Any]) -> tuple[int, int, int, int]:
-    """Input (caches included), output, cache read and cache write tokens of a call."""
+    """Return input (caches included), output, cache read and cache write tokens of a call."""
     if reply.usage:
         usage = (*reply.usage, 0, 0)
         return usage[0], usage[1], usage[2], usage[3]
@@ -109,7 +107,7 @@ def build_openai_usage(reply: Reply, request: dict[str, Any]) -> dict[str, Any] 
 
 
 def build_openai_completion(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:
-    """A whole chat completion."""
+    """Build the body of a chat completion."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.words or None}
     if reply.reasoning:
         message["reasoning_content"] = reply.reasoning
@@ -127,7 +125,10 @@ def build_openai_completion(reply: Reply, request: dict[str, Any]) -> dict[str, 
 
 
 def build_openai_events(reply: Reply, request: dict[str, Any]) -> Iterator[Event]:
-    """The chunks of a streamed chat completion; the arguments of parallel calls come interleaved, as they may."""
+    """Yield the chunks of a streamed chat completion.
+
+    The arguments of parallel calls are interleaved, as the protocol allows.
+    """
     frame = _build_openai_frame(request, "chat.completion.chunk")
 
     def build_chunk(
@@ -205,7 +206,7 @@ def build_anthropic_usage(reply: Reply, request: dict[str, Any]) -> dict[str, An
 
 
 def build_anthropic_message(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:
-    """A whole message."""
+    """Build the body of a message."""
     blocks: list[dict[str, Any]] = []
     if reply.reasoning:
         blocks.append({"type": "thinking", "thinking": reply.reasoning, "signature": "signed"})
@@ -221,7 +222,7 @@ def build_anthropic_message(reply: Reply, request: dict[str, Any]) -> dict[str, 
 
 
 def build_anthropic_events(reply: Reply, request: dict[str, Any]) -> Iterator[Event]:
-    """The events of a streamed message, from message_start to message_stop."""
+    """Yield the events of a streamed message, from message_start to message_stop."""
     usage = build_anthropic_usage(reply, request)
     opening = usage | {"output_tokens": 1} if usage else usage
     yield _name_event(

@@ -1,4 +1,4 @@
-"""A whole Chatcore as a stranger starts it: `chatcore serve` with the small embedded model, in a folder of its own."""
+"""A complete Chatcore as a new user starts it: `chatcore serve` in a folder of its own."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass
 class ServedProduct:
-    """A running `chatcore serve`: its address, the lines it printed, and its own environment for further commands."""
+    """A running `chatcore serve`: its address, its printed lines and its environment."""
 
     url: str
     pid: int
@@ -29,21 +29,18 @@ class ServedProduct:
 
     @property
     def sign_in_link(self) -> str:
-        """The one-time link of the line that was printed."""
-        return wait_for(
-            lambda: next(
-                (
-                    m[0]
-                    for line in self.lines
-                    if (m := re.search(r"http://\S+/login/once/\S+", line))
-                ),
-                None,
-            ),
-            120,
-        )
+        """The one-time link, once it is printed."""
+        return wait_for(self._find_sign_in_link, 120)
+
+    def _find_sign_in_link(self) -> str | None:
+        for line in self.lines:
+            match = re.search(r"http://\S+/login/once/\S+", line)
+            if match:
+                return match[0]
+        return None
 
     def run_command(self, *arguments: str) -> str:
-        """What `chatcore ARGUMENTS` prints, over the same data."""
+        """Run `chatcore ARGUMENTS` over the same data, and return what it prints."""
         process = subprocess.run(
             [*CHATCORE, *arguments],
             env=self.environment,
@@ -55,14 +52,14 @@ class ServedProduct:
         return process.stdout.strip()
 
 
-# What the embedded model is told, a note a line; varied, because a small model copies what repeats.
+# Notes for the embedded model, one a line. They differ, because a small model copies repetitions.
 STORY = (ROOT / "tests" / "support" / "served_story.txt").read_text().splitlines()
 
 CHATCORE = [sys.executable, str(ROOT / "manage.py")]
 
 
 def wait_for(condition: Callable[[], T | None], seconds: float, every: float = 0.2) -> T:
-    """Wait for a truthy answer and give it."""
+    """Wait until the condition returns a true value, and return that value."""
     deadline = time.monotonic() + seconds
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} seconds"
@@ -72,7 +69,7 @@ def wait_for(condition: Callable[[], T | None], seconds: float, every: float = 0
 
 @contextlib.contextmanager
 def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedProduct]:
-    """Start it, give it, and stop it as Ctrl-C does."""
+    """Start the product, yield it, and stop it as Ctrl-C does."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -85,8 +82,13 @@ def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedP
     variables.pop("CHATCORE_DATABASE_URL", None)
     process = subprocess.Popen(
         [*CHATCORE, "serve", "--port", str(port), *arguments],
-        env=variables, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+        env=variables,
+        cwd=ROOT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     product = ServedProduct(url=f"http://127.0.0.1:{port}", pid=process.pid, environment=variables)
     assert process.stdout
     threading.Thread(target=product.lines.extend, args=(process.stdout,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""Conversations for the stages, and a pass over them that checks every invariant."""
+"""Transcripts for the tests of the stages, and a pass that checks every invariant."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ WINDOW = 10_000
 
 
 class Summarizer:
-    """Answers at once with a fixed text, or fails with a reason, and remembers what it was asked."""
+    """A summarizer that returns a fixed text or fails, and records its tasks."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Summarizer:
 
 
 def build_policy(*stages: str, base: str = "oneclaw", **overrides: Any) -> Policy:
-    """A preset with other stages and knobs."""
+    """Build a preset with other stages and knobs."""
     return Policy.parse(overrides | ({"stages": list(stages)} if stages else {}), PRESETS[base])
 
 
@@ -49,7 +49,7 @@ def user(seq: int, content: str = "A question.", **fields: Any) -> TranscriptEnt
 def answer(
     seq: int, content: str = "An answer.", *, calls: str = "", **fields: Any
 ) -> TranscriptEntry:
-    """An assistant's message; `calls` holds one call id a letter."""
+    """Build an assistant's message. Each letter of `calls` is the id of a call."""
     return TranscriptEntry(
         seq=seq,
         role="assistant",
@@ -70,7 +70,7 @@ def result(
 def make_tool_exchange(
     seq: int, arguments: str, content: str, *, tool: str = "read_file", **fields: Any
 ) -> tuple[TranscriptEntry, TranscriptEntry]:
-    """An answer that calls one tool, and its result."""
+    """Build an answer that calls one tool, and the result of the call."""
     call = TranscriptCall(id=f"read_{seq}", name=tool, arguments=arguments)
     return TranscriptEntry(seq=seq, role="assistant", calls=(call,)), result(
         seq + 1, call.id, content, tool=tool, **fields
@@ -78,7 +78,7 @@ def make_tool_exchange(
 
 
 def talk(messages: int, characters: int = 800, first: int = 1) -> tuple[TranscriptEntry, ...]:
-    """Users and answers by turns, 200 tokens each under oneclaw."""
+    """Build questions and answers in turn, 200 tokens each under oneclaw."""
     return tuple(
         (user if seq % 2 else answer)(seq, f"{seq} ".ljust(characters, "x"))
         for seq in range(first, first + messages)
@@ -95,7 +95,7 @@ def compact(
     recovering: bool = False,
     **options: Any,
 ) -> Outcome:
-    """One pass; what comes of it holds every invariant."""
+    """Run one pass and check that its outcome keeps every invariant."""
     transcript = entries if isinstance(entries, Transcript) else Transcript(entries=entries)
     budget = plan(with_policy, window)
     if recovering and budget:
@@ -113,7 +113,7 @@ def compact(
 
 
 def apply_outcome(transcript: Transcript, outcome: Outcome) -> Transcript:
-    """The context that an applied outcome makes, as the host loads it again."""
+    """Return the transcript that the host loads after the outcome was applied."""
     if not outcome.is_applied:
         return transcript
     return Transcript(

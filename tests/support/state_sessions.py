@@ -1,4 +1,4 @@
-"""A session under Lota's policy, which keeps state and memory, and the deltas that its runs bring."""
+"""A session under Lota's policy, which has state and memory, and the deltas of its runs."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ DELTA = {
 
 @pytest.fixture
 def session(session: Session, scripted: ScriptedModel) -> Session:
-    """Under Lota's policy, which keeps state and memory; its tail is six messages whatever their size."""
+    """Set Lota's policy. It has state and memory, and its tail is always six messages."""
     Session.objects.filter(pk=session.pk).update(policy="lota")
     session.refresh_from_db()
     scripted.default = summarize_or_chat()

@@ -1,4 +1,7 @@
-"""A way over TCP from a browser to a server that a test can cut and mend, as a tunnel, a sleeping router or a pulled plug does."""
+"""A TCP proxy before a server whose connections a test can break and restore.
+
+It stands for a tunnel, a sleeping router or a pulled plug.
+"""
 
 import contextlib
 import select
@@ -9,66 +12,67 @@ from urllib.parse import urlsplit
 
 
 class TcpProxy:
-    """`with CutLine(server) as line`: what is asked of `line.url` is asked of the server, as long as the line is whole."""
+    """`with TcpProxy(server) as proxy`: `proxy.url` leads to the server while connected."""
 
     def __init__(self, server: str) -> None:
-        place = urlsplit(server)
-        self._there = (place.hostname, place.port)
-        self._door = socket.create_server(("127.0.0.1", 0))
-        self._open: set[socket.socket] = set()
-        self._whole = threading.Event()
-        self._whole.set()
+        address = urlsplit(server)
+        self._server_address = (address.hostname, address.port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets: set[socket.socket] = set()
+        self._is_connected = threading.Event()
+        self._is_connected.set()
+        # Guards `_sockets`, which each forwarding thread changes.
         self._lock = threading.Lock()
-        self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def disconnect(self) -> None:
-        """Break every connection; new ones break at once."""
+        """Break every connection. New ones break at once."""
         with self._lock:
-            self._whole.clear()
-            for end in self._open:
+            self._is_connected.clear()
+            for end in self._sockets:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
 
     def reconnect(self) -> None:
-        """From now on there is a line again."""
-        self._whole.set()
+        """Let new connections through again."""
+        self._is_connected.set()
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._welcome, name="cut-line", daemon=True).start()
+        threading.Thread(target=self._accept_connections, name="tcp-proxy", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.disconnect()
         with contextlib.suppress(OSError):
-            self._door.shutdown(socket.SHUT_RDWR)  # wakes whoever waits at it
-        self._door.close()
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends the thread that waits in accept()
+        self._listener.close()
 
-    def _welcome(self) -> None:
-        with contextlib.suppress(OSError):  # the door was closed
+    def _accept_connections(self) -> None:
+        with contextlib.suppress(OSError):  # the listener was closed
             while True:
-                near, _ = self._door.accept()
+                client, _ = self._listener.accept()
                 threading.Thread(
-                    target=self._carry, args=(near,), name="cut-line-carry", daemon=True
+                    target=self._forward, args=(client,), name="tcp-proxy-forward", daemon=True
                 ).start()
 
-    def _carry(self, near: socket.socket) -> None:
-        with near, contextlib.suppress(OSError):
-            if not self._whole.is_set():
+    def _forward(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError):
+            if not self._is_connected.is_set():
                 return
-            with socket.create_connection(self._there) as far:
+            with socket.create_connection(self._server_address) as server:
                 with self._lock:
-                    self._open |= {near, far}
-                self._copy(near, far)
+                    self._sockets |= {client, server}
+                self._copy_bytes(client, server)
 
-    def _copy(self, near: socket.socket, far: socket.socket) -> None:
-        other = {near: far, far: near}
+    def _copy_bytes(self, client: socket.socket, server: socket.socket) -> None:
+        other_end = {client: server, server: client}
         try:
             while True:
-                for end in select.select([near, far], [], [])[0]:
+                for end in select.select([client, server], [], [])[0]:
                     data = end.recv(65536)
                     if not data:
                         return
-                    other[end].sendall(data)
+                    other_end[end].sendall(data)
         finally:
             with self._lock:
-                self._open -= {near, far}
+                self._sockets -= {client, server}

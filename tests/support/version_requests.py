@@ -1,4 +1,4 @@
-"""A conversation over REST whose messages are answered anew, edited and brought back; what it shows, and what is sent of it."""
+"""REST requests that regenerate, edit and restore messages, and read what is shown and sent."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.support.scripted_wire import Reply
 def say(
     api: APIClient, session: Session, scripted: ScriptedModel, *exchanges: tuple[str, str]
 ) -> list[Message]:
-    """Talk; the messages, in order."""
+    """Send the questions with their scripted answers, and return all messages in order."""
     for question, answer in exchanges:
         scripted.script(Reply(text=answer))
         assert (
@@ -46,7 +46,7 @@ def list_texts(api: APIClient, session: Session) -> list[str]:
 
 
 def read_sent_texts(scripted: ScriptedModel) -> list[str]:
-    """The words of the newest request, without the system text."""
+    """Return the texts of the newest request, without the system text."""
     return [
         message["content"]
         for message in scripted.requests[-1].json["messages"]

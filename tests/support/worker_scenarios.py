@@ -26,7 +26,7 @@ LEASE_SECONDS = 4
 
 
 class WorkerScenario:
-    """What a test works with; `overlapping` counts calls that began before an earlier one ended."""
+    """A session, a model and a worker; `overlapping` counts calls at the same time as others."""
 
     def __init__(self, scripted: ScriptedModel, worker: Worker, session: Session) -> None:
         self.scripted, self.worker, self.session = scripted, worker, session
@@ -93,7 +93,7 @@ class WorkerScenario:
 
 @contextmanager
 def open_scenario(kind: str, folder: Path, *arguments: str) -> Iterator[WorkerScenario]:
-    """Yield a scene over a database of this kind. No process remains afterwards."""
+    """Yield a scenario over a database of this kind. No process remains afterwards."""
     with open_database(kind, folder) as url, ScriptedModel() as scripted:
         session = create_session(scripted)
         worker = Worker(url, folder, *arguments)

@@ -1,4 +1,4 @@
-"""A database of its own with long conversations in it, each compacted up to its last messages."""
+"""Long conversations in the database, each compacted up to its last messages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,14 +9,14 @@ from chatcore.context import revisions
 from chatcore.models import Message, Session
 from models_registry.models import AiModel, Provider
 
-TAIL = 40  # messages still live, whatever the history
+TAIL = 40  # messages after the summary, however long the history is
 BATCH = 5_000
 WORDS = "The quick brown fox jumps over the lazy dog, and then it writes a report about it. " * 5
 EXCHANGE = ({"role": "user", "content": WORDS}, {"role": "assistant", "content": WORDS})
 
 
 def create_model(base_url: str) -> AiModel:
-    """A model with a window of 200,000 behind a provider that is never asked, unless it is the scripted one."""
+    """Create a model with a window of 200,000 tokens at the provider of this address."""
     provider = Provider.objects.create(
         name=f"bench-{Provider.objects.count()}",
         protocol=Provider.Protocol.OPENAI,
@@ -28,14 +28,17 @@ def create_model(base_url: str) -> AiModel:
 
 
 def get_user() -> User:
-    """The one who owns them all."""
+    """Return the user that owns all sample sessions."""
     return User.objects.get_or_create(username="bench")[0]
 
 
 def create_conversation(
     messages: int, using: AiModel, exchange: Sequence[dict[str, Any]] = EXCHANGE
 ) -> Session:
-    """A session of so many stored messages, each the next of `said`, of which the last TAIL are live behind a summary."""
+    """Create a session of that many messages, which repeat `exchange`.
+
+    A summary stands for all messages but the last TAIL.
+    """
     session = Session.objects.create(
         owner=get_user(), model=using, message_count=messages, last_seq=messages
     )

@@ -1,4 +1,4 @@
-"""A browser before a web process, signed in: what every measure of the pages stands on."""
+"""A signed-in browser page before a web process, for the measurements of the pages."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from django.test import Client
 from playwright.sync_api import Page, sync_playwright
 
 from models_registry.models import AiModel
-from tests.benchmarks import stored
+from tests.benchmarks import sample_sessions
 from tests.benchmarks.serving import run_server
 from tests.support.browsing import ARGUMENTS, CHROMIUM
 from tests.support.scripted_model import ScriptedModel
@@ -17,7 +17,10 @@ from tests.support.scripted_model import ScriptedModel
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """`page` is signed in as `stored.user()` and knows the server's address; `using` is the model whose answers `scripted` says."""
+    """A page signed in as the user of the sample sessions, and the model that answers there.
+
+    `scripted` is the provider of the model `using`.
+    """
 
     page: Page
     scripted: ScriptedModel
@@ -26,14 +29,13 @@ class Stage:
 
 @contextmanager
 def open_stage() -> Iterator[Stage]:
-    """The server is a process of its own, the scripted model a thread of this one."""
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = (
-        "1"  # playwright's loop is on this thread, and the ORM as synchronous as ever
-    )
+    """Start the server as a process of its own and the scripted model as a thread of this one."""
+    # Playwright's event loop runs on this thread, where the ORM is called, too.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     with ScriptedModel() as scripted, run_server() as (url, _), sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
         client = Client()
-        client.force_login(stored.get_user())
+        client.force_login(sample_sessions.get_user())
         context = chromium.new_context(
             viewport={"width": 1280, "height": 860}, base_url=url, locale="en-US"
         )
@@ -41,6 +43,8 @@ def open_stage() -> Iterator[Stage]:
             [{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": url}]
         )
         yield Stage(
-            page=context.new_page(), scripted=scripted, using=stored.create_model(scripted.base_url)
+            page=context.new_page(),
+            scripted=scripted,
+            using=sample_sessions.create_model(scripted.base_url),
         )
         chromium.close()

@@ -1,4 +1,4 @@
-"""Ten messages as people and models exchange them: questions short and long, code, a table, a tool call with its result, plain talk."""
+"""Ten typical messages: short and long questions, code, a table and a tool call with its result."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -39,7 +39,7 @@ TABLE = """## What the measurements say
 
 
 def list_ten_messages() -> Iterator[dict[str, Any]]:
-    """The fields of each message, a user's first and a long answer last."""
+    """Yield the fields of each message. The user's comes first, a long answer last."""
     calls = [{"id": "call_1", "name": "read_file", "arguments": '{"path": "report.json"}'}]
     yield {"role": "user", "content": "How do I keep only the newest messages?"}
     yield {"role": "assistant", "content": CODE}
