@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 WINDOW = 2048
 API_KEY = "a key of this test"
-SESSION = {
+SESSION_FIELDS = {
     "params": {"max_tokens": 32, "temperature": 0},
     "system_prompt": "You take notes. Answer in one short sentence.",
 }
@@ -74,7 +74,9 @@ class Talk:
     def __init__(self, api: httpx2.Client, policy: str) -> None:
         self.api, self.notes, self.stored_messages = api, 0, list[tuple[Any, ...]]()
         self.answers: list[dict[str, Any]] = []
-        self.id = read_json(api.post("/sessions", json=SESSION | {"policy": policy}), 201)["id"]
+        self.id = read_json(api.post("/sessions", json=SESSION_FIELDS | {"policy": policy}), 201)[
+            "id"
+        ]
 
     def get(self, path: str = "", **params: Any) -> Any:
         return read_json(self.api.get(f"/sessions/{self.id}{path}", params=params), 200)

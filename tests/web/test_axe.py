@@ -53,7 +53,7 @@ def find_objections(page: Page) -> list[tuple[str, str]]:
 
 
 def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
-    """How each screen is reached."""
+    """Return for each screen the function that opens it."""
 
     def open_screen(path: str, *acts: Callable[[], Any]) -> Callable[[], None]:
         def go() -> None:
@@ -126,7 +126,7 @@ def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
 
 @pytest.fixture
 def staff_session(user: User, session: Session) -> Session:
-    """A chat with a summary, whose owner may see everything."""
+    """A chat with a summary, whose owner is a superuser."""
     User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
     store_exchange(session, "What is bread?", "Food.", "How is bread made?", ANSWER)
     Session.objects.filter(pk=session.pk).update(

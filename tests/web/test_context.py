@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def fill_long(session: Session, *, exchanges: int = 6, words: int = 120) -> None:
-    """Enough to be worth a summary."""
+    """Store enough exchanges for a summary."""
     for number in range(exchanges):
         store_exchange(
             session, f"Question {number} " + "about everything " * words, f"Answer {number}"
@@ -37,7 +37,7 @@ def compact_session(
 
 
 def execute_run(run: CompactionRun) -> CompactionRun:
-    """In a thread of its own, because Playwright's loop lives on this one."""
+    """Execute the run in a thread of its own, because Playwright's loop runs on this one."""
     run_in_background(engine.execute_run, run.pk).join()
     run.refresh_from_db()
     assert run.status == "applied", run.reason
@@ -45,7 +45,7 @@ def execute_run(run: CompactionRun) -> CompactionRun:
 
 
 def open_card(page: Page, session: Session) -> Locator:
-    """The newest card, open."""
+    """Open the newest card and return it."""
     page.goto(f"/c/{session.pk}/")
     card = page.locator(".card:not([data-superseded])")
     card.locator("summary").click()

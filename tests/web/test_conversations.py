@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def act(page: Page, title: str, name: str) -> None:
-    """Choose from the menu of a chat in the list."""
+    """Choose an action from the menu of a chat in the list."""
     page.get_by_role("button", name=f"Actions for {title}").click()
     page.get_by_role("button", name=name, exact=True).click()
 
@@ -255,7 +255,7 @@ def test_nothing_in_the_list_vanishes_under_a_hand_when_it_is_refreshed(
 
 
 def rename_on_server(page: Page, session: Session, title: str) -> None:
-    """The chat is given another title elsewhere, and the page has asked for its list again."""
+    """Change the chat's title on the server, and wait until the page has reloaded its list."""
     Session.objects.filter(pk=session.pk).update(title=title)
     with page.expect_response("**/chats/*"):
         append_events(session.pk, ("session.updated", {"fields": ["title"]}))

@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def list_questions(scripted: ScriptedModel) -> list[str]:
-    """The newest message of each request that the model got."""
+    """Return the newest message of each request that the model received."""
     return [
         request.json["messages"][-1]["content"]
         for request in scripted.requests
@@ -47,7 +47,7 @@ def list_questions(scripted: ScriptedModel) -> list[str]:
 
 @pytest.fixture
 def connection(page: Page, live: Live) -> Iterator[TcpProxy]:
-    """The way from the page to the server, which a test can cut."""
+    """The connection from the page to the server, which a test can break."""
     with TcpProxy(live.url) as connection:
         yield connection
 
@@ -111,7 +111,7 @@ def test_a_network_that_goes_and_comes_back_continues_the_answer(
 
 
 def lose_response(route: Route) -> None:
-    """The server stores what was sent; that it did is lost on the way back."""
+    """Let the server store the message, and lose its response."""
     route.fetch()
     route.abort()
 

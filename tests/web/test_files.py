@@ -80,7 +80,7 @@ def test_a_new_chat_takes_files_and_a_message_may_be_nothing_else(
 
 
 def drag(page: Page, file: Path, *steps: tuple[str, int, int]) -> None:
-    """As a hand does it: into the window, over places in it, and let go."""
+    """Drag a file as a user does: into the window, over parts of it, and drop it."""
     browser = page.context.new_cdp_session(page)
     data = {"items": [], "files": [str(file)], "dragOperationsMask": 1}
     for kind, x, y in steps:

@@ -73,7 +73,7 @@ SCROLL_CHATS = """async () => {
 
 @pytest.fixture
 def guarded_page(page: Page, live: Live) -> Iterator[Page]:
-    """A page that fails its test when a text ran, opened something or sent a request elsewhere.
+    """A page whose test fails when a text runs, opens a page or sends a request elsewhere.
 
     A request that the page's policy refused fails the test too.
     """
@@ -159,7 +159,7 @@ def read_texts(elements: Locator) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def widen_window(model: AiModel) -> None:
-    """A window that holds it all."""
+    """Give the model a window that holds all texts."""
     AiModel.objects.filter(pk=model.pk).update(context_window_size=1_000_000)
 
 
@@ -185,7 +185,7 @@ def test_what_is_said_live_stays_words(
 
 
 def store_texts(session: Session, texts: Sequence[str]) -> None:
-    """Each text as a question, an answer, its reasoning, and a tool's call and output."""
+    """Store each text as a question, an answer, its reasoning, and a tool call and its output."""
     rows = []
     for number, text in enumerate(texts):
         seq = 3 * number
@@ -215,7 +215,7 @@ def store_texts(session: Session, texts: Sequence[str]) -> None:
 
 
 def split_into_chats(session: Session, size: int) -> Iterator[tuple[Session, list[str]]]:
-    """The texts, so many for each of as many chats as it takes: what one page shows."""
+    """Yield new chats with the texts for each, so many as one page shows."""
     for at in range(0, len(SAMPLE_TEXTS), size):
         yield (
             Session.objects.create(owner=session.owner, model=session.model),
@@ -285,7 +285,7 @@ def test_titles_stay_words_in_list_head_and_dialogs(guarded_page: Page, user: Us
 
 
 def choose_action(page: Page, chat: Session, label: str) -> None:
-    """From the menu of a chat's row."""
+    """Choose an action from the menu of a chat's row."""
     page.locator(f"#row-{chat.pk} .row-more").click()
     page.locator(f"#menu-{chat.pk}").get_by_text(label).click()
 
@@ -430,7 +430,7 @@ def test_failures_and_notices_stay_words(
 
 
 def create_providers(model: AiModel) -> None:
-    """A registry whose names are hostile."""
+    """Create providers and models with hostile names."""
     for number, text in enumerate(map(clean_text, SAMPLE_TEXTS)):
         name = f"{number} {text}"[:64].strip()
         provider = Provider.objects.create(

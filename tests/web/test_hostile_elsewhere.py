@@ -217,7 +217,7 @@ def test_a_file_is_never_a_page_whatever_it_is_called_and_holds(
 
 @pytest.fixture
 def elsewhere(page: Page) -> list[str]:
-    """What another origin is asked for; it answers with a page that would reach back."""
+    """The requests to another origin, which answers with a page that tries to reach back."""
     requested_urls: list[str] = []
 
     def answer(route: Any) -> None:

@@ -32,7 +32,7 @@ VIEWPORTS = {"wide": (1280, 860), "phone": (360, 780)}
 
 @pytest.fixture
 def product(tmp_path: Path) -> Iterator[ServedProduct]:
-    """A server of this test's own: its sign-in link works once."""
+    """A server for one test, because its sign-in link works once."""
     with serve(
         tmp_path, CHATCORE_LOCAL_MODEL="0.5b", CHATCORE_LOCAL_MODEL_WINDOW=str(WINDOW)
     ) as product:
@@ -42,7 +42,7 @@ def product(tmp_path: Path) -> Iterator[ServedProduct]:
 
 @pytest.fixture
 def page(product: ServedProduct) -> Iterator[Page]:
-    """Signed in by the printed link; a script that fails fails the test."""
+    """A page that is signed in by the printed link. A failing script fails the test."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
         page = browser.new_page(viewport={"width": 1280, "height": 860}, base_url=product.url)
@@ -92,7 +92,7 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
 
     # The smallest model may fail at a summary, also when it is asked again. The promise is then
     # that nothing changes and that the talk goes on.
-    if has_summary(page, patience):
+    if request_summary(page, patience):
         look_at_card_and_undo(page, full_percent)
     else:
         assert all(run["status"] != "applied" and run["error"] for run in list_runs(page))
@@ -103,7 +103,7 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
 
 
 def look_at_card_and_undo(page: Page, full_percent: int) -> None:
-    """The card stands at the boundary and holds the stored summary; undone, the summary is gone."""
+    """Check that the card shows the stored summary at the boundary, and undo it."""
     card = page.locator(".card")
     expect(card).to_contain_text("The model sees a summary of the messages above")
     expect(card.locator("+ .message")).to_have_attribute(
@@ -122,13 +122,13 @@ def look_at_card_and_undo(page: Page, full_percent: int) -> None:
 
 
 def write_note(number: int) -> str:
-    """Two things to know; numbered, because the small model copies what repeats."""
+    """Write two notes with a number, because the small model copies repetitions."""
     lines = " ".join(STORY[(2 * number + more) % len(STORY)] for more in (0, 1))
     return f"Note {number}. {lines} Please confirm note {number} in one short sentence."
 
 
 def wait_for_growth(page: Page) -> bool:
-    """Whether the answer is seen at three lengths, each longer, while it is being written."""
+    """Return True when the streaming answer was seen at three growing lengths."""
     words = page.locator(".answer[data-status=streaming] .prose")
     seen = [0]
     while len(seen) < 4:
@@ -142,8 +142,8 @@ def expect_answers(page: Page, count: int, *, timeout: float) -> None:
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
-def has_summary(page: Page, patience: float) -> bool:
-    """Ask for another summary by hand while there is none, as the page says that people may."""
+def request_summary(page: Page, patience: float) -> bool:
+    """Request a summary by hand until there is one, and return whether there is."""
     for _ in range(MANUAL_TRIES):
         if read_session(page)["compacted_summary"]:
             return True
@@ -156,24 +156,24 @@ def has_summary(page: Page, patience: float) -> bool:
 
 
 def list_runs(page: Page) -> Any:
-    return page.request.get(f"{address(page)}/compactions").json()["results"]
+    return page.request.get(f"{build_api_address(page)}/compactions").json()["results"]
 
 
 def read_meter(page: Page) -> int:
-    """The percent that the page shows."""
+    """Return the percentage that the page shows."""
     return int(page.locator(".meter-used").inner_text().split("·")[1].strip(" %"))
 
 
-def address(page: Page) -> str:
+def build_api_address(page: Page) -> str:
     return "/api/v1/sessions/" + page.url.rstrip("/").rsplit("/", 1)[1]
 
 
 def read_session(page: Page) -> Any:
-    return page.request.get(address(page)).json()
+    return page.request.get(build_api_address(page)).json()
 
 
 def read_context(page: Page) -> Any:
-    return page.request.get(f"{address(page)}/context").json()
+    return page.request.get(f"{build_api_address(page)}/context").json()
 
 
 def keep_answers_short(page: Page) -> None:
@@ -182,17 +182,17 @@ def keep_answers_short(page: Page) -> None:
         "params": {"max_tokens": ANSWER_TOKENS, "temperature": 0},
         "system_prompt": "You take notes. Answer in one sentence.",
     }
-    answer = page.request.patch(address(page), data=change, headers=headers)
+    answer = page.request.patch(build_api_address(page), data=change, headers=headers)
     assert answer.ok, answer.text()
 
 
 def keep_letters(words: str) -> str:
-    """What is left when Markdown and line breaks are taken away."""
+    """Return the text without Markdown and line breaks."""
     return "".join(filter(str.isalnum, words))
 
 
 def take_screenshot(page: Page, name: str, *, at: Locator | None = None) -> None:
-    """The moment in both colors, at a desk and on a phone; `at` is what must be in sight."""
+    """Save screenshots in both themes, wide and on a phone, with `at` scrolled into view."""
     for place, (width, height) in VIEWPORTS.items():
         page.set_viewport_size({"width": width, "height": height})
         for color in ("light", "dark"):

@@ -1,4 +1,4 @@
-"""The keyboard in a real browser: the shortcuts, and what Escape leaves."""
+"""The keyboard in a real browser: the shortcuts and the Escape key."""
 
 import re
 

@@ -16,12 +16,12 @@ from tests.support.scripted_wire import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-MOST = 200
+MAX_MESSAGES = 200
 SCROLLER = "document.querySelector('.scroll')"
 
 
 def fill_chat(session: Session, messages: int) -> None:
-    """So many messages, short and long, and a model that sees them all."""
+    """Store that many messages, short and long, and a model whose window holds them all."""
     AiModel.objects.update(context_window_size=1_000_000)
     store_exchange(
         session,
@@ -32,13 +32,13 @@ def fill_chat(session: Session, messages: int) -> None:
     )
 
 
-def list_seqs_on_page(page: Page) -> tuple[int, int]:
-    """The first and the last message on the page."""
+def read_message_range(page: Page) -> tuple[int, int]:
+    """Return the seqs of the first and the last message on the page."""
     seqs = page.eval_on_selector_all(
         ".timeline > [data-seq]", "all => all.map(each => Number(each.dataset.seq))"
     )
     assert seqs == sorted(seqs)
-    assert len(seqs) <= MOST
+    assert len(seqs) <= MAX_MESSAGES
     return seqs[0], seqs[-1]
 
 
@@ -47,16 +47,16 @@ def scroll(page: Page, *, by: int) -> None:
 
 
 def read_back(page: Page, seq: int) -> None:
-    """Scroll up until that message is on the page, then to it."""
-    while list_seqs_on_page(page)[0] > seq:
-        first = list_seqs_on_page(page)[0]
+    """Scroll up until the message is on the page, then to it."""
+    while read_message_range(page)[0] > seq:
+        first = read_message_range(page)[0]
         page.evaluate(f"{SCROLLER}.scrollTop = 0")
-        wait_until(page, lambda first=first: list_seqs_on_page(page)[0] < first)  # type: ignore[misc]
+        wait_until(page, lambda first=first: read_message_range(page)[0] < first)  # type: ignore[misc]
     page.locator(f"[data-seq='{seq}']").scroll_into_view_if_needed()
 
 
-def top_of(page: Page, seq: int) -> float:
-    """Where a message stands once everything is drawn."""
+def read_top(page: Page, seq: int) -> float:
+    """Return the position of a message on the screen once everything is drawn."""
     page.evaluate(
         "() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
     )
@@ -71,20 +71,20 @@ def test_earlier_messages_come_by_themselves_and_what_is_read_stays_where_it_is(
     fill_chat(session, 700)
     page.goto(f"/c/{session.pk}/")
     expect(page.locator("[data-seq='700']")).to_be_in_viewport()
-    assert list_seqs_on_page(page) == (641, 700)
+    assert read_message_range(page) == (641, 700)
     for _ in range(8):
-        first = list_seqs_on_page(page)[0]
+        first = read_message_range(page)[0]
         page.locator(f"[data-seq='{first + 4}']").scroll_into_view_if_needed()
-        before = top_of(page, first + 4)
-        wait_until(page, lambda first=first: list_seqs_on_page(page)[0] < first)  # type: ignore[misc]
-        assert abs(top_of(page, first + 4) - before) < 8
-    assert list_seqs_on_page(page)[1] < 700
+        before = read_top(page, first + 4)
+        wait_until(page, lambda first=first: read_message_range(page)[0] < first)  # type: ignore[misc]
+        assert abs(read_top(page, first + 4) - before) < 8
+    assert read_message_range(page)[1] < 700
     for _ in range(4):
-        last = list_seqs_on_page(page)[1]
+        last = read_message_range(page)[1]
         page.locator(f"[data-seq='{last - 4}']").scroll_into_view_if_needed()
-        before = top_of(page, last - 4)
-        wait_until(page, lambda last=last: list_seqs_on_page(page)[1] > last)  # type: ignore[misc]
-        assert abs(top_of(page, last - 4) - before) < 8
+        before = read_top(page, last - 4)
+        wait_until(page, lambda last=last: read_message_range(page)[1] > last)  # type: ignore[misc]
+        assert abs(read_top(page, last - 4) - before) < 8
     page.get_by_role("button", name="To the newest message").click()
     expect(page.locator("[data-seq='700']")).to_be_in_viewport()
     expect(page.locator("[data-more='after']")).to_be_hidden()
@@ -153,7 +153,7 @@ def test_the_keys_lead_to_both_ends_and_a_button_to_what_is_earlier(
     expect(page.locator("#snackbar")).to_contain_text("cannot be reached")
     page.unroute("**/messages/?before=*")
     page.get_by_role("button", name="Earlier messages").press("Enter")
-    wait_until(page, lambda: list_seqs_on_page(page) == (381, 500))
+    wait_until(page, lambda: read_message_range(page) == (381, 500))
     expect(page.get_by_role("button", name="Earlier messages")).to_be_focused()
 
 
@@ -163,12 +163,12 @@ def test_what_is_said_while_one_reads_long_ago_waits_at_the_end(
     fill_chat(session, 500)
     page.goto(f"/c/{session.pk}/")
     read_back(page, 250)
-    before = list_seqs_on_page(page), top_of(page, 250)
+    before = read_message_range(page), read_top(page, 250)
     scripted.script(Reply(text="Said **meanwhile**."))
     service.wait_for_turn(service.start_turn(session, content="From elsewhere").pk, 20)
     newest = page.get_by_role("button", name="New messages")
     expect(newest).to_be_visible()
-    assert (list_seqs_on_page(page), top_of(page, 250)) == before
+    assert (read_message_range(page), read_top(page, 250)) == before
     newest.click()
     expect(page.locator(".user .words").last).to_have_text("From elsewhere")
     expect(page.locator(".answer .prose").last).to_have_text("Said meanwhile.")
@@ -186,7 +186,7 @@ def test_sending_leads_from_long_ago_to_the_answer(
     send_message(page, "Where are you?")
     expect(page.get_by_text("I am down there.")).to_be_in_viewport()
     expect(page.locator("[data-seq='402']")).to_be_attached()
-    list_seqs_on_page(page)
+    read_message_range(page)
 
 
 def test_an_answer_goes_on_while_one_reads_long_ago(
@@ -199,7 +199,7 @@ def test_an_answer_goes_on_while_one_reads_long_ago(
     send_message(page, "Count")
     expect(page.locator(".answer .prose").last).to_contain_text("word3")
     read_back(page, 200)
-    assert list_seqs_on_page(page)[1] < 500
+    assert read_message_range(page)[1] < 500
     page.get_by_role("button", name="To the newest message").click()
     expect(page.locator(".answer .prose").last).to_contain_text("word3")
     expect(page.locator(".answer").last).to_have_attribute("data-status", "complete")
@@ -223,7 +223,7 @@ def test_what_is_being_edited_is_still_there_when_one_comes_back(
     ):  # where the focus is stays on the page: nothing is loaded that would not fit beside it
         page.evaluate(f"{SCROLLER}.scrollTop = {SCROLLER}.scrollHeight")
         page.wait_for_load_state("networkidle")
-    assert list_seqs_on_page(page)[0] <= 301
+    assert read_message_range(page)[0] <= 301
     page.get_by_role("button", name="To the newest message").click()
     expect(page.locator("[data-seq='700']")).to_be_in_viewport()
     expect(message).not_to_be_attached()
@@ -258,9 +258,9 @@ def test_a_link_to_a_message_long_ago_leads_there(page: Page, session: Session) 
     expect(page.locator("[data-seq='9']")).to_be_in_viewport()
     expect(page.locator("[data-seq='10'][data-compacted]")).to_be_attached()
     page.locator("[data-seq='38']").scroll_into_view_if_needed()
-    wait_until(page, lambda: list_seqs_on_page(page)[1] > 39)
+    wait_until(page, lambda: read_message_range(page)[1] > 39)
     page.locator("[data-seq='90']").scroll_into_view_if_needed()
-    wait_until(page, lambda: list_seqs_on_page(page)[1] > 100)
+    wait_until(page, lambda: read_message_range(page)[1] > 100)
     expect(page.locator(".card + [data-seq='101']")).to_be_attached()
 
 
@@ -294,4 +294,4 @@ def test_a_version_chosen_long_ago_is_followed_by_what_followed_it(
     expect(page.locator("[data-seq='101']")).to_have_count(0)
     expect(page.locator("[data-seq='401'] .words")).to_have_text("Another way")
     expect(page.locator("[data-seq='402']")).to_be_attached()
-    list_seqs_on_page(page)
+    read_message_range(page)

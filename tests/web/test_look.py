@@ -80,7 +80,7 @@ def test_a_phone_does_all_that_a_desk_does(
     send_message(page, "6 × 7?")
     answer = page.locator(".answer").last
     expect(answer.locator(".prose")).to_have_text("It is 42.")
-    fits(page)
+    check_no_sideways_scroll(page)
     answer.get_by_role("button", name="More actions").click()
     menu = page.locator("#message-menu")
     expect(menu.get_by_role("button", name="Delete…")).to_be_in_viewport(ratio=1)
@@ -90,7 +90,7 @@ def test_a_phone_does_all_that_a_desk_does(
     expect(page.locator("#context")).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Show the whole context").click()
     expect(page.get_by_role("dialog", name="What the model sees now")).to_be_in_viewport(ratio=1)
-    fits(page)
+    check_no_sideways_scroll(page)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Settings of this chat").click()
     dialog = page.get_by_role("dialog", name="Settings of this chat")
@@ -106,11 +106,11 @@ def test_a_phone_does_all_that_a_desk_does(
     page.keyboard.press("Escape")
     page.get_by_role("link", name="alice").click()
     expect(page.get_by_role("heading", name="API tokens")).to_be_visible()
-    fits(page)
+    check_no_sideways_scroll(page)
 
 
-def fits(page: Page) -> None:
-    """Nothing moves sideways."""
+def check_no_sideways_scroll(page: Page) -> None:
+    """Check that the page does not scroll sideways."""
     assert page.evaluate(
         "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
     )

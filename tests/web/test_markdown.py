@@ -149,14 +149,14 @@ GROW = """async (texts) => {
 
 
 def show_answer(page: Page, session: Session, text: str) -> Locator:
-    """The answer that says it, on the page."""
+    """Store an answer with this text, open its chat and return the element that shows it."""
     store_exchange(session, "Well?", text)
     page.goto(f"/c/{session.pk}/")
     return page.locator(".answer .prose")
 
 
 def read_final_markup(prose: Locator) -> str:
-    """Its markup when every formula and every color is there."""
+    """Return the markup when every formula and every color is drawn."""
     expect(prose.locator(".katex")).to_have_count(8)
     expect(prose.locator("figure", has=prose.page.locator(".hljs-string"))).to_have_count(2)
     expect(prose.locator("[tabindex]")).to_have_count(2)

@@ -1,4 +1,4 @@
-"""The acts on a message: copy, quote, edit, regenerate, versions, pin, fork and delete."""
+"""The actions on a message: copy, quote, edit, regenerate, versions, pin, fork and delete."""
 
 import re
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def choose(page: Page, message: Locator, act: str) -> None:
-    """From the menu of a message."""
+    """Choose an action from the menu of a message."""
     message.hover()
     message.get_by_role("button", name="More actions").click()
     page.locator("#message-menu").get_by_role("button", name=act).click()

@@ -46,7 +46,7 @@ def say(session: Session, role: str, content: str, **fields: Any) -> Message:
     return Message.objects.create(session=session, seq=seq, role=role, content=content, **fields)
 
 
-def text(client: Client, path: str) -> str:
+def get_html(client: Client, path: str) -> str:
     response = client.get(path)
     assert response.status_code == 200
     return response.content.decode()
@@ -114,7 +114,7 @@ def test_what_is_not_yours_is_not_there(
     assert signed_in.post(f"/c/{others.pk}/pin/", {"on": "true"}).status_code == 404
     assert signed_in.post(f"/c/{others.pk}/archive/", {"on": "true"}).status_code == 404
     assert signed_in.get(f"/c/{session.pk}/messages/{message.pk}/").status_code == 404
-    assert "Bob's plans" not in text(signed_in, "/chats/?q=plans")
+    assert "Bob's plans" not in get_html(signed_in, "/chats/?q=plans")
 
 
 def test_chats_stand_under_their_days(signed_in: Client, user: User) -> None:
@@ -123,7 +123,7 @@ def test_chats_stand_under_their_days(signed_in: Client, user: User) -> None:
             owner=user, title=title, updated_at=timezone.now() - timedelta(days=days)
         )
     month = date_format(timezone.now() - timedelta(days=40), "YEAR_MONTH_FORMAT")
-    rows = re.findall(r'chats-label">(.*?)<| title="(.*?)"[\s>]', text(signed_in, "/chats/"))
+    rows = re.findall(r'chats-label">(.*?)<| title="(.*?)"[\s>]', get_html(signed_in, "/chats/"))
     assert [label or title for label, title in rows] == [
         "Today",
         "Now",
@@ -148,10 +148,10 @@ def test_a_long_list_of_chats_continues_without_saying_its_label_twice(
     Session.objects.create(
         owner=user, title="Kept", pinned=True, updated_at=datetime(2020, 1, 1, tzinfo=UTC)
     )
-    first = text(signed_in, "/chats/")
+    first = get_html(signed_in, "/chats/")
     following = re.search(r'hx-get="(/chats/\?after=[^"]+)"', first)
     assert following
-    second = text(signed_in, following[1].replace("&amp;", "&"))
+    second = get_html(signed_in, following[1].replace("&amp;", "&"))
     assert (first.count("chat-row"), second.count("chat-row")) == (41, 5)
     assert "May 2020" in first
     assert "May 2020" not in second
@@ -162,10 +162,10 @@ def test_a_long_list_of_chats_continues_without_saying_its_label_twice(
 def test_search_finds_titles(signed_in: Client, user: User) -> None:
     Session.objects.create(owner=user, title="Bread at home")
     Session.objects.create(owner=user, title="Trip to Lisbon")
-    html = text(signed_in, "/chats/?q=bread")
+    html = get_html(signed_in, "/chats/?q=bread")
     assert "Bread at home" in html
     assert "Lisbon" not in html
-    assert "No chat has this" in text(signed_in, "/chats/?q=nothing%20like%20it")
+    assert "No chat has this" in get_html(signed_in, "/chats/?q=nothing%20like%20it")
 
 
 def test_a_chat_is_renamed_on_one_line_and_open_pages_hear_of_it(
@@ -188,23 +188,23 @@ def test_a_chat_is_pinned_and_put_away_where_it_stands_in_time(
         session.refresh_from_db()
         assert getattr(session, field) is True
     assert session.updated_at == before
-    assert str(session.pk) not in text(signed_in, "/chats/")
-    assert str(session.pk) in text(signed_in, "/chats/?archived")
+    assert str(session.pk) not in get_html(signed_in, "/chats/")
+    assert str(session.pk) in get_html(signed_in, "/chats/?archived")
     signed_in.post(f"/c/{session.pk}/archive/", {"on": "false"})
-    assert str(session.pk) in text(signed_in, "/chats/")
+    assert str(session.pk) in get_html(signed_in, "/chats/")
 
 
 def test_the_palette_shows_what_is_yours_and_marks_the_words(
     signed_in: Client, session: Session, others: Session
 ) -> None:
     say(session, "user", "A <b>secret</b> of mine")
-    html = text(signed_in, "/search/?q=SECRET")
+    html = get_html(signed_in, "/search/?q=SECRET")
     assert "A &lt;b&gt;<mark>secret</mark>&lt;/b&gt; of mine" in html
     assert str(others.pk) not in html
-    assert "No chat and no message has all these words." in text(
+    assert "No chat and no message has all these words." in get_html(
         signed_in, "/search/?q=nothing+like+it"
     )
-    assert f"/c/{session.pk}/" in text(signed_in, "/search/")
+    assert f"/c/{session.pk}/" in get_html(signed_in, "/search/")
     assert signed_in.get(f"/search/?q=secret&chat={others.pk}").status_code == 404
 
 
@@ -226,7 +226,7 @@ def test_what_was_said_is_text_and_never_markup(signed_in: Client, session: Sess
         tool_calls=[{"id": "</pre>", "name": "<b>", "arguments": "<u>"}],
     )
     say(session, "tool", "<script>alert(2)</script>", tool_call_id="</pre>", tool_name="<b>")
-    page = text(signed_in, f"/c/{session.pk}/")
+    page = get_html(signed_in, f"/c/{session.pk}/")
     for markup in ("<script>alert", "<img src=x", "<b>", "<u>"):
         assert markup not in page, markup
 
@@ -240,7 +240,7 @@ def test_a_tool_result_stands_inside_its_call(signed_in: Client, session: Sessio
             tool_calls=[{"id": "call_1", "name": "calculate", "arguments": '{"expression":"6*7"}'}],
         )
         say(session, "tool", "42", tool_call_id="call_1", tool_name="calculate")
-    page = text(signed_in, f"/c/{session.pk}/").split("<template")[0]
+    page = get_html(signed_in, f"/c/{session.pk}/").split("<template")[0]
     assert page.count("\n42</pre>") == 2
     assert page.count('<article class="message answer"') == 2
     assert page.count("data-done") == 2
@@ -260,7 +260,7 @@ def test_a_long_chat_shows_its_newest_messages_and_offers_the_others(
         ("messages/?before=241", range(181, 241), "181", None),
         ("messages/?after=100", range(101, 161), None, "160"),
     ):
-        page = text(signed_in, f"/c/{session.pk}/{path}")
+        page = get_html(signed_in, f"/c/{session.pk}/{path}")
         assert re.findall(r"word (\d+);", page) == [str(seq) for seq in seen], path
         assert re.findall(r'data-(before|after)="(\d+)"', page) == [
             (side, seq) for side, seq in (("before", before), ("after", after)) if seq
@@ -273,7 +273,7 @@ def test_messages_before_the_boundary_are_dimmed_and_whole(
     for number in range(1, 5):
         say(session, "user", f"words {number}")
     Session.objects.filter(pk=session.pk).update(compact_boundary_seq=3)
-    page = text(signed_in, f"/c/{session.pk}/")
+    page = get_html(signed_in, f"/c/{session.pk}/")
     assert 'data-boundary="3"' in page
     assert re.findall(r'data-seq="(\d)"\s+data-turn=""\s+data-compacted', page) == ["1", "2"]
     assert "words 1" in page
@@ -285,10 +285,10 @@ def test_a_failed_turn_says_why_under_its_message(signed_in: Client, session: Se
         session=session, status="failed", lease_until=timezone.now(), error=error
     )
     say(session, "user", "Are you there?", turn=turn)
-    page = text(signed_in, f"/c/{session.pk}/")
+    page = get_html(signed_in, f"/c/{session.pk}/")
     assert page.index("Are you there?") < page.index("The key was refused.")
     assert "Your message is kept" in page
-    assert "The key was refused." in text(signed_in, f"/c/{session.pk}/turns/{turn.pk}/error/")
+    assert "The key was refused." in get_html(signed_in, f"/c/{session.pk}/turns/{turn.pk}/error/")
 
 
 def test_a_trimmed_turn_says_so_after_a_reload_too(signed_in: Client, session: Session) -> None:
@@ -297,7 +297,7 @@ def test_a_trimmed_turn_says_so_after_a_reload_too(signed_in: Client, session: S
         session=session, status="completed", lease_until=timezone.now(), notices=[notice]
     )
     say(session, "user", "Go on.", turn=turn)
-    assert f'<p class="line notice">{notice}</p>' in text(signed_in, f"/c/{session.pk}/")
+    assert f'<p class="line notice">{notice}</p>' in get_html(signed_in, f"/c/{session.pk}/")
 
 
 def test_an_answer_being_written_is_followed_from_its_beginning(
@@ -309,7 +309,7 @@ def test_an_answer_being_written_is_followed_from_its_beginning(
     Session.objects.filter(pk=session.pk).update(last_event_seq=30)
     say(session, "user", "Tell me", turn=turn)
     say(session, "assistant", "", turn=turn, status="streaming")
-    page = text(signed_in, f"/c/{session.pk}/")
+    page = get_html(signed_in, f"/c/{session.pk}/")
     assert 'data-follow="6"' in page
     assert f'data-running="{turn.pk}"' in page
     assert 'data-status="streaming"' in page
@@ -320,8 +320,8 @@ def test_a_token_is_shown_once_and_can_be_deleted(signed_in: Client, user: User)
     token = AuthToken.objects.get(user=user)
     secret = re.search(rf"<code>({token.token_key}\w+)</code>", html)
     assert secret
-    assert secret[1] not in text(signed_in, "/settings/")
-    assert token.token_key in text(signed_in, "/settings/")
+    assert secret[1] not in get_html(signed_in, "/settings/")
+    assert token.token_key in get_html(signed_in, "/settings/")
     signed_in.post(f"/settings/tokens/{token.digest}/delete/")
     assert not AuthToken.objects.exists()
 
@@ -352,7 +352,7 @@ def operator(signed_in: Client, user: User) -> Client:
 def test_only_who_may_change_providers_sees_them_and_stores_a_key(
     signed_in: Client, user: User, model: AiModel
 ) -> None:
-    assert "The services that run the language models" not in text(signed_in, "/settings/")
+    assert "The services that run the language models" not in get_html(signed_in, "/settings/")
     for act in ("key", "test"):
         assert (
             signed_in.post(
@@ -361,14 +361,14 @@ def test_only_who_may_change_providers_sees_them_and_stores_a_key(
             == 403
         )
     User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
-    assert "The services that run the language models" in text(signed_in, "/settings/")
+    assert "The services that run the language models" in get_html(signed_in, "/settings/")
     row = signed_in.post(
         f"/settings/providers/{model.provider_id}/key/", {"key": " sk-secret "}
     ).content.decode()
     assert "The key is stored encrypted." in row
     model.provider.refresh_from_db()
     assert model.provider.reveal_api_key() == "sk-secret"
-    assert "sk-secret" not in row + text(signed_in, "/settings/")
+    assert "sk-secret" not in row + get_html(signed_in, "/settings/")
 
 
 def test_a_provider_is_tried_with_one_tiny_call(
@@ -389,14 +389,14 @@ def test_a_provider_is_tried_with_one_tiny_call(
 def test_without_a_model_a_new_chat_says_what_to_do(
     signed_in: Client, user: User, model: AiModel
 ) -> None:
-    assert "onboarding-title" not in text(signed_in, "/new/")
+    assert "onboarding-title" not in get_html(signed_in, "/new/")
     assert "HX-Refresh" in signed_in.get("/new/model/").headers
     AiModel.objects.update(is_active=False)
-    page = text(signed_in, "/new/")
+    page = get_html(signed_in, "/new/")
     assert "No language model yet" in page
     assert "Ask your administrator" in page
     User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
-    assert "/settings/#providers" in text(signed_in, "/new/model/")
+    assert "/settings/#providers" in get_html(signed_in, "/new/model/")
 
 
 def test_the_embedded_model_shows_how_far_it_is(
@@ -412,17 +412,17 @@ def test_the_embedded_model_shows_how_far_it_is(
     partial = tmp_path / f"{weights.file_name}.partial"
     partial.touch()
     os.truncate(partial, weights.size // 4)
-    assert "<span>24 %</span>" in text(signed_in, "/new/model/") or "<span>25 %</span>" in text(
+    assert "<span>24 %</span>" in get_html(
         signed_in, "/new/model/"
-    )
+    ) or "<span>25 %</span>" in get_html(signed_in, "/new/model/")
     os.utime(partial, (1, 1))  # it stopped long ago
-    assert "No language model yet" in text(signed_in, "/new/model/")
+    assert "No language model yet" in get_html(signed_in, "/new/model/")
     partial.rename(tmp_path / weights.file_name)
-    assert "is starting" in text(signed_in, "/new/model/")
+    assert "is starting" in get_html(signed_in, "/new/model/")
 
 
 class Scripts(HTMLParser):
-    """Collects what the policy would refuse to run."""
+    """A parser that collects what the content security policy would block."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The pages in German: nothing is left in English, and what is compiled is what was translated."""
+"""The pages in German: every text is translated, and the compiled file is up to date."""
 
 import gettext
 import re
@@ -19,7 +19,7 @@ PLACE = re.compile(r"%+\(\w+\)[sd]")
 
 
 def translations_by_text(catalog: Catalog) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The translations of each text; a text with a plural has two of both."""
+    """Return the translations of each text. A text with a plural has two forms."""
     return {
         make_tuple(message.id): make_tuple(message.string or "")
         for message in translations.list_messages(catalog)

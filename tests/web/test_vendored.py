@@ -1,4 +1,4 @@
-"""The libraries that the pages bring along are the ones that were reviewed."""
+"""The vendored libraries of the pages are the reviewed ones."""
 
 import hashlib
 import json
