@@ -1,0 +1,1 @@
+"""The conversation: storage, turns, context, the web pages and the APIs. It never imports compaction."""

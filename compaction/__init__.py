@@ -1,0 +1,1 @@
+"""Compaction: keep what a model sees inside its context window, and let people undo it."""

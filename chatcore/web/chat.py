@@ -59,7 +59,6 @@ def show_new_chat(request: HttpRequest) -> HttpResponse:
     context = {
         "chats": load_chat_list(request.user),
         "models": AiModel.objects.list_usable(),
-        "max_messages": message_pages.MAX_PAGE_SIZE,
         "chosen_model": AiModel.objects.find_default(),
         "local": local_model_state(),
     }
@@ -100,7 +99,6 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
         ),
         "chats": load_chat_list(request.user),
         "models": AiModel.objects.list_usable(),
-        "max_messages": message_pages.MAX_PAGE_SIZE,
         "chosen_model": session.model,
     }
     return render(request, "chatcore/chat.html", context)

@@ -12,8 +12,7 @@ from chatcore.models import Message, MessageQuerySet, Session
 from chatcore.web.timeline import TimelineEntry, build_entries
 
 PAGE_SIZE = 60  # messages
-# Messages that a browser shows at once; message_pager.js removes more. The views give this number
-# to the template as `max_messages`.
+# Messages that a browser shows at once; message_pager.js removes more.
 MAX_PAGE_SIZE = 200
 
 

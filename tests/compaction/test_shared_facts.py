@@ -11,25 +11,40 @@ from typing import get_args
 from chatcore.context import summary_block
 from chatcore.providers.registry import PROTOCOLS
 from chatcore.sessions import token_estimate, truncation
+from chatcore.web.message_pages import MAX_PAGE_SIZE
 from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups.summaries import Place, TemplateName
 from compaction.core.presets import ONECLAW
+from compaction.sizing.usage import WARNING_RATIO
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import Provider
 
-SCRIPT = Path(token_estimate.__file__).parents[1] / "static/chatcore/js/token_estimate.js"
+SCRIPTS = Path(token_estimate.__file__).parents[1] / "static/chatcore/js"
+
+
+def read_page_number(script: str, name: str) -> float:
+    """Return the value of a constant in one of the page's modules."""
+    match = re.search(rf"const {name} = ([\d.]+);", (SCRIPTS / script).read_text())
+    assert match, f"{script} has no constant {name}"
+    return float(match[1])
+
+
+def test_the_page_marks_the_warning_level_of_the_server() -> None:
+    assert read_page_number("context_meter.js", "WARNING_RATIO") == WARNING_RATIO
+
+
+def test_the_page_keeps_as_many_messages_as_the_server_gives() -> None:
+    assert read_page_number("message_pager.js", "MAX_MESSAGES") == MAX_PAGE_SIZE
 
 
 def test_a_token_is_as_many_characters_everywhere() -> None:
-    in_the_page = re.search(r"CHARACTERS_PER_TOKEN = (\d+);", SCRIPT.read_text())
-    assert in_the_page
     assert {
         CHARS_PER_TOKEN,
         STORED_CHARS_PER_TOKEN,
         ONECLAW.estimate.chars_per_token,
         token_estimate.CHARS_PER_TOKEN_ESTIMATE,
-        int(in_the_page[1]),
+        read_page_number("token_estimate.js", "CHARACTERS_PER_TOKEN"),
     } == {4}
 
 

@@ -7,7 +7,7 @@ import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 import { estimateTokens } from "./token_estimate.js";
 
-const WARNING_RATIO = 0.8; // of the threshold; must equal the server's warning level
+const WARNING_RATIO = 0.8; // of the threshold; a test holds it equal to the server's
 
 class ContextMeter extends HTMLElement {
   #usage = null;

@@ -5,7 +5,7 @@ import { arrangeElements, mergeElements, saveFocus } from "./message_merge.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
-const MAX_MESSAGES = 200; // messages with their tool results; must equal the server's page size
+const MAX_MESSAGES = 200; // messages with their tool results; a test holds it equal to the server's
 const PRELOAD_SCREENS = 2; // distance to the end, in heights of the visible area
 const OPPOSITE_SIDE = { before: "after", after: "before" };
 
