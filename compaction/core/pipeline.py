@@ -41,9 +41,8 @@ def run(
     """Propose a smaller context. Nothing changes here: the caller installs an applied outcome.
 
     A context that is not over its threshold is skipped; with `force`, whatever is older than the
-    protected tail is compacted all the same. `only_stages` runs only these stages of the policy,
-    and each of them, whether the target is met or not. No message newer than `up_to_seq` is
-    compacted.
+    protected tail is compacted all the same. `only_stages` runs each of these stages and no other,
+    whether the target is met or not. No message newer than `up_to_seq` is compacted.
 
     `summarize` is called once at most and is the only way out of the core, see `Summarize`. If it
     raises SummaryFailed, the stages that follow still run. An outcome that is not applied says why
