@@ -241,7 +241,9 @@ def test_images_reach_a_model_that_sees_and_a_line_one_that_does_not(
     assert "cannot see images" in list_completions(scripted)[-1].json["messages"][0]["content"]
     AiModel.objects.update(supports_images=True)
     client.chat.completions.create(model=MODEL, messages=question)
-    assert list_completions(scripted)[-1].json["messages"][0]["content"][1]["image_url"]["url"] == url
+    assert (
+        list_completions(scripted)[-1].json["messages"][0]["content"][1]["image_url"]["url"] == url
+    )
 
 
 def test_an_address_of_an_image_is_not_fetched(client: OpenAI) -> None:

@@ -212,7 +212,11 @@ def test_anothers_session_is_not_reached_by_its_id(
     live: Live, session: Session, django_user_model: Any
 ) -> None:
     mallory = django_user_model.objects.create_user("mallory")
-    ask(create_client(live.url, mallory), build_history("Hi"), metadata={"session_id": str(session.pk)})
+    ask(
+        create_client(live.url, mallory),
+        build_history("Hi"),
+        metadata={"session_id": str(session.pk)},
+    )
     assert not Message.objects.filter(session=session).exists()
     assert Session.objects.get(owner=mallory).external_id == str(session.pk)
 
@@ -287,7 +291,14 @@ def test_results_whose_answer_failed_are_answered_when_they_come_again(
 
 
 def test_results_that_are_missing_are_asked_for(client: OpenAI, scripted: ScriptedModel) -> None:
-    scripted.script(Reply(tool_calls=[make_tool_call("weather", {}, id="r"), make_tool_call("weather", {}, id="o")]))
+    scripted.script(
+        Reply(
+            tool_calls=[
+                make_tool_call("weather", {}, id="r"),
+                make_tool_call("weather", {}, id="o"),
+            ]
+        )
+    )
     message = (
         ask(client, user_says("Weather?"), tools=[WEATHER])
         .choices[0]
@@ -352,7 +363,10 @@ def test_calls_of_built_in_tools_stay_behind_the_face(
 ) -> None:
     client = create_client(live.url, user, default_headers={"X-Session-Id": str(session.pk)})
     scripted.script(
-        Reply(text="Let me see.", tool_calls=[make_tool_call("calculate", {"expression": "6*7"}, id="c")]),
+        Reply(
+            text="Let me see.",
+            tool_calls=[make_tool_call("calculate", {"expression": "6*7"}, id="c")],
+        ),
         Reply(text="It is 42."),
     )
     chunks = list(ask(client, user_says("6*7?"), stream=True))
@@ -385,7 +399,9 @@ def test_images_are_kept_and_recognized(client: OpenAI, scripted: ScriptedModel)
     scripted.script(Reply(text="A cat."))
     ask(client, question)
     ask(client, [*question, {"role": "assistant", "content": "A cat."}, *user_says("Sure?")])
-    assert list_completions(scripted)[-1].json["messages"][0]["content"][1]["image_url"]["url"] == url
+    assert (
+        list_completions(scripted)[-1].json["messages"][0]["content"][1]["image_url"]["url"] == url
+    )
     assert len(load_messages()) == 4
 
 
@@ -488,7 +504,8 @@ def converse(client: OpenAI, scripted: ScriptedModel, *, turns: int, words: int)
     assert max(list_sizes(scripted)) <= WINDOW
     assert (compacted[0], compacted[-1]) == ("false", "true")
     assert (
-        len([request for request in list_completions(scripted) if not is_summary_call(request)]) == turns
+        len([request for request in list_completions(scripted) if not is_summary_call(request)])
+        == turns
     )
     assert len(load_messages()) == 2 * turns
 

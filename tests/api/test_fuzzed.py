@@ -146,7 +146,7 @@ def schemathesis(
         env={**os.environ, "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / "hypothesis")},
         capture_output=True,
         text=True,
-    )  # fmt: skip
+    )
     print(process.stdout, process.stderr)
     assert process.returncode == 0, process.stdout + process.stderr
     findings: dict[str, Any] = json.loads(report.read_text())

@@ -179,7 +179,9 @@ def test_a_turn_may_be_left_to_follow(
 def test_a_stream_ends_where_the_turn_waits_and_another_takes_it_up(
     client: httpx2.Client, address: str, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(tool_calls=(make_tool_call("weather", {}, id="w"),)), Reply(text="It rains."))
+    scripted.script(
+        Reply(tool_calls=(make_tool_call("weather", {}, id="w"),)), Reply(text="It rains.")
+    )
     body = {"content": "Weather?", "tools": [{"name": "weather"}], "stream": True}
     key = {"Idempotency-Key": "k1"}
     with client.stream("POST", f"{address}/messages", json=body, headers=key) as response:

@@ -1,4 +1,4 @@
-"""Files that come with messages: uploaded over real HTTP, looked into, bounded, fetched, taken back."""
+"""Files that come with messages: uploaded over real HTTP, inspected, limited, read and removed."""
 
 import base64
 import contextlib
@@ -338,7 +338,8 @@ def test_the_text_of_a_pdf_is_read_page_by_page_as_far_as_there_is_time(
 ) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text(
-        "import sys, time\nsys.stdout.buffer.write(b'page one')\nsys.stdout.flush()\ntime.sleep(600)\n"
+        "import sys, time\nsys.stdout.buffer.write(b'page one')\n"
+        "sys.stdout.flush()\ntime.sleep(600)\n"
     )
     monkeypatch.setattr(pdf, "_READER", slow)
     monkeypatch.setattr(pdf, "SECONDS", 5.0)
@@ -393,7 +394,8 @@ def test_an_upload_over_a_real_server_in_chunks(live: Live, session: Session) ->
     """A body that names no length, as `curl -T -` sends it."""
     _, token = AuthToken.objects.create(session.owner)
     boundary = "b0undary"
-    head = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="big.txt"\r\n\r\n'.encode()
+    disposition = 'Content-Disposition: form-data; name="file"; filename="big.txt"'
+    head = f"--{boundary}\r\n{disposition}\r\n\r\n".encode()
     pieces = [head, *([b"x" * MB] * 5), f"\r\n--{boundary}--\r\n".encode()]
     headers = {
         "Authorization": f"Bearer {token}",
@@ -418,7 +420,14 @@ def test_an_upload_over_a_real_server_in_chunks(live: Live, session: Session) ->
 
 @given(
     st.sampled_from(
-        [build_png(3, 2), build_jpeg(3, 2), build_gif(3, 2), build_webp(3, 2), "Größe\n".encode("utf-16"), b"plain text"]
+        [
+            build_png(3, 2),
+            build_jpeg(3, 2),
+            build_gif(3, 2),
+            build_webp(3, 2),
+            "Größe\n".encode("utf-16"),
+            b"plain text",
+        ]
     ),
     st.lists(st.tuples(st.integers(0, 80), st.integers(0, 255)), max_size=6),
     st.integers(0, 80),

@@ -187,7 +187,7 @@ def test_superseded_messages_are_not_sent_even_when_they_are_pinned_or_kept(
     assert sent(session) == ["m1", "m4", "m5"]
 
 
-def test_a_message_shown_in_another_form_takes_its_size_from_that_form_and_sends_nothing_hidden_of_the_old_one(
+def test_a_message_in_another_form_has_the_size_of_that_form_and_sends_nothing_hidden(
     session: Session,
 ) -> None:
     say(session, ("user", "go"))

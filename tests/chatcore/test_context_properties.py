@@ -1,4 +1,4 @@
-"""Whatever is stored and however it is shown: what is sent is valid in both protocols, and what is stored stays as it is."""
+"""Whatever is stored, each request is valid in both protocols and stored messages do not change."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +54,7 @@ def result(draw: st.DrawFn, call_id: str) -> dict[str, Any]:
 
 
 def piece(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """A message of any kind, wherever it may stand; or calls with most of their results, in any order."""
+    """Draw a message of any kind, or calls with most of their results in any order."""
     role = draw(st.sampled_from(("user", "assistant", "tool", "system", "calls", "calls")))
     if role == "tool":
         return [result(draw, draw(st.sampled_from(IDS)))]

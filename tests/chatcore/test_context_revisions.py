@@ -1,4 +1,4 @@
-"""Changing what the model sees: what a revision keeps, and what becomes of it when a message it covers changes."""
+"""Revisions of the context: what they keep, and what happens when a covered message changes."""
 
 import pytest
 from django.db import transaction

@@ -87,8 +87,13 @@ def test_the_wire_format_is_one_block_an_event(session: Session) -> None:
     lines = sse.format_frame(event).decode().split("\n")
     assert lines[:2] == ["id: 1", "event: message.delta"]
     assert json.loads(lines[2].removeprefix("data: ")) == {
-        "session": str(session.pk), "seq": 1, "at": event.at.isoformat(), "message": 7, "offset": 0, "text": "zwei\nZeilen ✓",
-    }  # fmt: skip
+        "session": str(session.pk),
+        "seq": 1,
+        "at": event.at.isoformat(),
+        "message": 7,
+        "offset": 0,
+        "text": "zwei\nZeilen ✓",
+    }
     assert lines[3:] == ["", ""]
 
 

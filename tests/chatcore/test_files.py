@@ -1,4 +1,4 @@
-"""How much of attached files reaches the model: NeuroLink's File Token Budget, alone and in real requests."""
+"""How much of attached files the model gets: NeuroLink's File Token Budget."""
 
 import base64
 import dataclasses
@@ -48,7 +48,10 @@ def file(characters: int, *, char: str = "x") -> FileEntry:
 def test_files_take_sixty_percent_of_what_remains(
     window: int, used: int, reserve: int, budget: int
 ) -> None:
-    """calculateFileTokenBudget: floor((contextWindow - currentTokens - maxOutputTokens) * 0.6), 0 when nothing remains."""
+    """NeuroLink's calculateFileTokenBudget.
+
+    It is floor((contextWindow - currentTokens - maxOutputTokens) * 0.6), and 0 if nothing remains.
+    """
     assert compute_file_budget(window, used, reserve) == budget
 
 
@@ -229,8 +232,8 @@ def test_a_model_that_does_not_see_is_told_that_there_was_an_image(
 ) -> None:
     assert say(api, session, ('my "cat".png', build_png(4, 3))).status_code == 201
     assert (
-        sent(scripted)
-        == "What is in it?\n\n[The image \"my 'cat'.png\" was attached; this model cannot see images.]"
+        sent(scripted) == "What is in it?\n\n"
+        "[The image \"my 'cat'.png\" was attached; this model cannot see images.]"
     )
 
 
@@ -258,7 +261,9 @@ def test_an_image_that_an_edit_strips_is_sent_no_more(session: Session, model: A
     AiModel.objects.filter(pk=model.pk).update(supports_images=True)
     session.model.refresh_from_db()  # type: ignore[union-attr]
     message = session.messages.create(seq=1, role="user", content="Look.")
-    intake.bind_files(message, [intake.store_file(session, name="cat.png", data=build_png(4, 3)).pk])
+    intake.bind_files(
+        message, [intake.store_file(session, name="cat.png", data=build_png(4, 3)).pk]
+    )
     assert len(builder.build_request(session).messages[0].images) == 1
     stripped = revisions.MessageEdit(
         message_seq=1, kind="images_stripped", replacement="Look.\n[gone]"

@@ -1,4 +1,4 @@
-"""Deleting, forking and pinning messages, and histories in the forms of other systems, over REST."""
+"""Deleting, forking and pinning messages, and histories in other systems' formats, over REST."""
 
 import json
 from collections.abc import Callable
@@ -322,7 +322,8 @@ def test_the_tools_of_a_reply_are_forgotten_with_it(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        Reply(tool_calls=[make_tool_call("calculate", {"expression": "4711+1"})]), Reply(text="4712")
+        Reply(tool_calls=[make_tool_call("calculate", {"expression": "4711+1"})]),
+        Reply(text="4712"),
     )
     answer = api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "What is it?"}).json()
     calling = session.messages.exclude(tool_calls=[]).get()

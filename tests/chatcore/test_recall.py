@@ -96,11 +96,15 @@ def test_half_a_character_is_no_word(chat: Session) -> None:
 
 
 def test_every_migration_leaves_the_index_in_place(db: None) -> None:
-    """On SQLite a migration that alters Message makes its table anew, and its triggers are gone: it ends with another SearchIndex()."""
+    """A migration that alters Message must end with another SearchIndex().
+
+    SQLite creates the table anew then, and its triggers are lost.
+    """
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'chatcore_message' ORDER BY name"
+                "SELECT name FROM sqlite_master"
+                " WHERE type = 'trigger' AND tbl_name = 'chatcore_message' ORDER BY name"
             )
             assert [name for (name,) in cursor] == [
                 f"{TABLE}_{event}" for event in ("delete", "insert", "update")
@@ -214,13 +218,17 @@ def test_a_changed_or_deleted_text_leaves_the_index(chat: Session) -> None:
 
 
 def test_the_index_is_used_for_every_longer_word(chat: Session) -> None:
-    """On SQLite by the virtual table; on PostgreSQL the planner may take the trigram index, shown by leaving it nothing else."""
+    """SQLite uses the virtual table, and PostgreSQL can use the trigram index.
+
+    The test forbids PostgreSQL's planner the other ways.
+    """
     say(chat, *[f"noise {number}" for number in range(300)], "the needle")
     rows = search_query._rank_matches(Message.objects.all(), ["needle"])
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(
-                "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; SET LOCAL enable_sort = off"
+                "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; "
+                "SET LOCAL enable_sort = off"
             )
         rows = Message.objects.filter(content__icontains="needle").order_by()
     assert TABLE in rows.explain()

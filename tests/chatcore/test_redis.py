@@ -1,4 +1,4 @@
-"""With CHATCORE_REDIS_URL the cache is a real Redis: limits, sign-in links and health work the same."""
+"""Limits, sign-in links and health work the same with a real Redis (CHATCORE_REDIS_URL)."""
 
 import os
 import time

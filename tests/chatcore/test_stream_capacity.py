@@ -1,4 +1,4 @@
-"""Many streams held by one server: no event lost or doubled over their readers' reconnects, and no thread for each of them."""
+"""Many streams of one server: no event is lost or repeated, and no stream holds a thread."""
 
 import asyncio
 import os

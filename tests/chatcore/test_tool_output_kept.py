@@ -1,4 +1,4 @@
-"""Tool outputs as they are stored and sent: cut by the session's policy, kept whole beside where it says so, read again by the model."""
+"""Tool outputs are cut by the session's policy, stored completely if it says so, and read again."""
 
 from typing import Any
 
@@ -49,7 +49,9 @@ def store(session: Session, text: str, *, seq: int = 1, tool: str = "search_hist
 
 
 def read(session: Session, **arguments: Any) -> Any:
-    return tool_registry.run_tool(make_tool_call("read_tool_output", arguments), session_id=session.pk)
+    return tool_registry.run_tool(
+        make_tool_call("read_tool_output", arguments), session_id=session.pk
+    )
 
 
 @pytest.mark.django_db
@@ -115,7 +117,8 @@ def test_the_whole_output_is_kept_and_the_message_tells_where(spilling: Session)
     kept = Attachment.objects.get()
     assert (kept.kind, kept.message, kept.text, kept.size) == ("output", message, LOG, 220_000)
     assert read(spilling, message=7, offset=11, limit=10).content == (
-        "[Characters 11 to 21 of the 220,000 of message 7; the next begin at offset 21.]\nline 00001"
+        "[Characters 11 to 21 of the 220,000 of message 7; the next begin at offset 21.]\n"
+        "line 00001"
     )
     assert read(spilling, message=7, offset=219_989).content.endswith(
         "; there are no more.]\nline 19999\n"
@@ -135,7 +138,8 @@ def test_of_an_output_over_ten_megabytes_the_beginning_is_kept_and_the_message_s
     monkeypatch.setattr(tool_output, "MAX_STORED_BYTES", 2_001)
     message = store(spilling, "é" * 5_000)
     assert message.content.endswith(
-        "[The first 1,000 of 5,000 characters are kept: read_tool_output with message 1 reads them.]"
+        "[The first 1,000 of 5,000 characters are kept: "
+        "read_tool_output with message 1 reads them.]"
     )
     assert Attachment.objects.get().text == "é" * 1_000
 
@@ -199,7 +203,8 @@ def test_a_model_reads_on_in_an_output_of_the_same_turn(
     ) == (3, 220_000, ["output"])
     assert (
         second["content"]
-        == "[Characters 0 to 11 of the 220,000 of message 3; the next begin at offset 11.]\nline 00000\n"
+        == "[Characters 0 to 11 of the 220,000 of message 3; the next begin at offset 11.]\n"
+        "line 00000\n"
     )
     offered = [
         [tool["function"]["name"] for tool in request.json["tools"]]
@@ -214,7 +219,11 @@ def test_a_model_reads_on_in_an_output_of_the_same_turn(
 def test_a_clients_result_is_cut_and_kept_too_and_may_come_twice(
     spilling: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(tool_calls=[make_tool_call("build", {}, id="b1"), make_tool_call("test", {}, id="t1")]))
+    scripted.script(
+        Reply(
+            tool_calls=[make_tool_call("build", {}, id="b1"), make_tool_call("test", {}, id="t1")]
+        )
+    )
     definitions = [{"name": "build"}, {"name": "test"}]
     api.post(
         f"/api/v1/sessions/{spilling.pk}/messages", {"content": "Build it.", "tools": definitions}

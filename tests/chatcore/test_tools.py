@@ -1,4 +1,4 @@
-"""The registry of built-in tools, and the small tools: whatever a model writes, there is a result and never an exception."""
+"""The registry of built-in tools and the small tools, which never raise whatever a model writes."""
 
 import json
 import uuid

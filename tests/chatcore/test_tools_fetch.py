@@ -1,4 +1,4 @@
-"""fetch_url over real sockets: it reads pages, and it goes nowhere but where the address guard lets it."""
+"""fetch_url over real sockets: it reads pages, and only at addresses that the guard allows."""
 
 import gzip
 import json
@@ -21,7 +21,10 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Site:
-    """A web server on loopback; `pages` maps a path to what answers it, `seen` holds the headers of every request."""
+    """A web server on loopback.
+
+    `pages` maps a path to its answer, and `seen` holds the headers of every request.
+    """
 
     def __init__(self) -> None:
         self.pages: dict[str, Answer] = {}
@@ -191,7 +194,8 @@ def test_public_addresses_are_let_through(address: str) -> None:
 
 def test_a_page_comes_as_its_words(site: Site) -> None:
     site.pages["/"] = page(
-        "<title>Weather</title><script>alert(1)</script><p>Sun &amp; <b>wind</b></p><ul><li>one<li>two</ul>"
+        "<title>Weather</title><script>alert(1)</script><p>Sun &amp; <b>wind</b></p>"
+        "<ul><li>one<li>two</ul>"
     )
     outcome = fetch(site.url)
     assert not outcome.is_error

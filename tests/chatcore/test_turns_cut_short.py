@@ -1,4 +1,4 @@
-"""Turns that are cut short: whoever stops one, and however often, its words are kept once and its story ends once."""
+"""Interrupted turns: whoever stops one, its words are stored once and it ends once."""
 
 import asyncio
 import threading

@@ -58,7 +58,10 @@ def test_a_sound_session_passes(session: Session) -> None:
         ({"message_count": 7}, "message_count is 7, but the number of current messages is 3"),
         ({"last_seq": 1}, "last_seq is 1, but the newest message is 3"),
         ({"context_version": 4}, "context_version is 4, but the newest revision is 1"),
-        ({"compacted_summary": "other"}, "compacted_summary differs from the summary of the newest revision"),
+        (
+            {"compacted_summary": "other"},
+            "compacted_summary differs from the summary of the newest revision",
+        ),
         ({"compact_boundary_seq": 9}, "there is no message at the boundary 9"),
         ({"compact_boundary_seq": 3}, "the boundary 3 parts a tool result from its call"),
     ],
@@ -76,7 +79,7 @@ def test_damage_is_named_and_ends_with_1(
 
 
 def test_every_derived_column_of_a_session_is_recomputed(session: Session) -> None:
-    """Whoever adds a column says in verification.py what it is derived from, or that it is plain."""
+    """Every column is listed in verification.py, as derived from others or as plain."""
     revisions.install_revision(
         filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
     )

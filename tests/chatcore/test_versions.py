@@ -1,4 +1,4 @@
-"""Versions of a conversation: answers given anew, messages edited, earlier versions brought back."""
+"""Versions of a conversation: answers regenerated, messages edited, earlier versions restored."""
 
 import base64
 import json
@@ -130,7 +130,8 @@ def test_an_answer_that_used_tools_is_given_anew_from_its_question_on(
     api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "6*7?"})
     old = session.messages.get(content="42.")
     scripted.script(
-        Reply(tool_calls=(make_tool_call("calculate", {"expression": "7*6"}),)), Reply(text="It is 42.")
+        Reply(tool_calls=(make_tool_call("calculate", {"expression": "7*6"}),)),
+        Reply(text="It is 42."),
     )
     new = regenerate(api, old).json()
     assert [row["role"] for row in list_messages(api, session)] == [
@@ -186,7 +187,14 @@ def test_a_restored_version_comes_back_with_what_followed_it(
     restore(api, second)
     assert list_texts(api, session) == ["Tea?", "Yes.", "Black?", "Green."]
     restore(api, first)
-    assert list_texts(api, session) == ["Tea?", "No.", "Why?", "There is none.", "Buy some.", "I will."]
+    assert list_texts(api, session) == [
+        "Tea?",
+        "No.",
+        "Why?",
+        "There is none.",
+        "Buy some.",
+        "I will.",
+    ]
     assert api.get(f"/api/v1/sessions/{session.pk}").json()["message_count"] == 6
 
 

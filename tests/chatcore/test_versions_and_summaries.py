@@ -1,4 +1,4 @@
-"""Versions of what is before the boundary: nothing of a superseded one is sent, in its own words nor in a summary's."""
+"""Versions before the boundary: no superseded message is sent, neither itself nor in a summary."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whatever is edited, answered anew and brought back, in whatever order: what is current is always one line of the tree that was said."""
+"""Whatever is edited, regenerated and restored: the current messages are one path of the tree."""
 
 import pytest
 from django.contrib.auth.models import User

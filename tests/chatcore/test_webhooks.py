@@ -1,4 +1,4 @@
-"""Webhooks over real sockets: signed as Standard Webhooks says, told once, tried again, and never sent where the guard forbids."""
+"""Webhooks over real sockets: signed by Standard Webhooks, delivered once, retried and guarded."""
 
 import asyncio
 import base64

@@ -81,7 +81,11 @@ def test_a_message_larger_than_the_window_is_refused(session: Session, decisions
 def test_the_line_holds_the_figures_that_decided(
     session: Session, scripted: ScriptedModel, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Wolffish: charEstimate, lastKnown, effective, budget, threshold (75%), messages, tools, force, needsCompaction."""
+    """Wolffish's figures.
+
+    charEstimate, lastKnown, effective, budget, threshold (75%), messages, tools, force,
+    needsCompaction.
+    """
     scripted.default = summarize_or_chat()
     caplog.set_level(logging.DEBUG, "compaction.decisions")
     fill_session(session, messages=4)

@@ -41,7 +41,9 @@ FAILURES = {
     "unfinished reasoning": Reply(text="<think>Let me see what they said"),
     "cut off": Reply(text="Alice plans a trip and then", finish="length"),
     "refused": Reply(text="I'm sorry, but I can't help with that."),
-    "tool call": Reply(tool_calls=[make_tool_call("fetch_url", {"url": "http://x"})], finish="tool_calls"),
+    "tool call": Reply(
+        tool_calls=[make_tool_call("fetch_url", {"url": "http://x"})], finish="tool_calls"
+    ),
     "not smaller": Reply(
         text="Some words that differ from one another: " + " ".join(map(str, range(9000)))
     ),

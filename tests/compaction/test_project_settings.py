@@ -141,7 +141,8 @@ def test_a_command_ends_with_that_sentence_alone(tmp_path: Path) -> None:
             "chat Hello",
             {},
             1,
-            r"The database cannot be used: no such table: \w+\. .*`chatcore migrate` makes its tables\.\n",
+            r"The database cannot be used: no such table: \w+\. "
+            r".*`chatcore migrate` makes its tables\.\n",
         ),
         (
             "serve --port 99999",

@@ -37,7 +37,8 @@ def test_it_brings_back_the_whole_history(full: Session, scripted: ScriptedModel
     assert list_event_names(full)[-1] == "session.updated"
     say(full)
     assert (
-        len([m for m in list_chat_calls(scripted)[-1].json["messages"] if m["role"] != "system"]) == 15
+        len([m for m in list_chat_calls(scripted)[-1].json["messages"] if m["role"] != "system"])
+        == 15
     )
 
 

@@ -59,7 +59,10 @@ def test_the_next_run_is_shown_the_state_and_changes_it(
     assert "decisions:\n1. Stay at the Lis" in state
     assert "risks: none" in state
     assert prompt_text.count("Stay at the Lis") == 1
-    assert (list_items(session, "decisions"), list_items(session, "tasks")) == ((), ("Book two flights",))
+    assert (list_items(session, "decisions"), list_items(session, "tasks")) == (
+        (),
+        ("Book two flights",),
+    )
     assert summary_state.load_structured_state(session.pk).memory == ("Alice likes tea.",)
 
 
@@ -101,7 +104,9 @@ def test_a_delta_that_comes_without_a_summary_is_kept_and_the_summary_asked_for_
     )
     assert (run.status, run.summary_after, run.provider_calls) == ("applied", SUMMARY, 2)
     assert list_items(session, "tasks") == ("Book a flight",)
-    first, second = (request.json["messages"][-1]["content"] for request in list_summary_calls(scripted))
+    first, second = (
+        request.json["messages"][-1]["content"] for request in list_summary_calls(scripted)
+    )
     assert ("existing-state" in first, "existing-state" in second) == (True, False)
 
 
@@ -110,7 +115,9 @@ def test_where_no_delta_fits_beside_a_summary_none_is_asked_for(
 ) -> None:
     AiModel.objects.filter(pk=model.pk).update(context_window_size=4096)
     assert compact(session, scripted, Reply(text=SUMMARY)).summary_after == SUMMARY
-    prompt_texts = [request.json["messages"][-1]["content"] for request in list_summary_calls(scripted)]
+    prompt_texts = [
+        request.json["messages"][-1]["content"] for request in list_summary_calls(scripted)
+    ]
     assert prompt_texts
     assert not any("existing-state" in words for words in prompt_texts)
 

@@ -63,7 +63,10 @@ NONSENSE: dict[str, tuple[Any, str]] = {
         Reply(text="As an AI language model, I do not have memories of conversations."),
         "refused",
     ),
-    "a tool call": (Reply(tool_calls=[make_tool_call("fetch_url", {"url": "http://x"})]), "called a tool"),
+    "a tool call": (
+        Reply(tool_calls=[make_tool_call("fetch_url", {"url": "http://x"})]),
+        "called a tool",
+    ),
     "as long as its source": (
         Reply(text="Some words that differ from one another: " + DIGITS),
         "not smaller",

@@ -32,13 +32,19 @@ def read_twice(one: str, other: str, **options: Any) -> list[int]:
     """The seqs given up of two reads with these arguments; the first result is message 2."""
     return [
         edit.seq
-        for edit in dedupe((*make_tool_exchange(1, one, TEXT, **options), *make_tool_exchange(3, other, TEXT))).edits
+        for edit in dedupe(
+            (*make_tool_exchange(1, one, TEXT, **options), *make_tool_exchange(3, other, TEXT))
+        ).edits
     ]
 
 
 def test_an_earlier_read_refers_to_the_latest() -> None:
     outcome = dedupe(
-        tuple(entry for seq in (1, 3, 5) for entry in make_tool_exchange(seq, '{"path": "src/a.py"}', TEXT))
+        tuple(
+            entry
+            for seq in (1, 3, 5)
+            for entry in make_tool_exchange(seq, '{"path": "src/a.py"}', TEXT)
+        )
     )
     reference = "[File src/a.py - refer to latest read below]"
     assert [(edit.seq, edit.kind, edit.replacement) for edit in outcome.edits] == [
@@ -49,11 +55,16 @@ def test_an_earlier_read_refers_to_the_latest() -> None:
 
 
 def test_the_latest_read_may_be_one_that_nothing_touches() -> None:
-    entries = (*make_tool_exchange(1, '{"path": "a"}', TEXT), *make_tool_exchange(3, '{"path": "a"}', TEXT))
+    entries = (
+        *make_tool_exchange(1, '{"path": "a"}', TEXT),
+        *make_tool_exchange(3, '{"path": "a"}', TEXT),
+    )
     assert [
         edit.seq
         for edit in compact(
-            entries, build_policy("dedupe_file_reads", protect={"kind": "count", "count": 2}), force=True
+            entries,
+            build_policy("dedupe_file_reads", protect={"kind": "count", "count": 2}),
+            force=True,
         ).edits
     ] == [2]
 
@@ -179,10 +190,17 @@ def test_parallel_reads_pair_by_id() -> None:
 
 
 def test_it_must_save_its_share_of_what_the_reads_of_a_file_take() -> None:
-    entries = (*make_tool_exchange(1, '{"path": "a"}', "x" * 800), *make_tool_exchange(3, '{"path": "a"}', "x" * 3_200))
+    entries = (
+        *make_tool_exchange(1, '{"path": "a"}', "x" * 800),
+        *make_tool_exchange(3, '{"path": "a"}', "x" * 3_200),
+    )
     assert dedupe(entries, minimum_ratio=0.3).edits == ()
     assert [edit.seq for edit in dedupe(entries, minimum_ratio=0.15).edits] == [2]
-    more = (*entries, *make_tool_exchange(5, '{"path": "b"}', TEXT), *make_tool_exchange(7, '{"path": "b"}', TEXT))
+    more = (
+        *entries,
+        *make_tool_exchange(5, '{"path": "b"}', TEXT),
+        *make_tool_exchange(7, '{"path": "b"}', TEXT),
+    )
     assert [edit.seq for edit in dedupe(more, minimum_ratio=0.3).edits] == [6]
 
 
@@ -205,7 +223,10 @@ def test_protected_reads_stay() -> None:
 
 
 def test_the_placeholder_may_say_it_otherwise_and_twice_is_once() -> None:
-    entries = (*make_tool_exchange(1, '{"path": "a"}', TEXT), *make_tool_exchange(3, '{"path": "a"}', TEXT))
+    entries = (
+        *make_tool_exchange(1, '{"path": "a"}', TEXT),
+        *make_tool_exchange(3, '{"path": "a"}', TEXT),
+    )
     once = dedupe(entries, placeholder="see {path}")
     assert once.edits[0].replacement == "see a"
     assert dedupe(once.entries[:-1], placeholder="see {path}").status == "skipped"
