@@ -65,13 +65,8 @@ def run(
         is_over_threshold=is_over_threshold,
         up_to_seq=up_to_seq,
     )
-    pass_context = PassContext(
-        limits=limits,
-        measurement=measurement,
-        estimate=estimate_transcript(counted_transcript, policy),
-        protection=build_protection(counted_transcript, limits),
-        summarize=summarize,
-        instructions=instructions,
+    pass_context = _build_pass_context(
+        counted_transcript, limits, measurement, summarize, instructions
     )
     results = _run_stages(counted_transcript, pass_context, only_stages)
     if results.summary_error and not results.stages_used:
@@ -87,6 +82,23 @@ def run(
         reason = results.summary_error or " ".join(violations)
         return _build_unchanged(transcript, measurement, "failed", reason)
     return outcome
+
+
+def _build_pass_context(
+    transcript: Transcript,
+    limits: PassLimits,
+    measurement: Measurement,
+    summarize: Summarize,
+    instructions: str,
+) -> PassContext:
+    return PassContext(
+        limits=limits,
+        measurement=measurement,
+        estimate=estimate_transcript(transcript, limits.policy),
+        protection=build_protection(transcript, limits),
+        summarize=summarize,
+        instructions=instructions,
+    )
 
 
 def _run_stages(
