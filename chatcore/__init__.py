@@ -1,1 +1,1 @@
-"""The conversation: storage, turns, context, the web pages and the APIs. It never imports compaction."""
+"""The conversation: storage, turns, context, pages and APIs. It never imports compaction."""

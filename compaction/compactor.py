@@ -9,8 +9,9 @@ from compaction.requests import guard, stateless, tool_output
 from compaction.requests.tool_output import TruncatedOutput
 from compaction.triggers import on_change
 
-# Requests and answers are the host's own types. Compaction must not import them, and hands them back
-# as its backend made them. `Any` lets this class satisfy the host's protocol without naming them.
+# Requests and answers are the host's own types. Compaction must not import them, and hands them
+# back as its backend made them. `Any` lets this class satisfy the host's protocol without naming
+# them.
 Request = Any
 FittedRequest = Any
 
