@@ -16,6 +16,7 @@ from django.test import Client
 
 from chatcore.context import revisions
 from chatcore.models import Attachment, Message, Session, Webhook
+from chatcore.tools.registry import BUILT_IN_TOOLS
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
 from tests.conftest import Live
@@ -48,10 +49,8 @@ def headers(user: User) -> dict[str, str]:
 
 def answer(request: dict[str, Any]) -> Reply:
     """Call the client's tool if there is one and it has no result yet; otherwise answer."""
-    ours = {"calculate", "current_time", "fetch_url", "search_history", "read_tool_output"}
-    theirs = [
-        name for tool in request.get("tools", ()) if (name := tool["function"]["name"]) not in ours
-    ]
+    names = [tool["function"]["name"] for tool in request.get("tools", ())]
+    theirs = [name for name in names if name not in BUILT_IN_TOOLS]
     if theirs and request["messages"][-1]["role"] == "user":
         return Reply(tool_calls=(make_tool_call(theirs[0], {}, id="c1"),), usage=(10, 2))
     return Reply(text="They talked about tea.", usage=(10, 2))

@@ -1,5 +1,6 @@
 """Importing another system's history over REST."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session, Turn
+from chatcore.sessions import verification
 from tests.support.scripted_model import ScriptedModel
 
 CALL = {
@@ -16,6 +18,14 @@ CALL = {
     "tool_calls": [{"id": "c1", "name": "look", "arguments": '{"at": 1}'}],
 }
 RESULT = {"role": "tool", "content": "seen", "tool_call_id": "c1", "tool_name": "look"}
+
+
+@pytest.fixture(autouse=True)
+def sound(session: Session) -> Iterator[None]:
+    """Check that the stored session is consistent after whatever a test imported."""
+    yield
+    session.refresh_from_db()
+    assert list(verification.find_violations(session)) == []
 
 
 @pytest.fixture

@@ -1,11 +1,14 @@
 """The registry of built-in tools and the small tools, which never raise whatever a model writes."""
 
+import importlib
 import json
+import pkgutil
 import uuid
 from typing import Any
 
 import pytest
 
+from chatcore import tools
 from chatcore.providers import base as provider_base
 from chatcore.providers.base import ToolCall
 from chatcore.tools import base
@@ -32,6 +35,15 @@ def test_all_tools_are_defined_in_a_stable_order() -> None:
         "fetch_url",
         "search_history",
     ]
+
+
+def test_every_tool_of_the_room_is_registered() -> None:
+    modules = [
+        importlib.import_module(f"{tools.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(tools.__path__)
+    ]
+    names = {module.TOOL.name for module in modules if hasattr(module, "TOOL")}
+    assert names == tool_registry.BUILT_IN_TOOLS.keys()
 
 
 def test_only_the_named_tools_are_defined_and_unknown_names_are_passed_over() -> None:

@@ -1,13 +1,16 @@
 """`chatcore verify` finds what should never be."""
 
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import models
 from django.utils import timezone
 
+from chatcore.api.serializers.sessions import READ_ONLY_FIELDS
 from chatcore.context import revisions
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions import verification
@@ -15,6 +18,11 @@ from tests.support.events import append_events
 
 pytestmark = pytest.mark.django_db
 BRANCH = UUID(int=1)
+STALE_VALUES = {
+    models.IntegerField: 0,
+    models.TextField: "stale",
+    models.DateTimeField: timezone.now() - timedelta(days=1),
+}
 
 
 def verify(*sessions: Session) -> tuple[int, str]:
@@ -86,14 +94,16 @@ def test_every_derived_column_of_a_session_is_recomputed(session: Session) -> No
     columns = {field.name for field in Session._meta.concrete_fields}
     assert verification.DERIVED_FIELDS.keys() | verification.PLAIN_FIELDS == columns
     assert not verification.DERIVED_FIELDS.keys() & verification.PLAIN_FIELDS
-    stale_values = {
-        name: "stale" if name == "compacted_summary" else timezone.now()
-        for name in ("compacted_summary", "compact_boundary_timestamp")
-    }
+    # What people may not write is computed from something, but for what the row is born with and
+    # the time of the user's newest act.
+    shown_fields = set(READ_ONLY_FIELDS) & columns - {"id", "created_at", "updated_at"}
+    assert shown_fields <= verification.DERIVED_FIELDS.keys()
     append_events(session.pk, ("session.updated", {"fields": []}))
     for name in verification.DERIVED_FIELDS:
         stored = Session.objects.values(name).get(pk=session.pk)
-        Session.objects.filter(pk=session.pk).update(**{name: stale_values.get(name, 0)})
+        field = Session._meta.get_field(name)
+        stale_value = next(value for kind, value in STALE_VALUES.items() if isinstance(field, kind))
+        Session.objects.filter(pk=session.pk).update(**{name: stale_value})
         assert name in verify(session)[1]
         Session.objects.filter(pk=session.pk).update(**stored)
     assert verify(session)[0] == 0

@@ -13,7 +13,7 @@ from chatcore.rest.fields import RatioField, StrictBooleanField, StrictSerialize
 from chatcore.tools import registry as tool_registry
 from models_registry.models import AiModel
 
-DERIVED_FIELDS = (
+READ_ONLY_FIELDS = (
     "compacted_summary",
     "compact_boundary_seq",
     "compact_boundary_timestamp",
@@ -83,9 +83,9 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
             "params",
             "pinned",
             "archived",
-            *DERIVED_FIELDS,
+            *READ_ONLY_FIELDS,
         )
-        read_only_fields = DERIVED_FIELDS
+        read_only_fields = READ_ONLY_FIELDS
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuse a threshold of the session's own that its compaction policy cannot work with."""
