@@ -14,7 +14,11 @@ from chatcore.models import Message, Session, Turn
 from tests.conftest import Live
 
 # None stands for the browser that playwright installed.
-CHROMIUM = os.environ.get("CHATCORE_BROWSER") or shutil.which("chromium")
+CHROMIUM = (
+    os.environ.get("CHATCORE_BROWSER")
+    or shutil.which("chromium-headless-shell")
+    or shutil.which("chromium")
+)
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run"
     " --disable-background-networking --disable-component-update --disable-sync"
@@ -39,7 +43,7 @@ class PausedChunks(list[str]):
             yield self[number]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Start Chromium. Playwright's event loop runs on this thread, where the ORM is called, too."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
