@@ -4,15 +4,32 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from django.contrib.auth.models import User
 from knox.models import AuthToken
 from openai import OpenAI
 
+from models_registry.models import AiModel
+from tests.conftest import Live
 from tests.support.scripted_model import Received, ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply, count_usage
 
 WINDOW = 8192
 MODEL = "scripted/test-model"
+HELLO: Any = [{"role": "user", "content": "Hello?"}]
+WEATHER: Any = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather now.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+}
+
+
+@pytest.fixture
+def client(live: Live, user: User, model: AiModel) -> OpenAI:
+    return create_client(live.url, user)
 
 
 def create_key(user: User) -> str:
