@@ -1,6 +1,4 @@
-"""Before a request and after an overflow: what is sent fits, and nothing else is refused."""
-
-from typing import Any
+"""Before a request: what is sent fits, and nothing else is refused."""
 
 import pytest
 
@@ -10,6 +8,7 @@ from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
+    NOTICE,
     SUMMARY,
     fill_session,
     list_chat_calls,
@@ -21,26 +20,13 @@ from tests.support.compaction_sessions import (
     start_summary_in_thread,
     summarize_or_chat,
 )
+from tests.support.guarded_requests import load_sent_messages, script_summaries, triggers
 from tests.support.scripted_model import ScriptedModel, make_overflow, make_tool_call
 from tests.support.scripted_wire import Reply
 
+__all__ = ["script_summaries"]
+
 pytestmark = pytest.mark.django_db(transaction=True)
-
-NOTICE = "Conversation history has been automatically trimmed"
-
-
-@pytest.fixture(autouse=True)
-def _summaries(scripted: ScriptedModel) -> None:
-    scripted.default = summarize_or_chat()
-
-
-def triggers() -> list[str]:
-    return list(CompactionRun.objects.order_by("created_at").values_list("trigger", flat=True))
-
-
-def load_sent_messages(scripted: ScriptedModel, index: int = -1) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = list_chat_calls(scripted)[index].json["messages"]
-    return messages
 
 
 def test_a_request_that_fits_goes_out_unchanged(session: Session, scripted: ScriptedModel) -> None:
@@ -179,31 +165,6 @@ def test_a_switch_that_still_fits_makes_no_room(
     assert triggers() == []
 
 
-def test_an_overflow_makes_room_and_is_sent_once_more(
-    session: Session, scripted: ScriptedModel
-) -> None:
-    fill_session(session, messages=12)
-    scripted.script(make_overflow(tokens=9000, window=8192))
-    turn = say(session)
-    assert (turn.status, turn.notices) == ("completed", [])
-    assert triggers()[0] == "on_overflow"
-    assert len(list_chat_calls(scripted)) == 2
-    assert SUMMARY in load_sent_messages(scripted)[0]["content"]
-
-
-def test_what_an_overflow_teaches_reckons_with_the_tools_that_the_client_runs(
-    session: Session, scripted: ScriptedModel
-) -> None:
-    fill_session(session, messages=8)
-    theirs = [{"name": "look_up", "description": "Looks it up. " * 1_000, "parameters": {}}]
-    scripted.script(make_overflow(tokens=9000, window=8192))
-    turn = service.wait_for_turn(
-        service.start_turn(session, content="And the flight?", tools=theirs).pk, timeout=30
-    )
-    assert turn.status == "completed"
-    assert SessionState.objects.get().learned_scale < 1.3  # without them it would be 2
-
-
 def test_a_run_reckons_with_the_tools_that_the_client_runs(
     session: Session, scripted: ScriptedModel
 ) -> None:
@@ -216,68 +177,6 @@ def test_a_run_reckons_with_the_tools_that_the_client_runs(
     assert list(CompactionRun.objects.values_list("trigger", "status")) == [
         ("before_request", "applied")
     ]
-
-
-def test_an_overflow_teaches_the_true_window(session: Session, scripted: ScriptedModel) -> None:
-    fill_session(session, messages=12)
-    scripted.script(make_overflow(tokens=6100, window=4096))
-    assert say(session).status == "completed"
-    state = SessionState.objects.get()
-    assert state.learned_window == 4096
-    assert len(str(load_sent_messages(scripted))) // 4 < 4096 * 0.85
-
-
-def test_a_window_that_an_operator_corrects_is_believed_again(
-    session: Session, model: AiModel
-) -> None:
-    from compaction.sizing.usage import load_usage
-
-    SessionState.objects.create(
-        session_id=session.pk, learned_for="scripted/test-model 8192", learned_window=4096
-    )
-    assert load_usage(session.pk)["context_window"] == 4096
-    AiModel.objects.filter(pk=model.pk).update(context_window_size=16_384)
-    assert load_usage(session.pk)["context_window"] == 16_384
-
-
-def test_an_overflow_without_a_summary_is_trimmed_and_sent_once_more(
-    session: Session, scripted: ScriptedModel
-) -> None:
-    scripted.default = summarize_or_chat(summary=Reply(status=500))
-    fill_session(session, messages=12)
-    scripted.script(make_overflow(tokens=9000, window=8192))
-    turn = say(session)
-    assert (turn.status, turn.notices) == ("completed", [NOTICE])
-    assert len(load_sent_messages(scripted)) < 13
-
-
-def test_a_second_overflow_ends_in_a_clear_error(session: Session, scripted: ScriptedModel) -> None:
-    fill_session(session, messages=12)
-    refused = make_overflow(tokens=9000, window=8192)
-    scripted.default = summarize_or_chat(chat=refused)
-    turn = say(session)
-    assert turn.status == "failed"
-    assert turn.error is not None
-    assert turn.error["type"] == "context_overflow"
-    assert len(list_chat_calls(scripted)) == 2
-
-
-def test_an_overflow_with_nothing_to_remove_is_not_sent_again(
-    session: Session, scripted: ScriptedModel
-) -> None:
-    scripted.default = summarize_or_chat(chat=make_overflow(tokens=9000, window=8192))
-    turn = say(session, "Hello.")
-    assert turn.status == "failed"
-    assert len(list_chat_calls(scripted)) == 1
-    assert session.messages.get().content == "Hello."
-
-
-def test_throttling_is_no_overflow(session: Session, scripted: ScriptedModel) -> None:
-    fill_session(session, messages=12)
-    refused = Reply(status=429, text="Too many tokens, please wait.", headers={"Retry-After": "0"})
-    scripted.default = summarize_or_chat(chat=refused)
-    assert say(session).error["type"] == "provider_rate_limited"  # type: ignore[index]
-    assert triggers() == []
 
 
 def test_disabled_means_disabled_on_every_path(session: Session, scripted: ScriptedModel) -> None:
@@ -357,17 +256,6 @@ def test_a_rewind_does_not_keep_a_request_from_fitting(
     engine.rewind_run(engine.compact_now(session.pk, trigger="manual"))
     assert say(session).notices == []
     assert triggers() == ["manual", "before_request"]
-
-
-def test_a_counted_answer_is_believed_more_than_the_refusal_before_it(
-    session: Session, scripted: ScriptedModel
-) -> None:
-    fill_session(session, messages=12)
-    scripted.script(make_overflow(tokens=9000, window=8192))
-    scripted.default = summarize_or_chat(chat=Reply(text="Sure.", usage=(2500, 20)))
-    say(session)
-    assert SessionState.objects.get().learned_scale == 1
-    assert list_event_data(session, "context.usage")[-1]["estimated_input_tokens"] == 2520
 
 
 def test_a_run_that_is_waited_for_in_vain_and_then_fails_is_told_once(
