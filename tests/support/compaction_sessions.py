@@ -72,6 +72,12 @@ def list_summary_calls(scripted: ScriptedModel) -> list[Received]:
     ]
 
 
+def read_prompt(scripted: ScriptedModel, index: int = 0) -> str:
+    """Return what a summary call says last: the transcript and the instruction."""
+    text: str = list_summary_calls(scripted)[index].json["messages"][-1]["content"]
+    return text
+
+
 def list_chat_calls(scripted: ScriptedModel) -> list[Received]:
     return [
         request
