@@ -19,8 +19,7 @@ from compaction.models import CompactionPolicy, CompactionRun, WorkingState
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import store_exchange
 from tests.support.hostile import ADDRESSES, REQUESTS, SAMPLE_FAMILIES, SAMPLE_TEXTS
-from tests.support.hostile_words import FILES
-from tests.web.test_hostile import (
+from tests.support.hostile_pages import (
     audit_paths,
     check_page_is_sound,
     guarded_page,
@@ -30,6 +29,7 @@ from tests.web.test_hostile import (
     store_texts,
     widen_window,
 )
+from tests.support.hostile_words import FILES
 
 __all__ = ["guarded_page", "widen_window"]
 
