@@ -1,11 +1,8 @@
 """The pages as the server renders them: who may see what, and that nothing in them can run."""
 
-import os
 import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -13,43 +10,14 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 from django.utils.formats import date_format
-from knox.models import AuthToken
 
-from chatcore.local_model.weights import WEIGHTS_BY_SIZE
-from chatcore.models import Message, Session, SessionEvent, Turn
+from chatcore.models import Session, SessionEvent, Turn
 from chatcore.web import sign_in
-from models_registry.models import AiModel
-from tests.support.scripted_model import ScriptedModel
-from tests.support.scripted_wire import Reply
+from tests.support.rendered_pages import get_html, others, say, signed_in
 
-TEMPLATES = Path(__file__).resolve().parents[2] / "templates/chatcore"
+__all__ = ["others", "signed_in"]
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def signed_in(client: Client, user: User) -> Client:
-    client.force_login(user)
-    return client
-
-
-@pytest.fixture
-def others(model: AiModel) -> Session:
-    bob = User.objects.create_user("bob", password="bob's password")
-    session = Session.objects.create(owner=bob, model=model, title="Bob's plans")
-    say(session, "user", "A secret")
-    return session
-
-
-def say(session: Session, role: str, content: str, **fields: Any) -> Message:
-    seq = session.messages.count() + 1
-    return Message.objects.create(session=session, seq=seq, role=role, content=content, **fields)
-
-
-def get_html(client: Client, path: str) -> str:
-    response = client.get(path)
-    assert response.status_code == 200
-    return response.content.decode()
 
 
 def test_every_page_asks_a_stranger_to_sign_in(client: Client, session: Session) -> None:
@@ -215,212 +183,6 @@ def test_what_no_database_stores_is_left_out(signed_in: Client, session: Session
     assert "Title" in signed_in.get("/chats/", {"q": "tit\0le"}).content.decode()
 
 
-def test_what_was_said_is_text_and_never_markup(signed_in: Client, session: Session) -> None:
-    session.title = "<b>bold</b>"
-    session.save()
-    say(session, "user", "<script>alert(1)</script>")
-    say(
-        session,
-        "assistant",
-        "<img src=x onerror=alert(1)>",
-        tool_calls=[{"id": "</pre>", "name": "<b>", "arguments": "<u>"}],
-    )
-    say(session, "tool", "<script>alert(2)</script>", tool_call_id="</pre>", tool_name="<b>")
-    page = get_html(signed_in, f"/c/{session.pk}/")
-    for markup in ("<script>alert", "<img src=x", "<b>", "<u>"):
-        assert markup not in page, markup
-
-
-def test_a_tool_result_stands_inside_its_call(signed_in: Client, session: Session) -> None:
-    for _ in range(2):  # some models give the same id again in every answer
-        say(
-            session,
-            "assistant",
-            "",
-            tool_calls=[{"id": "call_1", "name": "calculate", "arguments": '{"expression":"6*7"}'}],
-        )
-        say(session, "tool", "42", tool_call_id="call_1", tool_name="calculate")
-    page = get_html(signed_in, f"/c/{session.pk}/").split("<template")[0]
-    assert page.count("\n42</pre>") == 2
-    assert page.count('<article class="message answer"') == 2
-    assert page.count("data-done") == 2
-
-
-def test_a_long_chat_shows_its_newest_messages_and_offers_the_others(
-    signed_in: Client, session: Session
-) -> None:
-    Message.objects.bulk_create(
-        Message(session=session, seq=seq, role="user", content=f"word {seq};")
-        for seq in range(1, 301)
-    )
-    for path, seen, before, after in (
-        ("", range(241, 301), "241", None),
-        ("?at=100", range(71, 131), "71", "130"),
-        ("?at=nonsense", range(241, 301), "241", None),
-        ("messages/?before=241", range(181, 241), "181", None),
-        ("messages/?after=100", range(101, 161), None, "160"),
-    ):
-        page = get_html(signed_in, f"/c/{session.pk}/{path}")
-        assert re.findall(r"word (\d+);", page) == [str(seq) for seq in seen], path
-        assert re.findall(r'data-(before|after)="(\d+)"', page) == [
-            (side, seq) for side, seq in (("before", before), ("after", after)) if seq
-        ], path
-
-
-def test_messages_before_the_boundary_are_dimmed_and_whole(
-    signed_in: Client, session: Session
-) -> None:
-    for number in range(1, 5):
-        say(session, "user", f"words {number}")
-    Session.objects.filter(pk=session.pk).update(compact_boundary_seq=3)
-    page = get_html(signed_in, f"/c/{session.pk}/")
-    assert 'data-boundary="3"' in page
-    assert re.findall(r'data-seq="(\d)"\s+data-turn=""\s+data-compacted', page) == ["1", "2"]
-    assert "words 1" in page
-
-
-def test_a_failed_turn_says_why_under_its_message(signed_in: Client, session: Session) -> None:
-    error = {"type": "provider_auth", "detail": "The key was refused."}
-    turn = Turn.objects.create(
-        session=session, status="failed", lease_until=timezone.now(), error=error
-    )
-    say(session, "user", "Are you there?", turn=turn)
-    page = get_html(signed_in, f"/c/{session.pk}/")
-    assert page.index("Are you there?") < page.index("The key was refused.")
-    assert "Your message is kept" in page
-    assert "The key was refused." in get_html(signed_in, f"/c/{session.pk}/turns/{turn.pk}/error/")
-
-
-def test_a_trimmed_turn_says_so_after_a_reload_too(signed_in: Client, session: Session) -> None:
-    notice = "Conversation history has been automatically trimmed"
-    turn = Turn.objects.create(
-        session=session, status="completed", lease_until=timezone.now(), notices=[notice]
-    )
-    say(session, "user", "Go on.", turn=turn)
-    assert f'<p class="line notice">{notice}</p>' in get_html(signed_in, f"/c/{session.pk}/")
-
-
-def test_an_answer_being_written_is_followed_from_its_beginning(
-    signed_in: Client, session: Session
-) -> None:
-    turn = Turn.objects.create(
-        session=session, lease_until=timezone.now() + timedelta(minutes=1), first_event_seq=7
-    )
-    Session.objects.filter(pk=session.pk).update(last_event_seq=30)
-    say(session, "user", "Tell me", turn=turn)
-    say(session, "assistant", "", turn=turn, status="streaming")
-    page = get_html(signed_in, f"/c/{session.pk}/")
-    assert 'data-follow="6"' in page
-    assert f'data-running="{turn.pk}"' in page
-    assert 'data-status="streaming"' in page
-
-
-def test_a_token_is_shown_once_and_can_be_deleted(signed_in: Client, user: User) -> None:
-    html = signed_in.post("/settings/tokens/").content.decode()
-    token = AuthToken.objects.get(user=user)
-    secret = re.search(rf"<code>({token.token_key}\w+)</code>", html)
-    assert secret
-    assert secret[1] not in get_html(signed_in, "/settings/")
-    assert token.token_key in get_html(signed_in, "/settings/")
-    signed_in.post(f"/settings/tokens/{token.digest}/delete/")
-    assert not AuthToken.objects.exists()
-
-
-def test_nobody_deletes_anothers_token(signed_in: Client, others: Session) -> None:
-    token, _ = AuthToken.objects.create(user=others.owner)
-    assert signed_in.post(f"/settings/tokens/{token.digest}/delete/").status_code == 404
-
-
-def test_only_staff_chooses_the_default_model(
-    signed_in: Client, user: User, model: AiModel
-) -> None:
-    second = AiModel.objects.create(provider=model.provider, name="second")
-    signed_in.post("/settings/default-model/", {"model": "scripted/second"})
-    assert AiModel.objects.find_default() == model
-    User.objects.filter(pk=user.pk).update(is_staff=True)
-    signed_in.post("/settings/default-model/", {"model": "scripted/second"})
-    assert AiModel.objects.find_default() == second
-    assert signed_in.post("/settings/default-model/", {"model": "no number"}).status_code == 404
-
-
-@pytest.fixture
-def operator(signed_in: Client, user: User) -> Client:
-    User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
-    return signed_in
-
-
-def test_only_who_may_change_providers_sees_them_and_stores_a_key(
-    signed_in: Client, user: User, model: AiModel
-) -> None:
-    assert "The services that run the language models" not in get_html(signed_in, "/settings/")
-    for act in ("key", "test"):
-        assert (
-            signed_in.post(
-                f"/settings/providers/{model.provider_id}/{act}/", {"key": "sk-x"}
-            ).status_code
-            == 403
-        )
-    User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
-    assert "The services that run the language models" in get_html(signed_in, "/settings/")
-    row = signed_in.post(
-        f"/settings/providers/{model.provider_id}/key/", {"key": " sk-secret "}
-    ).content.decode()
-    assert "The key is stored encrypted." in row
-    model.provider.refresh_from_db()
-    assert model.provider.reveal_api_key() == "sk-secret"
-    assert "sk-secret" not in row + get_html(signed_in, "/settings/")
-
-
-def test_a_provider_is_tried_with_one_tiny_call(
-    operator: Client, model: AiModel, scripted: ScriptedModel
-) -> None:
-    scripted.script(
-        Reply(text="OK"),
-        Reply(status=401, body=b'{"error": {"message": "no such key", "code": "invalid_api_key"}}'),
-    )
-    address = f"/settings/providers/{model.provider_id}/test/"
-    assert "test-model answered in" in operator.post(address).content.decode()
-    assert "field-error" in operator.post(address).content.decode()
-    assert len(scripted.requests) == 2
-    AiModel.objects.update(is_active=False)
-    assert "no active language model" in operator.post(address).content.decode()
-
-
-def test_without_a_model_a_new_chat_says_what_to_do(
-    signed_in: Client, user: User, model: AiModel
-) -> None:
-    assert "onboarding-title" not in get_html(signed_in, "/new/")
-    assert "HX-Refresh" in signed_in.get("/new/model/").headers
-    AiModel.objects.update(is_active=False)
-    page = get_html(signed_in, "/new/")
-    assert "No language model yet" in page
-    assert "Ask your administrator" in page
-    User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
-    assert "/settings/#providers" in get_html(signed_in, "/new/model/")
-
-
-def test_the_embedded_model_shows_how_far_it_is(
-    signed_in: Client, settings: Any, tmp_path: Path
-) -> None:
-    AiModel.objects.update(is_active=False)
-    settings.LOCAL_MODEL = settings.LOCAL_MODEL | {
-        "SIZE": "0.5b",
-        "PATH": "",
-        "FOLDERS": [tmp_path],
-    }
-    weights = WEIGHTS_BY_SIZE["0.5b"]
-    partial = tmp_path / f"{weights.file_name}.partial"
-    partial.touch()
-    os.truncate(partial, weights.size // 4)
-    assert "<span>24 %</span>" in get_html(
-        signed_in, "/new/model/"
-    ) or "<span>25 %</span>" in get_html(signed_in, "/new/model/")
-    os.utime(partial, (1, 1))  # it stopped long ago
-    assert "No language model yet" in get_html(signed_in, "/new/model/")
-    partial.rename(tmp_path / weights.file_name)
-    assert "is starting" in get_html(signed_in, "/new/model/")
-
-
 class Scripts(HTMLParser):
     """A parser that collects what the content security policy would block."""
 
@@ -445,14 +207,3 @@ def test_no_page_holds_a_script_and_every_one_brings_the_policy(
         scripts.feed(response.content.decode())
         assert scripts.refused == [], path
         assert "script-src 'self'" in response["Content-Security-Policy"]
-
-
-def test_templates_ask_the_database_nothing(
-    signed_in: Client, session: Session, django_assert_max_num_queries: Any
-) -> None:
-    turn = Turn.objects.create(session=session, status="completed", lease_until=timezone.now())
-    for _ in range(20):
-        say(session, "user", "Hello", turn=turn)
-        say(session, "assistant", "Hello", turn=turn)
-    with django_assert_max_num_queries(10):
-        signed_in.get(f"/c/{session.pk}/")
