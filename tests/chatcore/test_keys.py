@@ -34,7 +34,7 @@ def test_a_key_comes_back_for_the_provider_layer_only(provider: Provider) -> Non
 
 
 def test_a_key_may_be_given_to_the_constructor() -> None:
-    provider = Provider(name="acme", protocol="openai", api_key=KEY)
+    provider = Provider(name="acme", protocol="openai", api_key=KEY)  # type: ignore[misc]
     assert provider.reveal_api_key() == KEY
 
 
