@@ -29,23 +29,14 @@ from tests.support.compaction_sessions import (
     run_queued_compactions,
     say,
     summarize_or_chat,
-    use_anthropic,
 )
+from tests.support.oneclaw_sessions import BROKEN, session
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
+__all__ = ["session"]  # a fixture
+
 pytestmark = pytest.mark.django_db(transaction=True)
-
-BROKEN = Reply(status=500, text="network error")
-
-
-@pytest.fixture(params=["openai", "anthropic"])
-def session(request: pytest.FixtureRequest, session: Session, scripted: ScriptedModel) -> Session:
-    """The same session, spoken to in both protocols."""
-    if request.param == "anthropic":
-        use_anthropic(session, scripted)
-    scripted.default = summarize_or_chat()
-    return session
 
 
 # Acceptance criteria
