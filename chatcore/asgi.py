@@ -1,18 +1,19 @@
 """The ASGI application: Django, and the background work of a web process around it."""
 
+import gc
 import os
 import threading
 import warnings
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.core.asgi import get_asgi_application
-
-from chatcore.events.long_responses import serve_request
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
 PRUNE_SECONDS = 600.0
+PURGE_SECONDS = 10.0
+ERASE_SECONDS = 60.0
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -26,64 +27,103 @@ warnings.filterwarnings(
 )
 django_application = get_asgi_application()
 
+# These need Django's apps, which are loaded now.
+from chatcore.events.long_responses import serve_request  # noqa: E402
+from chatcore.faces.refusals import build_refusal  # noqa: E402
+from chatcore.faces.responses.websocket import serve_websocket  # noqa: E402
+from chatcore.rest.problems import Problem, build_outage_problem  # noqa: E402
+from chatcore.serving.request_bodies import admit_body  # noqa: E402
+from chatcore.serving.request_threads import request_threads  # noqa: E402
+
+LIVENESS_PATHS = ("/livez", "/livez/")
+LIVENESS_BODY = b'{"status": "ok"}'
+
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
     """Serve HTTP through Django, and start and stop the work that goes on besides."""
     if scope["type"] == "lifespan":
         await _run_lifespan(receive, send)
+    elif scope["type"] == "websocket":
+        await serve_websocket(scope, receive, send)
+    elif scope["path"] in LIVENESS_PATHS:
+        # On the loop: a process whose threads are all busy lives, and must not be restarted.
+        await _respond(send, 200, {"Content-Type": "application/json"}, LIVENESS_BODY)
     else:
-        scope, receive = await _buffer_chunked_body(scope, receive)
-        await serve_request(django_application, scope, receive, send)
+        await _serve_request(scope, receive, send)
 
 
-async def _buffer_chunked_body(scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
-    """Read a body that is sent in chunks, and return the request with the header Content-Length.
+async def _serve_request(scope: Scope, receive: Receive, send: Send) -> None:
+    has_started = False
 
-    Such a body comes without a length, and Django REST framework takes it for an empty one.
+    async def note_start(message: Message) -> None:
+        nonlocal has_started
+        has_started = True
+        await send(message)
+
+    try:
+        scope, receive = await admit_body(scope, receive)
+        await serve_request(_run_django, scope, receive, note_start)
+    except Exception as error:
+        problem = error if isinstance(error, Problem) else build_outage_problem(error)
+        if problem is None or has_started:
+            raise
+        await _refuse(scope, send, problem)
+
+
+async def _run_django(scope: Scope, receive: Any, send: Any) -> None:
+    async with request_threads.lend_thread():
+        await django_application(scope, receive, send)
+
+
+async def _refuse(scope: Scope, send: Send, problem: Problem) -> None:
+    """Answer a request without Django."""
+    refusal = build_refusal(scope["path"], problem)
+    headers = dict(refusal.headers)
+    if b"expect" in dict(scope["headers"]):
+        # The client waits for a word before it sends the body, and then does not send it. What
+        # comes next on this connection could be either, so it is closed.
+        headers["Connection"] = "close"
+    await _respond(send, refusal.status, headers, refusal.body)
+
+
+async def _respond(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
+    all_headers = headers | {"Content-Length": str(len(body))}
+    raw_headers = [(name.lower().encode(), value.encode()) for name, value in all_headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw_headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _warm_up() -> None:
+    """Load the SDKs, and take what is loaded by now out of the garbage collector's way.
+
+    It stays for the life of the process, and to look through it takes a tenth of a second, during
+    which no answer goes on.
     """
-    header_names = {name for name, _ in scope["headers"]}
-    if b"transfer-encoding" not in header_names or b"content-length" in header_names:
-        return scope, receive
-    body = bytearray()
-    message: Message = {"more_body": True}
-    # Django refuses a body above this limit by its length, so the rest need not be read.
-    while message.get("more_body") and len(body) <= settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
-        message = await receive()
-        body += message.get("body", b"")
-    if message["type"] != "http.disconnect":
-        message = {"type": "http.request", "body": bytes(body)}
-    pending_messages = [message]
+    from chatcore.providers import registry as provider_registry
 
-    async def replay() -> Message:
-        if pending_messages:
-            return pending_messages.pop()
-        # Pieces of the body above the limit are dropped; Django waits for the disconnect only.
-        next_message = await receive()
-        while next_message["type"] == "http.request":
-            next_message = await receive()
-        return next_message
-
-    length_header = (b"content-length", str(len(body)).encode())
-    return {**scope, "headers": [*scope["headers"], length_header]}, replay
+    provider_registry.warm_up()
+    gc.collect()
+    gc.freeze()
 
 
 async def _run_lifespan(receive: Receive, send: Send) -> None:
     # These modules need Django's apps, which are loaded when this module makes the application.
-    from chatcore.events import log as event_log
-    from chatcore.events import webhooks
-    from chatcore.files import intake
-    from chatcore.providers import registry as provider_registry
+    from chatcore.databases.erasure import ErasureChore
+    from chatcore.events import retention, webhooks
+    from chatcore.files import intake, output_store
+    from chatcore.sessions import discarding
     from chatcore.threads import run_in_thread
-    from chatcore.turns import lifecycle
+    from chatcore.turns import recovery
     from chatcore.turns.runner import turn_runner
 
+    erasure = ErasureChore()
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
-            lifecycle.start_recovery()
-            threading.Thread(target=provider_registry.warm_up, name="warm-up", daemon=True).start()
+            recovery.start_recovery()
+            threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
             turn_runner.run_periodically(
-                PRUNE_SECONDS, lambda: run_in_thread(event_log.delete_old_deltas)
+                PRUNE_SECONDS, lambda: run_in_thread(retention.prune_events)
             )
             turn_runner.run_periodically(
                 PRUNE_SECONDS, lambda: run_in_thread(webhooks.delete_old_deliveries)
@@ -91,6 +131,13 @@ async def _run_lifespan(receive: Receive, send: Send) -> None:
             turn_runner.run_periodically(
                 PRUNE_SECONDS, lambda: run_in_thread(intake.prune_unsent_files)
             )
+            turn_runner.run_periodically(
+                PRUNE_SECONDS, lambda: run_in_thread(output_store.sweep_orphans)
+            )
+            turn_runner.run_periodically(
+                PURGE_SECONDS, lambda: run_in_thread(discarding.purge_due_sessions)
+            )
+            turn_runner.run_periodically(ERASE_SECONDS, partial(run_in_thread, erasure.erase))
             turn_runner.run_periodically(webhooks.POLL_SECONDS, webhooks.start_due_deliveries)
             await send({"type": "lifespan.startup.complete"})
         else:

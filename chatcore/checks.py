@@ -1,9 +1,14 @@
-"""System checks of the setting CHATCORE."""
+"""System checks of the setting CHATCORE, and of what the database must be able to do."""
+
+import sqlite3
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.utils.module_loading import import_string
 
+# The first version whose UPDATE can return the new values of a row. Messages and events get their
+# numbers so.
+SQLITE_VERSION = (3, 35)
 REPLACED_SETTINGS = ("CONTEXT_GUARD", "POLICIES", "VALIDATE_OVERRIDE", "TOOL_OUTPUT")
 
 
@@ -31,4 +36,20 @@ def check_replaced_settings(**_: object) -> list[CheckMessage]:
         )
         for name in REPLACED_SETTINGS
         if name in settings.CHATCORE
+    ]
+
+
+@register(Tags.compatibility)
+def check_sqlite_version(**_: object) -> list[CheckMessage]:
+    """Report an SQLite library that is too old, if a database needs it."""
+    engines = [database["ENGINE"] for database in settings.DATABASES.values()]
+    is_used = any(engine.endswith("sqlite3") for engine in engines)
+    if not is_used or sqlite3.sqlite_version_info >= SQLITE_VERSION:
+        return []
+    return [
+        Error(
+            f"SQLite {sqlite3.sqlite_version} is too old.",
+            hint="Use a Python that was built with SQLite 3.35 or later, or PostgreSQL.",
+            id="chatcore.E002",
+        )
     ]

@@ -17,9 +17,12 @@ import environ
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
+from chatcore import secret_files
+
 env = environ.Env()
 
 FALSE_WORDS = ("false", "off", "no", "n", "0")
+PUBLIC_URL = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?", re.IGNORECASE)
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 SHARE = re.compile(r"0?\.\d+|1(\.0+)?")
 TOKEN_COUNT = re.compile(r"[1-9]\d{0,9}")
@@ -56,12 +59,12 @@ def read_number(name: str, default: int, *, minimum: int, maximum: int | None = 
     return value
 
 
-def read_switch(name: str) -> bool:
-    """Return whether a switch is on, which is the default.
+def read_switch(name: str, default: bool = True) -> bool:
+    """Return whether a switch is on.
 
     An unknown word is an error. Otherwise a typing mistake would switch something off unnoticed.
     """
-    value = read_text(name, "true").strip().lower()
+    value = read_text(name, str(default)).strip().lower()
     if value in env.BOOLEAN_TRUE_STRINGS:
         return True
     if value in FALSE_WORDS:
@@ -87,10 +90,10 @@ def read_threshold(name: str) -> float | int | None:
 
 
 def read_folder(name: str, default: str) -> Path:
-    """Return the path of a folder, which is created if it is missing."""
+    """Return the path of a folder, which is created for its owner alone if it is missing."""
     path = Path(read_text(name, default)).resolve()
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(
             f"{name} is {str(path)!r}, which is no folder and cannot be made one: {error.strerror}."
@@ -112,6 +115,32 @@ def read_database(name: str, default: str) -> dict[str, Any]:
     return database
 
 
+def read_public_url(name: str) -> str:
+    """Return the address under which people reach the server, without a slash at its end.
+
+    Returns an empty string if none is set.
+    """
+    url = read_text(name).strip().rstrip("/")
+    if url and not PUBLIC_URL.fullmatch(url):
+        raise ImproperlyConfigured(
+            f"{name} has no address of a server in it; one is as https://chat.example.com, without"
+            " a path."
+        )
+    return url.lower()
+
+
+def read_origins(name: str) -> list[str]:
+    """Return the addresses of servers that the variable lists, separated by commas."""
+    origins = [origin.strip().rstrip("/").lower() for origin in read_list(name, [])]
+    for origin in origins:
+        if not PUBLIC_URL.fullmatch(origin):
+            raise ImproperlyConfigured(
+                f"{name} has {origin!r}, which is no address of a server; one is as"
+                " https://chat.example.com, without a path."
+            )
+    return origins
+
+
 def read_redis_url(name: str) -> str:
     """Return the address of a Redis server, or an empty string if none is set."""
     url = read_text(name)
@@ -122,21 +151,19 @@ def read_redis_url(name: str) -> str:
     return url
 
 
-def read_secret_key(name: str, *, folder: Path, is_debug: bool) -> str:
-    """Return Django's secret key. In debug mode one is created in `folder` if none is set."""
-    secret_key = read_text(name)
-    if secret_key:
-        return secret_key
-    if not is_debug:
-        raise ImproperlyConfigured(f"{name} must be set when CHATCORE_DEBUG=0.")
-    return _load_secret(folder / "secret-key", lambda: secrets.token_urlsafe(50))
+def read_secret_key(name: str, *, folder: Path, is_shared: bool) -> str:
+    """Return Django's secret key. One is made in `folder` if none is set."""
+    return read_text(name) or _load_secret(
+        name, folder / "secret-key", lambda: secrets.token_urlsafe(50), is_shared=is_shared
+    )
 
 
-def read_encryption_keys(name: str, *, folder: Path) -> list[str]:
-    """Return the keys that encrypt API keys. One is created in `folder` if none is set."""
+def read_encryption_keys(name: str, *, folder: Path, is_shared: bool) -> list[str]:
+    """Return the keys that encrypt API keys. One is made in `folder` if none is set."""
     keys = read_list(name, [])
     if not keys:
-        keys = [_load_secret(folder / "key-encryption-key", _generate_encryption_key)]
+        path = folder / "key-encryption-key"
+        keys = [_load_secret(name, path, _generate_encryption_key, is_shared=is_shared)]
     for position, key in enumerate(keys, start=1):
         try:
             Fernet(key)
@@ -166,15 +193,22 @@ def _read_variable(reader: Callable[..., Any], name: str, default: Any) -> Any:
         raise ImproperlyConfigured(f"{name} has a value that cannot be used: {error}") from None
 
 
-def _load_secret(path: Path, create_secret: Callable[[], str]) -> str:
-    """Read a secret from a file. On first use create the file, which only its owner may read."""
+def _load_secret(
+    name: str, path: Path, create_secret: Callable[[], str], *, is_shared: bool
+) -> str:
+    """Return the secret in a file, which is made unless the database may be that of others too."""
     try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        # The file is private before the secret is in it.
-        path.touch(mode=0o600)
-        path.write_text(create_secret())
-        return path.read_text().strip()
+        if is_shared and not secret_files.has_secret(path):
+            # Another machine would make another one, and could not read what this one stores.
+            raise ImproperlyConfigured(
+                f"{name} must be set with PostgreSQL, to the same value on each machine"
+                " (README.md, Settings)."
+            )
+        return secret_files.load_secret(path, create_secret)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{name} is not set, and {str(path)!r} cannot take its place: {error.strerror}."
+        ) from None
 
 
 def _generate_encryption_key() -> str:

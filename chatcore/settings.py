@@ -1,8 +1,11 @@
 """Django's settings; chatcore/environment.py reads those that come from environment variables."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from chatcore.databases.sqlite import QueueingConnection
 from chatcore.environment import (
     read_choice,
     read_database,
@@ -10,6 +13,8 @@ from chatcore.environment import (
     read_folder,
     read_list,
     read_number,
+    read_origins,
+    read_public_url,
     read_redis_url,
     read_secret_key,
     read_summary_model,
@@ -21,16 +26,50 @@ from chatcore.environment import (
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = read_folder("CHATCORE_DATA_DIR", "./var")
 
-DEBUG = read_switch("CHATCORE_DEBUG")
-SECRET_KEY = read_secret_key("CHATCORE_SECRET_KEY", folder=DATA_DIR, is_debug=DEBUG)
+DEBUG = read_switch("CHATCORE_DEBUG", default=False)
+DEFAULT_EXCEPTION_REPORTER_FILTER = "chatcore.web.technical_pages.SecretsFilter"
 
-ALLOWED_HOSTS = read_list("CHATCORE_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"])
+DATABASES = {
+    "default": read_database("CHATCORE_DATABASE_URL", f"sqlite:///{DATA_DIR / 'chatcore.sqlite3'}")
+}
+# Other machines may use the same database, and then need the same secrets.
+IS_DATABASE_SHARED = DATABASES["default"]["ENGINE"] != "django.db.backends.sqlite3"
+SECRET_KEY = read_secret_key("CHATCORE_SECRET_KEY", folder=DATA_DIR, is_shared=IS_DATABASE_SHARED)
+
+# Where people reach the server, behind a proxy that speaks HTTPS. All that depends on it follows.
+PUBLIC_URL = read_public_url("CHATCORE_PUBLIC_URL")
+PUBLIC_ADDRESS = urlsplit(PUBLIC_URL)
+IS_HTTPS = PUBLIC_ADDRESS.scheme == "https"
+NAMED_HOSTS = read_list("CHATCORE_ALLOWED_HOSTS", [])
+# This machine may always ask: with the printed link, and to see whether the server lives.
+LOOPBACK_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
+ALLOWED_HOSTS = [
+    *NAMED_HOSTS,
+    *([PUBLIC_ADDRESS.netloc.removesuffix(f":{PUBLIC_ADDRESS.port}")] if PUBLIC_URL else []),
+    *LOOPBACK_HOSTS,
+]
 # A leading dot means all subdomains in ALLOWED_HOSTS; here an asterisk does.
 CSRF_TRUSTED_ORIGINS = [
-    f"https://*{host}" if host.startswith(".") else f"https://{host}"
-    for host in ALLOWED_HOSTS
-    if host != "*"
+    *([PUBLIC_URL] if PUBLIC_URL else []),
+    *(
+        f"https://*{host}" if host.startswith(".") else f"https://{host}"
+        for host in NAMED_HOSTS
+        if host != "*"
+    ),
 ]
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = LANGUAGE_COOKIE_SECURE = IS_HTTPS
+SECURE_SSL_REDIRECT = IS_HTTPS
+SECURE_SSL_HOST = PUBLIC_ADDRESS.netloc or None
+SECURE_HSTS_SECONDS = 30 * 24 * 3600 if IS_HTTPS else 0
+# Neither the other hosts of the domain nor the lists in browsers are this server's business.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+
+# Pages of these origins may use the API with a token. Cookies are never sent across origins.
+CORS_ALLOWED_ORIGINS = read_origins("CHATCORE_CORS_ORIGINS")
+CORS_URLS_REGEX = r"^/(?:api|v1)/"
+CORS_ALLOW_HEADERS = ["*"]
+CORS_EXPOSE_HEADERS = ["*"]
+CORS_PREFLIGHT_MAX_AGE = 3_600
 
 INSTALLED_APPS = [
     "chatcore.apps.AdminSite",
@@ -43,6 +82,8 @@ INSTALLED_APPS = [
     "django_htmx",
     "rest_framework",
     "knox",
+    "axes",
+    "corsheaders",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_q",
@@ -52,7 +93,11 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "chatcore.api.health.Probes",
+    "chatcore.rest.request_ids.RequestIds",
+    "corsheaders.middleware.CorsMiddleware",
     "chatcore.web.security_headers.SecurityHeaders",
+    "chatcore.web.outages.OutageResponses",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -63,6 +108,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "chatcore.urls"
@@ -70,6 +116,7 @@ ASGI_APPLICATION = "chatcore.asgi.application"
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
+SESSION_ENGINE = "chatcore.web.session_store"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 
@@ -93,31 +140,39 @@ SQLITE_PRAGMAS = (
     "PRAGMA synchronous=FULL;"
     "PRAGMA mmap_size=134217728;"
     "PRAGMA foreign_keys=ON;"
+    # What is deleted is overwritten, and does not stay in free pages of the file.
+    "PRAGMA secure_delete=ON;"
 )
-DATABASES = {
-    "default": read_database("CHATCORE_DATABASE_URL", f"sqlite:///{DATA_DIR / 'chatcore.sqlite3'}")
-}
 DATABASE_POOL = read_switch("CHATCORE_DATABASE_POOL")
-if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    # Measured with eight writers: no "database is locked", and 0.5 ms for the median durable write.
+if not IS_DATABASE_SHARED:
+    # Writers of one process wait in line for each other, those of other processes at most 20 s.
     # Threads keep their connections, because opening one for each call costs 15 ms before each
     # first word of an answer.
     DATABASES["default"]["CONN_MAX_AGE"] = 600
     DATABASES["default"]["OPTIONS"] = {
+        "factory": QueueingConnection,
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
         "init_command": SQLITE_PRAGMAS,
     }
-elif DATABASE_POOL:
-    # A pool does not survive a fork. `serve` switches it off for the worker, which forks; its
-    # processes keep their connections instead.
-    DATABASES["default"]["OPTIONS"] = {"pool": {"min_size": 2, "max_size": 20}}
 else:
-    DATABASES["default"]["CONN_MAX_AGE"] = 600
+    # The address may have options of its own, as ?sslmode=require.
+    DATABASE_OPTIONS: dict[str, Any] = {
+        "connect_timeout": 5,
+        **DATABASES["default"].get("OPTIONS", {}),
+    }
+    DATABASES["default"]["OPTIONS"] = DATABASE_OPTIONS
+    if DATABASE_POOL:
+        # A pool does not survive a fork. `serve` switches it off for the worker, which forks; its
+        # processes keep their connections instead. A request waits for a connection for at most
+        # `timeout` seconds, and is then refused.
+        DATABASE_OPTIONS["pool"] = {"min_size": 2, "max_size": 20, "timeout": 10}
+    else:
+        DATABASES["default"]["CONN_MAX_AGE"] = 600
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = read_redis_url("CHATCORE_REDIS_URL")
-REDIS_CACHE = {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+REDIS_CACHE = {"BACKEND": "chatcore.caches.ResilientRedisCache", "LOCATION": REDIS_URL}
 DATABASE_CACHE = {
     "BACKEND": "django.core.cache.backends.db.DatabaseCache",
     "LOCATION": "chatcore_cache",
@@ -133,15 +188,45 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
+STATIC_ROOT.mkdir(exist_ok=True)  # else WhiteNoise warns at each start that it is missing
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
+STORAGES: dict[str, dict[str, Any]] = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    # Whole outputs of tools (chatcore/files/output_store.py). No address leads to this folder.
+    "outputs": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": DATA_DIR / "outputs",
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        },
+    },
+}
 # Bytes. An import may be this large; every other view has a smaller limit of its own.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 51 * 1024 * 1024
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "chatcore.accounts.passwords.TokenRevoker"},
 ]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+# After so many wrong passwords for an account, or from an address, none is tried for some minutes.
+AXES_FAILURE_LIMIT = read_number("CHATCORE_SIGN_IN_ATTEMPTS", 10, minimum=1)
+AXES_COOLOFF_TIME = timedelta(minutes=read_number("CHATCORE_SIGN_IN_PAUSE_MINUTES", 10, minimum=1))
+AXES_LOCKOUT_PARAMETERS = ["username", "ip_address"]
+AXES_LOCKOUT_CALLABLE = "chatcore.accounts.brake.respond_braked"
+AXES_CLIENT_STR_CALLABLE = "chatcore.accounts.brake.describe_client"
+# What comes during the pause does not make it longer: somebody else could keep an account shut.
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_DISABLE_ACCESS_LOG = True
+AXES_SENSITIVE_PARAMETERS = ["username", "csrfmiddlewaretoken", "next"]
+AXES_VERBOSE = False
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -160,13 +245,24 @@ REST_FRAMEWORK = {
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "UNAUTHENTICATED_USER": None,
 }
-REST_KNOX = {"AUTH_HEADER_PREFIX": "Bearer", "TOKEN_TTL": None, "TOKEN_LIMIT_PER_USER": None}
+TOKEN_DAYS = read_number("CHATCORE_TOKEN_DAYS", 90, minimum=0, maximum=3_650)
+REST_KNOX = {
+    "AUTH_HEADER_PREFIX": "Bearer",
+    # Of a token that is made without a term of its own; 0 days mean until it is revoked.
+    "TOKEN_TTL": timedelta(days=TOKEN_DAYS) if TOKEN_DAYS else None,
+    "TOKEN_LIMIT_PER_USER": None,
+}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Chatcore",
     "DESCRIPTION": "Conversations that never end, never fail for length and never lose a word.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    "ENUM_NAME_OVERRIDES": {
+        "KindEnum": "chatcore.models.Attachment.Kind",
+        "LedgerKindEnum": "compaction.models.LedgerLine.Kind",
+        "LedgerStatusEnum": "compaction.models.LedgerLine.Status",
+    },
     "PREPROCESSING_HOOKS": ["chatcore.rest.schema.drop_slash_twins"],
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -199,8 +295,36 @@ CHATCORE: dict[str, Any] = {
     "COMPACTOR": "compaction.compactor.Compactor",
     # Runs turns (chatcore/turns/runner.py describes the class). None: threads of this process.
     "RUNNER": None,
-    "KEY_ENCRYPTION_KEYS": read_encryption_keys("CHATCORE_KEY_ENCRYPTION_KEYS", folder=DATA_DIR),
+    "KEY_ENCRYPTION_KEYS": read_encryption_keys(
+        "CHATCORE_KEY_ENCRYPTION_KEYS", folder=DATA_DIR, is_shared=IS_DATABASE_SHARED
+    ),
+    # Environment variables, besides those of the catalog, that a provider's key may be read from.
+    "PROVIDER_KEY_VARIABLES": read_list("CHATCORE_PROVIDER_KEY_VARIABLES", []),
     "TURNS_PER_MINUTE": read_number("CHATCORE_TURNS_PER_MINUTE", 60, minimum=1),
+    "COMPACTIONS_PER_MINUTE": read_number("CHATCORE_COMPACTIONS_PER_MINUTE", 10, minimum=1),
+    # Answers that are written at once: by a web process, and for a user in all processes. Beyond
+    # them a message is refused before anything of it is stored.
+    "TURNS_AT_ONCE": read_number("CHATCORE_TURNS_AT_ONCE", 200, minimum=1),
+    "TURNS_AT_ONCE_PER_USER": read_number("CHATCORE_TURNS_AT_ONCE_PER_USER", 20, minimum=1),
+    # Event streams that are open at once: in a web process, and for a user in each of them.
+    "STREAMS_AT_ONCE": read_number("CHATCORE_STREAMS_AT_ONCE", 5_000, minimum=1),
+    "STREAMS_AT_ONCE_PER_USER": read_number("CHATCORE_STREAMS_AT_ONCE_PER_USER", 50, minimum=1),
+    # An answer that grows longer, or is written for longer, is stopped; what came is kept.
+    "ANSWER_CHARS": read_number("CHATCORE_ANSWER_CHARS", 2_000_000, minimum=1_000),
+    "ANSWER_SECONDS": read_number("CHATCORE_ANSWER_SECONDS", 3_600, minimum=10),
+    # A turn fails when its model calls tools of the server so many times without answering. Rounds
+    # of a client's own tools are not counted.
+    "TOOL_ROUNDS": read_number("CHATCORE_TOOL_ROUNDS", 50, minimum=1),
+    # Carries events between processes (chatcore/events/relays). None: a Redis stream if there is
+    # CHATCORE_REDIS_URL, LISTEN and NOTIFY on PostgreSQL, and otherwise polling. Behind a pooler
+    # that cannot LISTEN: "chatcore.events.relays.polling.PollingRelay".
+    "EVENT_RELAY": read_text("CHATCORE_EVENT_RELAY") or None,
+    # Days after which the events of a session are deleted; 0 keeps them for good. Messages stay.
+    "EVENT_RETENTION_DAYS": read_number("CHATCORE_EVENT_RETENTION_DAYS", 3, minimum=0),
+    # Whole outputs of tools that are kept outside the database: of everyone, and of a user. Where
+    # there is no room, the cut message stays, and says so.
+    "OUTPUT_MEGABYTES": read_number("CHATCORE_OUTPUT_MB", 10_000, minimum=0),
+    "OUTPUT_MEGABYTES_PER_USER": read_number("CHATCORE_OUTPUT_MB_PER_USER", 1_000, minimum=0),
     # Sessions of a user that stay listed; those used longest ago go to the archive. Pinned sessions
     # do not count, nothing is deleted, and 0 archives nothing.
     "MAX_SESSIONS": read_number("CHATCORE_MEMORY_MAX_SESSIONS", 0, minimum=0),

@@ -1,12 +1,18 @@
 """Answer the host during a conversation: the class that CHATCORE["COMPACTOR"] names."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from compaction import policies
+from compaction import known_texts, policies
 from compaction.backends.base import HostRefusal, HostSession
-from compaction.requests import guard, stateless, tool_output
+from compaction.core.groups.recall import RecallKnobs
+from compaction.ledger import history as ledger_history
+from compaction.ledger import rules as ledger_rules
+from compaction.ledger import transfer as ledger_transfer
+from compaction.requests import guard, on_demand, recall, stateless, tool_output
+from compaction.requests.on_demand import CompactionReport
 from compaction.requests.tool_output import TruncatedOutput
+from compaction.summaries import leaf_transfer
 from compaction.triggers import on_change
 
 # Requests and answers are the host's own types. Compaction must not import them, and hands them
@@ -40,16 +46,50 @@ class Compactor:
         on_change.forget_messages(session.pk, seqs)
 
     def on_messages_superseded(self, session: HostSession, seqs: Collection[int]) -> None:
-        """Revert the structured state that was made from these superseded or restored messages."""
-        on_change.revert_derived_state(session.pk, seqs)
+        """Revert what was derived from these superseded or restored messages."""
+        on_change.supersede_messages(session.pk, seqs)
 
     def on_session_forked(self, source: HostSession, fork: HostSession, last_seq: int) -> None:
-        """Copy the structured state up to the message `last_seq` from `source` to its fork."""
+        """Copy state and ledger up to the message `last_seq` from `source` to its fork."""
         on_change.copy_state_to_fork(source.pk, fork.pk, last_seq=last_seq)
+
+    def refresh_background(self, session: HostSession) -> None:
+        """Put the standing rules of the session's owner beside its summary, as they are now."""
+        ledger_rules.refresh_session(session)
+
+    def export_ledger(self, session: HostSession) -> Sequence[Mapping[str, Any]]:
+        """Return the lines of the ledger that a person wrote, changed, pinned or dropped."""
+        return ledger_transfer.export_lines(session.pk)
+
+    def import_ledger(self, session: HostSession, lines: Sequence[Any]) -> None:
+        """Store exported lines of a ledger. Raises ValidationError, which names the field."""
+        ledger_transfer.import_lines(session.pk, lines)
+
+    def export_leaves(self, session: HostSession) -> Sequence[Mapping[str, Any]]:
+        """Return the leaves that the session's summary is composed of."""
+        return leaf_transfer.export_leaves(session.pk)
+
+    def import_leaves(self, session: HostSession, leaves: Sequence[Any]) -> None:
+        """Store exported leaves of a summary. Raises ValidationError, which names the field."""
+        leaf_transfer.import_leaves(session.pk, leaves)
+
+    def find_violations(self, session: HostSession) -> Collection[str]:
+        """Return a sentence for each line of the ledger that does not follow its message."""
+        return ledger_history.find_violations(session.pk)
 
     def estimate_tokens(self, session: HostSession) -> int:
         """Return the tokens of the session's next request; 0 if the session is deleted."""
         return guard.estimate_next_request(session.pk)
+
+    def plan_recall(self, session: HostSession) -> RecallKnobs | None:
+        """Return the knobs of the session's policy for recall; None if it brings nothing back."""
+        return recall.choose_recall(session)
+
+    def compact_session(
+        self, session: HostSession, *, instructions: str = ""
+    ) -> CompactionReport | None:
+        """Compact the session now and return how that ended; None if it is deleted."""
+        return on_demand.compact_session(session.pk, instructions=instructions)
 
     def fit_request(
         self, model: object, request: Request, *, overflow: HostRefusal | None = None
@@ -72,6 +112,10 @@ class Compactor:
     def accepts_policy(self, name: str) -> bool:
         """Return True if there is a usable policy of this name."""
         return name in policies.list_policies()
+
+    def is_known_text(self, text: str, *, original: str = "") -> bool:
+        """Return True if a policy writes this text, or could write it in the original's place."""
+        return known_texts.is_known_text(text, original=original)
 
     def validate_threshold_override(self, threshold: float, *policy_names: str) -> None:
         """Refuse a session's own threshold if its policy cannot use it.

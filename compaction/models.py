@@ -44,6 +44,12 @@ class CompactionRun(models.Model):
         related_name="+",
         db_index=False,
     )
+    basis = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="A fingerprint of the context and the options; one that failed fails again.",
+    )
     trigger = models.CharField(max_length=16, choices=Trigger.choices)
     status = models.CharField(max_length=16, choices=Status.choices, default=Status.QUEUED)
     policy = models.CharField(max_length=64)
@@ -57,6 +63,9 @@ class CompactionRun(models.Model):
     lease_until = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveIntegerField(
         default=0, help_text="Number of claims; it is the fencing token of the newest one."
+    )
+    deaths = models.PositiveIntegerField(
+        default=0, help_text="Number of claims that ended with the death of their worker."
     )
     announced = models.BooleanField(
         default=False, help_text="Its start was announced, so its end must be announced too."
@@ -80,6 +89,12 @@ class CompactionRun(models.Model):
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)
     cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    cached_tokens = models.PositiveIntegerField(
+        default=0, help_text="Of the input tokens, those that were read from a provider's cache."
+    )
+    expected_seconds = models.PositiveIntegerField(
+        null=True, blank=True, help_text="How long its summary should take, by the model's speed."
+    )
     edits = models.JSONField(default=list)
     targets = models.JSONField(
         default=list,
@@ -88,6 +103,10 @@ class CompactionRun(models.Model):
     )
     state_after = models.JSONField(
         default=dict, help_text="Structured state and memory after this run."
+    )
+    verification = models.JSONField(
+        default=dict,
+        help_text="{checks, findings: [{check, text, action}]}; empty where nothing was checked.",
     )
     error = models.TextField(blank=True)
     reason = models.TextField(blank=True)
@@ -190,6 +209,9 @@ class SessionState(models.Model):
     learned_scale = models.FloatField(
         default=1, help_text="Real tokens for each estimated token, learned from a refusal."
     )
+    ledger_seq = models.PositiveIntegerField(
+        default=0, help_text="The newest message that was read for the ledger."
+    )
 
     def __str__(self) -> str:
         return str(self.session_id)
@@ -226,8 +248,125 @@ class WorkingState(models.Model):
         return str(self.session_id)
 
 
+class LedgerLine(models.Model):
+    """A rule, decision or exact value of a session, word for word as it was said."""
+
+    class Kind(models.TextChoices):
+        RULE = "rule"
+        PREFERENCE = "preference"
+        DECISION = "decision"
+        COMMITMENT = "commitment"
+        VALUE = "value"
+
+    class Status(models.TextChoices):
+        CURRENT = "current"
+        SUPERSEDED = "superseded"
+        DROPPED = "dropped"
+
+    # Without an index of its own: that of (session, seq) begins with it.
+    session = models.ForeignKey(
+        settings.COMPACTION["SESSION_MODEL"],
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
+    kind = models.CharField(max_length=16, choices=Kind.choices)
+    text = models.TextField()
+    original_text = models.TextField(
+        blank=True, help_text="As it was recognized; empty: a person wrote the line."
+    )
+    seq = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Number of the message it was said in; null: of none."
+    )
+    role = models.CharField(max_length=16, blank=True)
+    key = models.TextField(blank=True, help_text="What it is about; a newer line supersedes it.")
+    status = models.CharField(max_length=16, choices=Status.choices, default=Status.CURRENT)
+    superseded_by = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Number of the message that said otherwise."
+    )
+    pinned = models.BooleanField(default=False)
+    is_edited = models.BooleanField(
+        default=False, help_text="A person changed it, so recognition leaves it alone."
+    )
+    is_withdrawn = models.BooleanField(
+        default=False, help_text="Its message is superseded, so the line is not sent."
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["seq", "id"]
+        indexes = [models.Index(fields=["session", "seq"], name="lines_of_a_session")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of message {self.seq}"
+
+
+class SummaryLeaf(models.Model):
+    """What was written of one span of messages, once. See compaction/core/leaves/."""
+
+    class Kind(models.TextChoices):
+        SPAN = "span"
+        TEXT = "text"
+        DIGEST = "digest"
+
+    # Without an index of its own: that of (session, last_seq) begins with it.
+    session = models.ForeignKey(
+        settings.COMPACTION["SESSION_MODEL"],
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
+    run = models.ForeignKey(
+        CompactionRun, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    first_seq = models.PositiveIntegerField(help_text="Number of the first message.")
+    last_seq = models.PositiveIntegerField(help_text="Number of the last message.")
+    text = models.TextField()
+    tokens = models.PositiveIntegerField(help_text="Tokens of the text, as the policy counts.")
+    fingerprint = models.CharField(
+        max_length=64, blank=True, help_text="Of what a span was written from."
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["first_seq", "id"]
+        indexes = [models.Index(fields=["session", "last_seq"], name="leaves_of_a_session")]
+        verbose_name_plural = "summary leaves"
+
+    def __str__(self) -> str:
+        return f"messages {self.first_seq} to {self.last_seq}"
+
+
+class LeafComposition(models.Model):
+    """Which leaves a summary was composed of; the summary is known by the fingerprint of its text.
+
+    A summary without such a row was not composed: a person edited it, or another policy wrote it.
+    """
+
+    session = models.ForeignKey(
+        settings.COMPACTION["SESSION_MODEL"],
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+    )
+    fingerprint = models.CharField(max_length=64)
+    leaf_ids = models.JSONField(default=list, help_text="Keys of the leaves, in order.")
+    last_seq = models.PositiveIntegerField(help_text="Number of the last message.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session", "fingerprint"], name="one_composition_a_summary"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{len(self.leaf_ids)} leaves up to message {self.last_seq}"
+
+
 class ModelRatio(models.Model):
-    """What a model's own counts taught: real tokens for each estimated one, and its true window."""
+    """What calls of a model taught: real tokens for each estimated one, its window, its speed."""
 
     model = models.CharField(max_length=255, unique=True, help_text="provider/name")
     ratio = models.FloatField(default=1)
@@ -241,6 +380,12 @@ class ModelRatio(models.Model):
         help_text="The registry's window at that time. If it has changed since, "
         "the learned window is void.",
     )
+    prompt_speed = models.FloatField(
+        null=True, blank=True, help_text="Tokens a second that it reads; null: not measured."
+    )
+    answer_speed = models.FloatField(
+        null=True, blank=True, help_text="Tokens a second that it writes; null: not measured."
+    )
 
     def __str__(self) -> str:
         return self.model
@@ -249,3 +394,7 @@ class ModelRatio(models.Model):
 def find_open_run(session_id: uuid.UUID) -> CompactionRun | None:
     """Return the session's queued or running run, if there is one."""
     return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES).first()
+
+
+# Django finds the tables of an app through this module only.
+from compaction.ledger.rule_tables import SentRules, StandingRule  # noqa: E402, F401

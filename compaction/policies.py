@@ -1,8 +1,10 @@
 """Find the policy of a session: its own, else its model's, else the project's, else oneclaw."""
 
+import json
 import logging
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -87,7 +89,9 @@ def apply_token_threshold(policy: Policy, budget: Budget) -> Policy:
     The policy is unchanged if the settings name none, or one that is larger than the budget.
     """
     token_threshold = settings.COMPACTION.get("THRESHOLD")
-    if not isinstance(token_threshold, int) or token_threshold >= budget.input:
+    if not isinstance(token_threshold, int):
+        return policy
+    if token_threshold >= min(budget.input, budget.request_limit):
         return policy
     # The threshold is stored as a share and rounded down to tokens. Half a token in the direction
     # of the comparison keeps it at the number that was named.
@@ -131,7 +135,13 @@ def list_policies() -> dict[str, Policy]:
 
 def parse_policy_snapshot(snapshot: Mapping[str, Any]) -> Policy:
     """Return the policy as it was when a run was requested. Raises PolicyError."""
-    return Policy.parse(snapshot, PRESETS[DEFAULT_POLICY])
+    return _parse_snapshot_text(json.dumps(snapshot))
+
+
+# A run needs its policy several times: for its claim, its lease and itself.
+@lru_cache(maxsize=16)
+def _parse_snapshot_text(text: str) -> Policy:
+    return Policy.parse(json.loads(text), PRESETS[DEFAULT_POLICY])
 
 
 def validate_policy_row(name: str, base: str, overrides: Any) -> None:

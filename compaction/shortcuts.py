@@ -33,7 +33,9 @@ __all__ = [
     "compact_session",
     "estimate_messages_tokens",
     "estimate_tokens",
+    "get_context_overflow_provider",
     "get_context_stats",
+    "is_context_overflow_error",
     "needs_compaction",
     "truncate_to_token_budget",
 ]
@@ -57,6 +59,7 @@ class CompactionConfig(TypedDict, total=False):
     prune_protected_tools: list[str]
     keep_recent_ratio: float
     truncation_fraction: float
+    summarization_provider: str
     summarization_model: str
 
 
@@ -72,7 +75,6 @@ KNOB_PATHS = {
     "prune_protected_tools": ("prune", "protected_tools"),
     "keep_recent_ratio": ("protect", "ratio"),
     "truncation_fraction": ("slide", "fraction"),
-    "summarization_model": ("summary", "model"),
 }
 
 
@@ -106,9 +108,15 @@ class CompactionResult:
     run: UUID
 
 
-def get_context_stats(session_id: UUID | str) -> ContextStats | None:
-    """Return how full the session's context is; None if the session does not exist or is empty."""
-    context = _load_nonempty_context(session_id)
+def get_context_stats(
+    session_id: UUID | str, provider: str = "", model: str = ""
+) -> ContextStats | None:
+    """Return how full the session's context is; None if the session does not exist or is empty.
+
+    `provider` and `model` are names. They ask how full it would be with another model: one of the
+    registry, else one that its catalog knows, else one of a family with an unknown window.
+    """
+    context = _load_nonempty_context(session_id, provider=provider, model=model)
     if context is None:
         return None
     tokens = request_size.measure_next_request(context).tokens
@@ -130,12 +138,12 @@ def get_context_stats(session_id: UUID | str) -> ContextStats | None:
     )
 
 
-def needs_compaction(session_id: UUID | str) -> bool:
-    """Return True if the session's context is over its threshold.
+def needs_compaction(session_id: UUID | str, provider: str = "", model: str = "") -> bool:
+    """Return True if the session's context is over its threshold, or would be with another model.
 
     It is False for a session that does not exist, and where the window is unknown.
     """
-    stats = get_context_stats(session_id)
+    stats = get_context_stats(session_id, provider, model)
     return stats is not None and stats.should_compact
 
 
@@ -163,8 +171,26 @@ def compact_session(
     return _build_result(run)
 
 
-def _load_nonempty_context(session_id: UUID | str) -> SessionContext | None:
-    context = session_context.load_session_context(UUID(str(session_id)))
+def is_context_overflow_error(error: object) -> bool:
+    """Return True if an error says that a request was too long for its model.
+
+    The error is an exception, a text, or a mapping as a provider sends it. (NeuroLink, Error
+    Detection)
+    """
+    return backend_registry.get_backend().name_overflow(error) is not None
+
+
+def get_context_overflow_provider(error: object) -> str | None:
+    """Return the provider in whose words an error says so, or None."""
+    return backend_registry.get_backend().name_overflow(error) or None
+
+
+def _load_nonempty_context(
+    session_id: UUID | str, *, provider: str = "", model: str = ""
+) -> SessionContext | None:
+    context = session_context.load_session_context(
+        UUID(str(session_id)), provider=provider, model=model
+    )
     if context is None or not context.facts.message_count:
         return None
     return context
@@ -180,11 +206,25 @@ def _build_overrides(policy: Policy, config: CompactionConfig) -> dict[str, Any]
             overrides.setdefault(group, {})[knob] = value
         elif name in STAGE_SWITCHES:
             switches[STAGE_SWITCHES[name]] = bool(value)
+    summary_model = _name_summary_model(config)
+    if summary_model:
+        overrides["summary"] = {"model": summary_model}
     if "keep_recent_ratio" in config:
         overrides["protect"] |= {"kind": "count_ratio", "minimum": MIN_RECENT_MESSAGES}
     if switches:
         overrides["stages"] = _switch_stages(policy.stages, switches)
     return overrides
+
+
+def _name_summary_model(config: CompactionConfig) -> str:
+    """Return the model that writes the summary as `provider/name`, or an empty text.
+
+    Raises TypeError for a provider without a model.
+    """
+    names = (config.get("summarization_provider"), config.get("summarization_model"))
+    if names[0] and not names[1]:
+        raise TypeError("summarization_provider needs a summarization_model")
+    return "/".join(name for name in names if name)
 
 
 def _switch_stages(stages: Sequence[str], switches: Mapping[str, bool]) -> list[str]:

@@ -8,51 +8,11 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
 from models_registry import catalog
+from models_registry.audit import record_connection
 from models_registry.models import AiModel, Provider
+from models_registry.provider_form import CONNECT_PERMISSION, CONNECTION_FIELDS, ProviderForm
 
-
-class ProviderForm(forms.ModelForm):
-    """The form of a provider, with a write-only API key.
-
-    A typed key replaces the stored one and an empty field keeps it. The checkbox clears it.
-    """
-
-    api_key = forms.CharField(
-        label="API key",
-        required=False,
-        strip=True,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "class": "vTextField"}),
-        help_text="Stored encrypted and never shown again. Leave it empty to keep the stored key.",
-    )
-    clear_api_key = forms.BooleanField(label="Clear the stored key", required=False)
-
-    class Meta:
-        model = Provider
-        fields = (
-            "name",
-            "protocol",
-            "family",
-            "base_url",
-            "api_key_env",
-            "options",
-            "timeout_seconds",
-            "is_active",
-        )
-
-    def clean(self) -> dict[str, Any]:
-        """Refuse to set a key and to clear it at once."""
-        form_data = super().clean() or self.cleaned_data
-        if form_data.get("api_key") and form_data.get("clear_api_key"):
-            self.add_error("clear_api_key", "Either enter a new key or clear the stored one.")
-        return form_data
-
-    def save(self, commit: bool = True) -> Any:
-        """Encrypt the typed key, or clear the stored one, and save the provider."""
-        if self.cleaned_data["clear_api_key"]:
-            self.instance.api_key = ""
-        elif self.cleaned_data["api_key"]:
-            self.instance.api_key = self.cleaned_data["api_key"]
-        return super().save(commit)
+KEY_FIELDS = ("api_key", "clear_api_key", "api_key_env")
 
 
 class ModelsInline(admin.TabularInline):
@@ -62,6 +22,7 @@ class ModelsInline(admin.TabularInline):
     fields = (
         "name",
         "context_window_size",
+        "max_input_tokens",
         "max_output_tokens",
         "output_reserve",
         "supports_tools",
@@ -101,6 +62,33 @@ class ProviderAdmin(admin.ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Provider]:
         return super().get_queryset(request).annotate(model_count=Count("models"))
 
+    def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Return the row, locked if it is to be changed: its key and its address must agree."""
+        provider = super().get_object(request, *args, **kwargs)
+        if provider is not None and request.method == "POST":
+            Provider.objects.select_for_update().get(pk=provider.pk)
+            provider = super().get_object(request, *args, **kwargs)
+        return provider
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and _may_connect(request)
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Return a form without keys for those who may not enter any."""
+        if not _may_connect(request):
+            kwargs["form"] = forms.ModelForm
+        return super().get_form(request, *args, **kwargs)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if _may_connect(request):
+            return self.readonly_fields
+        return (*self.readonly_fields, *CONNECTION_FIELDS, "api_key_env")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if _may_connect(request):
+            return self.fieldsets
+        return (*self.fieldsets[:-1], ("Key", {"fields": ("key", "api_key_env")}))
+
     @admin.display(description="Models", ordering="model_count")
     def model_count(self, provider: Any) -> int:
         return int(provider.model_count)
@@ -119,9 +107,17 @@ class ProviderAdmin(admin.ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Provider, form: Any, change: bool) -> None:
         """Save the provider, and let the catalog activate it if it has a key now."""
         super().save_model(request, obj, form, change)
+        if change and {"api_key", "clear_api_key"} & {*form.changed_data}:
+            obj.save(update_fields=["encrypted_api_key"])
+        if not {*CONNECTION_FIELDS, *KEY_FIELDS}.isdisjoint(form.changed_data):
+            record_connection(request.user, obj, "Set the address or key")
         catalog.sync()
         if not obj.is_active and Provider.objects.filter(pk=obj.pk, is_active=True).exists():
             self.message_user(request, f"{obj} has a key now and was switched on.", messages.INFO)
+
+
+def _may_connect(request: HttpRequest) -> bool:
+    return bool(request.user.has_perm(CONNECT_PERMISSION))
 
 
 @admin.register(AiModel)
@@ -149,12 +145,17 @@ class AiModelAdmin(admin.ModelAdmin):
         (
             "Limits",
             {
-                "fields": ("context_window_size", "max_output_tokens", "output_reserve"),
+                "fields": (
+                    "context_window_size",
+                    "max_input_tokens",
+                    "max_output_tokens",
+                    "output_reserve",
+                ),
                 "description": "In tokens. Empty: unknown.",
             },
         ),
         ("Abilities", {"fields": ("supports_tools", "supports_images")}),
-        ("Prices", {"fields": ("input_price", "output_price")}),
+        ("Prices", {"fields": ("input_price", "cached_input_price", "output_price")}),
         ("Compaction", {"fields": ("policy", "summary_model")}),
     )
 
@@ -176,8 +177,9 @@ class AiModelAdmin(admin.ModelAdmin):
             model.context_window_size = window
             message = f"The catalog knows {catalog_model.name}: {window:,} tokens."
             self.message_user(request, message, messages.INFO)
-        if model.output_reserve is None:
-            model.output_reserve = catalog_model.values.get("output_reserve")
+        for name in ("max_input_tokens", "output_reserve"):
+            if getattr(model, name) is None:
+                setattr(model, name, catalog_model.values.get(name))
 
     @admin.action(description="Make default for new sessions", permissions=["change"])
     def make_default(self, request: HttpRequest, queryset: QuerySet[AiModel]) -> None:

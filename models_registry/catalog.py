@@ -23,12 +23,21 @@ CATALOG_PATH = Path(__file__).with_name("catalog.json")
 # not gpt-4, and gemini-2.5-flash-image has another context window than gemini-2.5-flash.
 _SNAPSHOT_SUFFIX = re.compile(r"[@:].+|-latest|-((preview|exp)-)?(\d{4}(-?\d{2}){0,2}|\d{2}-\d{2})")
 
+# Amazon Bedrock puts a region and the vendor before a model's name and a version behind it, or an
+# address around it: us.anthropic.claude-3-5-sonnet-20241022-v2:0, arn:aws:bedrock:…/amazon.nova-….
+_BEDROCK_NAME = re.compile(
+    r"(?:arn:.+/)?(?:[a-z-]+\.)?(?:anthropic|amazon)\.(?P<name>.+?)(?:-v\d+(?::\d+)?)?"
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogModel:
-    """A model of the catalog. `values` holds the known fields of AiModel, by name."""
+    """A model of the catalog. `values` holds the known fields of AiModel, by name.
 
-    provider: str
+    A model without a provider is only looked up: whoever serves it adds a row.
+    """
+
+    provider: str | None
     name: str
     values: dict[str, Any]
 
@@ -62,6 +71,9 @@ def look_up_model(name: str) -> CatalogModel | None:
     Without a model of exactly this name, the name may be a snapshot, an alias or a route of one. If
     several models fit, the one with the longest name is returned.
     """
+    bedrock_match = _BEDROCK_NAME.fullmatch(name)
+    if bedrock_match:
+        name = bedrock_match["name"]
     # The longest name wins: gpt-4o-mini-2024-07-18 is a snapshot of gpt-4o-mini, not of gpt-4o.
     candidates = [
         model
@@ -94,7 +106,9 @@ def sync(apps: Any = installed_apps, using: str = "default") -> int:
         change_count = _merge_rows(providers, ("name",), provider_values)
         provider_ids = dict(providers.values_list("name", "pk"))
         model_values = {
-            (provider_ids[model.provider], model.name): model.values for model in catalog.models
+            (provider_ids[model.provider], model.name): model.values
+            for model in catalog.models
+            if model.provider is not None
         }
         return change_count + _merge_rows(models, ("provider_id", "name"), model_values)
 
@@ -131,6 +145,12 @@ def _merge_rows(
 ) -> int:
     """Create the missing rows and update the unedited ones; return how many rows that were."""
     rows_by_key = {tuple(getattr(row, name) for name in key_fields): row for row in rows.all()}
+    # A migration's model has no columns that came after it.
+    column_names = {field.name for field in rows.model._meta.fields}
+    values_by_key = {
+        key: {name: value for name, value in values.items() if name in column_names}
+        for key, values in values_by_key.items()
+    }
     new_rows = []
     changed_rows = []
     for key, values in values_by_key.items():

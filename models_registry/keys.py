@@ -31,5 +31,14 @@ def decrypt(token: str) -> str:
         ) from None
 
 
+def is_readable(token: str) -> bool:
+    """Return whether a configured key opens the token."""
+    try:
+        decrypt(token)
+    except UnreadableKey:
+        return False
+    return True
+
+
 def _build_cipher() -> MultiFernet:
     return MultiFernet([Fernet(key) for key in settings.CHATCORE["KEY_ENCRYPTION_KEYS"]])

@@ -1,13 +1,24 @@
 """The registry's rows: providers, and what each of their language models can do."""
 
-import os
-
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.db.models import Q, TextChoices
 
-from models_registry import keys
+from models_registry import key_variables, keys
+
+
+class ProviderQuerySet(models.QuerySet["Provider"]):
+    """Queries for the keys of providers."""
+
+    def list_unreadable(self) -> list[str]:
+        """Return the names of the providers whose stored key cannot be decrypted."""
+        rows = self.exclude(encrypted_api_key="").order_by("name")
+        return [
+            name
+            for name, token in rows.values_list("name", "encrypted_api_key")
+            if not keys.is_readable(token)
+        ]
 
 
 class Provider(models.Model):
@@ -48,6 +59,14 @@ class Provider(models.Model):
         help_text="What the catalog last wrote, to tell an operator's edit.",
     )
 
+    objects = ProviderQuerySet.as_manager()
+
+    class Meta:
+        # Who has this right can send a key to an address, so it is not part of the right to change.
+        permissions = [
+            ("connect_provider", "Can change addresses and keys of providers, and test them")
+        ]
+
     def __str__(self) -> str:
         return self.name
 
@@ -62,9 +81,7 @@ class Provider(models.Model):
 
     def has_key(self) -> bool:
         """Return whether a key is stored or its environment variable is set."""
-        return bool(
-            self.encrypted_api_key or (self.api_key_env and os.environ.get(self.api_key_env))
-        )
+        return bool(self.encrypted_api_key or key_variables.read_variable(self.api_key_env))
 
     def reveal_api_key(self) -> str:
         """Return the stored key in clear text, else the value of the environment variable.
@@ -74,7 +91,7 @@ class Provider(models.Model):
         """
         if self.encrypted_api_key:
             return keys.decrypt(self.encrypted_api_key)
-        return os.environ.get(self.api_key_env, "") if self.api_key_env else ""
+        return key_variables.read_variable(self.api_key_env)
 
 
 class AiModelQuerySet(models.QuerySet["AiModel"]):
@@ -113,6 +130,11 @@ class AiModel(models.Model):
     context_window_size = models.PositiveIntegerField(
         null=True, blank=True, help_text="Tokens; empty when unknown."
     )
+    max_input_tokens = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="The most tokens of a request, where that is less than the window; else empty.",
+    )
     max_output_tokens = models.PositiveIntegerField(null=True, blank=True)
     output_reserve = models.PositiveIntegerField(
         null=True,
@@ -123,6 +145,13 @@ class AiModel(models.Model):
     )
     input_price = models.DecimalField(
         max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens."
+    )
+    cached_input_price = models.DecimalField(
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="Per million tokens that are read from a cache; empty when unknown.",
     )
     output_price = models.DecimalField(
         max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens."
@@ -159,10 +188,19 @@ class AiModel(models.Model):
         return f"{self.provider.name}/{self.name}"
 
     def clean(self) -> None:
-        """Refuse a context window of zero tokens; an unknown one is left empty."""
+        """Refuse a context window and an input of zero tokens; unknown ones are left empty."""
         if self.context_window_size == 0:
             message = "A context window has at least one token; leave it empty when unknown."
             raise ValidationError({"context_window_size": message})
+        if self.max_input_tokens == 0:
+            message = "A request has at least one token; leave this empty without a limit."
+            raise ValidationError({"max_input_tokens": message})
+
+    @property
+    def request_limit(self) -> int | None:
+        """The most tokens that a request may have; None where the window is unknown."""
+        limits = (self.context_window_size, self.max_input_tokens)
+        return min((limit for limit in limits if limit), default=None)
 
     def make_default(self) -> None:
         """Make this the model of new sessions."""

@@ -1,5 +1,6 @@
 """Fixtures for every test: a scripted provider, a user, a language model, a session."""
 
+import gc
 import os
 import threading
 import time
@@ -14,6 +15,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from chatcore.providers.registry import warm_up
+from chatcore.rest import turn_rate
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_sessions import fill_session, summarize_or_chat
@@ -28,6 +30,17 @@ settings.register_profile("random", derandomize=False, **CALM)  # type: ignore[a
 settings.load_profile(os.environ.get("CHATCORE_HYPOTHESIS", "same"))
 
 use_fast_flush()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what waits for a long time: at the end, nothing would run beside it."""
+    items.sort(key=lambda item: item.get_closest_marker("lasting") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Take what is loaded by now out of the garbage collector's way: it stays to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -88,9 +101,10 @@ def full(session: Session, scripted: ScriptedModel) -> Session:
 
 @pytest.fixture(autouse=True)
 def stop_turns_after_test(_django_db_marker: None) -> Iterator[None]:
-    """No turn outlives its test."""
+    """No turn outlives its test, and none counts against the next one."""
     yield
     turn_runner.stop()
+    turn_rate.forget_turns()
 
 
 @pytest.fixture
@@ -124,9 +138,11 @@ def live(transactional_db: None, warm_sdks: None) -> Iterator[Live]:
     import uvicorn
 
     from chatcore.asgi import application
+    from chatcore.serving.http_protocol import PatientHttpProtocol
 
     config = uvicorn.Config(
         application,
+        http=PatientHttpProtocol,
         host="127.0.0.1",
         port=0,
         lifespan="off",

@@ -1,5 +1,6 @@
 """The product's settings over a data folder of this test process's own."""
 
+import base64
 import os
 import tempfile
 
@@ -9,6 +10,12 @@ os.environ.setdefault(
     "CHATCORE_DATABASE_URL",
     os.environ.get("CHATCORE_TEST_DATABASE_URL", f"sqlite:///{_folder}/chatcore.sqlite3"),
 )
+if not os.environ["CHATCORE_DATABASE_URL"].startswith("sqlite"):
+    # A database that machines share needs secrets that they share; child processes get these too.
+    os.environ.setdefault("CHATCORE_SECRET_KEY", "a secret of tests, which guards nothing at all")
+    os.environ.setdefault(
+        "CHATCORE_KEY_ENCRYPTION_KEYS", base64.urlsafe_b64encode(os.urandom(32)).decode()
+    )
 
 from chatcore.settings import *  # noqa: E402, F403
 from chatcore.settings import DATABASES, LOGGING  # noqa: E402

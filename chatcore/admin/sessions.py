@@ -6,15 +6,19 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
+from chatcore.admin.session_form import SessionForm
 from chatcore.context import revisions
 from chatcore.models import Message, Session
+from chatcore.sessions.deletion import delete_session
 
 
 @admin.register(Session)
 class SessionAdmin(admin.ModelAdmin):
+    form = SessionForm
     list_display = (
         "__str__",
         "owner",
@@ -22,6 +26,7 @@ class SessionAdmin(admin.ModelAdmin):
         "message_count",
         "context_version",
         "compact_boundary_seq",
+        "visibility",
         "updated_at",
     )
     list_filter = ("archived", "pinned", "auto_compact", "updated_at")
@@ -63,10 +68,27 @@ class SessionAdmin(admin.ModelAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
-        return super().get_queryset(request).select_related("owner", "model__provider")
+        """Return all sessions, also those that their owners do not see."""
+        return Session.all_objects.select_related("owner", "model__provider")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False  # users begin sessions; an empty one of another user would help nobody
+
+    @admin.display(description="Visibility")
+    def visibility(self, session: Session) -> str:
+        """Say of a hidden session why nobody sees it."""
+        if session.discard_at is None:
+            return "visible"
+        return "being written" if session.discard_at > timezone.now() else "being deleted"
+
+    def delete_model(self, request: HttpRequest, obj: Session) -> None:
+        """Delete the session as its owner would, which never stops other writers for long."""
+        delete_session(obj.pk)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
+        """Delete the selected sessions one by one."""
+        for pk in list(queryset.values_list("pk", flat=True)):
+            delete_session(pk)
 
     @admin.display(description="Look into")
     def links(self, session: Session) -> SafeString:
@@ -98,7 +120,9 @@ class SessionAdmin(admin.ModelAdmin):
     def clear_summary(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         """Reset the context of each selected session. Its revisions stay, so it can be rewound."""
         compacted_sessions = list(
-            queryset.exclude(compacted_summary=None, compact_boundary_seq=None)
+            queryset.filter(discard_at=None).exclude(
+                compacted_summary=None, compact_boundary_seq=None
+            )
         )
         for session in compacted_sessions:
             revisions.reset_context(session.pk)

@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from chatcore.api.ownership import get_owned_attachment, get_owned_session
 from chatcore.api.serializers.attachments import AttachmentSerializer, UploadSerializer
 from chatcore.api.uploads import TOO_LARGE_DETAIL, FileFormParser, read_single_file
-from chatcore.files import intake
+from chatcore.files import intake, output_store
 from chatcore.models import Attachment, Session
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.rest.routes import build_api_path
@@ -55,14 +55,18 @@ class AttachmentDetailView(APIView):
     """One file."""
 
     @extend_schema(
-        operation_id="download_attachment", responses={(200, "*/*"): OpenApiTypes.BINARY}
+        operation_id="download_attachment",
+        responses={
+            (200, "*/*"): OpenApiTypes.BINARY,
+            410: OpenApiResponse(description="The output of a tool is no longer kept."),
+        },
     )
     def get(self, request: Request, attachment_id: UUID) -> HttpResponse:
         """Return the bytes of the file as a download."""
         attachment = get_owned_attachment(request, attachment_id)
         disposition = content_disposition_header(True, attachment.name) or "attachment"
         return HttpResponse(
-            bytes(attachment.data) or attachment.text.encode(),
+            _read_content(attachment),
             content_type=attachment.media_type,
             headers=DOWNLOAD_HEADERS | {"Content-Disposition": disposition},
         )
@@ -100,6 +104,14 @@ def resolve_attachments(session: Session, items: Sequence[UUID | dict[str, Any]]
             item = _store_file(session, field, item["name"], item["data"], is_pending=False).pk
         attachment_ids.append(item)
     return attachment_ids
+
+
+def _read_content(attachment: Attachment) -> bytes:
+    """Return the bytes of a file. Raises the 410 problem."""
+    try:
+        return output_store.read_bytes(attachment)
+    except output_store.OutputLost as error:
+        raise Problem(410, "output_lost", str(error)) from None
 
 
 def _store_file(

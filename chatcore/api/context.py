@@ -15,10 +15,12 @@ from chatcore.api.ownership import get_owned_session
 from chatcore.api.serializers.context import PreviewSerializer, SummarySerializer
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.context import builder, revisions
+from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
 from chatcore.rest import conditions
 from chatcore.sessions.changes import record_session_change
 from chatcore.tools import registry as tool_registry
+from chatcore.turns import recall
 
 
 class ContextPreviewView(APIView):
@@ -31,6 +33,7 @@ class ContextPreviewView(APIView):
         """Return exactly what the next request would send."""
         session = get_owned_session(request, session_id)
         tools = tool_registry.list_session_tools(session)
+        get_compactor().refresh_background(session)
         model_request = builder.build_request(session, tools=tools)
         preview = {
             "model": model_request.model,
@@ -41,6 +44,7 @@ class ContextPreviewView(APIView):
             "tools": model_request.tools,
             "max_tokens": model_request.max_tokens,
             "params": model_request.params,
+            "recalled": recall.list_newest_passages(session),
         }
         return Response(
             PreviewSerializer(preview).data,

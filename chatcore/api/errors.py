@@ -6,21 +6,28 @@ from typing import Any
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
-from chatcore.files import intake
+from chatcore.databases.outages import STORAGE_FULL
+from chatcore.files import intake, output_store
 from chatcore.models import Turn
 from chatcore.rest import problems
+from chatcore.rest.commits import NOTHING_STORED
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
+from chatcore.sessions import drafts
 from chatcore.transfer import importer, reader
-from chatcore.turns import client_tools, leases, service, versions
+from chatcore.turns import capacity, client_tools, leases, service, versions
 
 # The status and the `type` of errors whose text is the whole problem.
 PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
+    drafts.DraftLost: (503, "writing_interrupted"),
+    output_store.StoreFull: (STORAGE_FULL.status, STORAGE_FULL.type),
     service.IdempotencyConflict: (422, "idempotency_key_reused"),
     service.NoModel: (409, "no_model"),
     service.NoWaitingTurn: (409, "nothing_waits"),
     versions.MessageSuperseded: (409, "superseded"),
     versions.NoQuestionToAnswer: (409, "nothing_to_answer"),
 }
+
+RETRY_SECONDS: dict[type[Exception], int] = {output_store.StoreFull: STORAGE_FULL.retry_after}
 
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
@@ -36,8 +43,12 @@ def to_problem(error: Exception) -> APIException | None:
     """Return the problem for an error of the domain; None if there is none for it."""
     for error_class, (status, type) in PLAIN_PROBLEMS.items():
         if isinstance(error, error_class):
-            return Problem(status, type, str(error))
+            return Problem(status, type, str(error), retry_after=RETRY_SECONDS.get(error_class))
     match error:
+        case capacity.ProcessOverloaded():
+            return _build_capacity_problem(503, "overloaded", error)
+        case capacity.TooManyTurnsAtOnce():
+            return _build_capacity_problem(429, "too_many_turns", error)
         case leases.TurnRunning():
             return _build_busy_problem(error)
         case intake.FileUnavailable():
@@ -66,6 +77,12 @@ def build_turn_problem(turn: Turn) -> Problem:
         turn=str(turn.pk),
         user_message=turn.question_id,
     )
+
+
+def _build_capacity_problem(status: int, type: str, error: capacity.OverCapacity) -> Problem:
+    seconds = capacity.RETRY_SECONDS
+    detail = f"{error} {NOTHING_STORED} Try again in {seconds} seconds."
+    return Problem(status, type, detail, retry_after=seconds)
 
 
 def _build_busy_problem(error: leases.TurnRunning) -> Problem:

@@ -1,23 +1,30 @@
 """Event streams: a session's events as Server-Sent Events."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from uuid import UUID
 
+from django.conf import settings
 from django.db import close_old_connections
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from chatcore.api.ownership import get_owned_session
+from chatcore.events import retention
 from chatcore.events.long_responses import hand_over_stream
-from chatcore.events.sse import stream_frames
-from chatcore.models import Turn
-from chatcore.rest.problems import InvalidFieldError
+from chatcore.events.sse import format_frame, stream_frames
+from chatcore.events.types import Event, EventsDroppedPayload, EventType
+from chatcore.models import Message, Turn
+from chatcore.rest.problems import InvalidFieldError, Problem
+from chatcore.slots import ProcessFull, Slot, Slots, UserFull
+from chatcore.turns import lifecycle
 
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+STREAM_RETRY_SECONDS = 30
 MAX_SEQ = 2**63 - 1
 EVENT_SCHEMA = {
     "type": "object",
@@ -36,6 +43,9 @@ EVENT_SCHEMA = {
     },
     "required": ["id", "event", "data"],
 }
+# Streams that follow a session. One that begins with a turn ends with it, and is bounded as turns
+# are (chatcore/turns/capacity.py).
+_stream_slots = Slots()
 STREAM_RESPONSE = OpenApiResponse(
     response=EVENT_SCHEMA, description="Server-Sent Events, each of this form."
 )
@@ -46,13 +56,80 @@ def stream_events(
 ) -> HttpResponseBase:
     """Return a stream of the session's events after the event `after_seq`.
 
-    With `turn` the stream ends when that turn ends or waits for its client.
+    With `turn` the stream ends when that turn ends or waits for its client. If its events are too
+    old to be kept, only its end is sent.
     """
+    if turn and turn.status not in Turn.OPEN_STATUSES and not retention.has_events_of(turn):
+        return _send_frames(request, _stream_frame(_rebuild_end_event(turn)))
+    turn_id = turn.pk if turn else None
+    return _send_frames(request, stream_frames(session_id, after_seq, turn_id=turn_id))
+
+
+def _send_frames(
+    request: Request, frames: AsyncIterator[bytes], slot: Slot | None = None
+) -> HttpResponseBase:
+    """Return the stream, and release the slot when it has ended."""
     # A stream may be open for hours. It opens connections for its own reads, so this thread must
     # give its connection back now.
     close_old_connections()
-    body = stream_frames(session_id, after_seq, turn_id=turn.pk if turn else None)
-    return hand_over_stream(request._request, body, content_type=MEDIA_TYPE, headers=HEADERS)
+    return hand_over_stream(
+        request._request,
+        frames,
+        content_type=MEDIA_TYPE,
+        headers=HEADERS,
+        on_end=slot.release if slot else None,
+    )
+
+
+def take_slot(request: Request) -> Slot:
+    """Take a place for a stream that may be open for hours. Raises the 429 or 503 problem."""
+    user_limit = settings.CHATCORE["STREAMS_AT_ONCE_PER_USER"]
+    try:
+        return _stream_slots.take(
+            request.user.pk,
+            process_limit=settings.CHATCORE["STREAMS_AT_ONCE"],
+            user_limit=user_limit,
+        )
+    except UserFull:
+        detail = f"You have {user_limit} event streams open, and no more are allowed at once."
+        raise Problem(429, "too_many_streams", detail, retry_after=STREAM_RETRY_SECONDS) from None
+    except ProcessFull:
+        detail = "The server has as many event streams open as it can."
+        raise Problem(503, "overloaded", detail, retry_after=STREAM_RETRY_SECONDS) from None
+
+
+async def _stream_frame(event: Event) -> AsyncIterator[bytes]:
+    yield format_frame(event)
+
+
+async def _stream_after_dropped(session_id: UUID, until_seq: int) -> AsyncIterator[bytes]:
+    """Yield `events.dropped`, and then the session's events, of which none is missing."""
+    event = Event(
+        session=session_id,
+        seq=until_seq,
+        name=EventType.EVENTS_DROPPED,
+        data={**EventsDroppedPayload(until=until_seq)},
+        at=timezone.now(),
+    )
+    yield format_frame(event)
+    async for frame in stream_frames(session_id, until_seq):
+        yield frame
+
+
+def _rebuild_end_event(turn: Turn) -> Event:
+    """Return the event that ended the turn, with the number of the last one that is not kept."""
+    answers = turn.messages.filter(role=Message.Role.ASSISTANT).order_by("-seq")
+    is_completed = turn.status == Turn.Status.COMPLETED
+    answer_id = answers.values_list("pk", flat=True).first() if is_completed else None
+    name, payload = lifecycle.build_end_event(turn, message_id=answer_id)
+    first_seq = turn.first_event_seq
+    return Event(
+        session=turn.session_id,
+        seq=retention.find_dropped_seq(turn.session, first_seq - 1) or first_seq,
+        name=name,
+        data={**payload},
+        at=turn.finished_at or turn.started_at,
+    )
 
 
 class EventStreamView(APIView):
@@ -71,15 +148,30 @@ class EventStreamView(APIView):
                 description="The same in the header that EventSource sends; used if both are sent.",
             ),
         ],
-        responses={(200, MEDIA_TYPE): STREAM_RESPONSE},
+        responses={
+            (200, MEDIA_TYPE): STREAM_RESPONSE,
+            429: OpenApiResponse(description="Too many event streams of the user are open."),
+        },
     )
     def get(self, request: Request, session_id: UUID) -> HttpResponseBase:
-        """Follow all events after a given one, stored and future; by default only future ones."""
+        """Follow all events after a given one, stored and future; by default only future ones.
+
+        Events are kept for some days (`CHATCORE_EVENT_RETENTION_DAYS`), those of an open turn as
+        long as it is open. When some that follow the given one are gone, the stream begins with
+        `events.dropped` `{until}`: load the session and its messages again, and then apply the
+        events that follow. Deltas are kept for an hour: later, `message.completed` comes without
+        them, and the message has the text.
+        """
         session = get_owned_session(request, session_id)
         after_seq = _parse_after_seq(request.headers, request.query_params)
         if after_seq is None:
             after_seq = session.last_event_seq
-        return stream_events(request, session.pk, after_seq)
+        dropped_seq = retention.find_dropped_seq(session, after_seq)
+        if dropped_seq is None:
+            frames = stream_frames(session.pk, after_seq)
+        else:
+            frames = _stream_after_dropped(session.pk, dropped_seq)
+        return _send_frames(request, frames, take_slot(request))
 
     def head(self, request: Request, session_id: UUID) -> HttpResponse:
         """Return the stream's headers."""

@@ -8,6 +8,7 @@ from rest_framework.views import APIView
 from chatcore.api.ownership import get_owned_message, get_owned_session
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.api.sessions import build_created_response
+from chatcore.rest.commits import all_or_nothing
 from chatcore.turns import forks
 
 
@@ -27,5 +28,7 @@ class ForkMessageView(APIView):
 
         It gets the newest summary that covers only copied messages.
         """
-        new_session = forks.fork_session(get_owned_message(request, message_id))
+        message = get_owned_message(request, message_id)
+        with all_or_nothing(request):
+            new_session = forks.fork_session(message)
         return build_created_response(request, get_owned_session(request, new_session.pk))

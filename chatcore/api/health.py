@@ -1,11 +1,28 @@
 """Health checks for supervisors and load balancers: the process runs, and it can serve."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.core.cache import cache
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from models_registry.models import Provider
+
+
+class Probes:
+    """Middleware that answers probes before all else.
+
+    They come over plain HTTP to an address, and know neither the public name nor a way to sign in.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        report = PROBES.get(request.path.rstrip("/"))
+        return report(request) if report else self.get_response(request)
 
 
 def report_liveness(request: HttpRequest) -> JsonResponse:
@@ -14,12 +31,32 @@ def report_liveness(request: HttpRequest) -> JsonResponse:
 
 
 def report_readiness(request: HttpRequest) -> JsonResponse:
-    """Answer 200 if all that requests need is available; otherwise 503 with the missing names."""
+    """Answer 200 if all that requests need is available; otherwise 503 with the missing names.
+
+    Names the providers whose stored key cannot be decrypted. If none can, this process has another
+    encryption key than the one that stored them, and is not ready.
+    """
     missing_names = [name for name, check in DEPENDENCY_CHECKS.items() if not _passes_check(check)]
-    return JsonResponse(
-        {"status": "unavailable" if missing_names else "ok", "missing": missing_names},
-        status=503 if missing_names else 200,
-    )
+    report: dict[str, Any] = {
+        "status": "unavailable" if missing_names else "ok",
+        "missing": missing_names,
+    }
+    unreadable_names = [] if "database" in missing_names else _list_unreadable_keys()
+    if unreadable_names:
+        report["unreadable_keys"] = unreadable_names
+    return JsonResponse(report, status=503 if missing_names else 200)
+
+
+def _list_unreadable_keys() -> list[str]:
+    try:
+        return Provider.objects.list_unreadable()
+    except DatabaseError:  # its tables are not there yet
+        return []
+
+
+def _check_keys() -> bool:
+    stored_count = Provider.objects.exclude(encrypted_api_key="").count()
+    return not stored_count or len(Provider.objects.list_unreadable()) < stored_count
 
 
 def _check_database() -> bool:
@@ -35,13 +72,15 @@ def _check_migrations() -> bool:
 
 def _check_cache() -> bool:
     cache.set("readyz", "ok", 10)
-    return cache.get("readyz") == "ok"
+    # A cache in Redis goes on in memory while Redis is away (chatcore/caches.py).
+    return cache.get("readyz") == "ok" and not getattr(cache, "is_away", False)
 
 
 DEPENDENCY_CHECKS: dict[str, Callable[[], bool]] = {
     "database": _check_database,
     "migrations": _check_migrations,
     "cache": _check_cache,
+    "encryption key": _check_keys,
 }
 
 
@@ -50,3 +89,9 @@ def _passes_check(check: Callable[[], bool]) -> bool:
         return check()
     except Exception:  # noqa: BLE001 - any error of a dependency means that it is not available
         return False
+
+
+PROBES: dict[str, Callable[[HttpRequest], HttpResponse]] = {
+    "/livez": report_liveness,
+    "/readyz": report_readiness,
+}

@@ -19,9 +19,9 @@ from chatcore.api.turn_requests import (
 )
 from chatcore.api.turn_responses import NEW_TURN_RESPONSES, respond_with_turn
 from chatcore.models import Message
-from chatcore.rest import limits
+from chatcore.rest import turn_rate
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.turns import service
+from chatcore.turns import capacity, service
 
 ORDERINGS = {"asc": "seq", "desc": "-seq"}
 
@@ -70,12 +70,13 @@ class MessageListView(GenericAPIView[Message]):
         serializer.is_valid(raise_exception=True)
         payload = serializer.validated_data
         idempotency = build_idempotency_fields(request, "send", payload)
-        limits.count_turn(request)
-        turn = service.start_turn(
-            session,
-            content=payload["content"],
-            attachments=resolve_attachments(session, payload.get("attachments", ())),
-            tools=payload.get("tools", ()),
-            **idempotency,
-        )
+        with capacity.reserve_new_turn(session, idempotency["idempotency_key"]):
+            turn_rate.count_turn(request)
+            turn = service.start_turn(
+                session,
+                content=payload["content"],
+                attachments=resolve_attachments(session, payload.get("attachments", ())),
+                tools=payload.get("tools", ()),
+                **idempotency,
+            )
         return respond_with_turn(request, turn, stream=payload.get("stream", False))

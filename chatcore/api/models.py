@@ -16,6 +16,7 @@ class AiModelSerializer(serializers.ModelSerializer[AiModel]):
     id = serializers.CharField(source="__str__", help_text="provider/name")
     provider = serializers.CharField(source="provider.name")
     input_price = serializers.FloatField(allow_null=True)
+    cached_input_price = serializers.FloatField(allow_null=True)
     output_price = serializers.FloatField(allow_null=True)
 
     class Meta:
@@ -27,6 +28,7 @@ class AiModelSerializer(serializers.ModelSerializer[AiModel]):
             "context_window_size",
             "max_output_tokens",
             "input_price",
+            "cached_input_price",
             "output_price",
             "supports_tools",
             "supports_images",

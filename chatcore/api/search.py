@@ -18,13 +18,17 @@ from chatcore.rest.pagination import MAX_LIMIT, Cursor, parse_limit
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.search import query as search_query
 from chatcore.sessions.truncation import clean_text
+from models_registry import keys
 
 SEARCH_PARAMETERS = [
     OpenApiParameter(
         "q",
         {"type": "string", "minLength": 1},
         required=True,
-        description="Words that a message must all contain.",
+        description=(
+            "A question in ordinary words, or any words; those between quotation marks must stand"
+            " in a message as they are."
+        ),
     ),
     OpenApiParameter("limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT}),
     OpenApiParameter(
@@ -34,13 +38,22 @@ SEARCH_PARAMETERS = [
 
 
 class HitSerializer(serializers.Serializer[Any]):
-    """A message that contains the words, with the text around them."""
+    """A message that may answer the question, with the best place of its text.
+
+    `marks` are the start and end of the question's words in the snippet, in code points, and
+    `score` is the share of the question, weighted by rarity, that the message and those next to it
+    hold.
+    """
 
     session = serializers.UUIDField(source="session_id")
     message = serializers.IntegerField(source="message_id")
     seq = serializers.IntegerField()
     role = serializers.ChoiceField(Message.Role.choices)
     snippet = serializers.CharField()
+    marks = serializers.ListField(
+        child=serializers.ListField(child=serializers.IntegerField(), min_length=2, max_length=2)
+    )
+    score = serializers.FloatField(min_value=0, max_value=1)
     created_at = serializers.DateTimeField()
 
 
@@ -59,7 +72,7 @@ class SessionSearchView(APIView):
         operation_id="search_session", parameters=SEARCH_PARAMETERS, responses=HitsSerializer
     )
     def get(self, request: Request, session_id: UUID) -> Response:
-        """Return the messages that contain all words: the best first, then the newest."""
+        """Return the messages that answer the question: the best first, then the newest."""
         return _respond_with_hits(request, get_owned_session(request, session_id).pk)
 
 
@@ -70,7 +83,7 @@ class SearchView(APIView):
         operation_id="search_all", parameters=SEARCH_PARAMETERS, responses=HitsSerializer
     )
     def get(self, request: Request) -> Response:
-        """Return the messages that contain all words: the best first, then the newest."""
+        """Return the messages that answer the question: the best first, then the newest."""
         return _respond_with_hits(request, request.user)
 
 
@@ -98,15 +111,20 @@ def _parse_cursor(request: Request) -> tuple[int, int]:
     """Return the number of hits to skip, and the id of the newest message to search.
 
     Hits are ordered by how well they match, so a page begins at a number. Messages that are added
-    after the first page are left out, because they would shift that number.
+    after the first page are left out, because they would shift that number. The id is encrypted: it
+    would tell how much all users write.
     """
     cursor_text = request.query_params.get("cursor")
     if cursor_text is None:
         return 0, Message.objects.aggregate(newest=Max("id"))["newest"] or 0
     values = Cursor.decode(cursor_text).values
-    if len(values) != 2 or not all(_is_number(value) for value in values):
+    try:
+        offset, newest_id = values[0], keys.decrypt(values[1])
+    except (IndexError, keys.UnreadableKey):
+        raise InvalidFieldError("cursor", "This is not a cursor of this list.") from None
+    if not _is_number(offset) or not _is_number(newest_id):
         raise InvalidFieldError("cursor", "This is not a cursor of this list.")
-    return int(values[0]), int(values[1])
+    return int(offset), int(newest_id)
 
 
 def _is_number(text: str) -> bool:
@@ -114,5 +132,5 @@ def _is_number(text: str) -> bool:
 
 
 def _build_link(request: Request, offset: int, newest_id: int) -> str:
-    cursor_text = Cursor([str(offset), str(newest_id)]).encode()
+    cursor_text = Cursor([str(offset), keys.encrypt(str(newest_id))]).encode()
     return replace_query_param(request.build_absolute_uri(), "cursor", cursor_text)

@@ -50,6 +50,8 @@ class SessionListView(GenericAPIView[Session]):
         words = clean_text(query.get("q", "")).strip()
         if words:
             queryset = queryset.filter(title__icontains=words)
+        if "external_id" in query:
+            queryset = queryset.filter(external_id=clean_text(query["external_id"]))
         for name in ("archived", "pinned"):
             if name in query:
                 queryset = queryset.filter(**{name: parse_flag(name, query[name])})
@@ -59,6 +61,9 @@ class SessionListView(GenericAPIView[Session]):
         operation_id="list_sessions",
         parameters=[
             OpenApiParameter("q", str, description="Part of the title."),
+            OpenApiParameter(
+                "external_id", str, description="What a client of another API calls the session."
+            ),
             OpenApiParameter("archived", bool),
             OpenApiParameter("pinned", bool),
         ],

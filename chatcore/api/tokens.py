@@ -12,19 +12,28 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.rest.fields import StrictIntegerField, StrictSerializer
+from chatcore.accounts.tokens import (
+    MAX_NAME_CHARS,
+    create_token,
+    get_default_expiry,
+    list_tokens,
+)
+from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
 from chatcore.sessions.truncation import clean_text
 
 
 class NewTokenSerializer(StrictSerializer):
-    """How long a new token is valid."""
+    """What a new token is for, and how long it is valid."""
 
+    name = StrictTextField(
+        max_length=MAX_NAME_CHARS, allow_blank=True, required=False, help_text="What uses it."
+    )
     expires_in_days = StrictIntegerField(
         min_value=1,
         max_value=3650,
         allow_null=True,
         required=False,
-        help_text="Null: until it is revoked.",
+        help_text="Null: until it is revoked. Without it: as the server is set, usually 90 days.",
     )
 
 
@@ -32,8 +41,13 @@ class TokenSerializer(serializers.Serializer[Any]):
     """An API token. Only its first characters are stored in readable form."""
 
     id = serializers.CharField(source="token_key", help_text="The token's first characters.")
+    name = serializers.SerializerMethodField(help_text="Empty: it has none.")
     created_at = serializers.DateTimeField(source="created")
     expires_at = serializers.DateTimeField(source="expiry", allow_null=True)
+
+    def get_name(self, token: Any) -> str:
+        """Return the token's name."""
+        return token.name or ""
 
 
 class CreatedTokenSerializer(TokenSerializer):
@@ -49,7 +63,7 @@ class TokenListView(GenericAPIView[Any]):
 
     def get_queryset(self) -> QuerySet[Any]:
         """Return the user's tokens, newest first."""
-        return AuthToken.objects.filter(user=self.request.user).order_by("-created", "-digest")
+        return list_tokens(self.request.user)
 
     @extend_schema(operation_id="list_tokens", responses=TokenSerializer(many=True))
     def get(self, request: Request) -> Response:
@@ -66,15 +80,18 @@ class TokenListView(GenericAPIView[Any]):
         """Create a token. Only this response shows it."""
         serializer = NewTokenSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        days = serializer.validated_data.get("expires_in_days")
-        expiry = timedelta(days=days) if days else None
-        row, token = AuthToken.objects.create(request.user, expiry=expiry)
+        expiry = get_default_expiry()
+        if "expires_in_days" in serializer.validated_data:
+            days = serializer.validated_data["expires_in_days"]
+            expiry = timedelta(days=days) if days else None
+        name = clean_text(serializer.validated_data.get("name", "")).strip()
+        row, token = create_token(request.user, name=name, expiry=expiry)
         return Response({**TokenSerializer(row).data, "token": token}, status=201)
 
     @extend_schema(operation_id="revoke_all_tokens", request=None, responses={204: None})
     def delete(self, request: Request) -> Response:
         """Revoke all of the user's tokens, including the one that this request uses."""
-        self.get_queryset().delete()
+        AuthToken.objects.filter(user=request.user).delete()
         return Response(status=204)
 
 

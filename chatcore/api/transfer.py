@@ -19,6 +19,7 @@ from chatcore.api.sessions import build_created_response
 from chatcore.api.turn_responses import TURN_RESPONSES
 from chatcore.models import Message
 from chatcore.rest import limits
+from chatcore.rest.commits import all_or_nothing
 from chatcore.rest.parsers import ImportBodyParser
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.transfer import exporter, formats, importer
@@ -40,7 +41,8 @@ class MessageImportView(GenericAPIView[Message]):
         """Append messages without calling a model: all of them, or none if one is not valid."""
         session = get_owned_session(request, session_id)
         messages = _parse_import(request.data)
-        rows = importer.import_messages(session, messages)
+        with all_or_nothing(request):
+            rows = importer.import_messages(session, messages)
         session.refresh_from_db(fields=["message_count"])
         body = {
             "imported": len(rows),
@@ -84,7 +86,8 @@ class SessionImportView(APIView):
     def post(self, request: Request) -> Response:
         """Create a session from what `export` returned: all of it, or nothing."""
         _validate_exported_session(request.data)
-        session = importer.import_session(request.user, request.data)
+        with all_or_nothing(request):
+            session = importer.import_session(request.user, request.data)
         return build_created_response(request, get_owned_session(request, session.pk))
 
 
@@ -111,7 +114,8 @@ def _check_format(name: Any) -> formats.Format:
 def _validate_exported_session(data: Any) -> None:
     """Check the number of messages, and the settings by the rules for clients.
 
-    `transfer.reader` validates the rest. Raises the problem that names the field.
+    `transfer.importer` validates the rest, and the parameters, which depend on the model. Raises
+    the problem that names the field.
     """
     if not isinstance(data, Mapping):
         return
@@ -120,7 +124,8 @@ def _validate_exported_session(data: Any) -> None:
         raise TooLargeProblem(f"An import has at most {limits.SESSION_MESSAGES:,} messages.")
     settings = data.get("session")
     if isinstance(settings, Mapping):
-        values = {name: settings[name] for name in exporter.SETTING_FIELDS if name in settings}
+        names = set(exporter.SETTING_FIELDS).intersection(settings) - {"params"}
+        values = {name: settings[name] for name in names}
         serializer = SessionSerializer(data=values)
         if not serializer.is_valid():
             raise serializers.ValidationError({"session": serializer.errors})

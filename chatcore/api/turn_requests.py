@@ -55,6 +55,7 @@ class ToolDefinitionSerializer(StrictSerializer):
     )
     description = StrictTextField(required=False, allow_blank=True)
     parameters = JsonObjectField(required=False)
+    strict = serializers.BooleanField(required=False)
 
 
 class NewMessageSerializer(StrictSerializer):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import DatabaseError, InterfaceError
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework.request import Request
@@ -10,7 +11,9 @@ from rest_framework.response import Response
 from chatcore.api import event_streams
 from chatcore.api.errors import build_turn_problem
 from chatcore.api.serializers.turns import AnswerSerializer, StartedTurnSerializer
+from chatcore.databases.outages import find_outage
 from chatcore.models import Message, Turn
+from chatcore.rest.problems import Problem
 from chatcore.rest.routes import build_api_path
 from chatcore.turns import client_tools, service, versions
 
@@ -25,13 +28,19 @@ TURN_RESPONSES: dict[Any, Any] = {
         )
     ),
     413: OpenApiResponse(description="The message or the body is too long."),
+    429: OpenApiResponse(description="Too many turns of the user, at once or in a minute."),
     502: OpenApiResponse(description="The provider failed."),
-    503: OpenApiResponse(description="The provider limits the number of requests."),
+    503: OpenApiResponse(
+        description=(
+            "The server is overloaded, or its database is away or busy, and nothing was stored; "
+            "or the provider limits the number of requests. See Retry-After."
+        )
+    ),
     504: OpenApiResponse(description="The provider did not answer in time."),
 }
+ANSWER_GOES_ON = "The message is stored and is being answered: do not send it again, read it later."
 NEW_TURN_RESPONSES: dict[Any, Any] = TURN_RESPONSES | {
     422: OpenApiResponse(description="The key was used with another payload."),
-    429: OpenApiResponse(description="Too many turns."),
 }
 
 
@@ -53,7 +62,28 @@ def respond_with_turn(
             status=202,
             headers={"Preference-Applied": "respond-async"},
         )
-    return build_turn_response(service.wait_for_turn(turn.pk))
+    return build_turn_response(wait_for_end(turn))
+
+
+def wait_for_end(turn: Turn) -> Turn:
+    """Wait until the turn has ended or waits for its client.
+
+    Raises the problem that says what is stored if the database goes away meanwhile.
+    """
+    try:
+        return service.wait_for_turn(turn.pk)
+    except (DatabaseError, InterfaceError) as error:
+        outage = find_outage(error)
+        if outage is None:
+            raise
+        raise Problem(
+            outage.status,
+            outage.type,
+            f"{outage.detail} {ANSWER_GOES_ON}",
+            retry_after=outage.retry_after,
+            turn=str(turn.pk),
+            user_message=turn.question_id,
+        ) from error
 
 
 def build_turn_response(turn: Turn) -> Response:

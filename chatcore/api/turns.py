@@ -12,6 +12,7 @@ from chatcore.api.ownership import get_owned_session
 from chatcore.api.serializers.turns import CancelledSerializer
 from chatcore.api.turn_requests import PREFER_PARAMETER, ToolResultsSerializer
 from chatcore.api.turn_responses import TURN_RESPONSES, respond_with_turn
+from chatcore.rest import turn_rate
 from chatcore.turns import client_tools, service
 
 
@@ -32,6 +33,7 @@ class ToolResultsView(APIView):
         session = get_owned_session(request, session_id)
         serializer = ToolResultsSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
+        turn_rate.count_turn(request)
         payload = serializer.validated_data
         results = [client_tools.ClientToolResult(**result) for result in payload["results"]]
         turn, after_seq = service.submit_tool_results(session, results)

@@ -14,6 +14,7 @@ from chatcore.rest import limits
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 
 FORM_OVERHEAD_BYTES = 64 * limits.KB  # for the parts of a form besides its file
+MAX_FORM_BYTES = intake.MAX_BYTES + FORM_OVERHEAD_BYTES
 TOO_LARGE_DETAIL = f"A file has at most {intake.MAX_BYTES // limits.MB} MB."
 
 
@@ -32,7 +33,7 @@ class FileFormParser(BaseParser):
         """
         request = parser_context["request"]
         content_length = int(request.META.get("CONTENT_LENGTH") or 0)
-        if content_length > intake.MAX_BYTES + FORM_OVERHEAD_BYTES:
+        if content_length > MAX_FORM_BYTES:
             raise TooLargeProblem(TOO_LARGE_DETAIL)
         meta = request.META | {"CONTENT_TYPE": media_type}
         body: Any = stream

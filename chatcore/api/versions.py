@@ -19,10 +19,10 @@ from chatcore.api.turn_requests import (
 )
 from chatcore.api.turn_responses import NEW_TURN_RESPONSES, respond_with_turn
 from chatcore.models import Message, Turn
-from chatcore.rest import limits
+from chatcore.rest import turn_rate
 from chatcore.rest.fields import StrictSerializer
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.turns import deletion, service, versions
+from chatcore.turns import capacity, deletion, service, versions
 
 Role = Message.Role
 
@@ -44,8 +44,9 @@ class RegenerateMessageView(APIView):
         """
         message, options = _validate_request(request, message_id, RegenerateSerializer)
         idempotency = build_idempotency_fields(request, f"regenerate {message_id}", options)
-        limits.count_turn(request)
-        turn = service.regenerate_answer(message, model=options.get("model"), **idempotency)
+        with capacity.reserve_new_turn(message.session, idempotency["idempotency_key"]):
+            turn_rate.count_turn(request)
+            turn = service.regenerate_answer(message, model=options.get("model"), **idempotency)
         return respond_with_turn(request, turn, stream=options.get("stream", False))
 
 
@@ -105,17 +106,18 @@ class RestoreMessageView(APIView):
 def _edit_question(request: Request, message: Message, payload: dict[str, Any]) -> Turn:
     """Start the turn that answers a new version of the user's message."""
     idempotency = build_idempotency_fields(request, f"edit {message.pk}", payload)
-    limits.count_turn(request)
     attachment_ids = None  # the new version keeps the files
-    if "attachments" in payload:
-        attachment_ids = resolve_attachments(message.session, payload["attachments"])
-    return service.start_turn(
-        message.session,
-        content=payload["content"],
-        attachments=attachment_ids,
-        replaces=message,
-        **idempotency,
-    )
+    with capacity.reserve_new_turn(message.session, idempotency["idempotency_key"]):
+        turn_rate.count_turn(request)
+        if "attachments" in payload:
+            attachment_ids = resolve_attachments(message.session, payload["attachments"])
+        return service.start_turn(
+            message.session,
+            content=payload["content"],
+            attachments=attachment_ids,
+            replaces=message,
+            **idempotency,
+        )
 
 
 def _validate_request(

@@ -19,6 +19,7 @@ from chatcore.rest.problems import InvalidFieldError
 from models_registry import keys
 
 MAX_WEBHOOKS = 20  # of one user
+MAX_WEBHOOKS_A_HOST = 5  # each event is sent to each of them
 
 
 class WebhookUrlField(StrictTextField):
@@ -107,6 +108,7 @@ class WebhookListView(GenericAPIView[Webhook]):
         serializer.is_valid(raise_exception=True)
         if self.get_queryset().count() >= MAX_WEBHOOKS:
             raise InvalidFieldError("url", f"There are already {MAX_WEBHOOKS} addresses, the most.")
+        _check_host(self.get_queryset(), serializer.validated_data["url"])
         secret = webhooks.generate_secret()
         webhook = serializer.save(owner=request.user, secret=keys.encrypt(secret))
         return Response({**self.get_serializer(webhook).data, "secret": secret}, status=201)
@@ -128,6 +130,9 @@ class WebhookDetailView(GenericAPIView[Webhook]):
         webhook = _get_owned_webhook(request, webhook_id)
         serializer = self.get_serializer(webhook, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
+        if "url" in serializer.validated_data:
+            others = Webhook.objects.filter(owner=webhook.owner_id).exclude(pk=webhook.pk)
+            _check_host(others, serializer.validated_data["url"])
         return Response(self.get_serializer(serializer.save()).data)
 
     @extend_schema(operation_id="delete_webhook", responses={204: None})
@@ -153,3 +158,12 @@ class WebhookDeliveryListView(GenericAPIView[WebhookDelivery]):
 
 def _get_owned_webhook(request: Request, webhook_id: UUID) -> Webhook:
     return get_object_or_404(Webhook, pk=webhook_id, owner_id=request.user.pk)
+
+
+def _check_host(others: QuerySet[Webhook], text: str) -> None:
+    """Refuse an address of a host that gets much already. Raises the 400 problem."""
+    hosts = [httpx2.URL(url).host for url in others.values_list("url", flat=True)]
+    if hosts.count(httpx2.URL(text).host) >= MAX_WEBHOOKS_A_HOST:
+        raise InvalidFieldError(
+            "url", f"There are already {MAX_WEBHOOKS_A_HOST} addresses of this host, the most."
+        )

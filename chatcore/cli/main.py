@@ -18,6 +18,8 @@ def main() -> None:
     --traceback, a database error shows where it was raised.
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
+    # What is written from here on, the database among it, is for the owner alone.
+    os.umask(0o077)
     try:
         # Reading one setting loads all of them.
         settings.DATABASES  # noqa: B018

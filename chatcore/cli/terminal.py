@@ -15,8 +15,7 @@ from chatcore import models
 from chatcore.cli import meter
 from chatcore.context import revisions
 from chatcore.events import log as event_log
-from chatcore.events.log import Event
-from chatcore.events.types import TURN_END_EVENTS, EventType
+from chatcore.events.types import TURN_END_EVENTS, Event, EventType
 from chatcore.models import Session, Turn
 from chatcore.turns import leases, service
 from models_registry.models import AiModel
@@ -146,23 +145,26 @@ class Terminal:
             self.console.print()
 
     def _show_context(self) -> None:
-        """Print how full the context is, in NeuroLink's words (docs/origins.md#neurolink)."""
+        """Print how full the context is, in NeuroLink's words (docs/origins.md#neurolink).
+
+        Compaction is promised only where it begins by itself, and nothing is said where it is off.
+        """
         used_tokens = self.usage.get("estimated_input_tokens")
         window = self.usage.get("context_window")
-        if not used_tokens or not window:
+        if not used_tokens or not window or self.usage.get("automatic") == "off":
             return
         ratio = used_tokens / window
-        if ratio <= CONTEXT_NOTE_RATIO:
-            return
         if not self.usage.get("should_compact"):
-            self._print(f"[dim]Context: {ratio:.0%} used[/]")
+            if ratio > CONTEXT_NOTE_RATIO:
+                self._print(f"[dim]Context: {ratio:.0%} used[/]")
             return
         self._print(
             f"[yellow]Context usage: {ratio:.0%} of window ({used_tokens:,} / {window:,} tokens)[/]"
         )
-        self.console.print(
-            "[yellow]Auto-compaction will trigger to preserve conversation quality.[/]"
-        )
+        if self.usage.get("automatic") == "on":
+            self.console.print(
+                "[yellow]Auto-compaction will trigger to preserve conversation quality.[/]"
+            )
 
     def _run_command(self, line: str) -> None:
         name, _, argument = line[1:].partition(" ")

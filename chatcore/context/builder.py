@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from chatcore.context import live_messages as context_live_messages
-from chatcore.context import summary_block
+from chatcore.context import recalled, summary_block
 from chatcore.context.live_messages import ActiveRevision
 from chatcore.models import Session
+from chatcore.providers import params as provider_params
 from chatcore.providers.base import ChatMessage, Request, Tool
 
 
@@ -17,7 +18,8 @@ def build_request(session: Session, *, tools: Sequence[Tool] = ()) -> Request:
     request was built on.
     """
     revision = context_live_messages.load_active_revision(session)
-    params = dict(session.params)
+    provider = session.model.provider if session.model else None
+    params = provider_params.select_params(session.params, provider)
     max_tokens = params.pop("max_tokens", None)
     block_text = summary_block.render_block(
         revision.summary, revision.background, revision.placement
@@ -30,20 +32,13 @@ def build_request(session: Session, *, tools: Sequence[Tool] = ()) -> Request:
         system="\n\n".join(part for part in (session.system_prompt, system_summary) if part),
         system_summary=system_summary,
         preface=block_text if summary_place == "first_system" else "",
-        messages=summary_block.insert_block(messages, block_text, revision.placement),
+        messages=recalled.insert_block(
+            summary_block.insert_block(messages, block_text, revision.placement), revision.recalled
+        ),
         tools=tools,
         max_tokens=max_tokens,
         params=params,
     )
-
-
-def build_request_messages(session: Session) -> tuple[ChatMessage, ...]:
-    """Return the messages of the next request, in the form that their edits give them.
-
-    The summary and messages that are still being written are not among them.
-    """
-    revision = context_live_messages.load_active_revision(session)
-    return tuple(_load_request_messages(session, revision))
 
 
 def _load_request_messages(session: Session, revision: ActiveRevision) -> list[ChatMessage]:

@@ -3,9 +3,9 @@
 CHATCORE["COMPACTOR"] names the class.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -30,6 +30,44 @@ class FittedRequest:
     context_version: int | None
     notices: tuple[str, ...] = ()
     tokens: int | None = None
+
+
+class CompactionReport(Protocol):
+    """How a compaction that was asked for has ended."""
+
+    @property
+    def run_id(self) -> str:
+        """The id of its run."""
+        ...
+
+    @property
+    def status(self) -> str:
+        """The status of its run: applied, skipped, failed …"""
+        ...
+
+    @property
+    def input_tokens(self) -> int:
+        """What the model read to summarize."""
+        ...
+
+    @property
+    def output_tokens(self) -> int:
+        """What the model wrote."""
+        ...
+
+
+class RecallPlan(Protocol):
+    """How much of what was said before the boundary a turn brings back into its requests."""
+
+    @property
+    def tokens(self) -> int:
+        """The most estimated tokens that the whole block may take."""
+        ...
+
+    @property
+    def threshold(self) -> float:
+        """The least score of a passage that is worth it, from 0 to 1."""
+        ...
 
 
 class TruncatedOutput(Protocol):
@@ -88,8 +126,57 @@ class Compactor(Protocol):
         """
         ...
 
+    def export_ledger(self, session: Session) -> Sequence[Mapping[str, Any]]:
+        """Return what people did with the session's ledger, as JSON values."""
+        ...
+
+    def import_ledger(self, session: Session, lines: Sequence[Any]) -> None:
+        """Store what `export_ledger` returned, in the transaction that imports the session.
+
+        Raises Django's ValidationError, which names the line and its field.
+        """
+        ...
+
+    def export_leaves(self, session: Session) -> Sequence[Mapping[str, Any]]:
+        """Return what the session's summary is composed of, as JSON values."""
+        ...
+
+    def import_leaves(self, session: Session, leaves: Sequence[Any]) -> None:
+        """Store what `export_leaves` returned, after the summary, in the same transaction.
+
+        Raises Django's ValidationError, which names the leaf and its field.
+        """
+        ...
+
+    def find_violations(self, session: Session) -> Collection[str]:
+        """Check what is stored beside the session; return one sentence for each violation."""
+        ...
+
     def estimate_tokens(self, session: Session) -> int:
         """Return the estimated tokens of the session's next request; 0 if they are not known."""
+        ...
+
+    def refresh_background(self, session: Session) -> None:
+        """Bring up to date what is sent beside the summary, before a request is built.
+
+        It must be cheap, because every request asks; it changes the context only where it must.
+        """
+        ...
+
+    def plan_recall(self, session: Session) -> RecallPlan | None:
+        """Return how much a new turn brings back from before the boundary; None for nothing.
+
+        It must be cheap, because every turn of a session with a boundary asks.
+        """
+        ...
+
+    def compact_session(
+        self, session: Session, *, instructions: str = ""
+    ) -> CompactionReport | None:
+        """Compact the session now, and return how that ended; None if nothing can compact it.
+
+        `instructions` say what the summary should pay attention to.
+        """
         ...
 
     def fit_request(
@@ -112,6 +199,13 @@ class Compactor(Protocol):
 
     def accepts_policy(self, name: str) -> bool:
         """Return True if a session may name this compaction policy."""
+        ...
+
+    def is_known_text(self, text: str, *, original: str = "") -> bool:
+        """Return True if a policy puts this into requests, in the place of the original or alone.
+
+        An import may bring no other words there, because nobody would see them.
+        """
         ...
 
     def validate_threshold_override(self, threshold: float, *policy_names: str) -> None:
@@ -157,8 +251,34 @@ class NullCompactor:
     def on_session_forked(self, source: Session, fork: Session, last_seq: int) -> None:
         pass
 
+    def export_ledger(self, session: Session) -> Sequence[Mapping[str, Any]]:
+        return ()
+
+    def import_ledger(self, session: Session, lines: Sequence[Any]) -> None:
+        pass
+
+    def export_leaves(self, session: Session) -> Sequence[Mapping[str, Any]]:
+        return ()
+
+    def import_leaves(self, session: Session, leaves: Sequence[Any]) -> None:
+        pass
+
+    def find_violations(self, session: Session) -> Collection[str]:
+        return ()
+
     def estimate_tokens(self, session: Session) -> int:
         return 0
+
+    def refresh_background(self, session: Session) -> None:
+        pass
+
+    def plan_recall(self, session: Session) -> RecallPlan | None:
+        return None
+
+    def compact_session(
+        self, session: Session, *, instructions: str = ""
+    ) -> CompactionReport | None:
+        return None
 
     def fit_request(
         self, model: AiModel, request: Request, *, overflow: ContextOverflow | None = None
@@ -175,6 +295,9 @@ class NullCompactor:
 
     def accepts_policy(self, name: str) -> bool:
         return True
+
+    def is_known_text(self, text: str, *, original: str = "") -> bool:
+        return text in ("", original)
 
     def validate_threshold_override(self, threshold: float, *policy_names: str) -> None:
         pass

@@ -1,19 +1,20 @@
 """Load the stored messages that the next request sends, in the form that their edits give them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import json
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain
+from typing import Any, Literal
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 
-from chatcore.context import tool_pairs
+from chatcore.context import queries, tool_pairs
 from chatcore.files import rendering
-from chatcore.models import CHAT_COLUMNS, Attachment, ContextEdit, Message, Session
+from chatcore.models import ContextEdit, Message, Session
 from chatcore.providers.base import ChatMessage, ToolCall
 from chatcore.sessions.token_estimate import estimate_tokens
-
-_COLUMNS = ("id", *CHAT_COLUMNS, "provider_data", "token_estimate", "pinned")
 
 # At most so many other messages are expected between a call and its results. Parallel calls and
 # answers of other turns may stand there, and a limit keeps the query small.
@@ -24,7 +25,9 @@ _MAX_GAP = 8
 class ActiveRevision:
     """The fields of the revision in force, which decide what the next request sends.
 
-    `has_files` says whether any message has a file, so that most sessions need no query for files.
+    `has_files` says whether any message has a file, and `has_edits` whether any is shown in another
+    form, so that most sessions need no query for them.
+    `recalled` is that of the open turn.
     """
 
     version: int = 0
@@ -34,54 +37,72 @@ class ActiveRevision:
     background: str = ""
     placement: Mapping[str, Any] = field(default_factory=dict)
     has_files: bool = False
+    has_edits: bool = False
+    recalled: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+# Not frozen, as ChatMessage is not, because there is one for each message of a context.
+@dataclass(kw_only=True, slots=True)
 class LiveMessage:
-    """A stored message as it is sent; `original_text` is the stored text if an edit replaced it."""
+    """A stored message as it is sent.
 
-    message: ChatMessage
+    `provider_data` is JSON text, and `original_text` the stored text if an edit replaced it.
+    """
+
     pk: int
+    seq: int
+    role: Literal["user", "assistant", "tool"]
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    tool_name: str = ""
+    is_error: bool = False
+    provider_data: str = "{}"
+    token_estimate: int = 0
     pinned: bool = False
+    files: rendering.MessageFiles | None = None
     original_text: str | None = None
     is_hidden: bool = False
 
-    @property
-    def seq(self) -> int:
-        """Return the message's number in the session."""
-        return self.message.seq or 0
+    def build_chat_message(self) -> ChatMessage:
+        """Return the message as a request has it, with its files."""
+        message = ChatMessage(
+            role=self.role,
+            content=self.content,
+            tool_calls=self.tool_calls,
+            tool_call_id=self.tool_call_id,
+            tool_name=self.tool_name,
+            is_error=self.is_error,
+            provider_data={} if self.provider_data == "{}" else json.loads(self.provider_data),
+            seq=self.seq,
+            token_estimate=self.token_estimate,
+            pinned=self.pinned,
+        )
+        return message if self.files is None else self.files.add_to_message(message)
 
 
 def load_active_revision(session: Session) -> ActiveRevision:
     """Load the revision in force, and refresh the session's context fields from the database.
 
-    This takes one query, and a second one if there is a revision.
+    This takes one query. Raises Session.DoesNotExist if the session is deleted.
     """
-    sent_files = Attachment.objects.filter(
-        session=OuterRef("pk"), kind=Attachment.Kind.FILE, message__isnull=False
-    )
-    names = ("compacted_summary", "compact_boundary_seq", "context_version")
-    row = (
-        Session.objects.filter(pk=session.pk)
-        .annotate(files=Exists(sent_files))
-        .order_by()
-        .values(*names, "files")
-        .get()
-    )
-    for name in names:
-        setattr(session, name, row[name])
-    revision_fields: dict[str, Any] = {}
-    if session.context_version:
-        revisions = session.revisions.filter(version=session.context_version).order_by()
-        revision_fields = dict(
-            revisions.values("kept_seqs", "background", "placement").first() or {}
-        )
+    row = queries.load_context_row(session.pk)
+    if row is None:
+        raise Session.DoesNotExist(f"Session {session.pk} is deleted.")
+    session.context_version = row["context_version"]
+    session.compacted_summary = row["compacted_summary"]
+    session.compact_boundary_seq = row["compact_boundary_seq"]
     return ActiveRevision(
-        version=session.context_version,
-        summary=session.compacted_summary,
-        boundary_seq=session.compact_boundary_seq,
-        has_files=row["files"],
-        **revision_fields,
+        version=row["context_version"],
+        summary=row["compacted_summary"],
+        boundary_seq=row["compact_boundary_seq"],
+        # Without a revision, the whole history is sent and there is no summary to place.
+        kept_seqs=row["kept_seqs"] or (),
+        background=row["background"] or "",
+        placement=row["placement"] or {},
+        has_files=row["has_files"],
+        has_edits=row["has_edits"],
+        recalled=row["recalled"],
     )
 
 
@@ -106,17 +127,25 @@ def query_live_messages(
 
 def load_live_messages(session: Session, revision: ActiveRevision) -> list[LiveMessage]:
     """Load the messages in order, with the calls and results that early ones belong to."""
-    messages = query_live_messages(session.pk, revision.boundary_seq, revision.kept_seqs)
-    rows = _add_early_pairs(session, revision, list(messages.values(*_COLUMNS)))
-    edits = _load_edits(session, revision, rows)
-    files: Mapping[int, rendering.MessageFiles] = {}
+    return list(iterate_live_messages(session, revision))
+
+
+def iterate_live_messages(session: Session, revision: ActiveRevision) -> Iterator[LiveMessage]:
+    """Yield what `load_live_messages` returns.
+
+    Who needs each message only once does not keep thousands of them at the same time.
+    """
+    rows = queries.load_live_rows(session.pk, revision.boundary_seq, revision.kept_seqs)
+    early_count = bisect_left(rows, revision.boundary_seq or 0, key=queries.get_seq)
+    early_messages = [_build_live_message(row) for row in rows[:early_count]]
+    early_messages = _add_early_pairs(session, revision, early_messages)
+    edits = _load_edits(session, revision, early_messages)
+    late_messages = map(_build_live_message, rows[early_count:])
+    messages: Iterable[LiveMessage] = chain(early_messages, late_messages)
     if revision.has_files:
-        unedited_ids = [row["id"] for row in rows if row["id"] not in edits]
-        supports_images = session.model is not None and session.model.supports_images
-        files = rendering.load_message_files(
-            session.pk, unedited_ids, accepts_images=supports_images
-        )
-    return [_build_live_message(row, edits.get(row["id"]), files.get(row["id"])) for row in rows]
+        messages = _add_files(session, list(messages), edits)
+    for message in messages:
+        yield _edit_message(message, edits[message.pk]) if message.pk in edits else message
 
 
 def pair_live_messages(
@@ -124,17 +153,19 @@ def pair_live_messages(
 ) -> list[ChatMessage]:
     """Return the messages as a request sends them: no hidden ones, every call with its results."""
     hidden_call_ids = {
-        live_message.message.tool_call_id
+        live_message.tool_call_id
         for live_message in live_messages
-        if live_message.is_hidden and live_message.message.role == "tool"
+        if live_message.is_hidden and live_message.role == "tool"
     }
     repairable_seqs = {
         live_message.seq
         for live_message in live_messages
-        if live_message.pinned or live_message.seq < (boundary_seq or 0)
+        if _is_repairable(live_message, boundary_seq)
     }
     visible_messages = [
-        live_message.message for live_message in live_messages if not live_message.is_hidden
+        live_message.build_chat_message()
+        for live_message in live_messages
+        if not live_message.is_hidden
     ]
     return tool_pairs.pair_tool_calls(
         visible_messages,
@@ -151,8 +182,22 @@ def select_sent_messages(
 
     Notes that replace missing results are not stored messages, so they are not among them.
     """
-    seqs = {message.seq for message in pair_live_messages(live_messages, boundary_seq)}
-    return [live_message for live_message in live_messages if live_message.seq in seqs]
+    return list(drop_unsent_messages(live_messages, boundary_seq))
+
+
+def drop_unsent_messages(
+    live_messages: Iterable[LiveMessage], boundary_seq: int | None
+) -> Iterator[LiveMessage]:
+    """Yield what `select_sent_messages` returns."""
+    visible_messages = (message for message in live_messages if not message.is_hidden)
+    for message, is_lone in tool_pairs.mark_lone_results(visible_messages):
+        if not is_lone or _is_repairable(message, boundary_seq):
+            yield message
+
+
+def _is_repairable(message: LiveMessage, boundary_seq: int | None) -> bool:
+    """Return whether a request makes up a call for this message if it is a result without one."""
+    return message.pinned or message.seq < (boundary_seq or 0)
 
 
 def _filter_sendable(messages: QuerySet[Message]) -> QuerySet[Message]:
@@ -165,57 +210,82 @@ def _filter_sendable(messages: QuerySet[Message]) -> QuerySet[Message]:
     )
 
 
-def _add_early_pairs(
-    session: Session, revision: ActiveRevision, rows: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Add the calls and results that belong to rows before the boundary, in order.
+def _build_live_message(row: queries.MessageRow) -> LiveMessage:
+    """Build a message from the values of queries.MESSAGE_COLUMNS."""
+    (pk, seq, role, content, calls, call_id, tool_name, is_error, data, tokens, is_pinned) = row
+    # Most messages have no calls, and to parse an empty list costs more than to build a message.
+    tool_calls = () if calls == "[]" else tuple(ToolCall(**call) for call in json.loads(calls))
+    return LiveMessage(
+        pk=pk,
+        seq=seq,
+        role=role,
+        content=content,
+        tool_calls=tool_calls,
+        tool_call_id=call_id,
+        tool_name=tool_name,
+        is_error=bool(is_error),
+        provider_data=data,
+        token_estimate=tokens,
+        pinned=bool(is_pinned),
+    )
 
-    Such rows are sent because they are pinned or kept, and providers refuse a call without its
-    results and a result without its call. Nothing is queried if no early row has to do with tools.
+
+def _add_early_pairs(
+    session: Session, revision: ActiveRevision, early_messages: list[LiveMessage]
+) -> list[LiveMessage]:
+    """Add the calls and results that belong to messages before the boundary, in order.
+
+    Such messages are sent because they are pinned or kept, and providers refuse a call without its
+    results and a result without its call. Nothing is queried if none of them has to do with tools.
     """
     boundary_seq = revision.boundary_seq or 0
-    early_rows = [row for row in rows if row["seq"] < boundary_seq]
     call_ids_by_seq = {
-        row["seq"]: row["tool_call_id"] for row in early_rows if row["role"] == Message.Role.TOOL
+        message.seq: message.tool_call_id
+        for message in early_messages
+        if message.role == Message.Role.TOOL
     }
-    if not call_ids_by_seq and not any(row["tool_calls"] for row in early_rows):
-        return rows
-    rows_by_seq = {row["seq"]: row for row in rows}
-    early_messages = _filter_sendable(session.messages.filter(seq__lt=boundary_seq))
-    for row in _load_callers(session, early_messages, call_ids_by_seq):
-        rows_by_seq.setdefault(row["seq"], row)
-    calling_rows = [
-        row for row in rows_by_seq.values() if row["tool_calls"] and row["seq"] < boundary_seq
-    ]
-    nearby_rows = _load_nearby_rows(early_messages, calling_rows) | rows_by_seq
-    for calling_row in calling_rows:
-        for result_row in _find_results(calling_row, nearby_rows):
-            rows_by_seq[result_row["seq"]] = result_row
-    return [rows_by_seq[seq] for seq in sorted(rows_by_seq)]
+    if not call_ids_by_seq and not any(message.tool_calls for message in early_messages):
+        return early_messages
+    messages_by_seq = {message.seq: message for message in early_messages}
+    for message in _load_callers(session, boundary_seq, call_ids_by_seq):
+        messages_by_seq.setdefault(message.seq, message)
+    calling_messages = [message for message in messages_by_seq.values() if message.tool_calls]
+    nearby_messages = _load_nearby(session, boundary_seq, calling_messages) | messages_by_seq
+    for calling_message in calling_messages:
+        for result in _find_results(calling_message, nearby_messages):
+            messages_by_seq[result.seq] = result
+    return [messages_by_seq[seq] for seq in sorted(messages_by_seq)]
 
 
 def _load_callers(
-    session: Session, early_messages: QuerySet[Message], call_ids_by_seq: Mapping[int, str]
-) -> list[dict[str, Any]]:
+    session: Session, boundary_seq: int, call_ids_by_seq: Mapping[int, str]
+) -> list[LiveMessage]:
     """Load the messages that made the calls of these results, which are given by their numbers."""
     call_ids = set(call_ids_by_seq.values())
-    caller_seqs = _find_callers(session, call_ids_by_seq)
-    rows = early_messages.filter(seq__in=caller_seqs).values(*_COLUMNS)
-    return [row for row in rows if any(call["id"] in call_ids for call in row["tool_calls"])]
+    messages = _load_early(session, boundary_seq, _find_callers(session, call_ids_by_seq))
+    return [
+        message for message in messages if any(call.id in call_ids for call in message.tool_calls)
+    ]
 
 
-def _load_nearby_rows(
-    early_messages: QuerySet[Message], calling_rows: Sequence[Mapping[str, Any]]
-) -> dict[int, dict[str, Any]]:
-    """Load the rows in which the results of these calls can be, by their numbers."""
-    nearby_seqs = {seq for row in calling_rows for seq in _list_result_seqs(row)}
-    rows = early_messages.filter(seq__in=nearby_seqs).values(*_COLUMNS)
-    return {row["seq"]: row for row in rows}
+def _load_nearby(
+    session: Session, boundary_seq: int, calling_messages: Sequence[LiveMessage]
+) -> dict[int, LiveMessage]:
+    """Load the messages that can hold the results of these calls, by their numbers."""
+    nearby_seqs = {seq for message in calling_messages for seq in _list_result_seqs(message)}
+    messages = _load_early(session, boundary_seq, nearby_seqs)
+    return {message.seq: message for message in messages}
 
 
-def _list_result_seqs(calling_row: Mapping[str, Any]) -> range:
-    first_seq = calling_row["seq"] + 1
-    return range(first_seq, first_seq + len(calling_row["tool_calls"]) + _MAX_GAP)
+def _load_early(session: Session, boundary_seq: int, seqs: Collection[int]) -> list[LiveMessage]:
+    early_seqs = [seq for seq in seqs if seq < boundary_seq]
+    rows = queries.load_listed_rows(session.pk, early_seqs) if early_seqs else []
+    return [_build_live_message(row) for row in rows]
+
+
+def _list_result_seqs(calling_message: LiveMessage) -> range:
+    first_seq = calling_message.seq + 1
+    return range(first_seq, first_seq + len(calling_message.tool_calls) + _MAX_GAP)
 
 
 def _find_callers(session: Session, result_seqs: Collection[int]) -> set[int]:
@@ -237,62 +307,58 @@ def _find_callers(session: Session, result_seqs: Collection[int]) -> set[int]:
 
 
 def _find_results(
-    calling_row: Mapping[str, Any], nearby_rows: Mapping[int, dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """Yield the results of a row's calls among the rows after it."""
-    open_call_ids = {call["id"] for call in calling_row["tool_calls"]}
-    for seq in _list_result_seqs(calling_row):
-        row = nearby_rows.get(seq)
-        if row is None:
+    calling_message: LiveMessage, nearby_messages: Mapping[int, LiveMessage]
+) -> Iterator[LiveMessage]:
+    """Yield the results of a message's calls among the messages after it."""
+    open_call_ids = {call.id for call in calling_message.tool_calls}
+    for seq in _list_result_seqs(calling_message):
+        message = nearby_messages.get(seq)
+        if message is None:
             continue
-        if row["role"] == Message.Role.TOOL and row["tool_call_id"] in open_call_ids:
-            open_call_ids.remove(row["tool_call_id"])
-            yield row
+        if message.role == Message.Role.TOOL and message.tool_call_id in open_call_ids:
+            open_call_ids.remove(message.tool_call_id)
+            yield message
         else:
             # Some models use an id again. From there on, a result belongs to the later call.
-            open_call_ids -= {call["id"] for call in row["tool_calls"]}
+            open_call_ids -= {call.id for call in message.tool_calls}
 
 
 def _load_edits(
-    session: Session, revision: ActiveRevision, rows: Sequence[Mapping[str, Any]]
+    session: Session, revision: ActiveRevision, early_messages: Sequence[LiveMessage]
 ) -> dict[int, tuple[str, str]]:
     """Return the kind and replacement of the edits in force, by message id."""
-    early_ids = [row["id"] for row in rows if row["seq"] < (revision.boundary_seq or 0)]
-    message_filter = Q(message__seq__gte=revision.boundary_seq or 0)
-    if early_ids:
-        message_filter |= Q(message_id__in=early_ids)
-    edits = session.context_edits.filter(message_filter, until_version=None)
-    return {
-        pk: (kind, replacement)
-        for pk, kind, replacement in edits.values_list("message_id", "kind", "replacement")
-    }
+    if not revision.has_edits:
+        return {}
+    early_ids = [message.pk for message in early_messages]
+    edits = queries.load_edit_rows(session.pk, revision.boundary_seq, early_ids)
+    return {pk: (kind, replacement) for pk, kind, replacement in edits}
 
 
-def _build_live_message(
-    row: Mapping[str, Any], edit: tuple[str, str] | None, files: rendering.MessageFiles | None
-) -> LiveMessage:
-    """Build a message from its row, with its files, or in the form that an edit gives it.
+def _add_files(
+    session: Session, messages: Sequence[LiveMessage], edits: Collection[int]
+) -> list[LiveMessage]:
+    """Return the messages with their files. An edited message is sent without them."""
+    unedited_ids = [message.pk for message in messages if message.pk not in edits]
+    supports_images = session.model is not None and session.model.supports_images
+    files = rendering.load_message_files(session.pk, unedited_ids, accepts_images=supports_images)
+    return [
+        replace(message, files=files[message.pk]) if message.pk in files else message
+        for message in messages
+    ]
 
-    An edit also drops the files, and the data that a provider wants back with a whole answer only.
+
+def _edit_message(message: LiveMessage, edit: tuple[str, str]) -> LiveMessage:
+    """Return a message in the form that an edit gives it.
+
+    An edit also drops the data that a provider wants back with a whole answer only.
     """
-    calls = tuple(ToolCall(**call) for call in row["tool_calls"])
-    message = ChatMessage(
-        **{name: row[name] for name in CHAT_COLUMNS if name != "tool_calls"},
-        tool_calls=calls,
-        provider_data=row["provider_data"],
-        token_estimate=row["token_estimate"],
-    )
-    if edit is None:
-        if files:
-            message = files.add_to_message(message)
-        return LiveMessage(message=message, pk=row["id"], pinned=row["pinned"])
     kind, replacement = edit
-    call_chars = sum(len(call.name) + len(call.arguments) for call in calls)
-    tokens = estimate_tokens(len(replacement) + call_chars)
-    return LiveMessage(
-        message=replace(message, content=replacement, provider_data={}, token_estimate=tokens),
-        pk=row["id"],
-        pinned=row["pinned"],
-        original_text=row["content"],
+    call_chars = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+    return replace(
+        message,
+        content=replacement,
+        provider_data="{}",
+        token_estimate=estimate_tokens(len(replacement) + call_chars),
+        original_text=message.content,
         is_hidden=kind == ContextEdit.Kind.HIDDEN,
     )

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Max, Q
 
+from chatcore.context import live_sums, queries
 from chatcore.models import ContextEdit, ContextRevision, Session
 
 # The columns of a revision that decide what a request sends.
@@ -85,7 +86,7 @@ def reword_summary(
         else:
             fields["summary"] = summary
             source = ContextRevision.Source.EDIT
-        return _record_revision(session, fields, source=source)
+        return _record_revision(session, fields, shows_same_messages=True, source=source)
 
 
 def rewind_context(session_id: UUID, *, to_version: int) -> ContextRevision:
@@ -178,10 +179,7 @@ def _refuse_changed_messages(session: Session, seqs: Collection[int]) -> None:
     if not seqs:
         return
     # A range, because a list of many thousand numbers exceeds what a database takes as parameters.
-    current_messages = session.messages.exclude_superseded().filter(
-        seq__range=(min(seqs), max(seqs))
-    )
-    if not set(seqs) <= set(current_messages.values_list("seq", flat=True)):
+    if not queries.load_current_seqs(session.pk, min(seqs), max(seqs)).issuperset(seqs):
         raise StaleContext("Messages that were read for it were superseded or deleted since.")
 
 
@@ -223,7 +221,13 @@ def _restore_version(session: Session, to_version: int, source: str) -> ContextR
     return revision
 
 
-def _record_revision(session: Session, fields: dict[str, Any], **extra: Any) -> ContextRevision:
+def _record_revision(
+    session: Session,
+    fields: dict[str, Any],
+    *,
+    shows_same_messages: bool = False,
+    **extra: Any,
+) -> ContextRevision:
     boundary_seq = fields["boundary_seq"]
     boundary_timestamp = (
         session.messages.filter(seq=boundary_seq).values_list("created_at", flat=True).first()
@@ -234,14 +238,17 @@ def _record_revision(session: Session, fields: dict[str, Any], **extra: Any) -> 
     session.compacted_summary = fields["summary"]
     session.compact_boundary_seq = boundary_seq
     session.compact_boundary_timestamp = boundary_timestamp
-    session.save(
-        update_fields=[
-            "context_version",
-            "compacted_summary",
-            "compact_boundary_seq",
-            "compact_boundary_timestamp",
-        ]
-    )
+    columns = [
+        "context_version",
+        "compacted_summary",
+        "compact_boundary_seq",
+        "compact_boundary_timestamp",
+    ]
+    if not shows_same_messages:
+        for name, value in live_sums.NO_SUM.items():
+            setattr(session, name, value)
+        columns += live_sums.NO_SUM
+    session.save(update_fields=columns)
     return session.revisions.create(
         version=session.context_version, boundary_timestamp=boundary_timestamp, **fields, **extra
     )

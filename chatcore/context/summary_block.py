@@ -15,7 +15,7 @@ ENVELOPE = (
 )
 PLACES = ("system_prefix", "first_system", "first_user", "last_user")
 TEXT_KEYS = ("heading", "nudge", "marker")
-_DELIMITER = re.compile(r"<(\s*/?\s*conversation_summary)", re.IGNORECASE)
+_DELIMITER = re.compile(r"<(\s*+/?\s*+conversation_summary)", re.IGNORECASE)
 
 
 def wrap_in_envelope(text: str) -> str:
@@ -64,13 +64,16 @@ def insert_block(
         return tuple(messages)
     index = 0
     if summary_place == "last_user":
-        index = _find_insert_index(messages, placement.get("after_seq"))
+        index = find_insert_index(messages, placement.get("after_seq"))
     block = ChatMessage(role="user", content=text, aside=True)
     return (*messages[:index], block, *messages[index:])
 
 
-def _find_insert_index(messages: Sequence[ChatMessage], seq: int | None) -> int:
-    """Return the index behind all messages up to this number; None is behind all messages."""
+def find_insert_index(messages: Sequence[ChatMessage], seq: int | None) -> int:
+    """Return the index behind all messages up to this number and the results of their calls.
+
+    None is behind all messages.
+    """
     if seq is None:
         return len(messages)
     position = 0

@@ -1,12 +1,27 @@
 """Pair tool calls with their results, as both provider protocols require it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from chatcore.providers.base import ChatMessage, ToolCall
 
 RESULT_INTERRUPTED = "[The call was interrupted; there is no result.]"
 RESULT_COMPACTED = "[Tool result unavailable - conversation was compacted]"
 CALL_COMPACTED = "[Tool call for {tool} - conversation was compacted]"
+
+
+class PairableMessage(Protocol):
+    """What decides about pairs in a message of any kind."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def tool_call_id(self) -> str: ...
+    @property
+    def tool_calls(self) -> Sequence[ToolCall]: ...
+
+
+MessageT = TypeVar("MessageT", bound=PairableMessage)
 
 
 def pair_tool_calls(
@@ -28,17 +43,34 @@ def pair_tool_calls(
     request_messages: list[ChatMessage] = []
     for index, message in enumerate(messages):
         if message.role != "tool":
-            call_results = results.get(index, {})
-            is_compacted = (message.seq or 0) < boundary_seq
-            request_messages += [message, *call_results.values()]
-            request_messages += _fill_missing_results(
-                message,
-                call_results,
-                hidden_call_ids=None if is_compacted else hidden_call_ids,
-            )
+            request_messages.append(message)
+            if message.tool_calls:
+                call_results = results.get(index, {})
+                is_compacted = (message.seq or 0) < boundary_seq
+                request_messages += call_results.values()
+                request_messages += _fill_missing_results(
+                    message,
+                    call_results,
+                    hidden_call_ids=None if is_compacted else hidden_call_ids,
+                )
         elif index in lone_indexes and message.seq in repairable_seqs:
             request_messages += [_build_missing_call(message), message]
     return request_messages
+
+
+def mark_lone_results(messages: Iterable[MessageT]) -> Iterator[tuple[MessageT, bool]]:
+    """Yield each message, and whether it is a result without a call.
+
+    What is a call's result is decided as `pair_tool_calls` does.
+    """
+    open_call_ids: set[str] = set()
+    for message in messages:
+        is_lone = message.role == "tool" and message.tool_call_id not in open_call_ids
+        yield message, is_lone
+        if message.role == "tool":
+            open_call_ids.discard(message.tool_call_id)
+        elif message.tool_calls:
+            open_call_ids.update(call.id for call in message.tool_calls)
 
 
 def _match_results(
@@ -51,14 +83,15 @@ def _match_results(
     results: dict[int, dict[str, ChatMessage]] = {}
     call_indexes: dict[str, int] = {}
     lone_indexes: set[int] = set()
-    for index, message in enumerate(messages):
-        call_id = message.tool_call_id
-        if message.role == "tool" and call_id in call_indexes:
-            call_index = call_indexes.pop(call_id)
-            results.setdefault(call_index, {})[call_id] = message
-        elif message.role == "tool":
+    for index, (message, is_lone) in enumerate(mark_lone_results(messages)):
+        if is_lone:
             lone_indexes.add(index)
-        call_indexes |= {call.id: index for call in message.tool_calls}
+        elif message.role == "tool":
+            call_index = call_indexes[message.tool_call_id]
+            results.setdefault(call_index, {})[message.tool_call_id] = message
+        else:
+            for call in message.tool_calls:
+                call_indexes[call.id] = index
     return results, lone_indexes
 
 

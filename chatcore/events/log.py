@@ -1,77 +1,112 @@
 """The event log of a session: append events, read them, and follow them as they come."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
-from chatcore.events import webhooks
-from chatcore.events.fanout import wake_ups
-from chatcore.events.types import DELTA_EVENTS, EventType, NewEvent
-from chatcore.models import Message, Session, SessionEvent
+from chatcore.events import queries, webhooks
+from chatcore.events.hub import event_hub
+from chatcore.events.listener import get_relay
+from chatcore.events.types import DELTA_EVENTS, DELTA_TYPES, DeltaType, Event, EventType, NewEvent
+from chatcore.models import SessionEvent
 from chatcore.threads import run_in_thread
 
 HEARTBEAT_SECONDS = 15.0
 EVENT_PAGE_SIZE = 500
-DELTA_RETENTION = timedelta(hours=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """One stored event as clients see it."""
-
-    session: UUID
-    seq: int
-    name: str
-    data: dict[str, Any]
-    at: datetime
-
-    def to_payload(self) -> dict[str, Any]:
-        """Return the event's JSON object: its own fields with `session`, `seq` and `at`."""
-        return {
-            "session": str(self.session),
-            "seq": self.seq,
-            "at": self.at.isoformat(),
-            **self.data,
-        }
+EVENT_PAGE_BYTES = 1_000_000  # counted in characters of JSON
+FIRST_BATCH_SIZE = 32  # events
 
 
 def append_events(session_id: UUID, *events: NewEvent) -> int:
-    """Append events in order, and wake their readers on commit.
+    """Append events in order, and hand them to their readers on commit.
 
     Returns the `seq` of the last event, or 0 when the session is gone.
     """
-    now = timezone.now()
+    return append_events_of_many({session_id: events}).get(session_id, 0)
+
+
+def append_events_of_many(new_events: Mapping[UUID, Sequence[NewEvent]]) -> dict[UUID, int]:
+    """Append events to several sessions, in as many statements as for one.
+
+    Returns the `seq` of each session's last event; sessions that are gone are left out.
+    """
     with transaction.atomic():
-        # The UPDATE locks the session's row until commit, so events become visible in the order
-        # of their numbers. A reader that asks for "everything after N" can therefore miss none.
-        session_row = Session.objects.filter(pk=session_id)
-        if not session_row.update(last_event_seq=F("last_event_seq") + len(events)):
-            return 0
-        last_seq = session_row.values_list("last_event_seq", flat=True).get()
-        rows = [
-            _build_row(session_id, seq, event, now)
-            for seq, event in enumerate(events, start=last_seq - len(events) + 1)
-        ]
-        SessionEvent.objects.bulk_create(rows)
-        webhooks.queue_deliveries(session_id, rows)
-        # Readers are woken after the commit: before it they would find nothing new.
-        transaction.on_commit(lambda: wake_ups.wake(session_id))
-    return last_seq
+        last_seqs = queries.reserve_numbers(
+            {session_id: len(events) for session_id, events in new_events.items()}
+        )
+        store_numbered_events(new_events, last_seqs)
+    return last_seqs
 
 
-def read_events(session_id: UUID, after_seq: int, limit: int = EVENT_PAGE_SIZE) -> list[Event]:
-    """Return at most `limit` events that follow number `after_seq`, in order."""
+def store_numbered_events(
+    new_events: Mapping[UUID, Sequence[NewEvent]], last_seqs: Mapping[UUID, int]
+) -> None:
+    """Store events, and hand them to their readers on commit.
+
+    `last_seqs` has the last of the numbers that were reserved for them in this transaction, by
+    session. Events of other sessions are dropped.
+    """
+    now = timezone.now()
+    events_by_session = [
+        (
+            session_id,
+            [
+                Event(
+                    session=session_id,
+                    seq=seq,
+                    name=EventType(name).value,
+                    data={**payload},
+                    at=now,
+                )
+                for seq, (name, payload) in enumerate(
+                    new_events[session_id], start=last_seq - len(new_events[session_id]) + 1
+                )
+            ],
+        )
+        for session_id, last_seq in last_seqs.items()
+    ]
+    queries.insert_events([event for _, events in events_by_session for event in events])
+    for session_id, events in events_by_session:
+        webhooks.queue_deliveries(session_id, events)
+    get_relay().send(events_by_session)
+    # Readers get them after the commit: before it, another reader would not find them.
+    transaction.on_commit(lambda: event_hub.publish(events_by_session))
+
+
+def read_events(
+    session_id: UUID, after_seq: int, *, max_bytes: int = EVENT_PAGE_BYTES
+) -> list[Event]:
+    """Return a page of the events that follow number `after_seq`, in order; [] at the end.
+
+    A page has at most EVENT_PAGE_SIZE events, and ends with the one that brings it to `max_bytes`.
+    Every reader holds a page, also one that does not read on.
+    """
+    events: list[Event] = []
+    byte_count = 0
+    row_count = FIRST_BATCH_SIZE
+    while len(events) < EVENT_PAGE_SIZE:
+        row_count = min(row_count, EVENT_PAGE_SIZE - len(events))
+        batch = _read_batch(session_id, events[-1].seq if events else after_seq, row_count)
+        for event in batch:
+            events.append(event)
+            byte_count += len(event.payload_json)
+            if byte_count >= max_bytes:
+                return events
+        if len(batch) < row_count:
+            break
+        # Few at first, because they may be large.
+        row_count *= 4
+    return events
+
+
+def _read_batch(session_id: UUID, after_seq: int, row_count: int) -> list[Event]:
     rows = SessionEvent.objects.filter(session_id=session_id, seq__gt=after_seq).order_by("seq")
     return [
         Event(session=session_id, seq=seq, name=name, data=data, at=at)
-        for seq, name, data, at in rows.values_list("seq", "name", "data", "at")[:limit]
+        for seq, name, data, at in rows.values_list("seq", "name", "data", "at")[:row_count]
     ]
 
 
@@ -79,24 +114,26 @@ async def follow_events(session_id: UUID, after_seq: int) -> AsyncIterator[Event
     """Yield stored and future events after number `after_seq`, from any process.
 
     Yields None as a heartbeat after HEARTBEAT_SECONDS without an event. Ends when the session is
-    deleted.
+    deleted, and when the process stops.
     """
-    with wake_ups.watch_session(session_id) as wake_event:
+    with event_hub.watch_session(session_id) as subscription:
         while True:
-            # Clear before reading. An event that is committed during the read sets the flag again,
-            # so the next wait returns at once instead of missing it.
-            wake_event.clear()
-            events = await run_in_thread(read_events, session_id, after_seq)
+            # Clear before looking. An event that is published meanwhile sets the flag again, so
+            # the next wait returns at once instead of missing it.
+            subscription.wake_event.clear()
+            events = subscription.get_events_after(after_seq)
+            if events is None:
+                events = await run_in_thread(read_events, session_id, after_seq)
             for event in events:
                 after_seq = event.seq
                 yield event
             if events:
                 continue
+            if subscription.is_over:
+                return
             try:
-                await asyncio.wait_for(wake_event.wait(), HEARTBEAT_SECONDS)
+                await asyncio.wait_for(subscription.wake_event.wait(), HEARTBEAT_SECONDS)
             except TimeoutError:
-                if not await run_in_thread(Session.objects.filter(pk=session_id).exists):
-                    return
                 yield None
 
 
@@ -112,26 +149,12 @@ def join_deltas(message_id: int) -> tuple[str, str]:
     return "".join(texts[EventType.MESSAGE_DELTA]), "".join(texts[EventType.REASONING_DELTA])
 
 
-def delete_old_deltas() -> int:
-    """Delete the deltas of complete messages after DELTA_RETENTION. Returns how many.
-
-    The text itself stays in the message.
-    """
-    streaming_messages = Message.objects.filter(status=Message.Status.STREAMING).values("pk")
-    old_deltas = SessionEvent.objects.filter(
-        name__endswith=".delta", at__lt=timezone.now() - DELTA_RETENTION
-    )
-    return old_deltas.exclude(message__in=streaming_messages).delete()[0]
-
-
-def _build_row(session_id: UUID, seq: int, event: NewEvent, at: datetime) -> SessionEvent:
-    event_type = EventType(event[0])
-    data: dict[str, Any] = {**event[1]}
-    return SessionEvent(
-        session_id=session_id,
-        seq=seq,
-        name=event_type.value,
-        message=data["message"] if event_type in DELTA_EVENTS else None,
-        data=data,
-        at=at,
-    )
+def count_delta_chars(message_id: int) -> dict[DeltaType, int]:
+    """Return how many characters of a streaming message's text and reasoning are in the log."""
+    deltas = SessionEvent.objects.filter(message=message_id, name__endswith=".delta")
+    char_counts: dict[DeltaType, int] = {}
+    for delta_type in DELTA_TYPES:
+        last_delta = deltas.filter(name=delta_type).order_by("-seq").first()
+        if last_delta:
+            char_counts[delta_type] = last_delta.data["offset"] + len(last_delta.data["text"])
+    return char_counts

@@ -3,19 +3,69 @@
 Django's own streaming response holds one thread, and what that thread has opened, until it ends.
 A view that gives its stream to `hand_over_stream` answers with the headers alone; the ASGI
 application (`chatcore/asgi.py`) then sends these headers and continues with the stream on the
-event loop. Django decides who may read what, and its middleware has run by then.
+event loop. Django decides who may read what, and its middleware has run by then. Who signs out, or
+is signed out, while a stream is open, sees its end within seconds (chatcore/accounts).
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any
 
 from django.db import connections
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
+from chatcore.accounts.senders import Sender, get_sender
+from chatcore.accounts.sign_out_watch import sign_out_watch
+
 SCOPE_EXTENSION = "chatcore.long_responses"  # the key in the ASGI scope under which a view puts it
+LAST_MESSAGE = {"type": "http.response.body", "body": b""}
+LAST_SECONDS = 1.0
+
+
+class Handover:
+    """The stream that a view hands over to the server, and what is called when it has ended."""
+
+    def __init__(self) -> None:
+        self.body: AsyncIterator[bytes] | None = None
+        self.sender: Sender | None = None
+        self._on_end: Callable[[], object] | None = None
+        self._is_over = False
+        # The view runs in a thread, and goes on there when its client has left.
+        self._lock = threading.Lock()
+
+    def accept(
+        self,
+        body: AsyncIterator[bytes],
+        sender: Sender | None,
+        on_end: Callable[[], object] | None,
+    ) -> None:
+        """Take the stream over. If the client has left, it has ended already."""
+        with self._lock:
+            self.sender = sender
+            self.body = body
+            self._on_end = on_end
+            is_late = self._is_over
+        if is_late:
+            self.end()
+
+    def watch(self, on_end: Callable[[], object]) -> None:
+        """Have `on_end` called at the end of a response that may not become a stream."""
+        with self._lock:
+            self._on_end = on_end
+            is_late = self._is_over
+        if is_late:
+            self.end()
+
+    def end(self) -> None:
+        """Note that the response has ended."""
+        with self._lock:
+            self._is_over = True
+            on_end, self._on_end = self._on_end, None
+        if on_end:
+            on_end()
 
 
 def hand_over_stream(
@@ -24,34 +74,78 @@ def hand_over_stream(
     *,
     content_type: str,
     headers: Mapping[str, str],
+    on_end: Callable[[], object] | None = None,
 ) -> HttpResponseBase:
     """Return the response for a view: headers only, while the server sends `body` afterwards.
 
-    Under a server without this extension, return Django's own streaming response.
+    `on_end` is called when the response has ended, also if the client left before it began. Under a
+    server without this extension, return Django's own streaming response.
     """
-    stream_slot = (getattr(request, "scope", {}).get("extensions") or {}).get(SCOPE_EXTENSION)
-    if stream_slot is None:
-        return StreamingHttpResponse(body, content_type=content_type, headers=headers)
-    stream_slot["body"] = body
+    handover = _find_handover(request)
+    if handover is None:
+        response = StreamingHttpResponse(body, content_type=content_type, headers=headers)
+        if on_end:
+            response._resource_closers.append(on_end)  # type: ignore[attr-defined]
+        return response
+    handover.accept(body, get_sender(request), on_end)
     connections.close_all()  # the connections of this thread, which ends with the request
     return HttpResponse(content_type=content_type, headers=headers)
 
 
+def call_at_end(request: HttpRequest, on_end: Callable[[], object]) -> None:
+    """Have `on_end` called when the response has been sent, or its client has left before.
+
+    It is called on the event loop, and must not block; or in the thread of the view, if the client
+    has left already. Under a server without this extension, do nothing.
+    """
+    handover = _find_handover(request)
+    if handover:
+        handover.watch(on_end)
+
+
+def _find_handover(request: HttpRequest) -> Handover | None:
+    extensions = getattr(request, "scope", {}).get("extensions") or {}
+    handover: Handover | None = extensions.get(SCOPE_EXTENSION)
+    return handover
+
+
 async def serve_request(django_app: Any, scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Serve a request through Django, and then the stream that its view handed over, if any."""
-    stream_slot: dict[str, AsyncIterator[bytes]] = {}
+    handover = Handover()
     response_starts: list[dict[str, Any]] = []
 
     async def send_or_hold(message: dict[str, Any]) -> None:
         # Django would end the response after its (empty) body. While a stream is waiting, the
         # start is held back and the empty body dropped.
-        if "body" not in stream_slot:
+        if handover.body is None:
             await send(message)
         elif message["type"] == "http.response.start":
             response_starts.append(message)
 
-    extensions = {**(scope.get("extensions") or {}), SCOPE_EXTENSION: stream_slot}
-    await django_app({**scope, "extensions": extensions}, receive, send_or_hold)
+    async def receive_and_watch() -> dict[str, Any]:
+        # Django waits for the thread of a view even when the client has left.
+        message: dict[str, Any] = await receive()
+        if message["type"] == "http.disconnect":
+            handover.end()
+        return message
+
+    extensions = {**(scope.get("extensions") or {}), SCOPE_EXTENSION: handover}
+    try:
+        await django_app({**scope, "extensions": extensions}, receive_and_watch, send_or_hold)
+        if handover.body is not None:
+            await _send_stream(handover, handover.body, response_starts, receive, send)
+    finally:
+        handover.end()
+
+
+async def _send_stream(
+    handover: Handover,
+    body: AsyncIterator[bytes],
+    response_starts: list[dict[str, Any]],
+    receive: Any,
+    send: Any,
+) -> None:
+    """Send the headers that were held back, and the stream after them."""
     for response_start in response_starts:
         headers = [
             (name, value)
@@ -61,33 +155,45 @@ async def serve_request(django_app: Any, scope: dict[str, Any], receive: Any, se
         await send({**response_start, "headers": headers})
         # When the server stops, it cancels this task. The connection breaks, and the client
         # resumes elsewhere; a traceback in the log would tell nobody anything.
-        with contextlib.suppress(asyncio.CancelledError):
-            await _send_until_disconnect(stream_slot["body"], receive, send)
+        with (
+            contextlib.suppress(asyncio.CancelledError),
+            sign_out_watch.watch(handover.sender) as sign_out_event,
+        ):
+            await _send_until_disconnect(body, sign_out_event, receive, send)
 
 
-async def _send_until_disconnect(body: AsyncIterator[bytes], receive: Any, send: Any) -> None:
-    """Send the body until it ends or the client disconnects.
+async def _send_until_disconnect(
+    body: AsyncIterator[bytes], sign_out_event: asyncio.Event, receive: Any, send: Any
+) -> None:
+    """Send the body until it ends, the client disconnects, or its sender is signed out.
 
     Raises what the body raises, so that the connection breaks instead of ending normally.
     """
     send_task = asyncio.ensure_future(_send_body(body, send))
     disconnect_task = asyncio.ensure_future(_wait_for_disconnect(receive))
+    sign_out_task = asyncio.ensure_future(sign_out_event.wait())
+    tasks = (send_task, disconnect_task, sign_out_task)
     try:
-        await asyncio.wait((send_task, disconnect_task), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if send_task.done():
             send_task.result()
+        is_signed_out = sign_out_event.is_set() and not send_task.done()
     finally:
-        for task in (send_task, disconnect_task):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(send_task, disconnect_task, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if isinstance(body, AsyncGenerator):
             await body.aclose()
+    if is_signed_out:
+        # A client that does not read could make this wait for ever.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(send(LAST_MESSAGE), LAST_SECONDS)
 
 
 async def _send_body(body: AsyncIterator[bytes], send: Any) -> None:
     async for chunk in body:
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+    await send(LAST_MESSAGE)
 
 
 async def _wait_for_disconnect(receive: Any) -> None:

@@ -1,19 +1,17 @@
 """Write a session's events as Server-Sent Events (WHATWG HTML, section 9.2)."""
 
-import json
 from collections.abc import AsyncIterator
 from uuid import UUID
 
-from chatcore.events.log import Event, follow_events
-from chatcore.events.types import TURN_END_EVENTS, EventType
+from chatcore.events.log import follow_events
+from chatcore.events.types import TURN_END_EVENTS, Event, EventType
 from chatcore.models import Turn
 from chatcore.threads import run_in_thread
 
 
 def format_frame(event: Event) -> bytes:
     """Return the event as one block of the stream: its id, name and JSON data."""
-    body = json.dumps(event.to_payload(), separators=(",", ":"), ensure_ascii=False)
-    return f"id: {event.seq}\nevent: {event.name}\ndata: {body}\n\n".encode()
+    return f"id: {event.seq}\nevent: {event.name}\ndata: {event.payload_json}\n\n".encode()
 
 
 async def stream_frames(

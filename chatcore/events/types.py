@@ -3,8 +3,13 @@
 Names and fields are public: clients read them from the event stream, so neither may change.
 """
 
+import functools
+import json
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
+from uuid import UUID
 
 
 class EventType(StrEnum):
@@ -28,6 +33,32 @@ class EventType(StrEnum):
     CONTEXT_USAGE = "context.usage"
     CONTEXT_TRIMMED = "context.trimmed"
     SESSION_UPDATED = "session.updated"
+    EVENTS_DROPPED = "events.dropped"  # sent to one reader, never stored
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One stored event as clients see it."""
+
+    session: UUID
+    seq: int
+    name: str
+    data: dict[str, Any]
+    at: datetime
+
+    def to_payload(self) -> dict[str, Any]:
+        """Return the event's JSON object: its own fields with `session`, `seq` and `at`."""
+        return {
+            "session": str(self.session),
+            "seq": self.seq,
+            "at": self.at.isoformat(),
+            **self.data,
+        }
+
+    @functools.cached_property
+    def payload_json(self) -> str:
+        """The event's JSON text, which all of its readers share."""
+        return json.dumps(self.to_payload(), separators=(",", ":"), ensure_ascii=False)
 
 
 TurnEndType = Literal[EventType.TURN_COMPLETED, EventType.TURN_FAILED, EventType.TURN_CANCELLED]
@@ -36,7 +67,8 @@ DeltaType = Literal[EventType.MESSAGE_DELTA, EventType.REASONING_DELTA]
 TURN_END_EVENTS: frozenset[EventType] = frozenset(
     {EventType.TURN_COMPLETED, EventType.TURN_FAILED, EventType.TURN_CANCELLED}
 )
-DELTA_EVENTS: frozenset[EventType] = frozenset({EventType.MESSAGE_DELTA, EventType.REASONING_DELTA})
+DELTA_TYPES: tuple[DeltaType, ...] = (EventType.MESSAGE_DELTA, EventType.REASONING_DELTA)
+DELTA_EVENTS: frozenset[EventType] = frozenset(DELTA_TYPES)
 
 
 class TurnStartedPayload(TypedDict):
@@ -71,13 +103,17 @@ class TurnEndPayload(TypedDict):
 
 
 class MessageCreatedPayload(TypedDict):
-    """A new message. `replaces` is the primary key of its earlier version, if there is one."""
+    """A new message. `replaces` is the primary key of its earlier version, if there is one.
+
+    `recalled` is how many passages from before the boundary its turn has brought back, if any.
+    """
 
     message: int
     role: str
     message_seq: int
     turn: str | None
     replaces: NotRequired[int]
+    recalled: NotRequired[int]
 
 
 class DeltaPayload(TypedDict):
@@ -123,12 +159,16 @@ class ToolCallCompletedPayload(TypedDict):
 
 
 class CompactionStartedPayload(TypedDict):
-    """A compaction run that begins to change the context; `targets` counts changed messages."""
+    """A compaction run that begins to change the context; `targets` counts changed messages.
+
+    `expected_seconds` is None where the speed of its model was never measured.
+    """
 
     run: str
     messages_count: int
     force: bool
     targets: int
+    expected_seconds: int | None
 
 
 class CompactionAppliedPayload(TypedDict):
@@ -192,6 +232,12 @@ class SessionUpdatedPayload(UpdatedMessagePayload, total=False):
 
     fields: list[str]
     context_version: int
+
+
+class EventsDroppedPayload(TypedDict):
+    """The number up to which events are too old to be kept; the reader asked for some of them."""
+
+    until: int
 
 
 # What `append_events` accepts: each event type paired with the payload it carries.

@@ -14,13 +14,13 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet, Window
+from django.db.models import F, Min, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 from standardwebhooks import Webhook as WebhookSigner
 
-from chatcore.events.types import EventType
-from chatcore.models import SessionEvent, Webhook, WebhookDelivery
+from chatcore.events.types import Event, EventType
+from chatcore.models import Webhook, WebhookDelivery
 from chatcore.net import outbound
 from chatcore.threads import run_in_thread
 from chatcore.tools.base import ToolError
@@ -48,6 +48,8 @@ HTTP_GONE = 410
 # The reason of a failure is not sent: a provider's words may repeat parts of the conversation.
 PRIVATE_FIELDS = ("detail", "reason")
 
+# A delivery that was tried in vain since the address worked last.
+_HAS_FAILED = Q(deliveries__status=WebhookDelivery.Status.PENDING, deliveries__error__gt="")
 # An event loop holds its tasks only weakly; without this set a running task could be collected.
 _delivery_tasks: set[asyncio.Task[None]] = set()
 
@@ -57,19 +59,27 @@ def generate_secret() -> str:
     return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-def queue_deliveries(session_id: UUID, events: Iterable[SessionEvent]) -> None:
+def queue_deliveries(session_id: UUID, events: Iterable[Event]) -> None:
     """Store a delivery for each of the owner's webhooks that wants one of these events.
 
-    This joins the caller's transaction, so an event that is rolled back is never announced.
+    Where an address has just failed, the delivery waits with those that failed: not each event is
+    sent to it at once. This joins the caller's transaction, so an event that is rolled back is
+    never announced.
     """
     webhook_events = [event for event in events if event.name in WEBHOOK_EVENTS]
     if not webhook_events:
         return
     active_webhooks = Webhook.objects.filter(
         is_active=True, owner__is_active=True, owner__chat_sessions=session_id
-    )
+    ).annotate(paused_until=Min("deliveries__next_attempt_at", filter=_HAS_FAILED))
+    now = timezone.now()
     WebhookDelivery.objects.bulk_create(
-        WebhookDelivery(webhook=webhook, event=event.name, payload=_build_payload(event))
+        WebhookDelivery(
+            webhook=webhook,
+            event=event.name,
+            payload=_build_payload(event),
+            next_attempt_at=webhook.paused_until or now,
+        )
         for webhook in list(active_webhooks)
         for event in webhook_events
         if not webhook.events or event.name in webhook.events
@@ -109,13 +119,13 @@ def retry_deliveries(deliveries: QuerySet[WebhookDelivery]) -> int:
     )
 
 
-def _build_payload(event: SessionEvent) -> dict[str, Any]:
+def _build_payload(event: Event) -> dict[str, Any]:
     """Return the body to send: ids, numbers and names, but no text of the conversation."""
     public_data = {key: value for key, value in event.data.items() if key not in PRIVATE_FIELDS}
     return {
         "type": event.name,
         "timestamp": timezone.now().isoformat(),
-        "data": {"session": str(event.session_id), "seq": event.seq, **public_data},
+        "data": {"session": str(event.session), "seq": event.seq, **public_data},
     }
 
 
@@ -231,7 +241,19 @@ def _record_attempt(delivery: WebhookDelivery, status: int | None, error: str) -
     else:
         delay = timedelta(seconds=RETRY_DELAYS_SECONDS[delivery.attempts - 1])
         fields["next_attempt_at"] = now + delay
+    others = WebhookDelivery.objects.filter(
+        webhook=delivery.webhook_id, status=WebhookDelivery.Status.PENDING
+    ).exclude(pk=delivery.pk)
     with transaction.atomic():
         WebhookDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts).update(**fields)
+        # An address that failed is left alone for a while by all deliveries, and one that works
+        # again gets what waits.
+        if is_delivered:
+            others.exclude(error="").update(error="")
+            others.filter(attempts=0).update(next_attempt_at=now)
+        elif next_attempt_at := fields.get("next_attempt_at"):
+            others.filter(next_attempt_at__lt=next_attempt_at).update(
+                next_attempt_at=next_attempt_at
+            )
         if status == HTTP_GONE:
             Webhook.objects.filter(pk=delivery.webhook_id).update(is_active=False)

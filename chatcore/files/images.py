@@ -1,26 +1,29 @@
 """Recognize images by their bytes, and read their size in pixels.
 
-Every structure of the file is walked to its end, so a truncated file is refused. Nothing is
-decompressed, so a small file cannot fill the memory.
+Every structure of the file is walked to its end, so a truncated file is refused, and what stands
+behind the image is found. Nothing is decompressed, so a small file cannot fill the memory.
 """
 
+import re
 import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_SIDE = 8_000  # pixels; the limit of both provider protocols
+MAX_PIXELS = 50_000_000  # whoever shows the image needs four bytes for each
 PIXELS_PER_TOKEN = 750
 MAX_TOKENS = 1_600  # providers scale larger images down
 
 
 @dataclass(frozen=True, slots=True)
 class ImageInfo:
-    """The type of a complete image, and its size in pixels."""
+    """The type of a complete image, its size in pixels, and the number of its bytes."""
 
     media_type: str
     width: int
     height: int
+    byte_count: int
 
     @property
     def token_estimate(self) -> int:
@@ -39,30 +42,31 @@ def identify_image(data: bytes) -> ImageInfo | None:
     """
     for matches_signature, media_type, read_size in _FORMATS:
         if matches_signature(data):
-            width, height = _read_size(data, media_type, read_size)
-            return ImageInfo(media_type, width, height)
+            return _read_image(data, media_type, read_size)
     return None
 
 
-def _read_size(
-    data: bytes, media_type: str, read_size: Callable[[bytes], tuple[int, int]]
-) -> tuple[int, int]:
+def _read_image(
+    data: bytes, media_type: str, read_size: Callable[[bytes], tuple[int, int, int]]
+) -> ImageInfo:
     try:
-        width, height = read_size(data)
+        width, height, end = read_size(data)
     except (struct.error, IndexError, ValueError):
         raise BrokenImage(f"This {media_type} is damaged or incomplete.") from None
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
         raise BrokenImage(
             f"The image is {width} by {height} pixels; the limit is {MAX_SIDE:,} for each side."
         )
-    return width, height
+    if width * height > MAX_PIXELS:
+        raise BrokenImage(f"The image has {width * height:,} pixels; the limit is {MAX_PIXELS:,}.")
+    return ImageInfo(media_type, width, height, end)
 
 
-# The readers below return (width, height). They raise ValueError, IndexError or struct.error for
-# data that is damaged or incomplete.
+# The readers below return (width, height, end). They raise ValueError, IndexError or struct.error
+# for data that is damaged or incomplete.
 
 
-def _read_png_size(data: bytes) -> tuple[int, int]:
+def _read_png_size(data: bytes) -> tuple[int, int, int]:
     offset = 8
     size = (0, 0)
     chunk_kinds = set()
@@ -76,21 +80,26 @@ def _read_png_size(data: bytes) -> tuple[int, int]:
         if kind == b"IHDR":
             size = struct.unpack_from(">II", body, 4)
         chunk_kinds.add(kind)
+        offset += 12 + length
         if kind == b"IEND":
             break
-        offset += 12 + length
     if not {b"IHDR", b"IDAT", b"IEND"} <= chunk_kinds:
         raise ValueError("incomplete")
-    return size
+    return *size, offset
 
 
 _JPEG_SIZE_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_STANDALONE_MARKERS = frozenset((0x01, *range(0xD0, 0xD9)))
 
 
-def _read_jpeg_size(data: bytes) -> tuple[int, int]:
+# In the pixels, what follows an FF is data, or a mark to begin anew, or the next segment.
+_JPEG_NEXT_MARKER = re.compile(rb"\xff(?=[^\x00\xff\xd0-\xd7])")
+
+
+def _read_jpeg_size(data: bytes) -> tuple[int, int, int]:
     offset = 2
     size = (0, 0)
+    has_pixels = False
     while True:
         while data[offset] == 0xFF and data[offset + 1] == 0xFF:
             offset += 1  # fill bytes before a marker
@@ -98,6 +107,8 @@ def _read_jpeg_size(data: bytes) -> tuple[int, int]:
             raise ValueError("marker")
         marker = data[offset + 1]
         offset += 2
+        if marker == 0xD9 and has_pixels:
+            return *size, offset
         if marker in _JPEG_STANDALONE_MARKERS:
             continue
         (length,) = struct.unpack_from(">H", data, offset)
@@ -107,13 +118,15 @@ def _read_jpeg_size(data: bytes) -> tuple[int, int]:
         if length < 2 or marker == 0xD9:
             raise ValueError("segment")
         offset += length
-        if marker == 0xDA:  # the pixels follow, up to the end marker
-            if data.rfind(b"\xff\xd9") < offset:
+        if marker == 0xDA:  # the pixels follow, up to the next segment or the end marker
+            has_pixels = True
+            next_marker = _JPEG_NEXT_MARKER.search(data, offset)
+            if next_marker is None:
                 raise ValueError("incomplete")
-            return size
+            offset = next_marker.start()
 
 
-def _read_gif_size(data: bytes) -> tuple[int, int]:
+def _read_gif_size(data: bytes) -> tuple[int, int, int]:
     width, height, flags = struct.unpack_from("<HHB", data, 6)
     offset = 13 + _count_color_table_bytes(flags)
     frame_count = 0
@@ -135,7 +148,7 @@ def _read_gif_size(data: bytes) -> tuple[int, int]:
         offset += 1
     if not frame_count:
         raise ValueError("empty")
-    return width, height
+    return width, height, offset + 1
 
 
 def _count_color_table_bytes(flags: int) -> int:
@@ -143,7 +156,7 @@ def _count_color_table_bytes(flags: int) -> int:
     return 3 << ((flags & 7) + 1) if has_table else 0
 
 
-def _read_webp_size(data: bytes) -> tuple[int, int]:
+def _read_webp_size(data: bytes) -> tuple[int, int, int]:
     (length,) = struct.unpack_from("<I", data, 4)
     if length + 8 > len(data) + 1:  # one byte of padding may be missing
         raise ValueError("incomplete")
@@ -154,17 +167,20 @@ def _read_webp_size(data: bytes) -> tuple[int, int]:
         flags = data[24:30]
         if not (b"VP8 " in data[30:] or b"VP8L" in data[30:]) or len(flags) < 6:
             raise ValueError("empty")
-        return 1 + int.from_bytes(flags[:3], "little"), 1 + int.from_bytes(flags[3:], "little")
+        width, height = (1 + int.from_bytes(side, "little") for side in (flags[:3], flags[3:]))
+        return width, height, length + 8
     if kind == b"VP8L" and data[20] == 0x2F:
         bits = int.from_bytes(data[21:25], "little")
-        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF), length + 8
     if kind == b"VP8 " and data[23:26] == b"\x9d\x01\x2a":
         width, height = struct.unpack_from("<HH", data, 26)
-        return width & 0x3FFF, height & 0x3FFF
+        return width & 0x3FFF, height & 0x3FFF, length + 8
     raise ValueError("chunk")
 
 
-_FORMATS: tuple[tuple[Callable[[bytes], bool], str, Callable[[bytes], tuple[int, int]]], ...] = (
+_FORMATS: tuple[
+    tuple[Callable[[bytes], bool], str, Callable[[bytes], tuple[int, int, int]]], ...
+] = (
     (lambda data: data.startswith(b"\x89PNG\r\n\x1a\n"), "image/png", _read_png_size),
     (lambda data: data.startswith(b"\xff\xd8\xff"), "image/jpeg", _read_jpeg_size),
     (lambda data: data.startswith((b"GIF87a", b"GIF89a")), "image/gif", _read_gif_size),

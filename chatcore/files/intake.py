@@ -54,28 +54,42 @@ def store_file(session: Session, *, name: str, data: bytes, is_pending: bool = T
                 f"{MAX_UNSENT_FILES} files of this session were uploaded and not sent;"
                 " send or delete some first."
             )
-    attachment = inspect_file(name=name, data=data)
+    attachment = inspect_file(name=name, data=data, owner_id=session.owner_id)
     attachment.session = session
     attachment.save(force_insert=True)
     return attachment
 
 
-def inspect_file(*, name: str, data: bytes) -> Attachment:
+def inspect_file(*, name: str, data: bytes, owner_id: object = None) -> Attachment:
     """Return the unsaved attachment for a file, without a session.
 
-    This may take seconds for a PDF file. Raises FileRejected.
+    This may take seconds for a PDF file; files of one owner are read one after the other. Raises
+    FileRejected.
     """
     if len(data) > MAX_BYTES:
         raise FileRejected(f"A file has at most {MAX_BYTES // 1024**2} MB.")
     file_name = clean_file_name(name)
-    media_type, file_text, tokens = _inspect_content(file_name, data)
+    if not data:
+        raise FileRejected("The file is empty.")
+    try:
+        image = images.identify_image(data)
+        file_text = None
+        if image is None and pdf.is_pdf(data):
+            file_text = _extract_pdf_text(data, owner_id)
+    except (images.BrokenImage, pdf.UnreadablePdf) as error:
+        raise FileRejected(str(error)) from None
+    if image:
+        return _build_image(file_name, data, image)
+    media_type = "application/pdf"
+    if file_text is None:
+        file_text, media_type = _decode_text(data), text.guess_media_type(file_name)
     return Attachment(
         name=file_name,
         media_type=media_type,
         size=len(data),
         data=b"" if file_text.encode() == data else data,  # a plain text is not stored twice
         text=file_text,
-        token_estimate=tokens,
+        token_estimate=estimate_tokens(len(file_text)),
     )
 
 
@@ -126,30 +140,29 @@ def _has_file(message: Message, attachment_id: UUID) -> bool:
     return message.attachments.filter(pk=attachment_id, kind=Attachment.Kind.FILE).exists()
 
 
-def _inspect_content(name: str, data: bytes) -> tuple[str, str, int]:
-    """Return media type, text and estimated tokens. Raises FileRejected."""
-    if not data:
-        raise FileRejected("The file is empty.")
-    try:
-        image = images.identify_image(data)
-        file_text = _extract_pdf_text(data) if image is None and pdf.is_pdf(data) else None
-    except (images.BrokenImage, pdf.UnreadablePdf) as error:
-        raise FileRejected(str(error)) from None
-    if image:
-        return image.media_type, "", image.token_estimate
-    if file_text is not None:
-        return "application/pdf", file_text, estimate_tokens(len(file_text))
+def _build_image(name: str, data: bytes, image: images.ImageInfo) -> Attachment:
+    """Return the image alone: what stands behind it may be a page, or anything else."""
+    return Attachment(
+        name=name,
+        media_type=image.media_type,
+        size=min(len(data), image.byte_count),
+        data=data[: image.byte_count],
+        token_estimate=image.token_estimate,
+    )
+
+
+def _decode_text(data: bytes) -> str:
     file_text = text.decode_text(data)
     if file_text is None:
         raise FileRejected(
             "Only texts, PDF files and images (PNG, JPEG, GIF, WebP) can be attached;"
             " this is something else."
         )
-    return text.guess_media_type(name), file_text, estimate_tokens(len(file_text))
+    return file_text
 
 
-def _extract_pdf_text(data: bytes) -> str:
+def _extract_pdf_text(data: bytes, owner_id: object) -> str:
     # Reading takes seconds, and others need a connection of the same pool meanwhile.
     if not connection.in_atomic_block:
         close_old_connections()
-    return pdf.extract_text(data)
+    return pdf.extract_text(data, owner=owner_id)

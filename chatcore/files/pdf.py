@@ -9,11 +9,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 SECONDS = 20.0
 _READER = Path(__file__).with_name("pdf_reader.py")
-# At most two readers run at a time: a user who uploads many files waits, and nobody else does.
+# At most two readers run at a time, and one for each owner: a user who uploads many files waits for
+# the one before, and leaves the other reader to others.
 _READER_SLOTS = threading.BoundedSemaphore(2)
+_owner_locks: WeakValueDictionary[object, threading.Lock] = WeakValueDictionary()
+_owner_locks_guard = threading.Lock()
 _ERROR_MESSAGES = {2: "This PDF cannot be read.", 3: "This PDF is locked with a password."}
 
 
@@ -26,16 +30,17 @@ def is_pdf(data: bytes) -> bool:
     return b"%PDF-" in data[:1024]
 
 
-def extract_text(data: bytes) -> str:
+def extract_text(data: bytes, *, owner: object = None) -> str:
     """Return the text of the pages. Blocks for at most SECONDS once a reader is free.
 
-    A file that takes longer, or has too many pages, is read only up to there. Raises UnreadablePdf.
+    `owner` is whoever sent the file. A file that takes longer, or has too many pages, is read only
+    up to there. Raises UnreadablePdf.
     """
     command = [sys.executable, "-P", str(_READER)]
     # The child process gets nothing else of the environment, because that holds secrets.
     environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     try:
-        with _READER_SLOTS:
+        with _get_owner_lock(owner), _READER_SLOTS:
             process = subprocess.run(  # noqa: S603
                 command,
                 input=data,
@@ -50,3 +55,8 @@ def extract_text(data: bytes) -> str:
     if exit_code in _ERROR_MESSAGES or (exit_code and not output):
         raise UnreadablePdf(_ERROR_MESSAGES.get(exit_code, _ERROR_MESSAGES[2]))
     return output.decode(errors="ignore").replace("\x00", "").strip()
+
+
+def _get_owner_lock(owner: object) -> threading.Lock:
+    with _owner_locks_guard:
+        return _owner_locks.setdefault(owner, threading.Lock())

@@ -22,7 +22,8 @@ NO_TEXT_NOTE = '[The file "{name}" was attached; it holds no text that can be re
 # session too, because each contains the earlier images.
 IMAGE_BYTES = 20 * 1024 * 1024
 MAX_IMAGES = 50
-_DELIMITER = re.compile(r"<(\s*/?\s*attached_file)", re.IGNORECASE)
+MAX_LISTED_IDS = 500
+_DELIMITER = re.compile(r"<(\s*+/?\s*+attached_file)", re.IGNORECASE)
 
 # A row has the columns id, message_id, name, media_type and size of an attachment.
 _Row = dict[str, Any]
@@ -40,9 +41,12 @@ class MessageFiles:
     def add_to_message(self, message: ChatMessage) -> ChatMessage:
         """Return the message with the files' text, images and estimated tokens added."""
         content = "\n\n".join(part for part in (message.content, self.text) if part)
-        tokens = message.token_estimate + (estimate_tokens(len(self.text)) if self.text else 0)
         return replace(
-            message, content=content, images=self.images, files=self.files, token_estimate=tokens
+            message,
+            content=content,
+            images=self.images,
+            files=self.files,
+            token_estimate=message.token_estimate + estimate_tokens(len(self.text)),
         )
 
 
@@ -58,8 +62,10 @@ def load_message_files(
     attachments = Attachment.objects.filter(
         session=session_id, kind=Attachment.Kind.FILE, message__isnull=False
     ).order_by("created_at", "id")
-    # All rows of the session are read and filtered here: a condition with thousands of ids may
-    # exceed the number of parameters that a database accepts.
+    # A condition with thousands of ids may exceed the number of parameters that a database accepts.
+    # Then all rows of the session are read and filtered here.
+    if len(id_set) <= MAX_LISTED_IDS:
+        attachments = attachments.filter(message__in=id_set)
     columns = ("id", "message_id", "name", "media_type", "size")
     rows: list[_Row] = [
         {**row} for row in attachments.values(*columns) if row["message_id"] in id_set

@@ -8,6 +8,8 @@ from django.db import transaction
 from models_registry.models import AiModel, Provider
 
 PROVIDER_NAME = "local"
+# It calls no tools, so what it has forgotten must be brought to it. A person may choose another.
+POLICY_NAME = "chatcore"
 TIMEOUT_SECONDS = 600  # two busy cores take minutes to process a full window
 
 # Small models repeat a sentence until their output limit, and summarize by copying.
@@ -17,6 +19,7 @@ TIMEOUT_SECONDS = 600  # two busy cores take minutes to process a full window
 # A prompt that explains the headings of a summary makes such a model return the explanations, while
 # bare headings make it fill them in.
 PROVIDER_OPTIONS = {
+    "control_tokens": True,
     "body": {"repeat_penalty": 1.1},
     "summary_seconds": TIMEOUT_SECONDS,
     "summary_headings": "bare",
@@ -38,6 +41,8 @@ def register_model(base_url: str, api_key: str) -> AiModel:
         provider.base_url = base_url
         provider.api_key = api_key
         provider.is_active = True
+        # An earlier version registered it without.
+        provider.options = {"control_tokens": True} | provider.options
         provider.save()
         provider.models.exclude(name=description["id"]).update(is_active=False, is_default=False)
         window = description["meta"]["n_ctx"]
@@ -47,7 +52,11 @@ def register_model(base_url: str, api_key: str) -> AiModel:
             "supports_tools": False,
             "is_active": True,
         }
-        model, _ = provider.models.update_or_create(name=description["id"], defaults=defaults)
+        model, _ = provider.models.update_or_create(
+            name=description["id"],
+            defaults=defaults,
+            create_defaults={**defaults, "policy": POLICY_NAME},
+        )
         if not AiModel.objects.filter(is_default=True).exists():
             AiModel.objects.filter(pk=model.pk).update(is_default=True)
     return model

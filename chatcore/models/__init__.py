@@ -10,7 +10,10 @@ from chatcore.models.message import (
     Message,
     MessageQuerySet,
 )
+from chatcore.models.output_file import OutputFile
+from chatcore.models.response import StoredResponse
 from chatcore.models.session import Session, SessionQuerySet
+from chatcore.models.token_name import TokenName
 from chatcore.models.turn import Turn
 from chatcore.models.webhook import Webhook, WebhookDelivery
 
@@ -23,9 +26,12 @@ __all__ = [
     "ContextRevision",
     "Message",
     "MessageQuerySet",
+    "OutputFile",
     "Session",
     "SessionEvent",
     "SessionQuerySet",
+    "StoredResponse",
+    "TokenName",
     "Turn",
     "Webhook",
     "WebhookDelivery",

@@ -45,7 +45,11 @@ class Attachment(models.Model):
         indexes = [
             models.Index(
                 fields=["created_at"], condition=Q(message=None), name="attachments_not_sent"
-            )
+            ),
+            models.Index(
+                fields=["session"], condition=Q(kind="output"), name="outputs_of_a_session"
+            ),
+            models.Index(fields=["session"], condition=Q(kind="file"), name="files_of_a_session"),
         ]
 
     def __str__(self) -> str:

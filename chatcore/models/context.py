@@ -17,7 +17,10 @@ class ContextRevision(models.Model):
         REWIND = "rewind"
         RESET = "reset"
 
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="revisions")
+    # Without an index of its own: that of (session, version) begins with it.
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, related_name="revisions", db_index=False
+    )
     version = models.PositiveIntegerField()
     summary = models.TextField(null=True, blank=True)
     boundary_seq = models.PositiveIntegerField(null=True, blank=True)
@@ -47,7 +50,7 @@ class ContextRevision(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
-        ordering = ["session", "version"]
+        ordering = ["session_id", "version"]
         constraints = [
             models.UniqueConstraint(fields=["session", "version"], name="one_revision_a_version")
         ]

@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from chatcore.events.types import EventType
 from chatcore.models.session import Session
 
 
@@ -14,7 +15,10 @@ class SessionEvent(models.Model):
     their numbers, and a reader that continues after a number misses none.
     """
 
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
+    # Without an index of its own: that of (session, seq) begins with it.
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, related_name="events", db_index=False
+    )
     seq = models.PositiveBigIntegerField()
     name = models.CharField(max_length=32)
     message = models.BigIntegerField(
@@ -24,12 +28,20 @@ class SessionEvent(models.Model):
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        ordering = ["session", "seq"]
+        ordering = ["session_id", "seq"]
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="one_event_a_seq")]
         indexes = [
+            # Only deltas name a message. (SQLite would not use an index with a condition by LIKE.)
             models.Index(
-                fields=["message"], condition=Q(name__endswith=".delta"), name="deltas_of_a_message"
-            )
+                fields=["message"],
+                condition=Q(message__isnull=False),
+                name="deltas_of_a_message",
+            ),
+            models.Index(
+                fields=["session", "seq"],
+                condition=Q(name=EventType.CONTEXT_USAGE.value),
+                name="usage_of_a_session",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -47,17 +47,6 @@ class MessageQuerySet(models.QuerySet["Message"]):
         """Return the current messages, without those that an edit or another answer superseded."""
         return self.filter(branch=None)
 
-    def filter_live(self, boundary_seq: int | None) -> "MessageQuerySet":
-        """Return the messages from the boundary on, and the pinned ones before it.
-
-        These are sent word for word. The query reads two ranges of indexes.
-        """
-        return (
-            self.exclude_superseded()
-            .filter(Q(seq__gte=boundary_seq or 0) | Q(pinned=True))
-            .order_by("seq")
-        )
-
 
 class Message(models.Model):
     """A message. Its text never changes once it is complete.
@@ -77,7 +66,10 @@ class Message(models.Model):
         INTERRUPTED = "interrupted"
         FAILED = "failed"
 
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="messages")
+    # Without an index of its own: that of (session, seq) begins with it.
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, related_name="messages", db_index=False
+    )
     turn = models.ForeignKey(
         Turn, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages"
     )
@@ -131,6 +123,7 @@ class Message(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         blank=True,
+        db_index=False,  # few messages replace another; `messages_that_replace` has them
         related_name="replacements",
         help_text="The message that this one is another version of.",
     )
@@ -146,15 +139,32 @@ class Message(models.Model):
         help_text="Kept for the protocol: thinking signatures and the like.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
+    sent_file_chars = models.JSONField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text=(
+            "Characters of each text file that its first request held, null for all; null: unknown."
+        ),
+    )
 
     objects = MessageQuerySet.as_manager()
 
     class Meta:
-        ordering = ["session", "seq"]
+        ordering = ["session_id", "seq"]
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="one_message_a_seq")]
         indexes = [
             models.Index(
                 fields=["session", "seq"], condition=Q(pinned=True), name="pinned_messages"
+            ),
+            models.Index(
+                fields=["replaces"],
+                condition=Q(replaces__isnull=False),
+                name="messages_that_replace",
+            ),
+            # Those that a process which died has left, too.
+            models.Index(
+                fields=["turn"], condition=Q(status="streaming"), name="streaming_messages"
             ),
             models.Index(
                 fields=["session"],

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 
@@ -43,16 +44,27 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.select_for_update(of=("self",)).select_related("model__provider").get(pk=pk)
 
 
+class VisibleSessionManager(models.Manager["Session"]):
+    """The sessions that exist for everyone: complete, and not deleted."""
+
+    def get_queryset(self) -> SessionQuerySet:
+        return SessionQuerySet(self.model, using=self._db).filter(discard_at=None)
+
+
 class Session(models.Model):
     """A conversation: its settings, its counters, and what the model sees of it now.
 
-    The columns from `compacted_summary` to `last_event_seq` are derived from other tables;
+    The columns from `compacted_summary` to `summed_images` are derived from other tables;
     chatcore/sessions/verification.py says how.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    # Without an index of its own: that of (owner, updated_at, id) begins with it.
     owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="chat_sessions"
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="chat_sessions",
+        db_index=False,
     )
     title = models.CharField(max_length=200, blank=True)
     model = models.ForeignKey(
@@ -81,6 +93,9 @@ class Session(models.Model):
     external_id = models.CharField(
         max_length=255, null=True, blank=True, help_text="What an OpenAI client calls this session."
     )
+    metadata = models.JSONField(
+        default=dict, blank=True, help_text="What a client of the conversations API notes here."
+    )
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
 
@@ -94,12 +109,33 @@ class Session(models.Model):
     message_count = models.PositiveIntegerField(default=0)
     last_seq = models.PositiveIntegerField(default=0, editable=False)
     last_event_seq = models.PositiveBigIntegerField(default=0, editable=False)
+    summed_seq = models.PositiveIntegerField(
+        default=0,
+        editable=False,
+        help_text="The last live message of the running sum; 0: there is no sum.",
+    )
+    summed_messages = models.PositiveIntegerField(default=0, editable=False)
+    summed_tokens = models.PositiveBigIntegerField(default=0, editable=False)
+    summed_file_tokens = models.PositiveBigIntegerField(default=0, editable=False)
+    summed_images = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(
         default=timezone.now, help_text="Moves on the user's acts, not on compaction's."
     )
 
-    objects = SessionQuerySet.as_manager()
+    discard_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text=(
+            "Null: a session as any other. Otherwise nobody sees it: it is being imported, forked "
+            "or deleted, and its rows may be deleted from this time on."
+        ),
+    )
+
+    # To all code a hidden session does not exist. Only what writes or deletes one says otherwise.
+    objects = VisibleSessionManager.from_queryset(SessionQuerySet)()
+    all_objects = SessionQuerySet.as_manager()
 
     class Meta:
         ordering = ["-updated_at", "-id"]
@@ -109,7 +145,12 @@ class Session(models.Model):
             )
         ]
         indexes = [
-            models.Index(fields=["owner", "-updated_at", "-id"], name="sessions_of_an_owner")
+            models.Index(fields=["owner", "-updated_at", "-id"], name="sessions_of_an_owner"),
+            models.Index(
+                fields=["discard_at"],
+                condition=Q(discard_at__isnull=False),
+                name="sessions_to_discard",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -28,7 +28,10 @@ class Turn(models.Model):
     OPEN_STATUSES = (Status.RUNNING, Status.WAITING)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="turns")
+    # Without an index of its own: that of (session, idempotency_key) begins with it.
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, related_name="turns", db_index=False
+    )
     status = models.CharField(max_length=16, choices=Status.choices, default=Status.RUNNING)
     lease_until = models.DateTimeField()
     cancel_requested = models.BooleanField(default=False)
@@ -39,6 +42,14 @@ class Turn(models.Model):
     tools = models.JSONField(
         default=list,
         help_text="Tools that the client runs itself: [{name, description, parameters}].",
+    )
+    recalled = models.JSONField(
+        null=True,
+        blank=True,
+        help_text=(
+            "What it brings back from before the boundary (context/recalled.py). "
+            "Null: it has not been looked for."
+        ),
     )
     question = models.ForeignKey(
         "Message",
@@ -53,6 +64,7 @@ class Turn(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         blank=True,
+        db_index=False,  # mostly null; `turns_that_replace` has the others
         related_name="+",
         help_text="The answer that this turn writes again.",
     )
@@ -61,6 +73,7 @@ class Turn(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         blank=True,
+        db_index=False,  # mostly null; `turns_with_a_model` has the others
         related_name="+",
         help_text="Null: the session's.",
     )
@@ -77,10 +90,21 @@ class Turn(models.Model):
                 fields=["session", "idempotency_key"], name="one_turn_an_idempotency_key"
             ),
         ]
+        # `lease_until` is in no index, so that its renewals are cheap (HOT) on PostgreSQL. Running
+        # turns are few, and `one_running_turn_a_session` finds them.
         indexes = [
+            # Every check asks for the open turn of a session that may have many thousand turns.
             models.Index(
-                fields=["lease_until"], condition=Q(status="running"), name="turns_to_recover"
-            )
+                fields=["session"],
+                condition=Q(status__in=["running", "waiting"]),
+                name="open_turns_of_a_session",
+            ),
+            models.Index(
+                fields=["replaces"], condition=Q(replaces__isnull=False), name="turns_that_replace"
+            ),
+            models.Index(
+                fields=["model"], condition=Q(model__isnull=False), name="turns_with_a_model"
+            ),
         ]
 
     def __str__(self) -> str:

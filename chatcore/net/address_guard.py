@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from httpx2 import URL
 
 PORTS = {"http": 80, "https": 443}
+# One text for both: who names addresses must not learn which names of the inner network exist.
+_REFUSAL = "{host} is not known, or not on the public internet, so nothing is sent to it."
 
 # From IANA's special-purpose registries, written out because `is_global` of the standard library
 # differs between Python versions.
@@ -87,7 +89,7 @@ async def resolve_addresses(url: "URL") -> list[str]:
         raise AddressRefused(f"Port {port} is not allowed; only 80 and 443 are.")
     addresses = await _resolve_host(url.host, port)
     if not is_allowed and not all(is_public(address) for address in addresses):
-        raise AddressRefused(f"{url.host} is not on the public internet, so it is not fetched.")
+        raise AddressRefused(_REFUSAL.format(host=url.host))
     return addresses
 
 
@@ -105,5 +107,5 @@ async def _resolve_host(host: str, port: int) -> list[str]:
             _RESOLVERS, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         )
     except (OSError, UnicodeError):
-        raise AddressRefused(f"The host {host!r} is not known.") from None
+        raise AddressRefused(_REFUSAL.format(host=host)) from None
     return list(dict.fromkeys(str(address[0]) for *_, address in address_infos))

@@ -4,18 +4,24 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from chatcore.providers import anthropic_params, anthropic_wire
+from chatcore.providers import anthropic_params, anthropic_stream, anthropic_wire, platforms
 from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection, Request, StreamPart
 from chatcore.providers.error_mapping import translate_errors
 
 DEFAULT_MAX_TOKENS = 4096  # the protocol refuses a request without max_tokens
 
+_PLATFORM_CLIENTS = {
+    "bedrock": platforms.build_bedrock_client,
+    "vertex": platforms.build_vertex_client,
+}
+
 
 class AnthropicProvider:
     """Messages.
 
-    Options of the provider's row: `headers`, `query` and `body`, which are sent with every call.
+    Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
+    and `client` (see `platforms.py`).
     """
 
     sdk_name = "anthropic"
@@ -26,23 +32,28 @@ class AnthropicProvider:
         import anthropic
 
         with translate_errors(anthropic, connection):
-            async with anthropic.AsyncAnthropic(
-                **provider_client.build_client_options(anthropic, connection)
+            options = await provider_client.build_client_options(anthropic, connection)
+            async with platforms.build_client(
+                anthropic, connection, options, usual="AsyncAnthropic", others=_PLATFORM_CLIENTS
             ) as client:
                 create: Any = client.messages.create
                 arguments = _build_arguments(connection, request, create)
-                stream_reader = anthropic_wire.AnthropicStreamReader(request.model)
+                reader = anthropic_stream.AnthropicStreamReader(request.model)
                 async with aclosing(
-                    provider_client.stream_events(create(**arguments), connection.timeout_seconds)
-                ) as events:
-                    async for event in events:
-                        for part in stream_reader.read_event(event):
-                            yield part
-                yield stream_reader.build_stream_end()
+                    provider_client.stream_parts(
+                        create(**arguments), reader, connection.timeout_seconds
+                    )
+                ) as parts:
+                    async for part in parts:
+                        yield part
 
     def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters of OpenAI's chat completions in this protocol's words."""
         return anthropic_params.translate_params(params)
+
+    def list_ignored_params(self, params: Mapping[str, Any]) -> list[str]:
+        """Return the names of those that this protocol does not know."""
+        return anthropic_params.list_ignored_params(params)
 
 
 def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:

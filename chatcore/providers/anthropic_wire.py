@@ -1,37 +1,13 @@
-"""Convert requests to Anthropic's Messages, and events of a stream to parts of an answer."""
+"""Convert requests to Anthropic's Messages."""
 
 import base64
 import re
-from collections.abc import Iterator
 from itertools import count
-from typing import Any, Literal
+from typing import Any
 
-from chatcore.providers.base import (
-    EARLIER_MESSAGES_NOTICE,
-    ChatMessage,
-    ReasoningDelta,
-    Request,
-    StreamEnd,
-    StreamPart,
-    TextDelta,
-    ToolCall,
-    Usage,
-)
-from chatcore.providers.errors import ContextOverflow, ProviderUnavailable
-from chatcore.providers.unicode import SurrogateJoiner, mend_surrogates
+from chatcore.providers.base import EARLIER_MESSAGES_NOTICE, ChatMessage, Request
+from chatcore.providers.provider_data import select_thinking
 
-_FINISH_REASONS: dict[str, Literal["stop", "length", "tool_calls", "refusal"]] = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_calls",
-    "refusal": "refusal",
-}
-_USAGE_FIELDS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-)
 _NOTICE_MESSAGE = {"role": "user", "content": [{"type": "text", "text": EARLIER_MESSAGES_NOTICE}]}
 
 
@@ -71,125 +47,14 @@ def build_messages(request: Request) -> list[dict[str, Any]]:
 def build_tools(request: Request) -> list[dict[str, Any]]:
     """Return the tool definitions of a request."""
     return [
-        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": tool.parameters,
+            **({"strict": True} if tool.strict else {}),
+        }
         for tool in request.tools
     ]
-
-
-class AnthropicStreamReader:
-    """Collects an answer while its events arrive.
-
-    `model` is stored with the thinking, which only this model may receive again.
-    """
-
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._blocks: dict[int, dict[str, Any]] = {}
-        self._counts: dict[str, int] = {}
-        self._stop_reason: str | None = None
-        self._has_output = False
-        self._text_joiner = SurrogateJoiner()
-        self._reasoning_joiner = SurrogateJoiner()
-
-    def read_event(self, event: Any) -> Iterator[StreamPart]:
-        """Yield the parts of one event."""
-        if event.type == "message_start":
-            self._record_usage(event.message.usage)
-        elif event.type == "content_block_start":
-            yield from self._open_block(event.index, event.content_block)
-        elif event.type == "content_block_delta":
-            yield from self._read_delta(self._blocks[event.index], event.delta)
-        elif event.type == "message_delta":
-            self._stop_reason = event.delta.stop_reason or self._stop_reason
-            self._record_usage(event.usage)
-
-    def build_stream_end(self) -> StreamEnd:
-        """Return the last part.
-
-        Raises ProviderUnavailable if no event said that the answer ended, and ContextOverflow if
-        the window was full before anything was written.
-        """
-        if self._stop_reason is None:
-            raise ProviderUnavailable("The provider's stream ended before the answer did.")
-        if self._stop_reason == "model_context_window_exceeded" and not self._has_output:
-            raise ContextOverflow(
-                "The request fills the model's window and leaves no room for an answer."
-            )
-        tool_calls = tuple(
-            _to_tool_call(block) for block in self._blocks.values() if block["type"] == "tool_use"
-        )
-        reason = _FINISH_REASONS.get(self._stop_reason, "stop")
-        if reason in ("stop", "tool_calls"):
-            reason = "tool_calls" if tool_calls else "stop"
-        else:
-            # Calls of an answer that was cut or refused may be incomplete, so they are dropped.
-            tool_calls = ()
-        return StreamEnd(
-            reason=reason,
-            tool_calls=tool_calls,
-            usage=self._build_usage(),
-            provider_data=self._collect_thinking(),
-        )
-
-    def _open_block(self, index: int, block: Any) -> Iterator[StreamPart]:
-        block_data = block.to_dict()
-        self._blocks[index] = block_data
-        if block_data["type"] == "tool_use":
-            block_data["arguments"] = ""
-            self._has_output = True
-        elif block_data.get("text"):
-            yield self._emit_text(block_data["text"])
-
-    def _read_delta(self, block: dict[str, Any], delta: Any) -> Iterator[StreamPart]:
-        if delta.type == "text_delta":
-            yield self._emit_text(delta.text)
-        elif delta.type == "thinking_delta":
-            self._has_output = True
-            block["thinking"] += delta.thinking
-            yield ReasoningDelta(self._reasoning_joiner.join(delta.thinking))
-        elif delta.type == "signature_delta":
-            block["signature"] = delta.signature
-        elif delta.type == "input_json_delta":
-            block["arguments"] = block.get("arguments", "") + delta.partial_json
-
-    def _emit_text(self, text: str) -> TextDelta:
-        self._has_output = True
-        return TextDelta(self._text_joiner.join(text))
-
-    def _record_usage(self, api_usage: Any) -> None:
-        # Counts come in two events; the later ones are for the whole message.
-        usage_counts = {name: getattr(api_usage, name, None) for name in _USAGE_FIELDS}
-        self._counts |= {
-            name: value for name, value in usage_counts.items() if isinstance(value, int)
-        }
-
-    def _build_usage(self) -> Usage | None:
-        if "input_tokens" not in self._counts:
-            return None
-        cache_read = self._counts.get("cache_read_input_tokens")
-        cache_write = self._counts.get("cache_creation_input_tokens")
-        return Usage(
-            input=self._counts["input_tokens"] + (cache_read or 0) + (cache_write or 0),
-            output=self._counts.get("output_tokens", 0),
-            cache_read=cache_read,
-            cache_write=cache_write,
-        )
-
-    def _collect_thinking(self) -> dict[str, Any]:
-        blocks = [
-            block
-            for block in self._blocks.values()
-            if block["type"] in ("thinking", "redacted_thinking")
-        ]
-        return {"anthropic": {"model": self._model, "thinking": blocks}} if blocks else {}
-
-
-def _to_tool_call(block: dict[str, Any]) -> ToolCall:
-    if not block.get("id") or not block.get("name"):
-        raise ProviderUnavailable("The provider sent a tool call without a name.")
-    return ToolCall(
-        id=block["id"], name=block["name"], arguments=mend_surrogates(block["arguments"]) or "{}"
-    )
 
 
 class _CallIds:
@@ -227,15 +92,12 @@ def _build_blocks(message: ChatMessage, model: str, call_ids: _CallIds) -> list[
         {
             "type": "tool_use",
             "id": call_ids.assign_id(call.id),
-            "name": call.name,
+            "name": call.sent_name,
             "input": call.parse_arguments(),
         }
         for call in message.tool_calls
     ]
-    own_data = message.provider_data.get("anthropic", {})
-    if blocks and own_data.get("model") == model:
-        return [*own_data["thinking"], *blocks]
-    return blocks
+    return [*select_thinking(message.provider_data, model), *blocks] if blocks else []
 
 
 def _build_tool_result(message: ChatMessage, call_ids: _CallIds) -> dict[str, Any]:

@@ -3,13 +3,17 @@
 No type of an SDK leaves this package.
 """
 
+import functools
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from chatcore.providers.unicode import mend_surrogates
 
+MAX_NAME_CHARS = 64
+_UNUSABLE_SIGNS = re.compile(r"[^A-Za-z0-9_-]")
 # Sent as a user message where a protocol does not allow the model's message to come first.
 EARLIER_MESSAGES_NOTICE = "(Earlier messages are not shown.)"
 
@@ -21,6 +25,15 @@ class ToolCall:
     id: str
     name: str
     arguments: str
+
+    @property
+    def sent_name(self) -> str:
+        """The name in the form that both protocols accept.
+
+        A model may make up a name, and an import may have any text there; a provider would refuse
+        every later request of the session.
+        """
+        return _UNUSABLE_SIGNS.sub("_", self.name)[:MAX_NAME_CHARS]
 
     def parse_arguments(self) -> dict[str, Any]:
         """Return the arguments as a JSON object, which is what every protocol wants back.
@@ -38,11 +51,20 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A tool definition; `parameters` is a JSON schema."""
+    """A tool definition; `parameters` is a JSON schema.
+
+    `strict` asks the provider to hold the model to the schema, where the protocol has that.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any]
+    strict: bool = False
+
+    @functools.cached_property
+    def text(self) -> str:
+        """About what a model is sent to describe the tool; only its length matters."""
+        return f"{self.name}{self.description}{json.dumps(self.parameters)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +87,16 @@ class File:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+# Not frozen, which triples the cost of building one, and a request builds one for each message. All
+# the same, nobody changes one: `dataclasses.replace` returns another.
+@dataclass(kw_only=True, slots=True)
 class ChatMessage:
     """One message of a request.
 
-    `seq` is that of the stored message, None for a text that is not stored. An `aside` has the role
-    of the user, but the user did not write it; where roles must alternate it is merged with a user
-    message next to it.
+    `seq` is that of the stored message, None for a text that is not stored. A `pinned` message
+    stays in a request that is trimmed, while there is room. An `aside` has the role of the user,
+    but the user did not write it; where roles must alternate it is merged with a user message next
+    to it. `recalled` marks the aside that repeats what was said before the boundary.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -85,7 +110,9 @@ class ChatMessage:
     provider_data: dict[str, Any] = field(default_factory=dict)
     seq: int | None = None
     token_estimate: int = 0
+    pinned: bool = False
     aside: bool = False
+    recalled: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,4 +202,8 @@ class ProviderClient(Protocol):
 
         Raises InvalidParam.
         """
+        ...
+
+    def list_ignored_params(self, params: Mapping[str, Any]) -> list[str]:
+        """Return the names of parameters of OpenAI's chat completions that are not translated."""
         ...

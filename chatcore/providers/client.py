@@ -7,14 +7,21 @@ import inspect
 import ipaddress
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
-from chatcore.providers.base import Connection, Request
+from chatcore.providers.answer_reader import AnswerReader
+from chatcore.providers.base import Connection, Request, StreamPart
+from chatcore.providers.deadline import Deadline
 from chatcore.providers.error_mapping import parse_retry_after
 from chatcore.providers.errors import ProviderAuth, ProviderUnavailable
+from chatcore.providers.platforms import OWN_CREDENTIALS
+from chatcore.providers.server_sent_events import EventSplitter
 
 _CONNECT_SECONDS = 10.0
+_TRAILER_SECONDS = 0.1
 # The request itself sets these, or they control the SDK: a session's params must not.
 _RESERVED_PARAMS = {
     "model",
@@ -29,6 +36,7 @@ _RESERVED_PARAMS = {
 }
 _TOOL_PARAMS = frozenset({"tool_choice", "parallel_tool_calls"})
 _RESERVED_PARAMS |= {"extra_headers", "extra_query", "extra_body", "timeout", "self"}
+_loaded_sdks: set[str] = set()
 
 
 async def load_sdk(name: str) -> None:
@@ -36,15 +44,19 @@ async def load_sdk(name: str) -> None:
 
     The first time that takes seconds of CPU, and other turns stream on this event loop meanwhile.
     """
-    await asyncio.to_thread(importlib.import_module, name)
+    if name not in _loaded_sdks:
+        await asyncio.to_thread(importlib.import_module, name)
+        _loaded_sdks.add(name)
 
 
-def build_client_options(sdk: Any, connection: Connection) -> dict[str, Any]:
+async def build_client_options(sdk: Any, connection: Connection) -> dict[str, Any]:
     """Return the arguments for an SDK's client.
 
     Raises ProviderAuth for an unusable key, and if there is none and the address is the vendor's.
     """
     import httpx2
+
+    from chatcore.providers.http_transport import get_transport
 
     timeout_seconds = connection.timeout_seconds
     deadline = asyncio.get_running_loop().time() + timeout_seconds
@@ -56,54 +68,103 @@ def build_client_options(sdk: Any, connection: Connection) -> dict[str, Any]:
         if wait is not None and asyncio.get_running_loop().time() + wait >= deadline:
             response.headers["x-should-retry"] = "false"
 
-    # A proxy from the environment cannot reach this machine's own servers.
-    mounts = dict.fromkeys(("http://", "https://")) if _is_loopback(connection.base_url) else {}
-    http_client = sdk.DefaultAsyncHttpxClient(
-        verify=_build_ssl_context(),
-        mounts=mounts,
-        event_hooks={"response": [refuse_late_retry]},
-    )
+    http_options: dict[str, Any] = {"event_hooks": {"response": [refuse_late_retry]}}
+    # A proxy from the environment cannot reach this machine's own servers. Any other server is
+    # reached through it, which only the transports of httpx2 can do.
+    if getproxies() and not _is_loopback(connection.base_url):
+        http_options["verify"] = _build_ssl_context()
+    else:
+        http_options["transport"] = await get_transport(_build_ssl_context())
+    http_client = sdk.DefaultAsyncHttpxClient(**http_options)
     return {
         "api_key": _require_api_key(connection),
         "base_url": connection.base_url or None,
         "max_retries": connection.max_retries,
         "timeout": httpx2.Timeout(timeout_seconds, connect=min(timeout_seconds, _CONNECT_SECONDS)),
-        "default_headers": connection.options.get("headers"),
+        # Compression would cost more than it saves: every piece of an answer comes by itself.
+        "default_headers": {
+            "Accept-Encoding": "identity",
+            **(connection.options.get("headers") or {}),
+        },
         "default_query": connection.options.get("query"),
         "http_client": http_client,
     }
 
 
-async def stream_events(
-    pending_stream: Awaitable[Any], timeout_seconds: float
-) -> AsyncGenerator[Any]:
-    """Yield the events of a stream, and close the connection in every case.
+async def stream_parts(
+    pending_stream: Awaitable[Any], reader: AnswerReader, timeout_seconds: float
+) -> AsyncGenerator[StreamPart]:
+    """Yield the parts of an answer as they arrive, and close the connection in every case.
 
+    The body of the SDK's stream is read here, because its own typed events cost four times as much.
     The first event must come within the timeout, with all retries and their waits, and each further
     one within the same time again. Raises TimeoutError, and ProviderUnavailable if no event came.
     """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + timeout_seconds
     # One deadline for both waits: headers may come at once, and the first event never.
-    async with asyncio.timeout_at(deadline):
-        stream = await pending_stream
+    deadline = Deadline(timeout_seconds)
+    stream = None
     try:
-        event_count = 0
-        while True:
-            async with asyncio.timeout_at(deadline):
-                event = await anext(stream, None)
-            if event is None:
-                break
-            event_count += 1
-            yield event
-            deadline = loop.time() + timeout_seconds
-        if not event_count:
-            content_type = (
-                stream.response.headers.get("content-type", "").partition(";")[0] or "nothing"
-            )
-            raise ProviderUnavailable(f"The provider sent an empty stream of {content_type}.")
+        with deadline:
+            stream = await pending_stream
+        async with aclosing(_open_body(stream)) as chunks:
+            splitter = EventSplitter()
+            while not reader.is_done:
+                with deadline:
+                    chunk = await anext(chunks, b"")
+                if not chunk:
+                    break
+                event_count = reader.event_count
+                try:
+                    reader.read_events(splitter.feed(chunk))
+                finally:
+                    # What came before an error is still a part of the answer.
+                    for part in reader.take_parts():
+                        yield part
+                if reader.event_count > event_count:
+                    deadline.renew()
+            if not reader.event_count:
+                raise ProviderUnavailable(
+                    f"The provider sent an empty stream of {_get_content_type(stream.response)}."
+                )
+            yield reader.build_stream_end()
+            await _read_to_end(chunks)
     finally:
-        await stream.close()
+        deadline.close()
+        if stream:
+            await stream.close()
+
+
+def _open_body(stream: Any) -> AsyncGenerator[bytes]:
+    """Return the body's bytes, decoded if the server compressed them although not asked to."""
+    response = stream.response
+    if _get_content_type(response) == "application/vnd.amazon.eventstream":
+        return _encode_events(stream)
+    is_encoded = "content-encoding" in response.headers
+    body: AsyncGenerator[bytes] = response.aiter_bytes() if is_encoded else response.aiter_raw()
+    return body
+
+
+async def _encode_events(stream: Any) -> AsyncGenerator[bytes]:
+    """Yield the SDK's events as server-sent ones. Only the SDK reads Amazon's own format."""
+    async for event in stream:
+        yield f"event: {event.type}\ndata: {event.to_json(indent=None)}\n\n".encode()
+
+
+async def _read_to_end(chunks: AsyncGenerator[bytes]) -> None:
+    """Read what follows the end of an answer: only then the connection can be used again.
+
+    A server that does not end its response soon, or breaks it off, has lost nothing of the answer.
+    """
+    import httpx2
+
+    with suppress(TimeoutError, httpx2.HTTPError):
+        async with asyncio.timeout(_TRAILER_SECONDS):
+            async for _chunk in chunks:
+                pass
+
+
+def _get_content_type(response: Any) -> str:
+    return response.headers.get("content-type", "").partition(";")[0] or "nothing"
 
 
 def select_params(request: Request) -> dict[str, Any]:
@@ -125,7 +186,7 @@ def to_sdk_arguments(
     request itself sets, such as model, messages and tools; the operator's `extra_body` replaces
     params of the same name.
     """
-    sdk_parameters = inspect.signature(create).parameters
+    sdk_parameters = _list_parameters(getattr(create, "__func__", create))
     session_params = {
         name: value
         for name, value in params.items()
@@ -139,13 +200,19 @@ def to_sdk_arguments(
     return arguments
 
 
+@functools.cache
+def _list_parameters(create: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(create).parameters)
+
+
 def _require_api_key(connection: Connection) -> str:
     key = connection.api_key.strip()
     if not (key.isascii() and key.isprintable()):
         raise ProviderAuth(
             "The provider's API key contains characters that keys do not have; enter it again."
         )
-    if not key and not connection.base_url:
+    has_own_credentials = connection.options.get("client") in OWN_CREDENTIALS
+    if not (key or connection.base_url or has_own_credentials):
         raise ProviderAuth("There is no API key for this provider.")
     return key or "none"  # local servers need no key, but the SDKs require one
 

@@ -1,16 +1,20 @@
 """Convert every way in which an SDK fails to one of the ProviderErrors in `errors.py`."""
 
+import json
 import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from django.utils import timezone
 
 from chatcore.providers import overflow
+from chatcore.providers.answer_reader import ErrorEvent
 from chatcore.providers.base import Connection
 from chatcore.providers.errors import (
     ContextOverflow,
@@ -36,15 +40,21 @@ _STATUS_BY_KIND = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-_THROTTLING_PATTERN = re.compile(
-    r"rate.?limit|too many requests|resource.?exhausted|throttl|insufficient_quota"
-    r"|tokens per (minute|day)|tokens, please",
-    re.IGNORECASE,
-)
 _BAD_KEY_PATTERN = re.compile(
     r"api.?key.{0,20}(not valid|invalid)|(invalid|incorrect).{0,10}api.?key", re.IGNORECASE
 )
-_SECRET_PATTERN = re.compile(r"\b(?:sk|gsk|pk|xai|AIza)[-_A-Za-z0-9*]{8,}|(?<=Bearer )\S+")
+# Keys by their beginnings, by what stands before them, and whatever is long, has letters and
+# digits, and is no UUID.
+_SECRET_PATTERN = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:sk|gsk|pk|rk|xai|hf|r8|fw|csk|nvapi|pplx|tgp|ghp|gho|ghs|glpat|dop|whsec"
+    r"|github_pat|xox[abprs])[-_][-_A-Za-z0-9*.]{6,}|(?:AIza|AKIA|ASIA|ya29\.|eyJ|SG\.|AQ\.)"
+    r"[-_A-Za-z0-9*.]{8,})"
+    r"|(?<=Bearer )\S+|(?<=Basic )\S+"
+    r"|(?i:(?<=api-key: )|(?<=api_key=)|(?<=apikey=)|(?<=token=)|(?<=[?&]key=)|(?<=secret=)"
+    r"|(?<=password=)|(?<=AccountKey=))[^\s&;,\"']+"
+    r"|(?<![-_A-Za-z0-9])(?![0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3})(?=[-_A-Za-z]*+[0-9])"
+    r"(?=[-_0-9]*+[A-Za-z])[-_A-Za-z0-9]{32,}"
+)
 _MAX_DETAIL_CHARS = 400
 
 
@@ -93,7 +103,7 @@ def translate_error(error: Exception, sdk: Any, connection: Connection) -> Provi
         return ProviderUnavailable(
             "The provider broke the connection before its answer was complete."
         )
-    if isinstance(error, sdk.APIStatusError) or (isinstance(error, sdk.APIError) and error.body):
+    if isinstance(error, (ErrorEvent, sdk.APIStatusError)):
         return classify_refusal(parse_refusal(error, connection.api_key))
     logger.info("a provider's answer could not be read", exc_info=error)
     return ProviderUnavailable(f"The provider's answer cannot be read ({type(error).__name__}).")
@@ -102,10 +112,9 @@ def translate_error(error: Exception, sdk: Any, connection: Connection) -> Provi
 def classify_refusal(refusal_info: Refusal) -> ProviderError:
     """Return the ProviderError for a refusal.
 
-    Throttling is recognized first: its words are close to those of an overflow ("too many tokens
-    per minute"), and compacting would be wrong. Then comes length, then the status.
+    Throttling is recognized first, then length, then the status.
     """
-    if refusal_info.status == 429 or _THROTTLING_PATTERN.search(refusal_info.search_text):
+    if refusal_info.status == 429 or overflow.is_throttling(refusal_info.search_text):
         return ProviderRateLimited(
             f"The provider is throttling: {refusal_info.message}",
             retry_after=refusal_info.retry_after,
@@ -196,6 +205,7 @@ def _format_message(message: str, api_key: str) -> str:
         return "it gave no reason."
     # A provider may quote the key. A very short one would blank out parts of ordinary words.
     if len(api_key) >= 4:
-        message = message.replace(api_key, "[key]")
+        for form in (api_key, quote(api_key, safe=""), json.dumps(api_key)[1:-1], escape(api_key)):
+            message = message.replace(form, "[key]")
     message = " ".join(_SECRET_PATTERN.sub("[key]", message).split())
     return message if len(message) <= _MAX_DETAIL_CHARS else message[:_MAX_DETAIL_CHARS] + "…"

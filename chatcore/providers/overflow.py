@@ -1,39 +1,47 @@
 """Recognize that a provider refused a request for its length, and find the numbers it gives."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from chatcore.providers.errors import ContextOverflow
 
-_OVERFLOW_PATTERN = re.compile(
-    r"""
-    # llama.cpp
-    exceed_context_size_error | exceeds?\ the\ available\ context\ size
-    # OpenAI, OpenRouter, Azure, Mistral
-    | cont(ext|ent)_length_exceeded | context\ length\ exceeded
-    # OpenAI, vLLM, DeepSeek, xAI
-    | maximum\ (context|prompt)\ length | reduce\ the\ length\ of\ the\ messages
-    # OpenAI, MiniMax
-    | input\ exceeds\ the\ context\ window | context\ window\ exceeds
-    # Copilot, GitHub, Moonshot
-    | model_max_prompt_tokens_exceeded | tokens_limit_reached | exceeded\ model\ token\ limit
-    # Anthropic, Bedrock, Google, Ollama
-    | (prompt|input|content)\ is\ too\ long | prompt\ too\ long | exceeds?\ max(imum)?\ length
-    # Anthropic, Cohere
-    | exceeds?\ context\ limit | exceed\ context\ limit | too\ many\ tokens
-    # Google, Mistral, Bedrock
-    | maximum\ number\ of\ (input\ )?tokens | exceeds\ the\ model's\ maximum
-    # Bedrock
-    | validationexception.*token
-    # LM Studio, Anthropic
-    | greater\ than\ the\ context\ length | request_too_large
-    """,
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+# Throttling is recognized first: its words are close to those of an overflow ("too many tokens per
+# minute"), and compacting would be wrong.
+_THROTTLING_PATTERN = re.compile(
+    r"rate.?limit|too many requests|resource.?exhausted|throttl|insufficient_quota"
+    r"|tokens per (minute|day)|tokens, please",
+    re.IGNORECASE,
 )
+# The words of each provider, in the order in which they are tried: where two providers share some,
+# the first is named. (NeuroLink, Error Detection)
+_OVERFLOW_PATTERNS = {
+    "openai": r"maximum (context|prompt) length|reduce the length of the messages"
+    r"|input exceeds the context window",
+    "azure": r"content_length_exceeded",
+    "google": r"exceeds the maximum number of tokens|content is too long",
+    "bedrock": r"validationexception.*token|Input is too long|exceeds the model's maximum",
+    "mistral": r"context length exceeded|maximum number of (input )?tokens",
+    "openrouter": r"context_length_exceeded",
+    "anthropic": r"prompt is too long|input is too long|too many tokens|exceeds? context limit"
+    r"|request_too_large",
+    "llama.cpp": r"exceed_context_size_error|exceeds? the available context size",
+    "github": r"model_max_prompt_tokens_exceeded|tokens_limit_reached",
+    "moonshot": r"exceeded model token limit",
+    "minimax": r"context window exceeds",
+    "ollama": r"prompt too long|exceeds? max(imum)? length",
+    "lm-studio": r"greater than the context length",
+}
+_OVERFLOW_REGEXES = {
+    name: re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for name, pattern in _OVERFLOW_PATTERNS.items()
+}
+_MAX_CAUSES = 10
 _NUMBER = r"(\d[\d,]*)"
 _WINDOW_PATTERNS = [
     rf"n_ctx\W+{_NUMBER}",
+    rf"configured limit of {_NUMBER}",
     rf"maximum (?:context|prompt) length (?:is|of)\D{{0,20}}{_NUMBER}",
     rf"tokens? > {_NUMBER}",
     rf"\+ {_NUMBER} > (?P<n>\d[\d,]*)",
@@ -54,9 +62,50 @@ _TOKEN_PATTERNS = [
 ]
 
 
+def is_throttling(text: str) -> bool:
+    """Return whether a refusal says that there were too many requests."""
+    return _THROTTLING_PATTERN.search(text) is not None
+
+
+def find_overflow_provider(text: str) -> str | None:
+    """Return the provider in whose words a text says that a request is too long, or None."""
+    if is_throttling(text):
+        return None
+    providers = (name for name, regex in _OVERFLOW_REGEXES.items() if regex.search(text))
+    return next(providers, None)
+
+
+def name_overflow(error: object) -> str | None:
+    """Return the provider in whose words an error says that a request is too long.
+
+    The error is an exception, a text, or a mapping as a provider sends it; its causes count too.
+    Returns an empty text for an overflow in nobody's words, and None for any other error.
+    """
+    for link in islice(_iterate_causes(error), _MAX_CAUSES):
+        provider = find_overflow_provider(_join_texts(link))
+        if provider is not None:
+            return provider
+        if isinstance(link, ContextOverflow):
+            return ""
+    return None
+
+
+def _iterate_causes(error: object) -> Iterator[object]:
+    while error is not None:
+        yield error
+        if isinstance(error, Mapping):
+            error = error.get("cause")
+        else:
+            error = getattr(error, "__cause__", None)
+
+
+def _join_texts(error: object) -> str:
+    return " ".join(str(part) for part in (error, getattr(error, "body", None)) if part)
+
+
 def recognize_overflow(text: str, body: Any, detail: str) -> ContextOverflow | None:
     """Return the overflow that a refusal reports, with the provider's numbers, or None."""
-    if not _OVERFLOW_PATTERN.search(text):
+    if find_overflow_provider(text) is None:
         return None
     fields = body if isinstance(body, dict) else {}
     tokens = _parse_count(fields.get("n_prompt_tokens")) or _find_number(_TOKEN_PATTERNS, text)

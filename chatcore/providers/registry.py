@@ -29,6 +29,11 @@ def translate_params(protocol: str, params: Mapping[str, Any]) -> dict[str, Any]
     return _load_provider(protocol).translate_params(params)
 
 
+def list_ignored_params(protocol: str, params: Mapping[str, Any]) -> list[str]:
+    """Return the names of parameters of OpenAI's chat completions that a protocol leaves out."""
+    return _load_provider(protocol).list_ignored_params(params)
+
+
 def warm_up() -> None:
     """Import the SDKs, so that the first answer does not wait for it.
 

@@ -1,9 +1,16 @@
-"""Sign in to the API with a bearer token."""
+"""Sign in to the API with a bearer token, and ask who sends a request before it is read."""
 
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.http import HttpRequest, parse_cookie
 from knox.auth import TokenAuthentication
 from rest_framework import exceptions
+
+from chatcore.rest.problems import Problem
 
 
 class BearerTokenAuthentication(TokenAuthentication):
@@ -16,3 +23,33 @@ class BearerTokenAuthentication(TokenAuthentication):
             raise exceptions.AuthenticationFailed("Invalid token.")
         user, auth_token = super().authenticate_credentials(token)
         return user, auth_token
+
+
+def find_sender(headers: Mapping[bytes, bytes]) -> Any:
+    """Return the user who sends a request with these headers, by a token or a session; or None."""
+    request = HttpRequest()
+    authorization = headers.get(b"authorization", b"").decode("latin-1")
+    if authorization:
+        request.META["HTTP_AUTHORIZATION"] = authorization
+        try:
+            result = BearerTokenAuthentication().authenticate(request)
+        except exceptions.AuthenticationFailed:
+            return None
+        return result[0] if result else None
+    session_key = parse_cookie(headers.get(b"cookie", b"").decode("latin-1")).get(
+        settings.SESSION_COOKIE_NAME
+    )
+    if not session_key:
+        return None
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    user = get_user(request)
+    return user if user.is_authenticated else None
+
+
+def build_sender_problem() -> Problem:
+    """Build the 401 problem of a request whose sender is not known."""
+    error = exceptions.NotAuthenticated
+    problem = Problem(error.status_code, error.default_code, str(error.default_detail))
+    header = BearerTokenAuthentication().authenticate_header(None)
+    problem.auth_header = header  # type: ignore[attr-defined]  # as REST framework does
+    return problem

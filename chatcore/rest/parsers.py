@@ -1,23 +1,19 @@
 """Read JSON request bodies, up to a number of bytes."""
 
 import json
-import math
 from collections.abc import Mapping
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
 from chatcore.rest import limits
 from chatcore.rest.problems import TooLargeProblem
-from chatcore.sessions.truncation import clean_json
+from chatcore.rest.strict_json import StrictDecoder
 
 
 class JsonBodyParser(BaseParser):
-    """A parser of JSON bodies that drops NUL characters and lone surrogates.
-
-    No database stores these two, and clients send them by accident.
-    """
+    """A parser of JSON bodies, which cleans their texts."""
 
     media_type = "application/json"
     max_bytes = limits.BODY_BYTES
@@ -38,28 +34,12 @@ class JsonBodyParser(BaseParser):
             megabytes = self.max_bytes // limits.MB
             raise TooLargeProblem(f"A request body may have at most {megabytes} MB.")
         try:
-            body = json.loads(
-                raw_body, parse_constant=_refuse_constant, parse_float=_parse_finite_float
-            )
-        except (ValueError, RecursionError) as error:
+            return json.loads(raw_body, cls=StrictDecoder)
+        except ValueError as error:
             raise ParseError(f"The body is not JSON: {error}") from None
-        # Both kinds of characters can only be written as escapes, so most bodies need no walk.
-        return clean_json(body) if b"\\u" in raw_body else body
 
 
 class ImportBodyParser(JsonBodyParser):
     """A parser of long JSON bodies: imports, and whole histories that clients send."""
 
     max_bytes = limits.IMPORT_BODY_BYTES
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    """Refuse NaN and Infinity, which Python reads and JSON does not know."""
-    raise ValueError(f"{constant} is not a JSON value")
-
-
-def _parse_finite_float(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError(f"{digits[:20]} is too large a number")
-    return number

@@ -11,6 +11,9 @@ from django.http import Http404
 from rest_framework import exceptions, serializers
 from rest_framework.response import Response
 
+from chatcore.databases.outages import find_outage
+from chatcore.rest.commits import describe_stored_part
+
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
@@ -66,16 +69,40 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     An unexpected exception is logged with its stack trace, and the client gets a plain 500.
     """
     problem = _to_api_exception(error, context)
+    return Response(
+        build_body(problem),
+        status=problem.status_code,
+        headers=build_headers(problem),
+        content_type=MEDIA_TYPE,
+    )
+
+
+def build_outage_problem(error: BaseException, request: Any = None) -> Problem | None:
+    """Build the 503 or 507 problem if the error means that the database is away, locked or full.
+
+    It says whether the request has stored something. Returns None for other errors.
+    """
+    outage = find_outage(error)
+    if outage is None:
+        return None
+    # One line: the reason is not in our code, and there may be many of them.
+    logger.warning("%s: %s", outage.type, str(error).partition("\n")[0])
+    sentences = [outage.detail, describe_stored_part(request, error)]
+    sentences.append(f"Try again in {outage.retry_after} seconds.")
+    detail = " ".join(filter(None, sentences))
+    return Problem(outage.status, outage.type, detail, retry_after=outage.retry_after)
+
+
+def build_headers(error: exceptions.APIException) -> dict[str, str]:
+    """Build the headers of a problem: how to authenticate, when to try again."""
     headers = {}
-    challenge = getattr(problem, "auth_header", None)
+    challenge = getattr(error, "auth_header", None)
     if challenge:
         headers["WWW-Authenticate"] = challenge
-    retry_after = getattr(problem, "wait", None)
+    retry_after = getattr(error, "wait", None)
     if retry_after is not None:
         headers["Retry-After"] = str(max(1, round(retry_after)))
-    return Response(
-        build_body(problem), status=problem.status_code, headers=headers, content_type=MEDIA_TYPE
-    )
+    return headers
 
 
 def build_body(error: exceptions.APIException) -> dict[str, Any]:
@@ -103,6 +130,9 @@ def _to_api_exception(error: Exception, context: dict[str, Any]) -> exceptions.A
         return exceptions.PermissionDenied()
     if isinstance(error, RequestDataTooBig):
         return TooLargeProblem("The request body is too large.")
+    outage_problem = build_outage_problem(error, context.get("request"))
+    if outage_problem:
+        return outage_problem
     logger.error("unexpected error in %s", type(context.get("view")).__name__, exc_info=error)
     return Problem(500, "internal_error", "Something went wrong on our side.")
 

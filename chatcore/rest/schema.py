@@ -10,7 +10,9 @@ from chatcore.rest.problems import MEDIA_TYPE, ProblemSchemaSerializer
 COMMON_PROBLEMS = {
     "401": "There is no token, or it is not valid.",
     "403": "The CSRF token is missing.",
+    "503": "The server is overloaded, or its database is away or busy; see Retry-After.",
 }
+CHANGE_PROBLEMS = {"507": "The server has no room left to store anything; see Retry-After."}
 PATH_PROBLEMS = {"404": "It does not exist, or it is not yours."}
 BODY_PROBLEMS = {
     "400": "The body is not JSON, or a field is not valid.",
@@ -46,6 +48,8 @@ class ProblemAutoSchema(Base):
 
     def _collect_implied_problems(self) -> dict[str, str]:
         problems = dict(COMMON_PROBLEMS)
+        if self.method != "GET":
+            problems |= CHANGE_PROBLEMS
         if "{" in self.path:
             problems |= PATH_PROBLEMS
         if any(parameter["in"] != "path" for parameter in self._get_parameters()):

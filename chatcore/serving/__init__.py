@@ -1,1 +1,1 @@
-"""The processes behind `chatcore serve`: what they are, and how they are kept running."""
+"""The processes behind `chatcore serve`, kept running, and what a web process refuses at once."""

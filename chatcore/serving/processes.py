@@ -3,7 +3,6 @@
 import secrets
 import sys
 from collections.abc import Callable
-from itertools import chain
 from math import inf
 
 from django.conf import settings
@@ -11,33 +10,45 @@ from django.conf import settings
 from chatcore.local_model.server import LOOPBACK, find_free_port
 from chatcore.serving import health
 from chatcore.serving.supervisor import ChildProcess
+from chatcore.serving.web_server import GRACE_SECONDS
 
-GRACE_SECONDS = 5  # for open requests when the web server stops
+# A worker that waits for a database out of reach is silent for that long, and hangs not.
+WORKER_SILENCE_SECONDS = 150.0
 # A server listens at a wildcard, but a client cannot connect to one.
 WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 
-def build_web_server(host: str, port: int, *, on_answer: Callable[[], None]) -> ChildProcess:
-    """Describe the ASGI server; `on_answer` is called at its first answer after each start."""
-    options = {
-        "--host": host,
-        "--port": str(port),
-        "--loop": "uvloop",
-        "--log-level": "warning",
-        "--timeout-graceful-shutdown": str(GRACE_SECONDS),
-    }
+def build_web_servers(
+    host: str, port: int, count: int, *, on_answer: Callable[[], None]
+) -> list[ChildProcess]:
+    """Describe `count` web processes on one port; `on_answer` is called at first answers.
+
+    It is called after each start of each process.
+    """
+    return [
+        _build_web_server(
+            "web server" if count == 1 else f"web server {number}", host, port, on_answer
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def _build_web_server(
+    name: str, host: str, port: int, on_answer: Callable[[], None]
+) -> ChildProcess:
+    health_port = find_free_port()
     return ChildProcess(
-        name="web server",
+        name=name,
         command=[
-            sys.executable,
-            "-m",
-            "uvicorn",
-            "chatcore.asgi:application",
-            "--no-access-log",
-            *chain.from_iterable(options.items()),
+            *(sys.executable, "-m", "chatcore.serving.web_server"),
+            *(host, str(port), str(health_port)),
         ],
-        environment=_build_environment(),
-        health=health.HealthAddress(host=WILDCARD_HOSTS.get(host, host), port=port, path="/livez"),
+        environment=_build_environment()
+        | {
+            # The printed link has the address at which the server listens.
+            "CHATCORE_ALLOWED_HOSTS": ",".join([*settings.NAMED_HOSTS, format_link_host(host)])
+        },
+        health=health.HealthAddress(host=LOOPBACK, port=health_port, path="/livez"),
         stop_seconds=GRACE_SECONDS + 5,
         on_answer=on_answer,
     )
@@ -53,6 +64,7 @@ def build_worker(process_count: int) -> ChildProcess:
         name="worker",
         command=[sys.executable, "-m", "chatcore", "worker"],
         environment=environment,
+        silence_seconds=WORKER_SILENCE_SECONDS,
     )
 
 

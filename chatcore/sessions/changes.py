@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from chatcore.context import live_sums
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, SessionUpdatedPayload, UpdatedMessagePayload
 from chatcore.models import Message, Session
@@ -47,15 +48,21 @@ def announce_context_change(session_id: UUID, version: int) -> None:
     event_log.append_events(session_id, (EventType.SESSION_UPDATED, payload))
 
 
-def record_history_change(session_id: UUID, values: Mapping[str, Any] | None = None) -> None:
-    """Record that other messages than before are current; `values` are columns to write besides."""
-    record_session_change(
-        session_id,
-        {**(values or {}), "message_count": count_current_messages(session_id)},
-        fields=["message_count", "messages"],
-    )
+def record_history_change(
+    session_id: UUID, seqs: Collection[int], values: Mapping[str, Any] | None = None
+) -> None:
+    """Record that other messages than before are current; `values` are columns to write besides.
+
+    `seqs` are the numbers of the messages that are no longer current, or are current again.
+    """
+    columns = {**(values or {}), "message_count": count_current_messages(session_id)}
+    if seqs:
+        columns |= live_sums.build_drop(min(seqs))
+    record_session_change(session_id, columns, fields=["message_count", "messages"])
 
 
 def count_current_messages(session_id: UUID) -> int:
     """Return the number of messages that no edit and no other answer has superseded."""
-    return Message.objects.filter(session=session_id).exclude_superseded().count()
+    messages = Message.objects.filter(session=session_id).order_by()
+    # Two counts, because each is answered by an index; one would read every message.
+    return messages.count() - messages.filter(branch__isnull=False).count()

@@ -1,42 +1,57 @@
 """Delete a session with everything in it."""
 
+from functools import partial
 from uuid import UUID
 
 from django.db import transaction
+from django.utils import timezone
 
-from chatcore.models import Attachment, ContextEdit, Message, Session, SessionEvent, Turn
-from chatcore.turns import leases, service
+from chatcore.models import Message, Session, Turn
+from chatcore.sessions.discarding import purge_session
+from chatcore.turns import leases
+from chatcore.turns.runner import turn_runner
+
+# How long a request deletes rows. What is left of a long session is deleted in the background.
+REQUEST_SECONDS = 1.0
 
 
 def delete_session(session_id: UUID) -> None:
-    """Delete a session and all its rows; an answer that is being generated is stopped."""
-    is_deleted = False
-    while not is_deleted:
-        service.cancel_turn(session_id)
-        is_deleted = _delete_with_turns(session_id)
+    """Delete a session and all its rows; an answer that is being generated is stopped.
+
+    The session is gone for everyone at once. Its rows follow in short transactions; those of a long
+    session are deleted by `purge_due_sessions`.
+    """
+    is_hidden = False
+    while not is_hidden:
+        is_hidden = _hide_session(session_id)
+    # Not inside a transaction of the caller, which would make one long one of the short ones.
+    transaction.on_commit(lambda: purge_session(session_id, seconds=REQUEST_SECONDS))
 
 
-def _delete_with_turns(session_id: UUID) -> bool:
-    """Delete the session unless a turn has begun meanwhile; return False in that case."""
+def _hide_session(session_id: UUID) -> bool:
+    """Close and hide the session unless a turn has begun meanwhile; return False in that case."""
     with transaction.atomic():
-        locked_turn_count = leases.lock_turns(Turn.objects.filter(session_id=session_id))
+        open_turns = Turn.objects.filter(session=session_id, status__in=Turn.OPEN_STATUSES)
+        locked_turn_count = leases.lock_turns(open_turns)
         try:
             session = Session.objects.lock(session_id)
         except Session.DoesNotExist:
             return True
         # A turn that began between the two locks is not locked. Its writer may already hold the
-        # turn and wait for the session, so deleting the turn now would make both wait forever.
+        # turn and wait for the session, so closing the turn now would make both wait forever.
         # Leaving the transaction releases the locks; the next attempt locks that turn first.
-        if session.turns.count() != locked_turn_count:
+        if open_turns.count() != locked_turn_count:
             return False
-        _delete_rows(session)
-        session.delete()
+        # Who waits for the answer must find no session, not a cancelled turn, so generating is
+        # stopped only when the session is hidden. Another process notices that the turn is over.
+        for turn_id in open_turns.values_list("pk", flat=True):
+            transaction.on_commit(partial(turn_runner.cancel, turn_id))
+        Message.objects.filter(turn__in=open_turns, status=Message.Status.STREAMING).update(
+            status=Message.Status.INTERRUPTED
+        )
+        open_turns.update(status=Turn.Status.CANCELLED, finished_at=timezone.now())
+        # The client's own name is free again.
+        session.external_id = None
+        session.discard_at = timezone.now()
+        session.save(update_fields=["external_id", "discard_at"])
         return True
-
-
-def _delete_rows(session: Session) -> None:
-    # Django's cascade would first load all rows. With 100,000 of them, that holds a database lock
-    # longer than others wait for it, so the large tables are emptied by one statement each.
-    for model in (SessionEvent, ContextEdit, Attachment, Message):
-        rows = model._default_manager.filter(session=session).order_by()
-        rows._raw_delete(rows.db)

@@ -7,8 +7,11 @@ CHARS_PER_TOKEN_ESTIMATE = 4
 
 
 def estimate_tokens(characters: int) -> int:
-    """Return the estimated tokens of a text: a quarter of its characters, at least one."""
-    return max(1, characters // CHARS_PER_TOKEN_ESTIMATE)
+    """Return the estimated tokens of a text: a quarter of its characters, at least one.
+
+    An empty text has none.
+    """
+    return max(1, characters // CHARS_PER_TOKEN_ESTIMATE) if characters else 0
 
 
 def format_tokens(tokens: int) -> str:

@@ -3,14 +3,22 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
-from django.db.models import Max, Min
-from django.utils import timezone
+from django.db.models import Max, Min, QuerySet
+from django.db.models.functions import Coalesce, Length
 
 from chatcore.context import invariants
-from chatcore.models import ContextRevision, Message, Session, Turn
+from chatcore.context.compactor import get_compactor
+from chatcore.context.live_messages import query_live_messages
+from chatcore.context.live_sums import FileSum, LiveSum
+from chatcore.databases.clock import read_clock
+from chatcore.databases.snapshots import open_snapshot
+from chatcore.files import output_store
+from chatcore.models import Attachment, ContextEdit, ContextRevision, Message, Session, Turn
 from chatcore.sessions.changes import count_current_messages
-from chatcore.sessions.truncation import cut_tool_result
+from chatcore.sessions.token_estimate import estimate_tokens
+from chatcore.sessions.truncation import TOOL_RESULT_MAX_CHARS, cut_tool_result
 from chatcore.turns import client_tools
 
 GRACE_PERIOD = timedelta(seconds=90)  # by then, the turn of a dead process is closed
@@ -32,6 +40,34 @@ class DerivedField:
 def load_newest_revision(session: Session) -> ContextRevision:
     """Return the newest revision; without any, an unsaved one that shows the whole history."""
     return session.revisions.order_by("-version").first() or ContextRevision(version=0)
+
+
+def add_up_messages(session: Session) -> LiveSum:
+    """Add up the live messages from the boundary to `summed_seq`, each as large as it is sent."""
+    sizes = _query_summed_messages(session).values_list("pk", "token_estimate")
+    edits = session.context_edits.filter(until_version=None)
+    shown_sizes = {
+        # The running sums count a message in another form as one token at least.
+        pk: 0 if kind == ContextEdit.Kind.HIDDEN else max(1, estimate_tokens(len(replacement)))
+        for pk, kind, replacement in edits.values_list("message", "kind", "replacement")
+    }
+    tokens = [shown_sizes.get(pk, size) for pk, size in sizes.iterator()]
+    return LiveSum(messages=len(tokens), tokens=sum(tokens))
+
+
+def add_up_files(session: Session) -> FileSum:
+    """Add up the files that are sent with these messages; one in another form has none."""
+    edits = session.context_edits.filter(until_version=None)
+    messages = _query_summed_messages(session).exclude(pk__in=edits.values("message"))
+    files = session.attachments.filter(kind=Attachment.Kind.FILE, message__in=messages)
+    images = files.filter(media_type__startswith="image/")
+    texts = files.exclude(pk__in=images.values("pk")).values_list("token_estimate", flat=True)
+    return FileSum(tokens=sum(texts), images=images.count())
+
+
+def _query_summed_messages(session: Session) -> QuerySet[Message]:
+    messages = query_live_messages(session.pk, None).filter(seq__lte=session.summed_seq)
+    return messages.filter(seq__gte=session.compact_boundary_seq or 0).order_by()
 
 
 # Whoever adds a column to Session adds it to one of these two tables; a test compares them.
@@ -66,6 +102,22 @@ DERIVED_FIELDS = {
         source="the time of the newest revision's boundary",
         compute=lambda session: load_newest_revision(session).boundary_timestamp,
     ),
+    "summed_messages": DerivedField(
+        source="the number of live messages up to summed_seq",
+        compute=lambda session: add_up_messages(session).messages,
+    ),
+    "summed_tokens": DerivedField(
+        source="the size of the live messages up to summed_seq",
+        compute=lambda session: add_up_messages(session).tokens,
+    ),
+    "summed_file_tokens": DerivedField(
+        source="the size of the files of live messages up to summed_seq",
+        compute=lambda session: add_up_files(session).tokens,
+    ),
+    "summed_images": DerivedField(
+        source="the number of images of live messages up to summed_seq",
+        compute=lambda session: add_up_files(session).images,
+    ),
 }
 PLAIN_FIELDS = frozenset(
     {
@@ -80,12 +132,31 @@ PLAIN_FIELDS = frozenset(
         "params",
         "compact_threshold",
         "external_id",
+        "metadata",
         "pinned",
         "archived",
         "created_at",
         "updated_at",
+        "discard_at",
+        "summed_seq",  # the sums may end at any message; those up to it are checked
     }
 )
+
+
+def check_session(session_id: UUID) -> list[str]:
+    """Return a sentence for each rule that the stored session breaks; none if it is deleted.
+
+    The session may be in use: all is read as it was at one moment. What is found is looked for once
+    more, because files are in no transaction.
+    """
+    violations = _check_at_once(session_id)
+    return _check_at_once(session_id) if violations else []
+
+
+def _check_at_once(session_id: UUID) -> list[str]:
+    with open_snapshot():
+        session = Session.objects.filter(pk=session_id).first()
+        return list(find_violations(session)) if session else []
 
 
 def find_violations(session: Session) -> Iterator[str]:
@@ -95,6 +166,8 @@ def find_violations(session: Session) -> Iterator[str]:
     yield from _check_branches(session)
     yield from _check_turns(session)
     yield from _check_tool_results(session)
+    yield from _check_output_files(session)
+    yield from get_compactor().find_violations(session)
 
 
 def _check_derived_fields(session: Session) -> Iterator[str]:
@@ -142,7 +215,7 @@ def _check_turns(session: Session) -> Iterator[str]:
         if not client_tools.find_pending_calls(turn):
             yield f"turn {turn.pk} waits for nothing"
     late_turns = session.turns.filter(
-        status=Turn.Status.RUNNING, lease_until__lt=timezone.now() - GRACE_PERIOD
+        status=Turn.Status.RUNNING, lease_until__lt=read_clock() - GRACE_PERIOD
     )
     yield from (f"turn {turn.pk} is running without a process" for turn in late_turns)
     orphan_messages = session.messages.filter(status=Message.Status.STREAMING).exclude(
@@ -154,8 +227,18 @@ def _check_turns(session: Session) -> Iterator[str]:
 
 
 def _check_tool_results(session: Session) -> Iterator[str]:
-    for seq, content in (
-        session.messages.filter(role=Message.Role.TOOL).values_list("seq", "content").iterator()
-    ):
-        if cut_tool_result(content)[0] != content:
+    results = session.messages.filter(role=Message.Role.TOOL)
+    long_results = results.annotate(chars=Length("content")).filter(
+        chars__gt=Coalesce("tool_result_limit", TOOL_RESULT_MAX_CHARS)
+    )
+    columns = long_results.values_list("seq", "content", "tool_result_limit")
+    for seq, content, limit in columns.iterator():
+        if cut_tool_result(content, limit or TOOL_RESULT_MAX_CHARS)[0] != content:
             yield f"the tool result {seq} is longer than its limit"
+
+
+def _check_output_files(session: Session) -> Iterator[str]:
+    files = session.output_files.values_list("attachment__message__seq", "name")
+    for seq, name in files.order_by("pk"):
+        if not output_store.has_file(name):
+            yield f"the whole output of message {seq} has no file"

@@ -1,6 +1,7 @@
 """The tool `fetch_url`: return the text of a public web page, where the address guard allows it."""
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -11,7 +12,6 @@ from chatcore.tools.base import BuiltInTool, ToolError
 if TYPE_CHECKING:
     import httpx2
 
-MAX_BYTES = 2 * 1024 * 1024
 MAX_REDIRECTS = 5
 DEADLINE_SECONDS = 10.0  # for the whole call: name lookup, redirects, headers and body
 
@@ -42,32 +42,35 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
 
 
 async def _fetch_page(url: "httpx2.URL") -> str:
+    deadline = time.monotonic() + DEADLINE_SECONDS
     async with asyncio.timeout(DEADLINE_SECONDS):
         for _ in range(MAX_REDIRECTS + 1):
             async with outbound.open_response(
                 url, headers=_HEADERS, step_seconds=DEADLINE_SECONDS
             ) as response:
                 if not response.has_redirect_location:
-                    return await _read_page(url, response)
+                    return await _read_page(url, response, deadline)
                 url = url.join(response.headers["Location"])
     raise ToolError(f"More than {MAX_REDIRECTS} redirects.")
 
 
-async def _read_page(url: "httpx2.URL", response: "httpx2.Response") -> str:
+async def _read_page(url: "httpx2.URL", response: "httpx2.Response", deadline: float) -> str:
     if response.status_code >= 400:
         status = f"{response.status_code} {response.reason_phrase}".strip()
         raise ToolError(f"The server answered {status}.")
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise ToolError("The server sent a compressed answer although it was asked not to.")
+    content_type = response.headers.get("Content-Type", "")
+    max_bytes = page_text.limit_bytes(content_type)
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
-        if len(body) > MAX_BYTES:
+        if len(body) > max_bytes:
             break
-    text = page_text.extract_text(bytes(body[:MAX_BYTES]), response.headers.get("Content-Type", ""))
+    text = page_text.extract_text(bytes(body[:max_bytes]), content_type, deadline=deadline)
     result = f"{_SOURCE_NOTE.format(url=url)}\n\n{text or 'The page holds no text.'}"
-    if len(body) > MAX_BYTES:
-        result += f"\n\n[Only the first {MAX_BYTES:,} bytes were read.]"
+    if len(body) > max_bytes:
+        result += f"\n\n[Only the first {max_bytes:,} bytes were read.]"
     return result
 
 

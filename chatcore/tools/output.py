@@ -1,13 +1,22 @@
-"""Decide how much of a tool's output is stored in its message, and store the rest as a file."""
+"""Decide how much of a tool's output is stored in its message, and keep the whole beside it."""
 
-from dataclasses import dataclass
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.db import DatabaseError
+
 from chatcore.context.compactor import get_compactor
+from chatcore.files import output_store
+from chatcore.files.output_store import StoredText, StoreFull
 from chatcore.models import Attachment, Message, Session
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.sessions.truncation import clean_text, cut_tool_result
 from chatcore.tools import read_tool_output
+
+logger = logging.getLogger(__name__)
 
 MAX_STORED_BYTES = 10 * 1024 * 1024  # of one output, in UTF-8
 # A result that a client sends again is compared with the stored message, this note included. So
@@ -18,51 +27,98 @@ PARTIAL_OUTPUT_NOTE = (
     " {tool} with message {seq} reads them.]"
 )
 
+NO_ROOM_NOTE = "\n\n[The whole output is not kept: there is no room for it.]"
+NOT_STORED_NOTE = "\n\n[The whole output is not kept: it could not be stored.]"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ToolOutput:
     """A tool's output that is about to be stored.
 
-    First the message is created with `message_fields`; then `store_full_text` is called with it in
-    the same transaction.
+    First `put_away` is called, outside any transaction. Then, in one, the message is created with
+    `message_fields`, and `attach_full_text` is called with it.
     """
 
     message_fields: dict[str, Any]
     full_text: str | None = None
+    stored_text: StoredText | None = field(default=None, compare=False)
+    refusal: str = ""  # the note that says why the full text is not kept
 
-    def render_content(self, seq: int) -> str:
-        """Return the text that message number `seq` will hold, the note at its end included."""
-        content: str = self.message_fields["content"]
-        if self.full_text is None:
-            return content
-        stored_chars, total_chars = len(_cut_to_max_bytes(self.full_text)), len(self.full_text)
-        note = FULL_OUTPUT_NOTE if stored_chars == total_chars else PARTIAL_OUTPUT_NOTE
-        return content + note.format(
-            tool=read_tool_output.TOOL.name, seq=seq, kept=stored_chars, total=total_chars
-        )
+    def put_away(self, session: Session) -> "ToolOutput":
+        """Return the output with its full text in the store, or with the reason why it is not.
 
-    def store_full_text(self, message: Message) -> None:
-        """Store the whole output as a file of the message, and add a note for the model.
+        A store that is full or away costs the full text and never the turn. Never raises.
+        """
+        if self.full_text is None or not output_store.has_store():
+            return self
+        try:
+            text = _cut_to_max_bytes(self.full_text)
+            stored_text = output_store.save_text(session.owner_id, text)
+        except StoreFull:
+            return replace(self, refusal=NO_ROOM_NOTE)
+        except DatabaseError:
+            raise
+        except Exception:
+            logger.exception("an output of session %s could not be stored", session.pk)
+            return replace(self, refusal=NOT_STORED_NOTE)
+        return replace(self, stored_text=stored_text)
 
-        The note says with which tool and number the model can read the file.
+    def discard_unused(self) -> None:
+        """Delete the file if no message refers to it; a sweep finds what stays."""
+        if self.stored_text:
+            with contextlib.suppress(Exception):
+                output_store.delete_unused([self.stored_text.name])
+
+    def is_in(self, message_content: str, seq: int) -> bool:
+        """Return True if message number `seq`, with this content, was made of this output."""
+        return message_content in self._render_variants(seq)
+
+    def attach_full_text(self, message: Message) -> None:
+        """Store where the whole output is, and add a note for the model.
+
+        The note says with which tool and number the model can read it, or why it is not kept.
         """
         if self.full_text is None:
             return
-        text = _cut_to_max_bytes(self.full_text)
-        Attachment.objects.create(
+        if not self.refusal:
+            self._store_attachment(message, _cut_to_max_bytes(self.full_text))
+        message.content = self._render_content(message.seq, self.refusal)
+        message.tool_result_limit = _get_result_limit(message.content)
+        message.save(update_fields=["content", "tool_result_limit", "token_estimate"])
+
+    def _store_attachment(self, message: Message, text: str) -> None:
+        attachment = Attachment.objects.create(
             session_id=message.session_id,
             message=message,
             kind=Attachment.Kind.OUTPUT,
             name=f"{message.tool_name}.txt",
             media_type="text/plain",
             size=len(text.encode()),
-            data=b"",  # nothing beyond the text
-            text=text,
+            data=b"",
+            text="" if self.stored_text else text,
             token_estimate=estimate_tokens(len(text)),
         )
-        message.content = self.render_content(message.seq)
-        message.tool_result_limit = _get_result_limit(message.content)
-        message.save(update_fields=["content", "tool_result_limit", "token_estimate"])
+        if self.stored_text:
+            self.stored_text.attach(attachment)
+
+    def _render_variants(self, seq: int) -> Iterator[str]:
+        if self.full_text is None:
+            yield self.message_fields["content"]
+            return
+        for refusal in ("", NO_ROOM_NOTE, NOT_STORED_NOTE):
+            yield self._render_content(seq, refusal)
+
+    def _render_content(self, seq: int, refusal: str) -> str:
+        """Return the text that message number `seq` holds, the note at its end included."""
+        assert self.full_text is not None
+        content: str = self.message_fields["content"]
+        if refusal:
+            return content + refusal
+        stored_chars, total_chars = len(_cut_to_max_bytes(self.full_text)), len(self.full_text)
+        note = FULL_OUTPUT_NOTE if stored_chars == total_chars else PARTIAL_OUTPUT_NOTE
+        return content + note.format(
+            tool=read_tool_output.TOOL.name, seq=seq, kept=stored_chars, total=total_chars
+        )
 
 
 def build_tool_output(session: Session, tool_name: str, text: str) -> ToolOutput:

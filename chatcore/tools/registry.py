@@ -5,11 +5,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
+from chatcore.context.queries import has_stored_outputs
 from chatcore.models import Session
 from chatcore.providers.base import Tool, ToolCall
 from chatcore.tools import calculate, current_time, fetch_url, read_tool_output, search_history
 from chatcore.tools.arguments import parse_arguments
-from chatcore.tools.base import BuiltInTool, ToolError
+from chatcore.tools.base import BuiltInTool, ToolError, render_value
 
 log = logging.getLogger(__name__)
 
@@ -38,16 +39,14 @@ def build_definitions(
     tools = [tool for tool in _SELECTABLE_TOOLS if names is None or tool.name in names]
     if has_outputs:
         tools.append(read_tool_output.TOOL)
-    return [tool.to_definition() for tool in tools]
+    return [tool.definition for tool in tools]
 
 
 def list_session_tools(session: Session) -> list[Tool]:
     """Return the tools that the session's model may call; none if it cannot call tools."""
     if session.model is None or not session.model.supports_tools:
         return []
-    return build_definitions(
-        session.tools, has_outputs=read_tool_output.has_stored_outputs(session.pk)
-    )
+    return build_definitions(session.tools, has_outputs=has_stored_outputs(session.pk))
 
 
 def run_tool(call: ToolCall, *, session_id: UUID) -> ToolOutcome:
@@ -64,7 +63,7 @@ def run_tool(call: ToolCall, *, session_id: UUID) -> ToolOutcome:
         )
     try:
         tool_arguments = parse_arguments(call.arguments, tool.parameters)
-        return ToolOutcome(content=tool.run(tool_arguments, session_id))
+        return ToolOutcome(content=render_value(tool.run(tool_arguments, session_id)))
     except ToolError as error:
         return ToolOutcome(content=str(error), is_error=True)
     except Exception:

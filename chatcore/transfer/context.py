@@ -1,11 +1,13 @@
 """Export and import what the model sees of a session: the summary, its place, and edits."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from chatcore.context import revisions
+from chatcore.context.compactor import get_compactor
 from chatcore.context.summary_block import PLACES, TEXT_KEYS
-from chatcore.models import ContextEdit, ContextRevision, Session
+from chatcore.models import ContextEdit, ContextRevision, Message, Session
 from chatcore.sessions.truncation import clean_json, clean_text
 from chatcore.transfer.reader import InvalidImport, is_number, read_column_values, read_section
 
@@ -28,33 +30,50 @@ def export_context(session: Session) -> dict[str, Any]:
     }
 
 
-def restore_context(
-    session: Session, context_data: Mapping[str, Any], seqs: Collection[int], last_seq: int
-) -> None:
-    """Install an exported context as the first revision of the session.
+@dataclass(frozen=True, kw_only=True)
+class ImportedContext:
+    """What an export says of the context: the edits, and the arguments of `install_revision`."""
 
-    `seqs` are the numbers of the imported messages, and `last_seq` the highest number that was ever
-    given; messages in between may have been deleted. Raises InvalidImport.
+    edits: list[revisions.MessageEdit]
+    revision_fields: dict[str, Any]
+
+
+def read_context(
+    context_data: Mapping[str, Any], rows: Sequence[Message], last_seq: int
+) -> ImportedContext | None:
+    """Return an exported context, or None if the model sees the whole history.
+
+    `rows` are the imported messages, and `last_seq` the highest number that was ever given;
+    messages in between may have been deleted. Words that stand outside the summary's envelope or
+    in the place of a message are left out unless a policy has them: the owner of the session would
+    not see what else a stranger wrote there. Raises InvalidImport.
     """
     if not any(context_data.values()):
-        return
+        return None
     summary = context_data.get("summary")
     boundary = context_data.get("boundary_seq")
     if not isinstance(summary, str | None):
         raise InvalidImport("context.summary", "It must be a text, or null.")
     if boundary is not None and not _is_position(boundary, last_seq):
         raise InvalidImport("context.boundary_seq", "There is no such message in the file.")
-    revisions.install_revision(
-        session.pk,
-        base_version=0,
-        summary=None if summary is None else clean_text(summary),
-        boundary_seq=boundary,
+    texts_by_seq = {row.seq: row.content for row in rows}
+    seqs = texts_by_seq.keys()
+    edits = [
+        _parse_edit(edit, f"context.edits[{index}]", seqs)
+        for index, edit in enumerate(read_section(context_data, "edits", list))
+    ]
+    compactor = get_compactor()
+    return ImportedContext(
         edits=[
-            _parse_edit(edit, f"context.edits[{index}]", seqs)
-            for index, edit in enumerate(read_section(context_data, "edits", list))
+            edit
+            for edit in edits
+            if compactor.is_known_text(edit.replacement, original=texts_by_seq[edit.message_seq])
         ],
-        **_parse_summary_parts(context_data, boundary, seqs, last_seq),
-        source=ContextRevision.Source.EDIT,
+        revision_fields={
+            "summary": None if summary is None else clean_text(summary),
+            "boundary_seq": boundary,
+            **_parse_summary_parts(context_data, boundary, seqs, last_seq),
+        },
     )
 
 
@@ -99,7 +118,21 @@ def _parse_placement(data: Mapping[str, Any], last_seq: int) -> dict[str, Any]:
             raise InvalidImport(
                 f"context.placement.{name}", "There is no such message in the file."
             )
-    return texts | positions
+    untold_seqs = data.get("untold_seqs") or []
+    if not isinstance(untold_seqs, list) or not all(
+        _is_position(seq, last_seq) for seq in untold_seqs
+    ):
+        raise InvalidImport(
+            "context.placement.untold_seqs", "There is no such message in the file."
+        )
+    compactor = get_compactor()
+    known_texts = {
+        name: value
+        for name, value in texts.items()
+        if name == "place" or compactor.is_known_text(value)
+    }
+    # The next summary tells these, so without them they would be in none.
+    return known_texts | positions | ({"untold_seqs": untold_seqs} if untold_seqs else {})
 
 
 def _parse_edit(edit: Any, path: str, seqs: Collection[int]) -> revisions.MessageEdit:

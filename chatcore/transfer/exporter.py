@@ -5,7 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 from chatcore.context import tool_pairs
+from chatcore.context.compactor import get_compactor
 from chatcore.models import CHAT_COLUMNS, Message, Session
+from chatcore.providers import params as provider_params
 from chatcore.providers.base import ChatMessage, ToolCall
 from chatcore.transfer import context, formats, links
 
@@ -36,8 +38,10 @@ RECORD_FIELDS = (
     "token_count_cache_write",
     "original_chars",
     "tool_result_limit",
-    "provider_data",
 )
+# An older export has it too. What a provider remembers of an answer, such as signed thoughts, is
+# not imported: it would be sent to the provider as it is, in the words of whoever wrote the file.
+IGNORED_FIELDS = ("provider_data",)
 
 
 def export_session(session: Session) -> dict[str, Any]:
@@ -46,6 +50,8 @@ def export_session(session: Session) -> dict[str, Any]:
     rows = finished_messages.select_related("replaces").prefetch_related("attachments")
     settings = {name: getattr(session, name) for name in (*SETTING_FIELDS, "last_seq")}
     settings["model"] = str(session.model) if session.model else None
+    provider = session.model.provider if session.model else None
+    settings["params"] = provider_params.select_params(session.params, provider)
     return {
         "format": FORMAT,
         "session": settings,
@@ -54,6 +60,8 @@ def export_session(session: Session) -> dict[str, Any]:
             for message in rows.iterator(chunk_size=BATCH_SIZE)
         ],
         "context": context.export_context(session),
+        "ledger": list(get_compactor().export_ledger(session)),
+        "leaves": list(get_compactor().export_leaves(session)),
     }
 
 

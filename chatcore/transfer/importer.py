@@ -1,18 +1,33 @@
 """Import messages of another system into a session, or a whole exported session."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from chatcore.models import Message, Session, Turn
+from chatcore.context import revisions
+from chatcore.context.compactor import get_compactor
+from chatcore.databases.short_transactions import weigh_row
+from chatcore.models import ContextRevision, Message, Session, Turn
+from chatcore.providers import params as provider_params
 from chatcore.sessions.archive import archive_surplus_sessions
-from chatcore.sessions.changes import count_current_messages, record_session_change
+from chatcore.sessions.changes import record_session_change
+from chatcore.sessions.draft_rows import (
+    BATCH_SIZE,
+    FIRST_VERSION,
+    store_edits,
+    store_files,
+    store_messages,
+    weigh_message,
+)
+from chatcore.sessions.drafts import SessionDraft
+from chatcore.sessions.truncation import clean_json
 from chatcore.transfer import context, links
-from chatcore.transfer.exporter import FORMAT, RECORD_FIELDS, SETTING_FIELDS
+from chatcore.transfer.exporter import FORMAT, IGNORED_FIELDS, RECORD_FIELDS, SETTING_FIELDS
 from chatcore.transfer.reader import (
     InvalidImport,
     is_number,
@@ -22,7 +37,8 @@ from chatcore.transfer.reader import (
 )
 from models_registry.models import AiModel
 
-BATCH_SIZE = 500  # rows of one INSERT
+# Characters, roughly. Less than that is stored in one transaction.
+MAX_DIRECT_WEIGHT = 100_000
 
 # The fields that lead from one message to others and to files; `links.py` reads them.
 LINK_FIELDS = ("seq", "branch", "branch_after", "replaces", "attachments")
@@ -36,22 +52,29 @@ class SessionBusy(Exception):
         self.turn_id = turn_id
 
 
-def import_messages(session: Session, messages: Any) -> list[Message]:
+class SessionChanged(Exception):
+    """The session has other messages than the caller believed."""
+
+
+def import_messages(
+    session: Session, messages: Any, *, after_seq: int | None = None
+) -> list[Message]:
     """Append messages given as parsed JSON, all or none, and return them as stored.
 
-    No model is called. Raises InvalidImport, which names the field, and SessionBusy.
+    No model is called. Raises InvalidImport, which names the field, and SessionBusy. With
+    `after_seq`, raises SessionChanged if the session's last message has another number.
     """
     rows = read_messages(messages, load_call_ids=lambda: _load_call_ids(session))
+    if sum(map(weigh_message, rows)) > MAX_DIRECT_WEIGHT:
+        return _append_many_messages(session, rows, after_seq)
     with transaction.atomic():
-        locked_session = Session.objects.lock(session.pk)
-        # A running turn whose lease has ended belongs to a dead process, and does not count.
-        open_turns = Q(status=Turn.Status.RUNNING, lease_until__gt=timezone.now()) | Q(
-            status=Turn.Status.WAITING
-        )
-        open_turn = locked_session.turns.filter(open_turns).first()
-        if open_turn:
-            raise SessionBusy(open_turn.pk)
-        return _append_messages(locked_session, rows)
+        locked_session = _lock_idle_session(session.pk, after_seq)
+        _number_messages(rows, locked_session)
+        for row in rows:
+            row.session = locked_session
+        stored_rows = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
+        _record_new_messages(locked_session, rows)
+        return stored_rows
 
 
 def import_session(owner: Any, export_data: Any) -> Session:
@@ -66,45 +89,110 @@ def import_session(owner: Any, export_data: Any) -> Session:
     settings = read_section(export_data, "session", dict)
     context_data = read_section(export_data, "context", dict)
     messages = read_section(export_data, "messages", list)
-    setting_values = _parse_settings(settings)
+    ledger_lines = read_section(export_data, "ledger", list)
+    leaves = read_section(export_data, "leaves", list)
+    model = _find_model(settings.get("model"))
+    setting_values = _parse_settings(settings, model)
     rows = read_messages([_strip_links(item) for item in messages], extra_fields=RECORD_FIELDS)
     last_seq = max(links.assign_seqs(messages, rows), _parse_last_seq(settings))
     # Files are inspected before the transaction begins, because that may take long.
-    attachments = links.read_files(messages)
-    with transaction.atomic():
-        session = Session.objects.create(
-            owner=owner, model=_find_model(settings.get("model")), **setting_values
-        )
-        _append_messages(session, rows)
-        links.restore_links(messages, rows)
-        links.store_files(attachments, rows)
-        # Links decide which messages are superseded, so the count is known only now.
-        Session.objects.filter(pk=session.pk).update(
-            message_count=count_current_messages(session.pk), last_seq=last_seq
-        )
-        context.restore_context(session, context_data, {row.seq for row in rows}, last_seq)
+    attachments = links.read_files(messages, owner_id=owner.pk)
+    links.restore_links(messages, rows)
+    imported_context = context.read_context(context_data, rows, last_seq)
+    with SessionDraft(owner=owner, model=model, **setting_values) as draft:
+        store_messages(draft, rows)
+        store_files(draft, attachments, rows)
+        if imported_context:
+            store_edits(draft, imported_context.edits)
+        with draft.open_transaction(weigh_row(0)):
+            draft.show(
+                message_count=sum(row.branch is None for row in rows),
+                last_seq=last_seq,
+                updated_at=timezone.now(),
+            )
+            if imported_context:
+                revisions.install_revision(
+                    draft.session.pk,
+                    base_version=FIRST_VERSION - 1,
+                    source=ContextRevision.Source.EDIT,
+                    **imported_context.revision_fields,
+                )
+            compactor = get_compactor()
+            _import_section(compactor.import_ledger, draft.session, "ledger", ledger_lines)
+            _import_section(compactor.import_leaves, draft.session, "leaves", leaves)
     # Like every new session this one may exceed the number that is listed; the oldest are archived.
-    archive_surplus_sessions(session)
-    session.refresh_from_db()
+    archive_surplus_sessions(draft.session)
+    draft.session.refresh_from_db()
+    return draft.session
+
+
+def _import_section(
+    import_items: Callable[[Session, Sequence[Any]], None],
+    session: Session,
+    name: str,
+    items: list[Any],
+) -> None:
+    try:
+        import_items(session, clean_json(items))
+    except ValidationError as error:
+        [(path, details)] = error.message_dict.items()
+        raise InvalidImport(f"{name}{path}", details[0]) from None
+
+
+def _append_many_messages(
+    session: Session, rows: list[Message], after_seq: int | None
+) -> list[Message]:
+    """Store the rows in a draft, and hand them to the session when all are there."""
+    with transaction.atomic():
+        # Nothing is stored for a session that could not take it, and most often the numbers are
+        # right at once.
+        _number_messages(rows, _lock_idle_session(session.pk, after_seq))
+    with SessionDraft(owner_id=session.owner_id) as draft:
+        store_messages(draft, rows)
+        with draft.open_transaction(weigh_row(0)):
+            locked_session = _lock_idle_session(session.pk, after_seq)
+            # Other messages may have come meanwhile; these follow them.
+            shift = locked_session.last_seq + 1 - rows[0].seq
+            Message.objects.filter(session=draft.session).update(
+                session=locked_session, seq=F("seq") + shift
+            )
+            for row in rows:
+                row.session = locked_session
+                row.seq += shift
+            _record_new_messages(locked_session, rows)
+            draft.remove_empty()
+    return rows
+
+
+def _lock_idle_session(session_id: UUID, after_seq: int | None) -> Session:
+    """Return the session with its row locked. Raises SessionBusy and SessionChanged."""
+    session = Session.objects.lock(session_id)
+    if after_seq is not None and session.last_seq != after_seq:
+        raise SessionChanged(f"The last message is {session.last_seq}, not {after_seq}.")
+    # A running turn whose lease has ended belongs to a dead process, and does not count.
+    open_turns = Q(status=Turn.Status.RUNNING, lease_until__gt=timezone.now()) | Q(
+        status=Turn.Status.WAITING
+    )
+    open_turn = session.turns.filter(open_turns).first()
+    if open_turn:
+        raise SessionBusy(open_turn.pk)
     return session
 
 
-def _append_messages(session: Session, rows: list[Message]) -> list[Message]:
-    """Store the rows, and number those without a number after the session's last message.
-
-    The session's row must be locked, so that no other writer gives out the same numbers.
-    """
+def _number_messages(rows: list[Message], session: Session) -> None:
+    """Number the rows after the session's last message."""
     for seq, row in enumerate(rows, start=session.last_seq + 1):
-        row.session = session
-        row.seq = row.seq or seq
-    messages = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
+        row.seq = seq
+
+
+def _record_new_messages(session: Session, rows: list[Message]) -> None:
+    """Count the stored messages; the session's row must be locked."""
     last_seq = rows[-1].seq if rows else session.last_seq
     record_session_change(
         session.pk,
         {"last_seq": last_seq, "message_count": F("message_count") + len(rows)},
         fields=["message_count"],
     )
-    return messages
 
 
 def _load_call_ids(session: Session) -> set[str]:
@@ -125,22 +213,44 @@ def _find_model(name: Any) -> AiModel | None:
 def _strip_links(item: Any) -> Any:
     if not isinstance(item, Mapping):
         return item
-    return {name: value for name, value in item.items() if name not in LINK_FIELDS}
+    return {
+        name: value
+        for name, value in item.items()
+        if name not in LINK_FIELDS and name not in IGNORED_FIELDS
+    }
 
 
-def _parse_settings(data: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_settings(data: Mapping[str, Any], model: AiModel | None) -> dict[str, Any]:
     """Return the session's own columns. Raises InvalidImport."""
     values = read_column_values(Session, data, SETTING_FIELDS, "session")
     tools = values.get("tools")
     if tools is not None and not _is_name_list(tools):
         raise InvalidImport("session.tools", "It must be a list of names, or null.")
-    if not isinstance(values.get("params", {}), dict):
-        raise InvalidImport("session.params", "It must be an object.")
+    if "params" in values:
+        values["params"] = _check_params(values["params"], data.get("model"), model)
     if not 0 <= (values.get("compact_threshold") or 0) <= 1:
         raise InvalidImport(
             "session.compact_threshold", "It must be a number from 0 to 1, or null."
         )
     return values
+
+
+def _check_params(params: Any, model_name: Any, model: AiModel | None) -> dict[str, Any]:
+    """Return the parameters without nulls. Raises InvalidImport.
+
+    Where the default model takes the place of one that is not here, those of its protocol may stay
+    in the session: they are not sent.
+    """
+    if not isinstance(params, dict):
+        raise InvalidImport("session.params", "It must be an object.")
+    params = {name: value for name, value in params.items() if value is not None}
+    is_same_model = model is not None and model_name in (model.name, str(model))
+    provider = model.provider if model and is_same_model else None
+    errors = provider_params.find_bad_values(params)
+    errors |= provider_params.find_unknown_names(params, provider)
+    for name, detail in errors.items():
+        raise InvalidImport(f"session.params.{name}", detail)
+    return params
 
 
 def _is_name_list(value: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
-from chatcore.files import intake, names
+from chatcore.files import intake, names, output_store
 from chatcore.models import Attachment, Message
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.sessions.truncation import clean_text
@@ -51,7 +51,7 @@ def assign_seqs(items: Sequence[Any], rows: Sequence[Message]) -> int:
 
 
 def restore_links(items: Sequence[Any], rows: Sequence[Message]) -> None:
-    """Restore branches and versions of the stored, numbered rows. Raises InvalidImport."""
+    """Restore branches and versions of the numbered rows, unsaved. Raises InvalidImport."""
     rows_by_seq = {row.seq: row for row in rows}
     branches: dict[str, tuple[UUID, int]] = {}
     for index, (item, row) in enumerate(zip(items, rows, strict=True)):
@@ -60,30 +60,20 @@ def restore_links(items: Sequence[Any], rows: Sequence[Message]) -> None:
             _mark_superseded(item, row, branches, rows_by_seq, path)
         if item.get("replaces") is not None:
             row.replaces = _find_replaced_message(item["replaces"], row, rows_by_seq, path)
-    rows_with_links = [row for row in rows if row.branch or row.replaces]
-    Message.objects.bulk_update(
-        rows_with_links, ["branch", "branch_after", "replaces"], batch_size=200
-    )
 
 
-def read_files(items: Sequence[Any]) -> list[tuple[int, Attachment]]:
+def read_files(items: Sequence[Any], *, owner_id: object) -> list[tuple[int, Attachment]]:
     """Return the messages' files, inspected but not stored, each with the index of its message.
+
+    An output that was lost before the export is left out.
 
     Raises InvalidImport.
     """
     return [
         (index, file)
         for index, item in enumerate(items)
-        for file in _parse_files(item.get("attachments", []), f"messages[{index}]")
+        for file in _parse_files(item.get("attachments", []), f"messages[{index}]", owner_id)
     ]
-
-
-def store_files(attachments: Sequence[tuple[int, Attachment]], rows: Sequence[Message]) -> None:
-    """Attach the files to the stored rows."""
-    for index, attachment in attachments:
-        attachment.message = rows[index]
-        attachment.session = rows[index].session
-        attachment.save(force_insert=True)  # one at a time, because each may be large
 
 
 def _mark_superseded(
@@ -125,28 +115,29 @@ def _find_replaced_message(
     return message
 
 
-def _export_attachment(attachment: Attachment) -> dict[str, str]:
-    data = bytes(attachment.data) or attachment.text.encode()
-    values = {
-        "name": attachment.name,
-        "media_type": attachment.media_type,
-        "data": base64.b64encode(data).decode(),
-    }
+def _export_attachment(attachment: Attachment) -> dict[str, Any]:
+    values: dict[str, Any] = {"name": attachment.name, "media_type": attachment.media_type}
     if attachment.kind != Attachment.Kind.FILE:
         values["kind"] = attachment.kind
+    try:
+        values["data"] = base64.b64encode(output_store.read_bytes(attachment)).decode()
+    except output_store.OutputLost:
+        values["lost"] = True
     return values
 
 
-def _parse_files(items: Any, path: str) -> Iterator[Attachment]:
+def _parse_files(items: Any, path: str, owner_id: object) -> Iterator[Attachment]:
     if not isinstance(items, list) or len(items) > intake.MAX_FILES:
         raise InvalidImport(
             f"{path}.attachments", f"It must be a list of at most {intake.MAX_FILES} files."
         )
     for index, item in enumerate(items):
-        yield _parse_file(item, f"{path}.attachments[{index}]")
+        if isinstance(item, Mapping) and item.get("lost") is True:
+            continue
+        yield _parse_file(item, f"{path}.attachments[{index}]", owner_id)
 
 
-def _parse_file(item: Any, path: str) -> Attachment:
+def _parse_file(item: Any, path: str, owner_id: object) -> Attachment:
     values = item if isinstance(item, Mapping) else {}
     name = values.get("name")
     encoded_data = values.get("data")
@@ -156,7 +147,7 @@ def _parse_file(item: Any, path: str) -> Attachment:
         data = base64.b64decode(encoded_data, validate=True)
         if values.get("kind") == Attachment.Kind.OUTPUT:
             return _build_output(name, data)
-        return intake.inspect_file(name=name, data=data)
+        return intake.inspect_file(name=name, data=data, owner_id=owner_id)
     except (binascii.Error, ValueError):
         raise InvalidImport(
             f"{path}.data", "It must be base64; the output of a tool must be a text."

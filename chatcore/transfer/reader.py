@@ -176,8 +176,6 @@ class _MessageReader:
 
     def check_stored_fields(self, row: Message) -> None:
         """Check columns of an export that no other method reads."""
-        if not isinstance(row.provider_data, dict):
-            raise self.build_error("provider_data", "It must be an object.")
         if (row.tool_result_limit or 0) > MAX_MESSAGE_BYTES:
             raise self.build_error(
                 "tool_result_limit", f"It must be at most {MAX_MESSAGE_BYTES:,}."

@@ -1,13 +1,13 @@
 """Tools that the client runs itself: their definitions, waiting calls, and results."""
 
+import contextlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet
 
-from chatcore.events import log as event_log
 from chatcore.events.types import (
     EventType,
     NewEvent,
@@ -19,7 +19,8 @@ from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Tool, ToolCall
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
-from chatcore.turns.recorder import append_message, build_created_payload
+from chatcore.tools.output import ToolOutput
+from chatcore.turns.messages import append_message, build_created_event
 
 MAX_TOOLS = 128
 TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both provider protocols accept these names
@@ -74,9 +75,14 @@ def validate_tools(
         if parameters["type"] != "object" or not isinstance(parameters["properties"], dict):
             raise InvalidClientTools(f"tools[{index}].parameters", "The JSON schema of an object.")
         used_names.add(name)
-        valid_definitions.append(
-            {"name": name, "description": tool.get("description") or "", "parameters": parameters}
-        )
+        definition = {
+            "name": name,
+            "description": tool.get("description") or "",
+            "parameters": parameters,
+        }
+        if tool.get("strict"):
+            definition["strict"] = True
+        valid_definitions.append(definition)
     return valid_definitions
 
 
@@ -99,11 +105,6 @@ def get_tool_names(turn: Turn) -> set[str]:
     return {tool["name"] for tool in turn.tools}
 
 
-def count_rounds(turn: Turn) -> int:
-    """Return how often the model has called tools in this turn."""
-    return _query_calling_messages(turn).count()
-
-
 def find_pending_calls(turn: Turn) -> list[ToolCall]:
     """Return the calls of the newest round that have no result yet, in their order."""
     calling_message = _query_calling_messages(turn).last()
@@ -123,11 +124,28 @@ def build_waiting_event(turn: Turn, calls: Sequence[ToolCall]) -> NewEvent:
     return EventType.TURN_WAITING, TurnWaitingPayload(turn=str(turn.pk), tool_calls=call_payloads)
 
 
-def accept_results(turn: Turn, results: Sequence[ClientToolResult]) -> None:
+@contextlib.contextmanager
+def put_outputs_away(
+    session: Session, results: Sequence[ClientToolResult]
+) -> Iterator[list[ToolOutput]]:
+    """Prepare the results' outputs for a transaction; files that it did not need are deleted."""
+    outputs = [output.put_away(session) for output in _build_outputs(session, results)]
+    try:
+        yield outputs
+    finally:
+        for output in outputs:
+            output.discard_unused()
+
+
+def accept_results(
+    turn: Turn, results: Sequence[ClientToolResult], outputs: Sequence[ToolOutput] | None = None
+) -> None:
     """Store results for a waiting turn whose row is locked; repeated ones are stored once.
 
-    Raises InvalidToolResult.
+    `outputs` are those of the results, put away; without them, whole outputs are stored in the
+    database. Raises InvalidToolResult.
     """
+    outputs = outputs or _build_outputs(turn.session, results)
     calls: dict[str, ToolCall] = {}
     stored_results: dict[str, Message] = {}
     calling_message = _query_calling_messages(turn).last()
@@ -140,7 +158,7 @@ def accept_results(turn: Turn, results: Sequence[ClientToolResult]) -> None:
             raise InvalidToolResult(index, "No call that waits has this id.")
         if call.id not in stored_results:
             stored_results[call.id] = store_result(
-                turn, call, result.content, is_error=result.is_error
+                turn, call, outputs[index], is_error=result.is_error
             )
         elif not _is_same_result(stored_results[call.id], result):
             raise InvalidToolResult(index, "Another result was given before for this call.")
@@ -159,27 +177,35 @@ def has_results(turn: Turn, results: Collection[ClientToolResult]) -> bool:
     )
 
 
-def store_result(turn: Turn, call: ToolCall, content: str, *, is_error: bool) -> Message:
+def has_result(turn: Turn, calling_message: Message, call: ToolCall) -> bool:
+    """Return True if the result of a call of this message is stored."""
+    return _query_results(turn, calling_message).filter(tool_call_id=call.id).exists()
+
+
+def store_result(turn: Turn, call: ToolCall, output: ToolOutput, *, is_error: bool) -> Message:
     """Store the result of a call and announce it, while the turn's row is locked."""
-    stored_output = tool_output.build_tool_output(turn.session, call.name, content)
-    message_fields = {
-        "role": Message.Role.TOOL,
-        "is_error": is_error,
-        **stored_output.message_fields,
-    }
+    message_fields = {"role": Message.Role.TOOL, "is_error": is_error, **output.message_fields}
+
+    def build_call_completed_event(message: Message) -> NewEvent:
+        return EventType.TOOL_CALL_COMPLETED, ToolCallCompletedPayload(
+            message=message.pk, id=call.id, name=call.name, is_error=is_error
+        )
+
     message = append_message(
-        turn.session_id, turn, **message_fields, tool_call_id=call.id, tool_name=call.name
-    )
-    stored_output.store_full_text(message)
-    payload = ToolCallCompletedPayload(
-        message=message.pk, id=call.id, name=call.name, is_error=is_error
-    )
-    event_log.append_events(
         turn.session_id,
-        (EventType.MESSAGE_CREATED, build_created_payload(message)),
-        (EventType.TOOL_CALL_COMPLETED, payload),
+        turn,
+        build_created_event,
+        build_call_completed_event,
+        **message_fields,
+        tool_call_id=call.id,
+        tool_name=call.name,
     )
+    output.attach_full_text(message)
     return message
+
+
+def _build_outputs(session: Session, results: Sequence[ClientToolResult]) -> list[ToolOutput]:
+    return [tool_output.build_tool_output(session, "", result.content) for result in results]
 
 
 def _query_calling_messages(turn: Turn) -> QuerySet[Message]:
@@ -192,18 +218,17 @@ def _query_calling_messages(turn: Turn) -> QuerySet[Message]:
 
 def _load_results(turn: Turn, calling_message: Message) -> dict[str, Message]:
     """Return the results of a message's calls by call id."""
+    return {message.tool_call_id: message for message in _query_results(turn, calling_message)}
+
+
+def _query_results(turn: Turn, calling_message: Message) -> QuerySet[Message]:
     # Only results after this message, because some models use the same ids again in each round.
-    return {
-        message.tool_call_id: message
-        for message in turn.messages.filter(role=Message.Role.TOOL, seq__gt=calling_message.seq)
-    }
+    return turn.messages.filter(role=Message.Role.TOOL, seq__gt=calling_message.seq)
 
 
 def _is_same_result(message: Message, result: ClientToolResult) -> bool:
     expected_output = tool_output.build_tool_output(
         message.session, message.tool_name, result.content
     )
-    return (message.content, message.is_error) == (
-        expected_output.render_content(message.seq),
-        result.is_error,
-    )
+    is_same_text = expected_output.is_in(message.content, message.seq)
+    return is_same_text and message.is_error == result.is_error

@@ -1,6 +1,6 @@
 """Delete a message everywhere: in the history, the search index, the event log and summaries."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from django.db import transaction
 from django.db.models import Q
@@ -10,11 +10,12 @@ from chatcore.context.compactor import get_compactor
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions.changes import record_history_change
-from chatcore.turns import service
+from chatcore.turns import recall, service
 from chatcore.turns.leases import lock_turns, refuse_open_turn
 
 # A title that begins with so many of the message's first characters was made from it.
 TITLE_MATCH_CHARS = 20
+BATCH_SIZE = 1000  # keys that one statement names
 
 
 def delete_message(message: Message) -> None:
@@ -23,23 +24,37 @@ def delete_message(message: Message) -> None:
     Summaries that cover it are forgotten and written anew. Other messages stay, also those that
     repeat its words. Raises TurnRunning.
     """
+    # A long history is searched before the transaction, and in it only what came since.
+    session = Session.objects.get(pk=message.session_id)
+    expected_messages = _collect_messages_to_delete(session, message)
+    event_pks = _find_events(session, expected_messages)
+    recalling_turn_ids = recall.find_recalling_turns(session.pk, expected_messages)
+    last_event_seq = session.last_event_seq
     with transaction.atomic():
         # Deleting the message sets the foreign keys of closed turns to null, which locks them, and
         # turns are locked before their session. A turn that begins after this line is open, so it
         # is refused below.
-        lock_turns(Turn.objects.filter(Q(question=message) | Q(replaces=message)))
+        turns = Q(question=message) | Q(replaces=message) | Q(pk__in=recalling_turn_ids)
+        lock_turns(Turn.objects.filter(turns))
         session = Session.objects.lock(message.session_id)
         refuse_open_turn(session)
         messages = _collect_messages_to_delete(session, message)
         seqs = {row.seq for row in messages}
         revisions.revert_summaries_covering(session, seqs)
         session.revisions.filter(stale=True).update(summary=None, background="", placement={})
-        _delete_events(session, messages)
+        if messages == expected_messages:
+            event_pks += _find_events(session, messages, after_seq=last_event_seq)
+        else:
+            event_pks = _find_events(session, messages)
+        _delete_events(event_pks)
+        if session.last_event_seq != last_event_seq:
+            recalling_turn_ids = recall.find_recalling_turns(session.pk, messages)
+        recall.forget_messages(recalling_turn_ids, messages)
         title = _choose_title(session, message)
         # The later versions of this message become versions of the one that it replaced.
         message.replacements.update(replaces=message.replaces_id)
         Message.objects.filter(pk__in=[row.pk for row in messages]).delete()
-        record_history_change(session.pk, {"title": title})
+        record_history_change(session.pk, seqs, {"title": title})
         get_compactor().on_messages_deleted(session, seqs)
         _clear_earlier_references(session)
 
@@ -62,14 +77,28 @@ def _collect_messages_to_delete(session: Session, message: Message) -> list[Mess
     return [message, *results]
 
 
-def _delete_events(session: Session, messages: Collection[Message]) -> None:
-    """Delete the events that repeat the words: deltas, and the arguments of tool calls."""
+def _find_events(
+    session: Session, messages: Collection[Message], *, after_seq: int = 0
+) -> list[int]:
+    """Return the events that repeat the words: deltas, and the arguments of tool calls.
+
+    The end of a turn names its answer, but has no word of it. It stays: without it, a client that
+    replays the log would see a turn that never ends.
+    """
     pks = [row.pk for row in messages]
-    session_events = SessionEvent.objects.filter(session=session)
-    session_events.filter(Q(message__in=pks) | Q(data__message__in=pks)).delete()
     turn_ids = [str(row.turn_id) for row in messages if row.turn_id and row.tool_calls]
-    if turn_ids:
-        session_events.filter(name=EventType.TURN_WAITING, data__turn__in=turn_ids).delete()
+    events = SessionEvent.objects.filter(session=session, seq__gt=after_seq).filter(
+        Q(message__in=pks)
+        | Q(data__message__in=pks)
+        | Q(name=EventType.TURN_WAITING, data__turn__in=turn_ids)
+    )
+    events = events.exclude(name=EventType.TURN_COMPLETED)
+    return list(events.values_list("pk", flat=True))
+
+
+def _delete_events(pks: Sequence[int]) -> None:
+    for start in range(0, len(pks), BATCH_SIZE):
+        SessionEvent.objects.filter(pk__in=pks[start : start + BATCH_SIZE]).delete()
 
 
 def _clear_earlier_references(session: Session) -> None:

@@ -1,18 +1,22 @@
 """Fork a session: copy it up to a message, with the newest summary that covers only the copies."""
 
+import contextlib
 from collections.abc import Collection
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Max, OuterRef, QuerySet, Subquery, Value
 from django.utils import timezone
 
 from chatcore.context import revisions
 from chatcore.context.compactor import get_compactor
-from chatcore.models import Attachment, ContextRevision, Message, Session
+from chatcore.databases.short_transactions import weigh_row
+from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Session
 from chatcore.sessions.archive import archive_surplus_sessions
-from chatcore.sessions.changes import count_current_messages
+from chatcore.sessions.draft_rows import FIRST_VERSION, store_edits
+from chatcore.sessions.drafts import SessionDraft
+from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.turns.versions import MessageSuperseded
 
 # These columns refer to other rows of the source, so the copy of a message has none of them.
@@ -28,36 +32,65 @@ SESSION_COLUMNS = (
 )
 
 
+class SourceChanged(Exception):
+    """Other messages of the source are current than when the copying began."""
+
+
 def fork_session(message: Message) -> Session:
     """Create a session of the same owner with copies of the messages up to this one.
 
     The results of its tool calls are copied too. Numbers, times, pins, files and token counts stay
-    the same; superseded messages are not copied. Raises MessageSuperseded.
+    the same; superseded messages are not copied. Nobody sees the fork before it is complete. Raises
+    MessageSuperseded.
     """
-    with transaction.atomic():
-        source = Session.objects.lock(message.session_id)
-        if source.messages.get(pk=message.pk).branch is not None:
-            raise MessageSuperseded("The message was superseded; bring its version back first.")
-        messages = _select_messages_to_copy(source, message)
-        new_session = Session.objects.create(
-            owner_id=source.owner_id,
-            title=source.title,
-            **{name: getattr(source, name) for name in SESSION_COLUMNS},
-        )
-        _copy_rows(messages, excluded_columns=UNCOPIED_COLUMNS, session_id=new_session.pk)
-        last_seq = new_session.messages.aggregate(last=Max("seq"))["last"] or 0
-        _copy_files(source, new_session, last_seq)
-        Session.objects.filter(pk=new_session.pk).update(
-            message_count=count_current_messages(new_session.pk),
-            last_seq=last_seq,
-            updated_at=timezone.now(),
-        )
-        _install_supported_revision(source, new_session, last_seq)
-        get_compactor().on_session_forked(source, new_session, last_seq)
+    new_session = None
+    while new_session is None:
+        # The source is not locked while it is copied, so that its conversation can go on. If it was
+        # edited meanwhile, the copy would be of no state that it ever had.
+        with contextlib.suppress(SourceChanged):
+            new_session = _copy_session(message)
     # Only now: under the lock of the source, two forks could wait for each other's source.
     archive_surplus_sessions(new_session)
     new_session.refresh_from_db()
     return new_session
+
+
+def _copy_session(message: Message) -> Session:
+    """Return a complete fork. Raises SourceChanged and MessageSuperseded."""
+    source = Session.objects.get(pk=message.session_id)
+    if source.messages.get(pk=message.pk).branch is not None:
+        raise MessageSuperseded("The message was superseded; bring its version back first.")
+    messages = _select_messages_to_copy(source, message)
+    last_seq = messages.aggregate(last=Max("seq"))["last"] or 0
+    history_state = _read_history_state(source, last_seq)
+    revision = _find_supported_revision(source, last_seq)
+    columns = {name: getattr(source, name) for name in SESSION_COLUMNS}
+    with SessionDraft(owner_id=source.owner_id, title=source.title, **columns) as draft:
+        message_count = _copy_messages(draft, messages.filter(seq__lte=last_seq))
+        _copy_files(source, draft, last_seq)
+        if revision:
+            store_edits(draft, _load_edits(source, revision, last_seq))
+        with draft.open_transaction(weigh_row(0)):
+            source = Session.objects.lock(source.pk)
+            if _read_history_state(source, last_seq) != history_state:
+                raise SourceChanged
+            draft.show(message_count=message_count, last_seq=last_seq, updated_at=timezone.now())
+            if revision:
+                _install_copied_revision(revision, draft.session, last_seq)
+            get_compactor().on_session_forked(source, draft.session, last_seq)
+    return draft.session
+
+
+def _read_history_state(
+    source: Session, last_seq: int
+) -> tuple[int, frozenset[tuple[int, UUID | None]]]:
+    """Return what every edit, deletion or restored version up to this number changes.
+
+    Indexes answer both queries, also in a long history.
+    """
+    messages = source.messages.filter(seq__lte=last_seq).order_by()
+    superseded_messages = messages.filter(branch__isnull=False)
+    return messages.count(), frozenset(superseded_messages.values_list("pk", "branch"))
 
 
 def _select_messages_to_copy(source: Session, message: Message) -> QuerySet[Message]:
@@ -78,28 +111,56 @@ def _select_messages_to_copy(source: Session, message: Message) -> QuerySet[Mess
     return messages.order_by("seq")
 
 
-def _copy_files(source: Session, new_session: Session, last_seq: int) -> None:
-    message_copies = new_session.messages.filter(seq=OuterRef("message__seq")).values("pk")
+def _copy_messages(draft: SessionDraft, messages: QuerySet[Message]) -> int:
+    """Copy the messages, in order; return how many they are."""
+    # A list, because an open query of this connection would keep it from writing.
+    seqs_and_tokens = list(messages.values_list("seq", "token_estimate"))
+    message_count = 0
+    for part in draft.transactions.split(seqs_and_tokens, _weigh_copy):
+        with draft.open_transaction(sum(map(_weigh_copy, part))):
+            message_count += _copy_rows(
+                messages.filter(seq__range=(part[0][0], part[-1][0])),
+                excluded_columns=UNCOPIED_COLUMNS,
+                session_id=draft.session.pk,
+            )
+    return message_count
+
+
+def _weigh_copy(seq_and_tokens: tuple[int, int]) -> int:
+    return weigh_row(seq_and_tokens[1] * CHARS_PER_TOKEN_ESTIMATE)
+
+
+def _copy_files(source: Session, draft: SessionDraft, last_seq: int) -> None:
+    message_copies = draft.session.messages.filter(seq=OuterRef("message__seq")).values("pk")
     attachments = Attachment.objects.filter(
         session=source, message__branch=None, message__seq__lte=last_seq
     ).order_by()
     copied_attachments = attachments.annotate(copy=Subquery(message_copies)).exclude(copy=None)
-    for pk, copy_id in copied_attachments.values_list("pk", "copy"):
-        _copy_rows(
-            Attachment.objects.filter(pk=pk).order_by(),
-            id=uuid4(),
-            session_id=new_session.pk,
-            message_id=copy_id,
-        )
+    for pk, size, copy_id in list(copied_attachments.values_list("pk", "size", "copy")):
+        new_pk = uuid4()
+        with draft.open_transaction(weigh_row(size)):
+            _copy_rows(
+                Attachment.objects.filter(pk=pk).order_by(),
+                id=new_pk,
+                session_id=draft.session.pk,
+                message_id=copy_id,
+            )
+            # The copy of an output refers to the same file.
+            _copy_rows(
+                OutputFile.objects.filter(attachment=pk).order_by(),
+                excluded_columns=("id",),
+                attachment_id=new_pk,
+                session_id=draft.session.pk,
+            )
 
 
 def _copy_rows(
     rows: QuerySet[Any], *, excluded_columns: Collection[str] = (), **overrides: Any
-) -> None:
+) -> int:
     """Insert copies of the rows, with other values in the columns that `overrides` names.
 
-    Columns in `excluded_columns` get the default of the database. One statement copies inside the
-    database, so a long history is never loaded into this process.
+    Returns how many. Columns in `excluded_columns` get the default of the database. One statement
+    copies inside the database, so a long history is never loaded into this process.
     """
     fields = [
         field for field in rows.model._meta.concrete_fields if field.attname not in excluded_columns
@@ -119,27 +180,33 @@ def _copy_rows(
         cursor.execute(
             f"INSERT INTO {quote(rows.model._meta.db_table)} ({columns}) {select_sql}", params
         )
+        return cursor.rowcount
 
 
-def _install_supported_revision(source: Session, new_session: Session, last_seq: int) -> None:
-    """Install the newest revision that covers only copied messages, with its edits."""
-    revision = _find_supported_revision(source, last_seq)
-    if revision is None:
-        return
+def _load_edits(
+    source: Session, revision: ContextRevision, last_seq: int
+) -> list[revisions.MessageEdit]:
+    """Return the edits of copied messages that were in force under the revision."""
     message_filter = {"message__seq__lte": last_seq, "message__branch": None}
     edits = source.context_edits.filter(from_version__lte=revision.version, **message_filter)
     edit_rows = edits.exclude(until_version__lte=revision.version).values_list(
         "message__seq", "kind", "replacement"
     )
+    return [
+        revisions.MessageEdit(message_seq=seq, kind=kind, replacement=replacement)
+        for seq, kind, replacement in edit_rows
+    ]
+
+
+def _install_copied_revision(
+    revision: ContextRevision, new_session: Session, last_seq: int
+) -> None:
+    """Install a revision of the source as the first one of the fork, which has its edits."""
     revisions.install_revision(
         new_session.pk,
-        base_version=0,
+        base_version=FIRST_VERSION - 1,
         summary=revision.summary,
         boundary_seq=revision.boundary_seq,
-        edits=[
-            revisions.MessageEdit(message_seq=seq, kind=kind, replacement=replacement)
-            for seq, kind, replacement in edit_rows
-        ],
         kept_seqs=[seq for seq in revision.kept_seqs if seq <= last_seq],
         background=revision.background,
         placement=_clamp_placement(revision.placement, last_seq),

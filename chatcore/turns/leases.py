@@ -1,18 +1,24 @@
 """Leases of running turns, and the refusal of a second turn in a session."""
 
-from datetime import timedelta
+from collections.abc import Collection
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import QuerySet
-from django.utils import timezone
+from django.db.models import Q, QuerySet
 
+from chatcore.databases.clock import read_clock
 from chatcore.models import Session, Turn
+from chatcore.turns import queries
 
-LEASE = timedelta(seconds=30)  # how long a process that writes nothing is believed to be alive
+LEASE = timedelta(seconds=30)  # how long a process that renews nothing is believed to be alive
 
 
 class TurnLost(Exception):
     """The turn was closed by another process, which took this one for dead."""
+
+
+class TurnCancelled(Exception):
+    """A user cancelled the turn before its end was stored."""
 
 
 class TurnRunning(Exception):
@@ -30,16 +36,39 @@ class TurnRunning(Exception):
         self.is_repeat = is_repeat
 
 
-def renew_lease(turn_id: UUID) -> None:
-    """Renew the lease, as the first step of every transaction that writes for a turn.
+def lock_running_turn(turn_id: UUID) -> queries.LockedTurn:
+    """Lock the turn's row, as the first step of every transaction that writes for a turn.
 
-    The UPDATE locks the turn's row, so nobody closes the turn before the transaction ends. A closed
-    turn is never opened again, so its status is enough of a fence: a process that was taken for
-    dead and wakes up stores nothing more. Raises TurnLost if the turn is no longer running.
+    So nobody closes the turn before the transaction ends. A closed turn is never opened again, so
+    its status is enough of a fence: a process that was taken for dead and wakes up stores nothing
+    more. Raises TurnLost if the turn is no longer running.
     """
-    running_turn = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)
-    if not running_turn.update(lease_until=timezone.now() + LEASE):
+    locked_turn = queries.lock_if_running(turn_id)
+    if locked_turn is None:
         raise TurnLost(str(turn_id))
+    return locked_turn
+
+
+def renew_leases(turn_ids: Collection[UUID]) -> None:
+    """Renew the leases of those turns that are still running."""
+    running_turns = Turn.objects.filter(pk__in=turn_ids, status=Turn.Status.RUNNING)
+    running_turns.update(lease_until=compute_lease_end())
+
+
+def compute_lease_end() -> datetime:
+    """Return until when a lease lasts that begins now, by the database's clock."""
+    return read_clock() + LEASE
+
+
+def query_dead_turns() -> QuerySet[Turn]:
+    """Return the running turns whose process has died.
+
+    Nobody writes a lease that lasts longer than LEASE. One that seems to was written by a clock
+    that was wrong, and would keep its session closed until then.
+    """
+    now = read_clock()
+    is_over = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * LEASE)
+    return Turn.objects.filter(is_over, status=Turn.Status.RUNNING)
 
 
 def lock_turns(turns: QuerySet[Turn]) -> int:
@@ -53,6 +82,6 @@ def lock_turns(turns: QuerySet[Turn]) -> int:
 
 def refuse_open_turn(session: Session) -> None:
     """Raise TurnRunning if the session, whose row is locked, has an open turn."""
-    turn = session.turns.filter(status__in=Turn.OPEN_STATUSES).first()
+    turn = queries.find_open_turn(session.pk)
     if turn:
-        raise TurnRunning(turn.pk, is_waiting=turn.status == Turn.Status.WAITING)
+        raise TurnRunning(turn.id, is_waiting=turn.status == Turn.Status.WAITING)

@@ -1,51 +1,88 @@
 """Store an answer while it is streamed: deltas go to the event log, the message is written once."""
 
-import asyncio
 import contextlib
+import copy
 import threading
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
-from uuid import UUID
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from django.db import transaction
-from django.db.models import F
 
 from chatcore.events import log as event_log
 from chatcore.events.types import (
     DeltaPayload,
     DeltaType,
     EventType,
-    MessageCompletedPayload,
-    MessageCreatedPayload,
-    UsagePayload,
+    NewEvent,
+    ToolCallStartedPayload,
 )
-from chatcore.models import Message, Session, Turn
+from chatcore.models import Message, Turn
 from chatcore.providers.base import ReasoningDelta, StreamEnd, TextDelta
 from chatcore.sessions.truncation import clean_text
-from chatcore.threads import run_in_thread
-from chatcore.turns.leases import TurnLost, renew_lease
+from chatcore.statements import update_row
+from chatcore.turns.delta_writer import delta_writer
+from chatcore.turns.leases import TurnLost, lock_running_turn
+from chatcore.turns.messages import (
+    append_message,
+    build_completed_payload,
+    build_created_payload,
+)
+from chatcore.turns.queries import LockedTurn
 
-FLUSH_SECONDS = 0.12  # how long deltas are collected before they are written together
 
+@dataclass
+class StreamedText:
+    """A text that grows. What is in the event log is in `stored_parts`, the rest in `new_parts`.
 
-def append_message(session_id: UUID, turn: Turn | None, **fields: Any) -> Message:
-    """Store a message with the next number of its session; call it inside a transaction.
-
-    The UPDATE of the counter locks the session's row until the transaction ends, so no other
-    message takes the same number.
+    The event loop appends new parts; whoever holds the recorder's lock moves them.
     """
-    session_row = Session.objects.filter(pk=session_id)
-    session_row.update(last_seq=F("last_seq") + 1, message_count=F("message_count") + 1)
-    seq = session_row.values_list("last_seq", flat=True).get()
-    return Message.objects.create(session_id=session_id, turn=turn, seq=seq, **fields)
+
+    stored_parts: list[str] = field(default_factory=list)
+    new_parts: list[str] = field(default_factory=list)
+    stored_chars: int = 0
+
+    def join(self) -> str:
+        """Return the whole text."""
+        return "".join((*self.stored_parts, *self.new_parts))
+
+    def has_words(self) -> bool:
+        """Return True if a character of the text is not white space."""
+        return any(part.strip() for part in (*self.stored_parts, *self.new_parts))
+
+    def mark_stored(self, part_count: int, text: str) -> None:
+        """Note that the first new parts, joined as `text`, are in the log."""
+        del self.new_parts[:part_count]
+        self.stored_parts.append(text)
+        self.stored_chars += len(text)
+
+    def mark_stored_chars(self, char_count: int) -> None:
+        """Note that the first characters of the text, of this number, are in the log."""
+        part_count = len(self.new_parts)
+        new_text = "".join(self.new_parts[:part_count])
+        split_at = char_count - self.stored_chars
+        # One assignment, because the event loop may append meanwhile.
+        self.new_parts[:part_count] = [new_text[split_at:]]
+        self.stored_parts.append(new_text[:split_at])
+        self.stored_chars = char_count
+
+
+@dataclass(frozen=True)
+class NewDelta:
+    """The new parts of one text, joined, as the event log takes them."""
+
+    delta_type: DeltaType
+    offset: int
+    part_count: int
+    text: str
 
 
 class AnswerRecorder:
     """Stores one answer of a model.
 
-    `texts` holds everything that has arrived, and `log_offsets` how many characters of it are in
-    the event log. `message` is None until the first text arrives. `is_closed` is True when the
-    message is complete or interrupted, and then nothing more is stored.
+    `texts` holds everything that has arrived. `message` is None until the first text is stored.
+    `is_closed` is True when the message is complete or interrupted, and then nothing more is
+    stored. `failure` is what the delta writer could not get over. `is_uncertain` is True after a
+    write of which nobody knows whether it was committed.
     """
 
     def __init__(self, turn: Turn, *, model: str, context_version: int | None) -> None:
@@ -53,146 +90,135 @@ class AnswerRecorder:
         self.model = model
         self.context_version = context_version
         self.message: Message | None = None
-        self.texts: dict[DeltaType, str] = {
-            EventType.MESSAGE_DELTA: "",
-            EventType.REASONING_DELTA: "",
+        self.texts: dict[DeltaType, StreamedText] = {
+            # In this order they are written: a model reasons before it answers.
+            EventType.REASONING_DELTA: StreamedText(),
+            EventType.MESSAGE_DELTA: StreamedText(),
         }
-        self.log_offsets: dict[DeltaType, int] = dict.fromkeys(self.texts, 0)
+        self.char_count = 0
         self.is_closed = False
-        self._write_lock = threading.Lock()
-        self._wake_event = asyncio.Event()
-        self._is_closing = False
-        self._flusher: asyncio.Task[None] | None = None
+        self.is_uncertain = False
+        self.failure: Exception | None = None
+        # Two threads may write for an answer at once: the delta writer, and the one that stores its
+        # end; also a thread whose task was cancelled, because Python cannot stop it. The lock is
+        # taken before the transaction, so that each finishes its own first.
+        self.write_lock = threading.Lock()
 
     @property
     def has_text(self) -> bool:
         """Return True if any text or reasoning has arrived."""
-        return any(self.texts.values())
+        return self.char_count > 0
 
     def record_delta(self, part: TextDelta | ReasoningDelta) -> None:
-        """Collect a delta, which is written within FLUSH_SECONDS.
+        """Collect a delta, which the delta writer stores soon.
 
-        Raises the exception of the background task if that has failed, so that a turn which lost
-        its lease stops reading the stream.
+        Raises what the delta writer could not get over, so that a turn which was closed by another
+        process stops reading the stream.
         """
-        if self._flusher and self._flusher.done():
-            self._flusher.result()
-        delta_type: DeltaType = (
-            EventType.MESSAGE_DELTA if isinstance(part, TextDelta) else EventType.REASONING_DELTA
-        )
-        self.texts[delta_type] += clean_text(part.text)
-        self._wake_event.set()
-
-    @contextlib.asynccontextmanager
-    async def flush_in_background(self) -> AsyncIterator[None]:
-        """Write deltas in the background: the first at once, then every FLUSH_SECONDS.
-
-        All deltas are written when the context ends.
-        """
-        self._flusher = asyncio.create_task(self._flush_periodically())
-        try:
-            yield
-        finally:
-            self._is_closing = True
-            self._wake_event.set()
-            await self._flusher
-
-    async def _flush_periodically(self) -> None:
-        while not self._is_closing:
-            await self._wake_event.wait()
-            self._wake_event.clear()
-            await run_in_thread(self._flush_deltas)
-            if not self._is_closing:
-                await asyncio.sleep(FLUSH_SECONDS)
-        await run_in_thread(self._flush_deltas)
+        if self.failure:
+            raise self.failure
+        text = clean_text(part.text)
+        if not text:
+            return
+        is_text = isinstance(part, TextDelta)
+        delta_type: DeltaType = EventType.MESSAGE_DELTA if is_text else EventType.REASONING_DELTA
+        self.texts[delta_type].new_parts.append(text)
+        self.char_count += len(text)
+        delta_writer.submit(self)
 
     @contextlib.contextmanager
-    def open_transaction(self) -> Iterator[None]:
-        """Open a transaction that has renewed the turn's lease. Raises TurnLost.
-
-        Two threads may write at once: when a task is cancelled while a thread stores something for
-        it, the task goes on to store the end of the answer, and Python cannot stop the thread. The
-        lock, taken before the transaction, lets the thread finish its own first.
-        """
-        with self._write_lock:
-            message = self.message
-            log_offsets = dict(self.log_offsets)
+    def open_transaction(self) -> Iterator[LockedTurn]:
+        """Open a transaction that has locked the running turn, and yield it. Raises TurnLost."""
+        with self.write_lock:
+            message = copy.copy(self.message)
             is_closed = self.is_closed
             try:
                 with transaction.atomic():
-                    renew_lease(self.turn.pk)
-                    yield
+                    locked_turn = lock_running_turn(self.turn.pk)
+                    self.read_back_if_uncertain()
+                    yield locked_turn
             except BaseException:
                 # The rollback has taken back rows that these attributes describe. With the new
-                # values, the next write would refer to a message that does not exist, or leave out
-                # deltas that were never stored. So they are restored with the rows.
+                # values, the next write would refer to a message that does not exist.
                 self.message = message
-                self.log_offsets = log_offsets
                 self.is_closed = is_closed
+                self.is_uncertain = True
                 raise
 
-    def _flush_deltas(self) -> None:
-        if any(len(text) > self.log_offsets[name] for name, text in self.texts.items()):
-            with self.open_transaction():
-                self._append_new_deltas()
+    def read_back_if_uncertain(self) -> None:
+        """Find out what the log has after a write that may have been committed or not.
 
-    def _append_new_deltas(self) -> None:
-        new_deltas = [
-            (name, self.log_offsets[name], full_text[self.log_offsets[name] :])
-            for name, full_text in self.texts.items()
-        ]
-        new_deltas = [delta for delta in new_deltas if delta[2]]
-        if self.is_closed or not new_deltas:
+        A connection can break in the middle of a commit. Without this, the deltas of such a write
+        could be stored twice. The caller holds the lock and the turn.
+        """
+        if not self.is_uncertain:
             return
-        message = self._ensure_message()
-        delta_events = (
-            (name, DeltaPayload(message=message.pk, offset=start, text=text))
-            for name, start, text in new_deltas
-        )
-        event_log.append_events(self.turn.session_id, *delta_events)
-        for name, start, text in new_deltas:
-            self.log_offsets[name] = start + len(text)
+        self.message = self._find_stored_message()
+        if self.message is not None:
+            self.is_closed = self.message.status != Message.Status.STREAMING
+            for delta_type, char_count in event_log.count_delta_chars(self.message.pk).items():
+                self.texts[delta_type].mark_stored_chars(char_count)
+        self.is_uncertain = False
 
-    def _ensure_message(self) -> Message:
-        """Return the message; store it at first, so that pages show it from its first word on."""
-        if self.message is None:
-            fields = {
-                "role": Message.Role.ASSISTANT,
-                "status": Message.Status.STREAMING,
-                "model": self.model,
-            }
-            self.message = append_message(
-                self.turn.session_id, self.turn, **fields, replaces_id=self.turn.replaces_id
-            )
-            event_log.append_events(
-                self.turn.session_id,
-                (EventType.MESSAGE_CREATED, build_created_payload(self.message)),
-            )
-        return self.message
+    def collect_new_deltas(self) -> list[NewDelta]:
+        """Return what is not in the log yet. The caller holds the lock."""
+        if self.is_closed:
+            return []
+        new_deltas = []
+        for delta_type, text in self.texts.items():
+            part_count = len(text.new_parts)
+            if part_count:
+                new_text = "".join(text.new_parts[:part_count])
+                new_deltas.append(NewDelta(delta_type, text.stored_chars, part_count, new_text))
+        return new_deltas
+
+    def mark_stored(self, new_deltas: list[NewDelta]) -> None:
+        """Note that these deltas are committed."""
+        for delta in new_deltas:
+            self.texts[delta.delta_type].mark_stored(delta.part_count, delta.text)
+
+    def build_events(self, new_deltas: list[NewDelta]) -> list[NewEvent]:
+        """Return the events of these deltas, after the message's own if it is not stored yet.
+
+        This stores the message at its first text, so that pages show it from its first word on.
+        """
+        is_new = self.message is None
+        message = self._ensure_message()
+        events: list[NewEvent] = []
+        if is_new:
+            events.append((EventType.MESSAGE_CREATED, build_created_payload(message)))
+        for delta in new_deltas:
+            payload = DeltaPayload(message=message.pk, offset=delta.offset, text=delta.text)
+            events.append((delta.delta_type, payload))
+        return events
 
     def complete_message(self, completion: StreamEnd) -> Message:
         """Store the complete answer with its usage, inside `open_transaction`.
 
-        Raises TurnLost if the answer was closed as interrupted meanwhile.
+        An earlier attempt may have stored it although its commit was not confirmed: that message is
+        returned. Raises TurnLost if the answer was closed as interrupted meanwhile.
         """
         if self.is_closed:
+            if self.message is not None and self.message.status == Message.Status.COMPLETE:
+                return self.message
             raise TurnLost(str(self.turn.pk))
-        message = self._ensure_message()
-        message.tool_calls = [
+        tool_calls = [
             {"id": call.id, "name": call.name, "arguments": call.arguments}
             for call in completion.tool_calls
         ]
-        if message.tool_calls:
+        usage = completion.usage
+        return self._close_message(
+            Message.Status.COMPLETE,
+            tool_calls=tool_calls,
             # Not this message but the answer after the tool results is the new version.
-            message.replaces = None
-        message.provider_data = completion.provider_data
-        message.context_version = self.context_version
-        if completion.usage:
-            message.token_count_input = completion.usage.input
-            message.token_count_output = completion.usage.output
-            message.token_count_cache_read = completion.usage.cache_read
-            message.token_count_cache_write = completion.usage.cache_write
-        return self._close_message(message, Message.Status.COMPLETE)
+            replaces_id=None if tool_calls else self.turn.replaces_id,
+            provider_data=completion.provider_data,
+            context_version=self.context_version,
+            token_count_input=usage.input if usage else None,
+            token_count_output=usage.output if usage else None,
+            token_count_cache_read=usage.cache_read if usage else None,
+            token_count_cache_write=usage.cache_write if usage else None,
+        )
 
     def interrupt_message(self) -> Message | None:
         """Store the text that has arrived as interrupted, inside `open_transaction`.
@@ -201,52 +227,49 @@ class AnswerRecorder:
         """
         if self.is_closed or not self.has_text:
             return None
-        return self._close_message(self._ensure_message(), Message.Status.INTERRUPTED)
+        return self._close_message(Message.Status.INTERRUPTED)
 
-    def _close_message(self, message: Message, status: str) -> Message:
-        self._append_new_deltas()
-        self.is_closed = True
-        message.content = self.texts[EventType.MESSAGE_DELTA]
-        message.reasoning = self.texts[EventType.REASONING_DELTA]
+    def _find_stored_message(self) -> Message | None:
+        """Return the turn's newest message, if it is an answer and not a question or a result."""
+        message = self.turn.messages.order_by("-seq").first()
+        if message is None or message.role != Message.Role.ASSISTANT:
+            return None
+        return message
+
+    def _ensure_message(self) -> Message:
+        if self.message is None:
+            self.message = append_message(
+                self.turn.session_id,
+                self.turn,
+                role=Message.Role.ASSISTANT,
+                status=Message.Status.STREAMING,
+                model=self.model,
+                replaces_id=self.turn.replaces_id,
+            )
+        return self.message
+
+    def _close_message(self, status: str, **fields: object) -> Message:
+        events = self.build_events(self.collect_new_deltas())
+        message = self._ensure_message()
+        message.content = self.texts[EventType.MESSAGE_DELTA].join()
+        message.reasoning = self.texts[EventType.REASONING_DELTA].join()
         message.status = status
-        message.save()
-        event_log.append_events(
-            self.turn.session_id, (EventType.MESSAGE_COMPLETED, build_completed_payload(message))
-        )
+        for name, value in fields.items():
+            setattr(message, name, value)
+        message.prepare_to_store()
+        update_row(message, "content", "reasoning", "status", "token_estimate", *fields)
+        events.append((EventType.MESSAGE_COMPLETED, build_completed_payload(message)))
+        events.extend(_build_call_events(message))
+        event_log.append_events(self.turn.session_id, *events)
+        self.is_closed = True
         return message
 
 
-def build_created_payload(message: Message) -> MessageCreatedPayload:
-    """Return the data of `message.created`."""
-    payload = MessageCreatedPayload(
-        message=message.pk,
-        role=str(message.role),
-        message_seq=message.seq,
-        turn=_format_turn_id(message),
-    )
-    if message.replaces_id:
-        payload["replaces"] = message.replaces_id
-    return payload
-
-
-def build_completed_payload(message: Message) -> MessageCompletedPayload:
-    """Return the data of `message.completed`."""
-    usage: UsagePayload | None = None
-    if message.token_count_input is not None:
-        usage = UsagePayload(
-            input=message.token_count_input,
-            output=message.token_count_output,
-            cache_read=message.token_count_cache_read,
-            cache_write=message.token_count_cache_write,
+def _build_call_events(message: Message) -> list[NewEvent]:
+    payloads = [
+        ToolCallStartedPayload(
+            message=message.pk, id=call["id"], name=call["name"], arguments=call["arguments"]
         )
-    return MessageCompletedPayload(
-        message=message.pk,
-        role=message.role,
-        status=message.status,
-        usage=usage,
-        turn=_format_turn_id(message),
-    )
-
-
-def _format_turn_id(message: Message) -> str | None:
-    return str(message.turn_id) if message.turn_id else None
+        for call in message.tool_calls
+    ]
+    return [(EventType.TOOL_CALL_STARTED, payload) for payload in payloads]

@@ -43,6 +43,10 @@ class TurnRunner(Protocol):
         """Cancel the task of a turn; return False if this process does not run it."""
         ...
 
+    def count(self) -> int:
+        """Return how many turns this process runs; 0 where it runs none itself."""
+        ...
+
     def wait(self, turn_id: UUID, timeout: float | None = None) -> bool:
         """Wait until this process no longer runs the turn; return False after `timeout` seconds."""
         ...
@@ -123,6 +127,10 @@ class ThreadTurnRunner:
         self._ensure_loop().call_soon_threadsafe(job.cancel)
         return True
 
+    def count(self) -> int:
+        """Return how many turns this process runs."""
+        return len(self._jobs)
+
     def wait(self, turn_id: UUID, timeout: float | None = None) -> bool:
         """Block until this process runs the turn no more; return False after `timeout` seconds."""
         job = self._jobs.get(turn_id)
@@ -145,7 +153,7 @@ class ThreadTurnRunner:
     def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                self._loop = _new_event_loop()
                 self._loop.set_default_executor(
                     ThreadPoolExecutor(THREAD_COUNT, thread_name_prefix="turn")
                 )
@@ -153,6 +161,15 @@ class ThreadTurnRunner:
                     target=self._loop.run_forever, name="generator", daemon=True
                 ).start()
             return self._loop
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return an event loop of the fastest kind that is installed; uvloop has no Windows."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 _creation_lock = threading.Lock()

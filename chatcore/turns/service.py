@@ -3,6 +3,7 @@
 The answers themselves are generated in generation.py.
 """
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
@@ -16,11 +17,12 @@ from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
 from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
-from chatcore.turns import client_tools, lifecycle, versions
+from chatcore.statements import insert_row
+from chatcore.turns import capacity, client_tools, lifecycle, queries, versions
 from chatcore.turns.generation import generate_answer
-from chatcore.turns.leases import LEASE, TurnRunning, refuse_open_turn
-from chatcore.turns.lifecycle import recover_dead_turns
-from chatcore.turns.recorder import append_message, build_created_payload
+from chatcore.turns.leases import TurnRunning, compute_lease_end, refuse_open_turn
+from chatcore.turns.messages import build_created_event, store_message
+from chatcore.turns.recovery import close_dead_turn, recover_dead_turns
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 
@@ -59,8 +61,7 @@ def start_turn(
     TurnRunning, IdempotencyConflict, NoModel, versions.MessageSuperseded,
     client_tools.InvalidClientTools and the errors of files.intake; then nothing is stored.
     """
-    # Before the session is locked, because this locks turns (SessionQuerySet.lock).
-    recover_dead_turns(session.pk)
+    _close_dead_turn(session.pk)
     with transaction.atomic():
         locked_session = Session.objects.lock(session.pk)
         repeated_turn = _find_repeated_turn(locked_session, idempotency_key, payload_hash)
@@ -73,23 +74,30 @@ def start_turn(
             versions.supersede_messages(
                 locked_session, from_message=versions.get_current_message(locked_session, replaces)
             )
-        turn = _create_turn(
+        turn = _build_turn(
             locked_session,
             idempotency_key=idempotency_key,
             payload_hash=payload_hash,
             tools=tool_definitions,
         )
-        turn.question = append_message(
-            locked_session.pk, turn, role=Message.Role.USER, content=content, replaces=replaces
+        question, last_event_seq = store_message(
+            locked_session.pk,
+            turn,
+            _build_started_event,
+            build_created_event,
+            used_at=timezone.now(),
+            role=Message.Role.USER,
+            content=content,
+            replaces=replaces,
         )
-        intake.bind_files(turn.question, attachments or (), previous_version=replaces)
+        intake.bind_files(question, attachments or (), previous_version=replaces)
         if replaces and attachments is None:
-            intake.copy_files(replaces, turn.question)
-        session_fields: dict[str, Any] = {"updated_at": timezone.now()}
+            intake.copy_files(replaces, question)
         if not locked_session.title:
-            session_fields["title"] = build_title(turn.question)
-        Session.objects.filter(pk=locked_session.pk).update(**session_fields)
-        _begin_turn(turn, (EventType.MESSAGE_CREATED, build_created_payload(turn.question)))
+            session_row = Session.objects.filter(pk=locked_session.pk)
+            session_row.update(title=build_title(question))
+        turn.question = question
+        _begin_turn(turn, first_event_seq=last_event_seq - 1)
     return turn
 
 
@@ -107,7 +115,7 @@ def regenerate_answer(
     tools of the earlier turn are offered again, unless `tools` names others. Raises what
     `start_turn` raises, and versions.NoQuestionToAnswer.
     """
-    recover_dead_turns(message.session_id)
+    _close_dead_turn(message.session_id)
     with transaction.atomic():
         session = Session.objects.lock(message.session_id)
         repeated_turn = _find_repeated_turn(session, idempotency_key, payload_hash)
@@ -125,16 +133,16 @@ def regenerate_answer(
             tool_definitions = _get_client_tools(question)
         else:
             tool_definitions = client_tools.validate_tools(session, tools)
-        turn = _create_turn(
+        turn = _build_turn(
             session,
             idempotency_key=idempotency_key,
             payload_hash=payload_hash,
             tools=tool_definitions,
             model=model,
+            question=question,
+            replaces=old_answer,
         )
-        turn.question = question
-        turn.replaces = old_answer
-        _begin_turn(turn)
+        _announce_and_begin_turn(turn)
     return turn
 
 
@@ -144,16 +152,16 @@ def continue_from_tool_result(result: Message, *, tools: Sequence[Mapping[str, A
     Everything after the result is superseded. Raises what `start_turn` raises, and
     versions.NoQuestionToAnswer.
     """
-    recover_dead_turns(result.session_id)
+    _close_dead_turn(result.session_id)
     with transaction.atomic():
         session = Session.objects.lock(result.session_id)
         _require_answerable(session, session.model)
         last_message = versions.get_current_message(session, result)
         tool_definitions = client_tools.validate_tools(session, tools)
         versions.supersede_messages(session, after_message=last_message)
-        turn = _create_turn(session, tools=tool_definitions)
-        turn.question = versions.find_question(session, last_message)
-        _begin_turn(turn)
+        question = versions.find_question(session, last_message)
+        turn = _build_turn(session, tools=tool_definitions, question=question)
+        _announce_and_begin_turn(turn)
     return turn
 
 
@@ -163,23 +171,28 @@ def submit_tool_results(
     """Store results of calls that wait for the client; with the last one, the turn continues.
 
     A result that is sent twice is stored once. Returns the turn, and the number of an event before
-    everything that follows. Raises NoWaitingTurn, TurnRunning and client_tools.InvalidToolResult;
-    then nothing is stored.
+    everything that follows. Raises NoWaitingTurn, TurnRunning, client_tools.InvalidToolResult and
+    capacity.OverCapacity; then nothing is stored.
     """
-    with transaction.atomic():
+    with (
+        client_tools.put_outputs_away(session, results) as outputs,
+        contextlib.ExitStack() as reservation,
+        transaction.atomic(),
+    ):
         turn = session.turns.select_for_update().filter(status=Turn.Status.WAITING).first()
         if turn is None:
             return _find_resumed_turn(session, results)
         last_event_seq = Session.objects.values_list("last_event_seq", flat=True).get(pk=session.pk)
-        client_tools.accept_results(turn, results)
+        client_tools.accept_results(turn, results, outputs)
         pending_calls = client_tools.find_pending_calls(turn)
         if pending_calls:
             event_log.append_events(
                 session.pk, client_tools.build_waiting_event(turn, pending_calls)
             )
         else:
+            reservation.enter_context(capacity.reserve_turn(session.owner_id))
             turn.status = Turn.Status.RUNNING
-            turn.lease_until = timezone.now() + LEASE
+            turn.lease_until = compute_lease_end()
             turn.save(update_fields=["status", "lease_until"])
             transaction.on_commit(lambda: turn_runner.launch(turn.pk, generate_answer))
     return turn, last_event_seq
@@ -188,7 +201,7 @@ def submit_tool_results(
 def wait_for_turn(turn_id: UUID, timeout: float | None = None) -> Turn:
     """Block until the turn has ended or waits for its client, whichever process runs it.
 
-    Raises TimeoutError after `timeout` seconds.
+    Raises TimeoutError after `timeout` seconds, and Turn.DoesNotExist if the session was deleted.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     # An answer takes minutes. Whoever generates it needs a connection from the same pool, so this
@@ -196,7 +209,7 @@ def wait_for_turn(turn_id: UUID, timeout: float | None = None) -> Turn:
     close_old_connections()
     turn_runner.wait(turn_id, timeout)
     while True:
-        turn = Turn.objects.get(pk=turn_id)
+        turn = Turn.objects.get(pk=turn_id, session__discard_at=None)
         if turn.status != Turn.Status.RUNNING:
             return turn
         if deadline is not None and time.monotonic() >= deadline:
@@ -208,16 +221,24 @@ def wait_for_turn(turn_id: UUID, timeout: float | None = None) -> Turn:
 def cancel_turn(session_id: UUID) -> bool:
     """Cancel the session's open turn; return False if there is none.
 
-    The text that has arrived is stored as interrupted.
+    The text that has arrived is stored as interrupted. A turn whose process has died is closed at
+    once, or when its lease ends; one that is about to end well ends as cancelled.
     """
-    turn = Turn.objects.filter(session_id=session_id, status__in=Turn.OPEN_STATUSES).first()
+    turn = queries.find_open_turn(session_id)
     if turn is None:
         return False
-    if Turn.objects.filter(pk=turn.pk, status=Turn.Status.RUNNING).update(cancel_requested=True):
-        turn_runner.cancel(turn.pk)
-        return True
     # The client may have resumed the waiting turn in this moment. Then it is looked for again.
-    return _cancel_waiting_turn(turn.pk) or cancel_turn(session_id)
+    return stop_answer(turn.id) or _cancel_waiting_turn(turn.id) or cancel_turn(session_id)
+
+
+def stop_answer(turn_id: UUID) -> bool:
+    """Cancel a turn while its answer is written; return False if it is not."""
+    running_turn = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)
+    if not running_turn.update(cancel_requested=True):
+        return False
+    if not turn_runner.cancel(turn_id):
+        close_dead_turn(turn_id)
+    return True
 
 
 def build_title(message: Message) -> str:
@@ -242,11 +263,23 @@ def _cancel_waiting_turn(turn_id: UUID) -> bool:
         return turn is not None
 
 
+def _close_dead_turn(session_id: UUID) -> None:
+    """Close the session's turn if its process has died.
+
+    Call it before the session is locked, because this locks turns (SessionQuerySet.lock).
+    """
+    if queries.find_open_turn(session_id):
+        recover_dead_turns(session_id)
+
+
 def _find_repeated_turn(session: Session, key: str | None, payload_hash: str) -> Turn | None:
-    turn = session.turns.filter(idempotency_key=key).first() if key else None
-    if turn and turn.payload_hash != payload_hash:
+    turn_id = queries.find_turn_by_key(session.pk, key) if key else None
+    if turn_id is None:
+        return None
+    turn = Turn.objects.get(pk=turn_id)
+    if turn.payload_hash != payload_hash:
         raise IdempotencyConflict("This Idempotency-Key was used with another payload.")
-    if turn and turn.status == Turn.Status.RUNNING:
+    if turn.status == Turn.Status.RUNNING:
         raise TurnRunning(turn.pk, is_repeat=True)
     return turn
 
@@ -257,20 +290,31 @@ def _require_answerable(session: Session, model: AiModel | None) -> None:
         raise NoModel("The session has no usable language model.")
 
 
-def _create_turn(session: Session, **fields: Any) -> Turn:
-    return Turn.objects.create(session=session, lease_until=timezone.now() + LEASE, **fields)
+def _build_turn(session: Session, **fields: Any) -> Turn:
+    return Turn(session=session, lease_until=compute_lease_end(), **fields)
 
 
-def _begin_turn(turn: Turn, *more_events: NewEvent) -> None:
-    """Append the first events of a turn, and launch it after the commit.
+def _build_started_event(question: Message) -> NewEvent:
+    return _describe_start(str(question.turn_id), question.pk)
+
+
+def _describe_start(turn_id: str, question_id: int | None) -> NewEvent:
+    return EventType.TURN_STARTED, TurnStartedPayload(turn=turn_id, question=question_id)
+
+
+def _announce_and_begin_turn(turn: Turn) -> None:
+    """Append the first event of a turn that answers a stored message, and begin the turn."""
+    started_event = _describe_start(str(turn.pk), turn.question_id)
+    _begin_turn(turn, first_event_seq=event_log.append_events(turn.session_id, started_event))
+
+
+def _begin_turn(turn: Turn, *, first_event_seq: int) -> None:
+    """Store a turn, and launch it after the commit.
 
     Another thread, or another process, reads the turn, so it must be committed before.
     """
-    payload = TurnStartedPayload(turn=str(turn.pk), question=turn.question_id)
-    turn.first_event_seq = event_log.append_events(
-        turn.session_id, (EventType.TURN_STARTED, payload), *more_events
-    ) - len(more_events)
-    turn.save(update_fields=["first_event_seq", "question", "replaces"])
+    turn.first_event_seq = first_event_seq
+    insert_row(turn)
     transaction.on_commit(lambda: turn_runner.launch(turn.pk, generate_answer))
 
 

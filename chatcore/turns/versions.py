@@ -13,12 +13,10 @@ from django.db import transaction
 
 from chatcore.context import revisions
 from chatcore.context.compactor import get_compactor
-from chatcore.events import log as event_log
-from chatcore.events.types import EventType
 from chatcore.models import Message, Session
 from chatcore.sessions.changes import record_history_change
 from chatcore.turns.leases import refuse_open_turn
-from chatcore.turns.recorder import append_message, build_completed_payload, build_created_payload
+from chatcore.turns.messages import append_message, build_completed_event, build_created_event
 
 
 class MessageSuperseded(Exception):
@@ -95,20 +93,16 @@ def edit_answer(message: Message, content: str) -> Message:
         refuse_open_turn(session)
         old_message = get_current_message(session, message)
         supersede_messages(session, from_message=old_message)
-        new_message = append_message(
+        return append_message(
             session.pk,
             None,
+            build_created_event,
+            build_completed_event,
             role=old_message.role,
             content=content,
             model=old_message.model,
             replaces=old_message,
         )
-        event_log.append_events(
-            session.pk,
-            (EventType.MESSAGE_CREATED, build_created_payload(new_message)),
-            (EventType.MESSAGE_COMPLETED, build_completed_payload(new_message)),
-        )
-        return new_message
 
 
 def restore_version(message: Message) -> Message:
@@ -177,4 +171,4 @@ def _record_change(session: Session, seqs: Collection[int]) -> None:
     """Revert summaries of these messages and announce that other messages are current now."""
     revisions.revert_summaries_covering(session, seqs)
     get_compactor().on_messages_superseded(session, seqs)
-    record_history_change(session.pk)
+    record_history_change(session.pk, seqs)

@@ -7,28 +7,44 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import get_language_info
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRefresh
 from knox.models import AuthToken
 
+from chatcore.accounts import tokens
 from chatcore.web import providers, sign_in
 from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_chat_list
-from chatcore.web.forms import DefaultModelForm, LanguageForm
+from chatcore.web.forms import DefaultModelForm, LanguageForm, TokenForm
 from models_registry.models import AiModel
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
 
 
 @never_cache
-@require_GET
+@require_http_methods(["GET", "POST"])
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign in by the link that `serve` printed, which works once."""
+    """Sign in by the link that `serve` printed, which works once.
+
+    Who only looks at the link, as the preview of a messenger does, does not use it up, and a link
+    on a strange page signs nobody in: unless it was opened by hand, it asks first.
+    """
+    user = sign_in.find_user(token)
+    if user is not None and request.method == "GET" and not _is_opened_by_hand(request):
+        return render(request, "chatcore/sign_in_confirm.html", {"name": user.get_username()})
     user = sign_in.redeem_token(token)
     if user is None:
         return render(request, "chatcore/sign_in_link_used.html", status=410)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
     return redirect("home")
+
+
+def _is_opened_by_hand(request: HttpRequest) -> bool:
+    """Return whether a browser says that no page led here: the link was pasted or typed."""
+    headers = request.headers
+    is_own_act = headers.get("Sec-Fetch-Site") == "none"
+    is_prefetch = "Sec-Purpose" in headers or "Purpose" in headers
+    return is_own_act and headers.get("Sec-Fetch-Mode") == "navigate" and not is_prefetch
 
 
 @login_required
@@ -37,7 +53,7 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
 def show_settings(request: HttpRequest) -> HttpResponse:
     """Show tokens, default model, appearance and language; to operators also the providers."""
     context = {
-        "tokens": AuthToken.objects.filter(user=request.user).order_by("-created"),
+        "tokens": tokens.list_tokens(request.user),
         "models": AiModel.objects.list_usable(),
         "default": AiModel.objects.find_default(),
         "chats": load_chat_list(request.user),
@@ -64,6 +80,7 @@ def set_language(request: HttpRequest) -> HttpResponse:
             language,
             max_age=LANGUAGE_COOKIE_SECONDS,
             samesite="Lax",
+            secure=project.LANGUAGE_COOKIE_SECURE,
             httponly=True,
         )
     else:
@@ -75,7 +92,10 @@ def set_language(request: HttpRequest) -> HttpResponse:
 @require_POST
 def create_token(request: HttpRequest) -> HttpResponse:
     """Create an API token and show it, this once."""
-    token, secret = AuthToken.objects.create(user=request.user)
+    form = TokenForm(request.POST)
+    name = form.cleaned_data["name"] if form.is_valid() else ""
+    expiry = tokens.get_default_expiry()
+    token, secret = tokens.create_token(request.user, name=name, expiry=expiry)
     return render(request, "chatcore/_new_api_token.html", {"token": token, "secret": secret})
 
 

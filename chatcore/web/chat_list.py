@@ -87,6 +87,9 @@ def _parse_position(cursor: str) -> tuple[datetime, UUID] | None:
         return None
     if updated_at is None or timezone.is_naive(updated_at):
         return None
+    # At the first and the last day of the calendar, other time zones are beyond it.
+    if not datetime.min.year < updated_at.year < datetime.max.year:
+        return None
     return updated_at, pk
 
 

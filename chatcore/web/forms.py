@@ -1,32 +1,45 @@
 """The forms that the pages post. The templates draw the fields; a form checks and cleans them."""
 
+from typing import Any
+
 from django import forms
 from django.conf import settings
 from django.utils.translation import check_for_language
 
+from chatcore.accounts.tokens import MAX_NAME_CHARS
 from chatcore.models import Session
 from chatcore.sessions.truncation import clean_text
 from models_registry.models import AiModel
 
-MAX_TITLE_CHARS = Session._meta.get_field("title").max_length
+MAX_TITLE_CHARS = Session._meta.get_field("title").max_length or 0
 
 
-class TitleField(forms.CharField):
-    """A title on one line. A title that is too long is cut, not refused."""
+class LineField(forms.CharField):
+    """A text on one line. One that is too long is cut, not refused."""
+
+    def __init__(self, *, max_chars: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.max_chars = max_chars
 
     def to_python(self, value: object) -> str:
-        """Return the cleaned title.
+        """Return the cleaned text.
 
         NUL characters are removed here, because the validators that run next would refuse them.
         """
         words = clean_text(super().to_python(value) or "").split()
-        return " ".join(words)[:MAX_TITLE_CHARS]
+        return " ".join(words)[: self.max_chars]
 
 
 class RenameForm(forms.Form):
     """The new title of a chat; it may be empty."""
 
-    title = TitleField(required=False)
+    title = LineField(max_chars=MAX_TITLE_CHARS, required=False)
+
+
+class TokenForm(forms.Form):
+    """The name of a new API token; it may be empty."""
+
+    name = LineField(max_chars=MAX_NAME_CHARS, required=False)
 
 
 class SwitchForm(forms.Form):

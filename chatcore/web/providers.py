@@ -17,9 +17,11 @@ from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ProviderError
 from chatcore.web.forms import ProviderKeyForm
 from models_registry import catalog
+from models_registry.audit import record_connection
 from models_registry.models import AiModel, Provider
+from models_registry.provider_form import CONNECT_PERMISSION
 
-PERMISSION = "models_registry.change_provider"
+PERMISSION = CONNECT_PERMISSION
 TEST_SECONDS = 20.0
 TEST_TOKENS = 16
 
@@ -41,6 +43,7 @@ def set_provider_key(request: HttpRequest, pk: int) -> HttpResponse:
     if is_saved:
         provider.api_key = form.cleaned_data["key"]
         provider.save(update_fields=["encrypted_api_key"])
+        record_connection(request.user, provider, "Entered a key")
         # Only the catalog knows whether the provider is off for want of a key or by an operator.
         catalog.sync()
     context = {"provider": get_object_or_404(list_providers(), pk=pk), "saved": is_saved}
@@ -60,6 +63,7 @@ def check_provider(request: HttpRequest, pk: int) -> HttpResponse:
             "chatcore/_provider_test_result.html",
             {"problem": _("It has no active language model.")},
         )
+    record_connection(request.user, provider, "Tested the connection")
     return render(
         request, "chatcore/_provider_test_result.html", {"model": model} | _time_test_call(model)
     )

@@ -1,6 +1,6 @@
 """Search chats by their titles and by their messages."""
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -22,9 +22,9 @@ MAX_SEARCH_CHARS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class MessageHit:
-    """A message that contains the words.
+    """A message that may answer the question.
 
-    `pieces` is its snippet in pieces, each with whether it is one of the words.
+    `pieces` is its snippet in pieces, each with whether it is one of the question's words.
     """
 
     chat: Session
@@ -75,16 +75,19 @@ def _find_messages(scope: Any, search_text: str) -> list[MessageHit]:
             chat=chats[hit.session_id],
             seq=hit.seq,
             role=hit.role,
-            pieces=_split_snippet(hit.snippet, search_text),
+            pieces=_split_snippet(hit.snippet, hit.marks),
         )
         for hit in hits
         if hit.session_id in chats  # else it was deleted between the two queries
     ]
 
 
-def _split_snippet(snippet: str, search_text: str) -> list[tuple[str, bool]]:
-    """Split a snippet at the words, and mark the pieces that are words."""
-    words = "|".join(re.escape(word) for word in search_text.split())
-    # re.split returns the text between matches and the matches of the group by turns.
-    pieces = re.split(f"({words})", snippet, flags=re.IGNORECASE)
-    return [(piece, bool(index % 2)) for index, piece in enumerate(pieces) if piece]
+def _split_snippet(snippet: str, marks: Sequence[tuple[int, int]]) -> list[tuple[str, bool]]:
+    """Split a snippet at its marks, and say of each piece whether it is marked."""
+    pieces = []
+    position = 0
+    for start, end in marks:
+        pieces += [(snippet[position:start], False), (snippet[start:end], True)]
+        position = end
+    pieces.append((snippet[position:], False))
+    return [(piece, is_marked) for piece, is_marked in pieces if piece]

@@ -1,4 +1,4 @@
-"""The Content Security Policy of every page: no inline scripts, nothing from other origins."""
+"""The headers of every response: what a page may load, and that no disk keeps its words."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,11 @@ CONTENT_SECURITY_POLICY = (
 
 
 class SecurityHeaders:
-    """Middleware that adds the policy to every response without a policy of its own."""
+    """Middleware that adds the headers to every response without such headers of its own.
+
+    Pages and the API are not stored: they are words of people, and a browser's cache outlives their
+    signing out. Static files say themselves how long they may be kept.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -23,4 +27,5 @@ class SecurityHeaders:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+        response.headers.setdefault("Cache-Control", "no-store")
         return response

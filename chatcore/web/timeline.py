@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from django.db.models import Prefetch, prefetch_related_objects
+from django.db.models import Min, Prefetch, prefetch_related_objects
 
+from chatcore.context import recalled
+from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Attachment, Message, Session, Turn
 from chatcore.turns import versions
 
@@ -24,7 +26,8 @@ class TimelineEntry:
     """A message as the page shows it.
 
     `versions` are the ids of all versions of the message, oldest first; empty if it has only one.
-    `failed_turn` is set on the last message of a turn that failed.
+    `failed_turn` is set on the last message of a turn that failed, and `recalled` on the first
+    answer of a turn that brought passages back from before the boundary.
     """
 
     message: Message
@@ -32,6 +35,7 @@ class TimelineEntry:
     versions: list[int] = field(default_factory=list)
     compacted: bool = False
     failed_turn: Turn | None = None
+    recalled: list[RecalledPassage] = field(default_factory=list)
 
     @property
     def files(self) -> list[Attachment]:
@@ -94,7 +98,26 @@ def build_entries(session: Session, messages: Iterable[Message]) -> list[Timelin
         )
         timeline_entries.append(entry)
     _mark_failed_turns(timeline_entries)
+    _add_recalled_passages(timeline_entries)
     return timeline_entries
+
+
+def _add_recalled_passages(timeline_entries: list[TimelineEntry]) -> None:
+    """Set `recalled` on the first answers of the turns that have passages."""
+    recalls = {
+        entry.message.turn_id: entry.message.turn.recalled
+        for entry in timeline_entries
+        if entry.message.turn and entry.message.turn.recalled
+    }
+    if not recalls:
+        return
+    answers = Message.objects.filter(turn__in=recalls, role=Message.Role.ASSISTANT).order_by()
+    first_answers = answers.values_list("turn").annotate(first=Min("pk"))
+    turns_by_answer = {first_pk: turn_id for turn_id, first_pk in first_answers}
+    for entry in timeline_entries:
+        if entry.message.pk in turns_by_answer:
+            stored_recall = recalls[turns_by_answer[entry.message.pk]]
+            entry.recalled = recalled.list_passages(stored_recall)
 
 
 def _mark_failed_turns(timeline_entries: list[TimelineEntry]) -> None:

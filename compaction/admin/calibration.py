@@ -8,11 +8,19 @@ from compaction.models import ModelRatio
 
 @admin.register(ModelRatio)
 class ModelRatioAdmin(admin.ModelAdmin):
-    """The learned token ratio and window of a language model. Deleting a row forgets them."""
+    """What was learned of a language model. Deleting a row forgets it."""
 
-    list_display = ("model", "ratio", "samples", "window", "registered")
+    list_display = (
+        "model",
+        "ratio",
+        "samples",
+        "window",
+        "registered",
+        "prompt_speed",
+        "answer_speed",
+    )
     search_fields = ("model",)
-    readonly_fields = ("model", "samples", "registered")
+    readonly_fields = ("model", "samples", "registered", "prompt_speed", "answer_speed")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return False: responses and refusals write these rows."""

@@ -1,7 +1,8 @@
 """The admin pages of compaction runs: what each did, and actions to retry and rewind them."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -16,7 +17,7 @@ from compaction.core.knobs import PolicyError
 from compaction.core.state import render_state
 from compaction.models import CompactionRun
 from compaction.policies import UnknownPolicy
-from compaction.runs import engine, queue
+from compaction.runs import allowance, engine, queue
 from compaction.sizing import session_context
 from compaction.summaries import state as summary_state
 
@@ -27,6 +28,7 @@ LONG_FIELDS = (
     "edits",
     "targets",
     "state_after",
+    "verification",
 )
 
 
@@ -78,6 +80,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
             {
                 "fields": (
                     "summaries",
+                    "summary_checks",
                     "stages_used",
                     "messages_compacted",
                     "tokens",
@@ -148,6 +151,18 @@ class CompactionRunAdmin(admin.ModelAdmin):
             sides,
         )
         return format_html('<table style="width:100%"><tr>{}</tr></table>', cells)
+
+    @admin.display(description="summary checked")
+    def summary_checks(self, run: CompactionRun) -> SafeString | str:
+        """Return what the checks of the summary found, and what was done about it."""
+        if not run.verification:
+            return "not checked"
+        findings = run.verification["findings"]
+        if not findings:
+            return "nothing was wrong"
+        rows = [(item["check"], item["action"], item["text"]) for item in findings]
+        body = format_html_join("", "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", rows)
+        return format_html("<table>{}</table>", body)
 
     @admin.display(description="tokens")
     def tokens(self, run: CompactionRun) -> str:
@@ -222,7 +237,12 @@ class CompactionRunAdmin(admin.ModelAdmin):
     @admin.action(description="Retry: request the same run again", permissions=["change"])
     def retry(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> None:
         """Request the runs again by hand, with the same policy and instructions."""
-        self._apply_to_each(request, runs, _request_again, "requested again")
+        self._apply_to_each(
+            request,
+            runs,
+            lambda run: _request_again(run, user_pk=request.user.pk),
+            "requested again",
+        )
 
     @admin.action(
         description="Rewind to here: undo what came after the run", permissions=["change"]
@@ -242,7 +262,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
         self._apply_to_each(
             request,
             runs,
-            lambda run: engine.request_run(run.session_id, trigger="manual"),
+            lambda run: _request_run(run.session_id, user_pk=request.user.pk),
             "requested",
         )
 
@@ -281,6 +301,7 @@ class CompactionRunAdmin(admin.ModelAdmin):
                 engine.NotRewindable,
                 session_context.NoSuchSession,
                 queue.RunConflict,
+                allowance.TooManyRuns,
                 UnknownPolicy,
                 PolicyError,
             ) as error:
@@ -289,11 +310,18 @@ class CompactionRunAdmin(admin.ModelAdmin):
                 self.message_user(request, f"{run.pk}: {success_text}.", messages.SUCCESS)
 
 
-def _request_again(run: CompactionRun) -> CompactionRun:
+def _request_again(run: CompactionRun, *, user_pk: Any) -> CompactionRun:
     options: queue.RunOptions = {
         "policy": run.policy,
         "instructions": run.instructions,
         "up_to_seq": run.up_to_seq,
         "stages": run.only_stages,
     }
-    return engine.request_run(run.session_id, trigger="manual", **options)
+    return _request_run(run.session_id, user_pk=user_pk, **options)
+
+
+def _request_run(
+    session_id: UUID, *, user_pk: Any, **options: Unpack[queue.RunOptions]
+) -> CompactionRun:
+    allowance.use_allowance(session_id, user_pk=user_pk)
+    return engine.request_run(session_id, trigger="manual", **options)

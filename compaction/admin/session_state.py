@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from compaction.admin.rendering import render_preformatted
 from compaction.core.state import render_state
-from compaction.models import SessionState, WorkingState
+from compaction.models import LedgerLine, SessionState, WorkingState
 from compaction.summaries import state as summary_state
 
 
@@ -63,3 +63,36 @@ class WorkingStateAdmin(admin.ModelAdmin):
     def state_text(self, row: WorkingState) -> SafeString:
         """Return the state as the model reads it."""
         return render_preformatted(render_state(summary_state.parse_structured_state(vars(row))))
+
+
+@admin.register(LedgerLine)
+class LedgerLineAdmin(admin.ModelAdmin):
+    """The ledgers of sessions, line by line. Their owners change them over REST or on the page."""
+
+    list_display = ("text", "kind", "status", "pinned", "is_edited", "seq", "session_id")
+    list_filter = ("kind", "status", "pinned", "is_edited")
+    search_fields = ("=session__id",)
+    fields = (
+        "session_id",
+        "kind",
+        "text",
+        "original_text",
+        "seq",
+        "role",
+        "key",
+        "status",
+        "superseded_by",
+        "pinned",
+        "is_edited",
+        "is_withdrawn",
+        "created_at",
+    )
+    readonly_fields = fields
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return False: lines are recognized, or written by the owner of the session."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: LedgerLine | None = None) -> bool:
+        """Return False: only the owner of the session may change them."""
+        return False

@@ -27,7 +27,7 @@ from compaction.backends.base import StaleTranscript
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES
 from compaction.models import MAX_SEQ, OPEN_STATUSES, CompactionRun
-from compaction.runs import engine, queue
+from compaction.runs import allowance, engine, queue
 
 Trigger = CompactionRun.Trigger
 
@@ -46,9 +46,14 @@ class RunSerializer(serializers.ModelSerializer[CompactionRun]):
     edits = serializers.ListField(child=serializers.DictField())
     targets = serializers.ListField(
         child=serializers.DictField(),
-        help_text="Each changed message: seq, role, tool, method, sizes.",
+        help_text="Each changed message: seq, role, tool, method, chars_before, chars_after and "
+        "percent_saved.",
     )
     state_after = serializers.DictField(help_text="The structured state and memory after the run.")
+    verification = serializers.DictField(
+        help_text="What the summary's checks found: `checks`, their names; `findings`, each with "
+        "check, text and action (refused, dropped, added); `extract`, why it is no summary."
+    )
     tokens_saved = serializers.IntegerField(allow_null=True)
     duration_ms = serializers.IntegerField(allow_null=True)
     cost = serializers.FloatField(allow_null=True)
@@ -74,6 +79,7 @@ class RunSerializer(serializers.ModelSerializer[CompactionRun]):
             "provider_calls",
             "attempts",
             "input_tokens",
+            "cached_tokens",
             "output_tokens",
             "cost",
             "error",
@@ -83,9 +89,11 @@ class RunSerializer(serializers.ModelSerializer[CompactionRun]):
             "started_at",
             "finished_at",
             "duration_ms",
+            "expected_seconds",
             "edits",
             "targets",
             "state_after",
+            "verification",
         )
         read_only_fields = fields
 
@@ -139,6 +147,7 @@ class CompactView(SessionScopedView):
             409: OpenApiResponse(
                 description="A run with other options is open; `detail` names it."
             ),
+            429: OpenApiResponse(description="Too many by hand in the last minute."),
         },
     )
     def post(self, request: Request, session_id: UUID) -> Response:
@@ -156,6 +165,12 @@ class CompactView(SessionScopedView):
         if options.pop("dry_run", False):
             preview = _call_engine(engine.preview_run, session_id, **options)
             return Response(RunSerializer(preview).data | {"id": None})
+        try:
+            allowance.use_allowance(session_id, user_pk=request.user.pk)
+        except allowance.TooManyRuns as error:
+            raise Problem(
+                429, "too_many_compactions", str(error), retry_after=error.retry_after
+            ) from None
         start_run = engine.compact_now if should_wait else engine.request_run
         run = _call_engine(start_run, session_id, trigger=Trigger.MANUAL, **options)
         return Response(RunSerializer(run).data, status=202 if run.status in OPEN_STATUSES else 200)

@@ -1,7 +1,7 @@
 """The routes of compaction's REST API, each with and without a slash at its end."""
 
 from chatcore.rest.routes import build_url_patterns
-from compaction.api import context, policies, runs, state
+from compaction.api import context, ledger, policies, rules, runs, state
 
 urlpatterns = build_url_patterns(
     {
@@ -10,8 +10,12 @@ urlpatterns = build_url_patterns(
         "sessions/<uuid:session_id>/context": context.ContextUsageView,
         "sessions/<uuid:session_id>/state": state.WorkingStateView,
         "sessions/<uuid:session_id>/memory": state.MemoryView,
+        "sessions/<uuid:session_id>/ledger": ledger.LedgerView,
+        "sessions/<uuid:session_id>/ledger/<int:line_id>": ledger.LedgerLineView,
         "compactions/<uuid:run_id>": runs.RunDetailView,
         "compactions/<uuid:run_id>/rewind": runs.RewindView,
+        "rules": rules.RuleListView,
+        "rules/<int:rule_id>": rules.RuleView,
         "policies": policies.PolicyListView,
     }
 )

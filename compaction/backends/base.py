@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
 
 from django.db.models import QuerySet
 
+from compaction.backends.calls import SummaryCaller
 from compaction.backends.events import CompactionEvent
+from compaction.backends.messages import MessageSource
 from compaction.core.estimate import CHARS_PER_TOKEN, LastUsage
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript
@@ -22,30 +23,6 @@ NO_SESSION = UUID(int=0)
 
 class StaleTranscript(Exception):
     """The context changed after the transcript was loaded, so nothing was installed."""
-
-
-class CallFailed(Exception):
-    """A call of a language model ended without an answer.
-
-    `too_long` means that the provider refused the request for its length; `tokens` and `window` are
-    then the provider's numbers, in tokens, where it gave them. `temperature` means that the model
-    accepts no temperature.
-    """
-
-    def __init__(
-        self,
-        detail: str,
-        *,
-        too_long: bool = False,
-        tokens: int | None = None,
-        window: int | None = None,
-        temperature: bool = False,
-    ) -> None:
-        super().__init__(detail)
-        self.too_long = too_long
-        self.tokens = tokens
-        self.window = window
-        self.temperature = temperature
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +45,7 @@ class SessionFacts:
     model: str
     family: str
     window: int | None
+    max_input: int | None = None  # the most that the model takes as a request, if that is less
     output_reserve: int | None
     model_policy: str = ""
     summary_model: str = ""
@@ -86,53 +64,21 @@ class SessionFacts:
     reference_chars: int = 0  # the text around the summary, and the background beside it
     attached_tokens: int = 0  # text files of live messages, estimated by STORED_CHARS_PER_TOKEN
     attached_images: int = 0
+    recalled_chars: int = 0  # what the open turn brings back from before the boundary
 
     # Its messages, compacted ones included.
     message_count: int = 0
     last_seq: int = 0
+    newest_prompt_tokens: int = 0  # of the newest user message, as the host stores it
 
+    # The provider's count of this model's last call on exactly this context.
+    last_usage: LastUsage | None = None
 
-@dataclass(frozen=True, kw_only=True)
-class Prompt:
-    """A call without tools: a fixed system text, and one message that holds everything else."""
-
-    system: str
-    text: str
-    max_tokens: int
-    temperature: float | None  # None: the model's default
-    model: str = ""  # the name of the model to call; empty: the session's own
-    timeout: float = 240.0  # seconds, for the whole call
-
-
-@dataclass(frozen=True, kw_only=True)
-class SummaryModel:
-    """The language model that writes a session's summaries; `model` is empty where there is none.
-
-    `echoes_headings` marks a small model that copies explanations of headings into its answer, so
-    that its prompt must hold bare headings. Sizes are tokens; None is unknown.
-    """
-
-    model: str
-    echoes_headings: bool = False
-    window: int | None = None
-    max_output_tokens: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CallResult:
-    """A language model's answer and its cost.
-
-    Token counts are the provider's, or estimates where it gave none. Prices are for a million
-    tokens.
-    """
-
-    text: str
-    finish: Literal["stop", "length", "tool_calls", "refusal"]
-    model: str
-    input_tokens: int
-    output_tokens: int
-    input_price: Decimal | None = None
-    output_price: Decimal | None = None
+    # The sum that the host keeps: of the live messages from the boundary up to `summed_seq`, which
+    # is 0 without a sum.
+    summed_seq: int = 0
+    summed_messages: int = 0
+    summed_tokens: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,15 +123,26 @@ RequestT = TypeVar("RequestT")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
-class SessionFactsSource(Protocol):
+class SessionFactsSource(Protocol[SessionT_contra]):
     """Facts and sums about a session; no message's text is loaded."""
 
     def load_session_facts(self, session_id: UUID) -> SessionFacts | None:
         """Return the session's facts, or None if it is deleted."""
         ...
 
-    def load_last_usage(self, facts: SessionFacts) -> LastUsage | None:
-        """Return the provider's count of this model's last call on exactly this context."""
+    def describe_model(self, facts: SessionFacts, *, provider: str, model: str) -> SessionFacts:
+        """Return the facts as they would be with another provider or model, which may be empty.
+
+        A model that the host does not know has an unknown window, and the provider's name as its
+        family.
+        """
+        ...
+
+    def list_policy_names(self, session: SessionT_contra) -> Sequence[str]:
+        """Return the policies that a session and its model name, the first that is set in force.
+
+        This takes no query if the session's model is loaded. Names may be empty.
+        """
         ...
 
     def sum_message_tokens(
@@ -198,8 +155,8 @@ class SessionFactsSource(Protocol):
         """Return the number of messages that the next request would send."""
         ...
 
-    def load_newest_prompt_tokens(self, facts: SessionFacts) -> int:
-        """Return the stored token estimate of the newest user message; 0 if there is none."""
+    def update_sums(self, facts: SessionFacts) -> None:
+        """Store what makes the next sum cheap, where these facts show that it would not be."""
         ...
 
     def load_last_model(self, facts: SessionFacts) -> str:
@@ -212,6 +169,10 @@ class SessionFactsSource(Protocol):
 
     def is_answering(self, facts: SessionFacts) -> bool:
         """Return True while an answer is generated and nobody has canceled it."""
+        ...
+
+    def select_owner(self, session_id: UUID) -> QuerySet[Any, Any]:
+        """Return the key of the session's owner, as a subquery for `filter(owner__in=...)`."""
         ...
 
     def list_session_ids(self, owner: "AbstractBaseUser | AnonymousUser") -> QuerySet[Any, UUID]:
@@ -292,6 +253,14 @@ class RequestEditor(Protocol[SessionT_contra, ModelT_contra, RequestT, AnswerT_c
         """Return the request with only the messages at these positions, counted from 1."""
         ...
 
+    def replace_texts(self, request: RequestT, texts: Mapping[int, str]) -> RequestT:
+        """Return the request with other texts for the messages at these positions."""
+        ...
+
+    def leave_out_recalled(self, request: RequestT) -> RequestT:
+        """Return the request without what the turn brought back; the same one if it has nothing."""
+        ...
+
     def append_system_text(self, request: RequestT, text: str) -> RequestT:
         """Return the request with one more paragraph at the end of its system text."""
         ...
@@ -323,36 +292,24 @@ class RequestEditor(Protocol[SessionT_contra, ModelT_contra, RequestT, AnswerT_c
         """
         ...
 
+    def name_overflow(self, error: object) -> str | None:
+        """Return the provider in whose words an error says that a request was too long.
+
+        Returns an empty text for such an error in nobody's words, and None for any other one.
+        """
+        ...
+
     def build_overflow_error(self, detail: str, *, tokens: int, window: int) -> Exception:
         """Return the host's error for a request that can never fit."""
         ...
 
 
-class SummaryCaller(Protocol):
-    """The language models that write summaries."""
-
-    def choose_summary_model(self, session_id: UUID, model_name: str) -> SummaryModel:
-        """Return the model that writes a session's summaries.
-
-        It is the one that the session's model names for this, else `model_name` (`same` names
-        none), else the session's model. A model that is unknown or inactive is skipped with a
-        warning in the log.
-        """
-        ...
-
-    def call_summary_model(self, session_id: UUID, prompt: Prompt) -> CallResult:
-        """Send exactly one request to the prompt's model. Call it outside any transaction.
-
-        Raises CallFailed.
-        """
-        ...
-
-
 class Backend(
-    SessionFactsSource,
+    SessionFactsSource[SessionT_contra],
     ContextStore[RequestT],
     RequestEditor[SessionT_contra, ModelT_contra, RequestT, AnswerT_co],
     SummaryCaller,
+    MessageSource,
     Protocol[SessionT_contra, ModelT_contra, RequestT, AnswerT_co],
 ):
     """The host. It translates between its own words and compaction's, and decides nothing."""
@@ -379,6 +336,13 @@ class Backend(
 
     def announce_context_change(self, session_id: UUID, version: int) -> None:
         """Announce that the session's context has this new version. Joins the open transaction."""
+        ...
+
+    def count_manual_run(self, session_id: UUID, *, user_pk: object = None) -> float | None:
+        """Count a run by hand, of this user or else of the session's owner.
+
+        Returns the seconds to wait if that user asked for too many.
+        """
         ...
 
     def recover_turns(self) -> int:

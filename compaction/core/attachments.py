@@ -1,7 +1,8 @@
 """How much of attached files is sent: a share of the room that everything else leaves.
 
 For example, 20,000 tokens of the window are free and `budget_ratio` is 0.6: all files together take
-at most 12,000. Two files of 15,000 and 5,000 tokens get 9,000 and 3,000 of them.
+at most 12,000. Two files of 15,000 and 5,000 tokens get 9,000 and 3,000 of them, or with `sharing`
+`even` 7,000 and 5,000.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from compaction.core.budget import take_share
 from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups.conduct import FilesKnobs
+from compaction.core.sharing import share_evenly
 from compaction.core.tool_output import preview_text
 
 FILE_READ_BUDGET_PERCENT = 0.6
@@ -64,13 +66,15 @@ def fit_files(files: Sequence[FileEntry], budget: int | None, knobs: FilesKnobs)
     """Return the texts to send, together within the budget in tokens.
 
     Small files and previews are sent whole if there is room for all of them; the others share the
-    rest in proportion to their sizes. A text that is cut says so at its end. If the budget is None
+    rest as the policy says. A text that is cut says so at its end. If the budget is None
     because the window is unknown, only very large files are cut, to previews.
     (NeuroLink, File Token Budget)
     """
     full_tokens = [_count_full_tokens(file, knobs) for file in files]
     if budget is None:
         grants = full_tokens
+    elif knobs.sharing == "even":
+        grants = share_evenly(full_tokens, budget)
     else:
         small_tokens = [
             0 if knobs.fast_path_bytes <= file.size <= knobs.preview_bytes else demand
@@ -83,6 +87,14 @@ def fit_files(files: Sequence[FileEntry], budget: int | None, knobs: FilesKnobs)
         _render_text(file, demand, grant, knobs)
         for file, demand, grant in zip(files, full_tokens, grants, strict=True)
     ]
+
+
+def render_prefix(text: str, chars: int) -> str:
+    """Return the beginning of a text, with a note of how much is left out; 0 leaves out all."""
+    total = len(text)
+    if not chars:
+        return OMISSION_NOTICE.format(total=total)
+    return text[:chars] + CUT_MARKER.format(omitted=total - chars, total=total)
 
 
 def _count_full_tokens(file: FileEntry, knobs: FilesKnobs) -> int:
@@ -113,8 +125,7 @@ def _render_text(file: FileEntry, demand: int, grant: int, knobs: FilesKnobs) ->
         return file.text
     if grant < MIN_TOKENS:
         return OMISSION_NOTICE.format(total=total)
-    prefix_length = min(total, total * grant // file.tokens)
-    return file.text[:prefix_length] + CUT_MARKER.format(omitted=total - prefix_length, total=total)
+    return render_prefix(file.text, min(total, total * grant // file.tokens))
 
 
 def _estimate_prefix(file: FileEntry, chars: int) -> int:

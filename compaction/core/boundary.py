@@ -5,7 +5,7 @@ result. For example, 2,048 protected tokens and messages of 500, 700, 900 and 60
 first: 600 + 900 fit, 600 + 900 + 700 do not, so the tail begins at the message of 900.
 """
 
-from collections import Counter
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from compaction.core.budget import take_share
@@ -42,9 +42,10 @@ def find_start_within(
 
     Returns the newest cut if not even that fits.
     """
+    if not cuts:
+        return 0
     earliest = _find_first_fitting(entries, tokens, token_ratio)
-    newest = cuts[-1] if cuts else 0
-    return next((cut for cut in cuts if cut >= earliest), newest)
+    return cuts[min(bisect_left(cuts, earliest), len(cuts) - 1)]
 
 
 def find_tail_start(
@@ -63,7 +64,7 @@ def find_tail_start(
     if protect.kind == "token_ratio":
         return find_start_within(entries, cuts, protected_tokens, token_ratio)
     start = min(find_newest_indices(entries, protect), default=len(entries))
-    return max((cut for cut in cuts if cut <= start), default=0)
+    return _find_last_cut(cuts, start)
 
 
 def find_newest_indices(entries: Sequence[TranscriptEntry], protect: ProtectKnobs) -> Sequence[int]:
@@ -79,7 +80,7 @@ def find_newest_indices(entries: Sequence[TranscriptEntry], protect: ProtectKnob
     if protect.kind == "count":
         tail_length = protect.count
     else:
-        tail_length = max(protect.minimum, take_share(protect.ratio, count))
+        tail_length = max(protect.minimum, take_share(protect.ratio, count, round_up=True))
     return range(max(0, count - tail_length), count)
 
 
@@ -89,8 +90,14 @@ def limit_start(
     """Return the newest cut up to `start` before which no message is newer than `up_to_seq`."""
     if up_to_seq is None or not start:
         return start
-    candidates = (cut for cut in cuts if 0 < cut <= start)
-    return max((cut for cut in candidates if entries[cut - 1].seq <= up_to_seq), default=0)
+    newer_index = bisect_right(entries, up_to_seq, key=lambda entry: entry.seq)
+    return _find_last_cut(cuts, min(start, newer_index))
+
+
+def _find_last_cut(cuts: Sequence[int], index: int) -> int:
+    """Return the newest cut up to an index, or 0."""
+    place = bisect_right(cuts, index)
+    return cuts[place - 1] if place else 0
 
 
 def _find_turn_start(entries: Sequence[TranscriptEntry], turn_count: int) -> int:
@@ -102,11 +109,13 @@ def _find_turn_start(entries: Sequence[TranscriptEntry], turn_count: int) -> int
 
 
 def _find_newest_of_each_role(entries: Sequence[TranscriptEntry], count: int) -> list[int]:
-    role_counts: Counter[str] = Counter()
+    role_counts: dict[str, int] = {}
     indices: list[int] = []
     for index in range(len(entries) - 1, -1, -1):
-        role_counts[entries[index].role] += 1
-        if role_counts[entries[index].role] <= count:
+        role = entries[index].role
+        role_count = role_counts.get(role, 0)
+        if role_count < count:
+            role_counts[role] = role_count + 1
             indices.append(index)
     return indices
 

@@ -13,10 +13,15 @@ So a pass begins above 6,963 tokens, keeps the newest 2,048 as they are, and sto
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
+from functools import lru_cache
 
 from compaction.core.groups.size import BudgetKnobs
 from compaction.core.policy import Policy
+
+# A model may take less input than its window less the answer. A threshold at that limit would be
+# reached first by the request that is refused, so it is below it.
+LIMIT_SHARE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,7 +31,9 @@ class Budget:
     window: int
     """The whole context window."""
     input: int
-    """What a request may hold: the window without the output reserve."""
+    """What the policy gives a request: the window without the output reserve."""
+    request_limit: int
+    """What the provider takes as a request: the whole window, or less."""
     basis: int
     """What the policy's ratios are ratios of: the window or the input."""
     threshold: int
@@ -67,6 +74,7 @@ def plan(
     policy: Policy,
     window: int | None,
     *,
+    max_input: int | None = None,
     output_reserve: int | None = None,
     max_tokens: int | None = None,
     family: str = "",
@@ -74,8 +82,9 @@ def plan(
     """Return the budget for a context window, given in tokens; 0 and None mean that it is unknown.
 
     Returns None, which means no compaction, for an unknown window if the policy says `disable`.
-    `output_reserve` is what the registry says of the model, `max_tokens` what the session asks of
-    an answer, `family` the model's family. (FEAT-011, Constants)
+    `max_input` and `output_reserve` are what the registry says of the model's requests and answers,
+    `max_tokens` is what the session asks of an answer, `family` the model's family. (FEAT-011,
+    Constants)
     """
     window_tokens = window or assume_window(policy, family)
     if window_tokens <= 0:
@@ -85,17 +94,21 @@ def plan(
     )
     input_tokens = compute_available_input(policy.budget, window_tokens, reserve_tokens)
     basis = input_tokens if policy.budget.basis == "input" else window_tokens
+    request_limit = min(window_tokens, max_input or window_tokens)
     threshold = _compute_threshold(policy, window_tokens, input_tokens, basis)
+    if request_limit < window_tokens:
+        threshold = min(threshold, take_share(LIMIT_SHARE, request_limit))
     protected_tokens, summary_tokens = _compute_tail_and_summary(policy, basis, threshold)
     return Budget(
         window=window_tokens,
         input=input_tokens,
+        request_limit=request_limit,
         basis=basis,
         threshold=threshold,
         protected_tokens=protected_tokens,
         target=_compute_target(policy, basis, threshold, protected_tokens + summary_tokens),
         summary_tokens=summary_tokens,
-        recovery_threshold=take_share(policy.overflow.recovery_ratio, basis),
+        recovery_threshold=take_share(policy.overflow.recovery_ratio, min(basis, request_limit)),
         is_strict=policy.trigger.strict,
     )
 
@@ -138,8 +151,15 @@ def take_share(ratio: float, tokens: int, *, round_up: bool = False) -> int:
 
     The arithmetic is decimal: 0.29 of 100 is 29, where floating point gives 28.
     """
-    rounding = ROUND_CEILING if round_up else ROUND_FLOOR
-    return int((Decimal(str(ratio)) * tokens).to_integral_value(rounding))
+    dividend, divisor = _split_ratio(ratio)
+    return -(-tokens * dividend // divisor) if round_up else tokens * dividend // divisor
+
+
+# Cached, because a fraction is slow to create, and some stages take a share of every message.
+@lru_cache(maxsize=256)
+def _split_ratio(ratio: float) -> tuple[int, int]:
+    """Return the two whole numbers whose quotient is the ratio as it is written."""
+    return Fraction(str(ratio)).as_integer_ratio()
 
 
 def _compute_threshold(policy: Policy, window: int, input_tokens: int, basis: int) -> int:
@@ -157,12 +177,20 @@ def _compute_tail_and_summary(policy: Policy, basis: int, threshold: int) -> tup
     In a small window a summary of full length would fill all that compaction frees, so it gets at
     most half of that. A tail that is not given in tokens may take what the summary leaves.
     """
+    summary_room = _compute_summary_room(policy, basis)
     if policy.protect.kind == "token_ratio":
         protected_tokens = min(threshold, take_share(policy.protect.ratio, basis))
         free_tokens = threshold - protected_tokens
-        return protected_tokens, max(1, min(policy.summary.max_tokens, free_tokens // 2))
-    summary_tokens = max(1, min(policy.summary.max_tokens, threshold // 2))
+        return protected_tokens, max(1, min(summary_room, free_tokens // 2))
+    summary_tokens = max(1, min(summary_room, threshold // 2))
     return max(0, threshold - summary_tokens), summary_tokens
+
+
+def _compute_summary_room(policy: Policy, basis: int) -> int:
+    """Return the most tokens that the policy gives a summary, whatever else needs room."""
+    ratio = policy.summary.room_ratio
+    share = 0 if ratio is None else take_share(ratio, basis)
+    return max(policy.summary.max_tokens, share)
 
 
 def _compute_target(policy: Policy, basis: int, threshold: int, tail_tokens: int) -> int:

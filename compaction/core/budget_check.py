@@ -55,6 +55,7 @@ def check_context_budget(
     provider: str = "",
     policy: Policy = NEUROLINK,
     max_tokens: int | None = None,
+    max_input: int | None = None,
     output_reserve: int | None = None,
     system_prompt: str = "",
     conversation_messages: Sequence[Mapping[str, Any]] = (),
@@ -65,10 +66,10 @@ def check_context_budget(
 ) -> BudgetCheck:
     """Measure the parts of a request against a context window.
 
-    `window` is in tokens; None takes the one that the policy assumes. `provider` is the model's
-    family. Messages are mappings with `role`, `content` and perhaps `tool_calls`; files are
-    mappings with `content`. Raises PolicyError for a threshold that the policy cannot have.
-    (NeuroLink, checkContextBudget)
+    `window` is in tokens; None takes the one that the policy assumes. `max_input` is the most that
+    the model takes as a request, if that is less. `provider` is the model's family. Messages are
+    mappings with `role`, `content` and perhaps `tool_calls`; files are mappings with `content`.
+    Raises PolicyError for a threshold that the policy cannot have. (NeuroLink, checkContextBudget)
     """
     if compaction_threshold is not None:
         policy = Policy.parse({"trigger": {"threshold": compaction_threshold}}, policy)
@@ -90,7 +91,12 @@ def check_context_budget(
         file_attachments=sum(file_tokens),
     )
     budget = plan(
-        policy, window, output_reserve=output_reserve, max_tokens=max_tokens, family=provider
+        policy,
+        window,
+        max_input=max_input,
+        output_reserve=output_reserve,
+        max_tokens=max_tokens,
+        family=provider,
     )
     return _check_breakdown(breakdown, budget)
 
@@ -107,7 +113,7 @@ def _check_breakdown(breakdown: Breakdown, budget: Budget | None) -> BudgetCheck
             breakdown=breakdown,
         )
     return BudgetCheck(
-        within_budget=tokens <= budget.input,
+        within_budget=tokens <= min(budget.input, budget.request_limit),
         should_compact=budget.is_over(tokens),
         estimated_input_tokens=tokens,
         available_input_tokens=budget.input,

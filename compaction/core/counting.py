@@ -33,9 +33,8 @@ class TokenCounter:
         Unless all of the text is code, only what stands in fences is.
         """
         if self.estimate.method == "features":
-            return self._round_tokens(
-                estimate_by_features(text) + framing_chars / self.estimate.chars_per_token
-            )
+            framing_tokens = framing_chars / self.estimate.chars_per_token
+            return self._round_quotient(estimate_by_features(text) + framing_tokens, 1)
         if not self.estimate.code_chars_per_token:
             code_chars = 0
         elif is_code:
@@ -52,41 +51,49 @@ class TokenCounter:
         `ignore_factor` leaves out the multipliers of family and safety.
         """
         knobs = self.estimate
-        tokens = plain_chars * _compute_rate(knobs.chars_per_token)
+        # Whole numbers, because every message is counted, and fractions take ten times longer.
+        tokens, characters = _compute_rate(knobs.chars_per_token)
+        dividend = plain_chars * tokens
+        divisor = characters
         if code_chars:
-            tokens += code_chars * _compute_rate(
-                knobs.code_chars_per_token or knobs.chars_per_token
-            )
-        return self._round_tokens(tokens, ignore_factor=ignore_factor)
+            tokens, characters = _compute_rate(knobs.code_chars_per_token or knobs.chars_per_token)
+            dividend = dividend * characters + code_chars * tokens * divisor
+            divisor *= characters
+        return self._round_quotient(dividend, divisor, ignore_factor=ignore_factor)
 
-    def count_entry(self, entry: TranscriptEntry) -> int:
-        """Return the tokens of a message: its text, calls and images, and its framing."""
+    def count_entry(
+        self, entry: TranscriptEntry, *, content: str | None = None, images: int | None = None
+    ) -> int:
+        """Return the tokens of a message: its text, calls and images, and its framing.
+
+        `content` and `images` replace those of the message.
+        """
         knobs = self.estimate
-        framing_tokens = knobs.per_message + knobs.image_tokens * entry.images
+        text = entry.content if content is None else content
+        image_count = entry.images if images is None else images
+        framing_tokens = knobs.per_message + knobs.image_tokens * image_count
         if knobs.method == "characters" and not knobs.code_chars_per_token:
-            return framing_tokens + self.count_characters(
-                entry.character_count + knobs.per_message_chars
-            )
+            call_characters = entry.call_characters if entry.calls else 0
+            characters = len(text) + call_characters + knobs.per_message_chars
+            return framing_tokens + self.count_characters(characters)
+        is_code = entry.role == "tool" and is_json(text)
         calls = "".join(call.name + call.arguments for call in entry.calls)
-        is_code = entry.role == "tool" and is_json(entry.content)
         return framing_tokens + self.count_text(
-            entry.content + calls, is_code=is_code, framing_chars=knobs.per_message_chars
+            text + calls, is_code=is_code, framing_chars=knobs.per_message_chars
         )
 
-    def _round_tokens(self, tokens: Fraction | float, *, ignore_factor: bool = False) -> int:
+    def _round_quotient(self, dividend: float, divisor: int, *, ignore_factor: bool = False) -> int:
         # Rounded before and after the factor, as in NeuroLink, Token Estimation:
         # ceil(ceil(length / 4) * multiplier * margin).
         rounds_up = self.estimate.rounding == "ceil"
-        token_count = int(-(-tokens // 1)) if rounds_up else int(tokens)
-        if self.estimate.rounding == "floor_min1":
+        token_count = int(-(-dividend // divisor) if rounds_up else dividend // divisor)
+        if self.estimate.rounding == "floor_min1" and dividend > 0:
             token_count = max(1, token_count)
-        if ignore_factor or self.factor == 1:
+        if ignore_factor:
             return token_count
-        return (
-            -(-token_count * self.factor.numerator // self.factor.denominator)
-            if rounds_up
-            else int(token_count * self.factor)
-        )
+        product = token_count * self.factor.numerator
+        divisor = self.factor.denominator
+        return -(-product // divisor) if rounds_up else product // divisor
 
 
 def build_counter(policy: Policy, family: str = "") -> TokenCounter:
@@ -122,8 +129,10 @@ def is_json(text: str) -> bool:
 
 # Fractions, because 0.1 + 0.2 must not round a token up; cached, because they are slow to create.
 @cache
-def _compute_rate(chars_per_token: float) -> Fraction:
-    return 1 / Fraction(str(chars_per_token))
+def _compute_rate(chars_per_token: float) -> tuple[int, int]:
+    """Return how many tokens stand for how many characters, both whole numbers."""
+    characters, tokens = Fraction(str(chars_per_token)).as_integer_ratio()
+    return tokens, characters
 
 
 @lru_cache(maxsize=256)

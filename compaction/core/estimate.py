@@ -11,7 +11,7 @@ from typing import Literal
 
 from compaction.core.counting import build_counter
 from compaction.core.policy import Policy
-from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.core.transcript import Transcript, TranscriptEntry, change_entry
 
 # The plain estimate of FEAT-011, Token Counting Rules. Chatcore cannot import this and has its own
 # in sessions/token_estimate.py, as the page has in js/token_estimate.js; one test compares them.
@@ -43,8 +43,8 @@ class Measurement:
 def estimate_characters(characters: int, policy: Policy, family: str = "") -> int:
     """Return the tokens of a text of which only the number of characters is known.
 
-    Under `oneclaw` a token is four characters, rounded down, with a minimum of one token.
-    (FEAT-011, Token Counting Rules)
+    Under `oneclaw` a token is four characters, rounded down, and a text that is not empty has one
+    at least. (FEAT-011, Token Counting Rules)
     """
     return build_counter(policy, family).count_characters(characters)
 
@@ -76,7 +76,7 @@ def count_entry_tokens(transcript: Transcript, policy: Policy) -> Transcript:
         return transcript
     token_counter = build_counter(policy, transcript.family)
     entries = tuple(
-        entry if entry.tokens else replace(entry, tokens=token_counter.count_entry(entry))
+        entry if entry.tokens else change_entry(entry, tokens=token_counter.count_entry(entry))
         for entry in transcript.entries
     )
     return replace(transcript, entries=entries)

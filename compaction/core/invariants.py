@@ -13,7 +13,7 @@ def find_violations(transcript: Transcript, outcome: Outcome) -> list[str]:
     `transcript` is the one from which the outcome was made.
     """
     # An outcome that is not applied must leave the context as it was.
-    if outcome.status != "applied":
+    if not outcome.is_applied:
         is_unchanged = (
             outcome.boundary_seq is None
             and outcome.summary == transcript.summary
@@ -56,10 +56,11 @@ def _check_boundary(transcript: Transcript, outcome: Outcome) -> str:
 
 def _check_tail(transcript: Transcript, outcome: Outcome) -> str:
     boundary = outcome.boundary_seq or 0
+    exempt_seqs = frozenset(outcome.exempt_seqs)
     expected_seqs = [
         entry.seq
         for entry in transcript.entries
-        if entry.seq >= boundary or entry.seq in outcome.exempt_seqs
+        if entry.seq >= boundary or entry.seq in exempt_seqs
     ]
     if [entry.seq for entry in outcome.entries] != expected_seqs:
         return "The messages from the boundary on are not all kept, once each and in order."
@@ -70,11 +71,16 @@ def _check_tail(transcript: Transcript, outcome: Outcome) -> str:
 
 def _check_edits(transcript: Transcript, outcome: Outcome) -> str:
     pinned_seqs = {entry.seq for entry in transcript.entries if entry.pinned}
-    forbidden_seqs = [
-        edit.seq
-        for edit in outcome.edits
-        if edit.seq in outcome.protected_seqs or edit.seq in pinned_seqs
-    ]
+    tool_seqs = {entry.seq for entry in transcript.entries if entry.role == "tool"}
+
+    def is_forbidden(edit: TranscriptEdit) -> bool:
+        if edit.seq in pinned_seqs:
+            return True
+        # Images of tool results go wherever they stand (Wolffish, The Compaction Flow, step 1).
+        loses_images = edit.kind == "images_stripped" and edit.seq in tool_seqs
+        return edit.seq in outcome.protected_seqs and not loses_images
+
+    forbidden_seqs = [edit.seq for edit in outcome.edits if is_forbidden(edit)]
     return f"Protected messages are edited: {forbidden_seqs}." if forbidden_seqs else ""
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from compaction.core.leaves.leaf import Leaf
 from compaction.core.state import StructuredState
 from compaction.core.transcript import TranscriptEdit, TranscriptEntry
 
@@ -11,7 +12,11 @@ Method = Literal["images_stripped", "pruned", "deduplicated", "excerpted", "summ
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MessageOutcome:
-    """What a pass did to one message. `chars_after` is 0 if the message is no longer sent."""
+    """What a pass did to one message. `chars_after` is 0 if the message is no longer sent.
+
+    `percent_saved` is the share of its characters by which it is shorter. It may be negative: a
+    placeholder for an image is longer than no text.
+    """
 
     seq: int
     role: str
@@ -19,6 +24,7 @@ class MessageOutcome:
     method: Method
     chars_before: int
     chars_after: int
+    percent_saved: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,8 +40,11 @@ class Outcome:
     """Why nothing is applied, in a sentence for people."""
     summary: str | None = None
     summary_error: str = ""
-    """Why no summary was written, if other stages made room without one."""
+    """Why no summary was written, if other stages made room without one, or with an extract."""
+    is_extract: bool = False
+    """Whether the summary consists of the messages' own sentences."""
     summarized_up_to: int | None = None
+    untold_seqs: tuple[int, ...] = ()
     """As in Transcript."""
     boundary_seq: int | None = None
     edits: tuple[TranscriptEdit, ...] = ()
@@ -57,6 +66,8 @@ class Outcome:
     tokens_after: int = 0
     proposed_state: StructuredState | None = None
     """The structured state to store with the summary, if its writer proposes one."""
+    proposed_leaves: tuple[Leaf, ...] | None = None
+    """The leaves that the summary is composed of, new ones too; None if it is not composed."""
 
     @property
     def is_applied(self) -> bool:

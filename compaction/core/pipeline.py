@@ -1,7 +1,7 @@
 """One pass: the stages of a policy in order, until the context is down to its target."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from compaction.core import invariants
@@ -37,12 +37,14 @@ def run(
     up_to_seq: int | None = None,
     only_stages: Collection[str] = (),
     force: bool = False,
+    growth_tokens: int = 0,
 ) -> Outcome:
     """Propose a smaller context. Nothing changes here: the caller installs an applied outcome.
 
     A context that is not over its threshold is skipped; with `force`, whatever is older than the
     protected tail is compacted all the same. `only_stages` runs each of these stages and no other,
     whether the target is met or not. No message newer than `up_to_seq` is compacted.
+    `growth_tokens` is what the reference text beside the summary will have grown by.
 
     `summarize` is called once at most and is the only way out of the core, see `Summarize`. If it
     raises SummaryFailed, the stages that follow still run. An outcome that is not applied says why
@@ -68,7 +70,8 @@ def run(
     pass_context = _build_pass_context(
         counted_transcript, limits, measurement, summarize, instructions
     )
-    results = _run_stages(counted_transcript, pass_context, only_stages)
+    grown_transcript = _add_overhead(counted_transcript, growth_tokens)
+    results = _run_stages(grown_transcript, pass_context, only_stages)
     if results.summary_error and not results.stages_used:
         return _build_unchanged(transcript, measurement, "failed", results.summary_error)
     if not results.stages_used:
@@ -82,6 +85,10 @@ def run(
         reason = results.summary_error or " ".join(violations)
         return _build_unchanged(transcript, measurement, "failed", reason)
     return outcome
+
+
+def _add_overhead(transcript: Transcript, tokens: int) -> Transcript:
+    return replace(transcript, overhead_tokens=transcript.overhead_tokens + tokens)
 
 
 def _build_pass_context(
@@ -154,8 +161,10 @@ def _build_outcome(
     return Outcome(
         status="applied",
         summary=transcript.summary,
-        summary_error=results.summary_error,
+        summary_error=results.summary_error or draft.extract_reason,
+        is_extract=bool(draft.extract_reason),
         summarized_up_to=transcript.summarized_up_to,
+        untold_seqs=tuple(sorted(transcript.untold_seqs)),
         boundary_seq=transcript.boundary_seq,
         edits=edits,
         entries=transcript.entries,
@@ -168,6 +177,7 @@ def _build_outcome(
         tokens_before=pass_context.measurement.tokens,
         tokens_after=pass_context.to_real_tokens(final_estimate),
         proposed_state=draft.proposed_state,
+        proposed_leaves=draft.proposed_leaves,
     )
 
 

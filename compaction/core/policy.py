@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compaction.core.groups import conduct, size, summaries
+from compaction.core.groups import conduct, ledger, recall, size, summaries, verification
 from compaction.core.groups import stages as stage_groups
 from compaction.core.knobs import KnobGroup, PolicyError
 from compaction.core.rules import require_selection
@@ -44,6 +44,9 @@ class Policy:
     state: summaries.StateKnobs
     memory: summaries.MemoryKnobs
     inject: summaries.InjectKnobs
+    ledger: ledger.LedgerKnobs
+    recall: recall.RecallKnobs
+    verify: verification.VerifyKnobs
     target: conduct.TargetKnobs
     tool_result: conduct.ToolResultKnobs
     files: conduct.FilesKnobs

@@ -1,12 +1,13 @@
 """The built-in policies. A preset is data: `oneclaw` is complete, the others are overrides.
 
-Each follows a published system, see docs/origins.md. docs/policies.md explains every knob.
+`chatcore` is our own. Each other follows a published system, see docs/origins.md. docs/policies.md
+explains every knob.
 """
 
 from typing import Any
 
 from compaction.core.estimate import CHARS_PER_TOKEN
-from compaction.core.groups import conduct, size, stages, summaries
+from compaction.core.groups import conduct, ledger, recall, size, stages, summaries, verification
 from compaction.core.policy import Policy
 
 ONECLAW = Policy(
@@ -44,7 +45,10 @@ ONECLAW = Policy(
         min_chars=0,
     ),
     stages=("summarize",),
-    strip=stages.StripKnobs(placeholder="[Screenshot analyzed — image omitted from context]"),
+    strip=stages.StripKnobs(
+        placeholder="[Screenshot analyzed — image omitted from context]",
+        other_placeholder="[Image omitted from context]",
+    ),
     prune=stages.PruneKnobs(
         protect_tokens=40_000,
         minimum_savings=20_000,
@@ -77,13 +81,17 @@ ONECLAW = Policy(
     summary=summaries.SummaryKnobs(
         model="same",
         template="facts",
+        spans="rewritten",
         max_tokens=2_048,
+        room_ratio=None,
         min_words=200,
         max_words=500,
         retries=1,
+        retry="call",
         backoff=(),
         timeout=240,
         source="shown",
+        prompt="transcript",
         merging="sequential",
         chunk_chars=None,
         rollup_tokens=None,
@@ -97,6 +105,9 @@ ONECLAW = Policy(
     ),
     memory=summaries.MemoryKnobs(entries=0, fold=0),
     inject=summaries.InjectKnobs(place="system_prefix", heading="", nudge="", failure_nudge=""),
+    ledger=ledger.LedgerKnobs(ratio=0),
+    recall=recall.RecallKnobs(tokens=0, threshold=0.15),
+    verify=verification.VerifyKnobs(checks=False, repair=False, extract=False),
     target=conduct.TargetKnobs(ratio=None, otherwise="tail"),
     tool_result=conduct.ToolResultKnobs(
         limit=30_000,
@@ -107,7 +118,11 @@ ONECLAW = Policy(
         spill=False,
     ),
     files=conduct.FilesKnobs(
-        budget_ratio=0.6, fast_path_bytes=102_400, preview_bytes=5_242_880, preview_chars=2_000
+        budget_ratio=0.6,
+        sharing="proportional",
+        fast_path_bytes=102_400,
+        preview_bytes=5_242_880,
+        preview_chars=2_000,
     ),
     fallback=conduct.FallbackKnobs(
         kind="drop_oldest",
@@ -116,7 +131,12 @@ ONECLAW = Policy(
     ),
     overflow=conduct.OverflowKnobs(recovery_ratio=0.70),
     flow=conduct.FlowKnobs(
-        while_compacting="proceed", lease_seconds=300, workers=2, attempts=3, runtime_hint=False
+        while_compacting="proceed",
+        lease_seconds=300,
+        workers=2,
+        attempts=3,
+        log_requests=False,
+        runtime_hint=False,
     ),
 )
 """The default policy (FEAT-011)."""
@@ -199,6 +219,7 @@ _LOTA: dict[str, Any] = {
         "template": "workstream",
         "max_tokens": 4_096,
         "max_words": 1_500,
+        "retry": "run",
         "backoff": [3],
         "chunk_chars": 120_000,
         "rollup_tokens": 80_000,
@@ -248,8 +269,9 @@ _WOLFFISH: dict[str, Any] = {
         ),
     },
     "target": {"ratio": 0.50},
+    "tool_result": {"spill": True},
     "fallback": {"kind": "notice"},
-    "flow": {"runtime_hint": True},
+    "flow": {"log_requests": True, "runtime_hint": True},
 }
 
 _BASEAGENT: dict[str, Any] = {
@@ -286,6 +308,21 @@ _BASEAGENT: dict[str, Any] = {
         "keep": "middle_out",
         "marker": "\n\n[...truncated...]\n\n",
     },
+    "flow": {"log_requests": True},
+}
+
+_CHATCORE: dict[str, Any] = {
+    "files": {"sharing": "even"},
+    "ledger": {"ratio": 0.15},
+    "recall": {"tokens": 600},
+    "summary": {
+        "spans": "frozen",
+        "room_ratio": 0.08,
+        "max_words": 2_000,
+        "prompt": "cheapest",
+    },
+    "tool_result": {"spill": True},
+    "verify": {"checks": True, "repair": True, "extract": True},
 }
 
 
@@ -308,4 +345,5 @@ PRESETS: dict[str, Policy] = {
     "baseagent-complex": _build_preset(
         _BASEAGENT, {"trigger": {"threshold": 0.90}, "prune": {"protect_tokens": 60_000}}
     ),
+    "chatcore": _build_preset(_CHATCORE),
 }

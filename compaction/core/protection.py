@@ -8,6 +8,7 @@ definitions, the first messages and a summary have theirs.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from compaction.core.boundary import (
     find_newest_indices,
@@ -19,7 +20,7 @@ from compaction.core.budget import Budget
 from compaction.core.estimate import estimate_overhead
 from compaction.core.groups.stages import ProtectKnobs
 from compaction.core.policy import Policy
-from compaction.core.tool_pairs import find_safe_cuts, split_at_cuts
+from compaction.core.tool_pairs import find_piece, find_safe_cuts
 from compaction.core.transcript import Transcript, TranscriptEntry
 
 
@@ -42,7 +43,7 @@ class Protection:
     """What no stage may change in place. It is fixed before the first stage runs."""
 
     seqs: frozenset[int]
-    """The tail, the first messages and the pinned ones."""
+    """The tail, the first messages, the pinned ones and the question of an open turn."""
     knobs: ProtectKnobs
     up_to_seq: int | None = None
 
@@ -78,7 +79,7 @@ def build_protection(transcript: Transcript, limits: PassLimits) -> Protection:
         indices = range(context.find_tail(), len(context.entries))
     tail_seqs = frozenset(context.entries[index].seq for index in indices)
     return Protection(
-        seqs=tail_seqs | context.pinned_seqs | context.first_seqs,
+        seqs=tail_seqs | context.lasting_seqs | context.first_seqs,
         knobs=limits.policy.protect,
         up_to_seq=limits.up_to_seq,
     )
@@ -98,29 +99,28 @@ def find_splits(transcript: Transcript, limits: PassLimits) -> Iterator[SplitPoi
 
 def _list_split_candidates(
     context: "_BoundedContext", limits: PassLimits
-) -> list[tuple[int, frozenset[int]]]:
-    """Return pairs of the index where the new part begins, and the exempt messages before it.
+) -> Iterator[tuple[int, frozenset[int]]]:
+    """Yield pairs of the index where the new part begins, and the exempt messages before it.
 
     The later ones protect less: first a shorter tail, then only the newest message with its pair,
-    then fewer exempt messages. Pinned messages always stay.
+    then fewer exempt messages. Pinned messages and the question of an open turn always stay.
     """
     role_seqs = context.select_whole_pieces(context.find_role_indices())
     policy_seqs = context.first_seqs | role_seqs
-    exempt_seqs = policy_seqs | context.pinned_seqs
+    exempt_seqs = policy_seqs | context.lasting_seqs
     tail_start = context.find_tail()
     # The model goes on with a turn whose tools have just answered, and needs its question.
-    candidates = [(min(tail_start, context.find_open_turn(policy_seqs)), exempt_seqs)]
+    yield min(tail_start, context.find_turn_start(policy_seqs)), exempt_seqs
     if not limits.is_over_threshold or not context.cuts:
-        return candidates
-    candidates.append((tail_start, exempt_seqs))
+        return
+    yield tail_start, exempt_seqs
     if limits.policy.protect.kind != "token_ratio":
         target_start = context.find_start(context.compute_tail_room(limits.budget.target))
-        candidates.append((max(tail_start, target_start), exempt_seqs))
+        yield max(tail_start, target_start), exempt_seqs
     newest_cut = context.cuts[-1]
-    candidates.append((newest_cut, exempt_seqs))
-    candidates.append((newest_cut, context.first_seqs | context.pinned_seqs))
-    candidates.append((newest_cut, context.pinned_seqs))
-    return candidates
+    yield newest_cut, exempt_seqs
+    yield newest_cut, context.first_seqs | context.lasting_seqs
+    yield newest_cut, context.lasting_seqs
 
 
 def _build_split(transcript: Transcript, index: int, exempt_seqs: frozenset[int]) -> SplitPoint:
@@ -131,7 +131,8 @@ def _build_split(transcript: Transcript, index: int, exempt_seqs: frozenset[int]
     """
     start_seq = transcript.entries[index].seq
     boundary = max(start_seq, transcript.boundary_seq or 0)
-    still_exempt = {entry.seq for entry in transcript.entries if start_seq <= entry.seq < boundary}
+    newer_entries = takewhile(lambda entry: entry.seq < boundary, transcript.entries[index:])
+    still_exempt = {entry.seq for entry in newer_entries}
     return SplitPoint(boundary=boundary, exempt_seqs=exempt_seqs | still_exempt)
 
 
@@ -142,9 +143,11 @@ class _BoundedContext:
         self.entries = transcript.entries
         self.limits = limits
         self.cuts = find_safe_cuts(self.entries)
-        self.pieces = split_at_cuts(self.entries, self.cuts)
         self.overhead_tokens = self._to_real_tokens(estimate_overhead(transcript, limits.policy))
-        self.pinned_seqs = self._find_pinned()
+        self._turn = self._find_open_turn()
+        self._question = self._find_piece(len(self.entries) - len(self._turn)) if self._turn else ()
+        # What stays in any case: the model goes on with a question that it must be able to read.
+        self.lasting_seqs = self._find_pinned() | {entry.seq for entry in self._question}
         self.first_seqs, self._first_tokens = self._select_first()
 
     def find_tail(self) -> int:
@@ -175,14 +178,14 @@ class _BoundedContext:
             return max(start, earliest)
         return self.find_start(room // 2)
 
-    def find_open_turn(self, policy_seqs: frozenset[int]) -> int:
+    def find_turn_start(self, policy_seqs: frozenset[int]) -> int:
         """Return the index where a turn begins whose tools have just answered.
 
         Returns the newest cut if no such turn is open, or if there is no room for it beside a
         summary and the messages that the policy protects elsewhere.
         """
         newest_cut = self.find_start(0)
-        turn = self._find_unanswered_turn()
+        turn = self._turn
         if not turn:
             return newest_cut
         # One more than the turn takes, because the ratio of real tokens is rounded down.
@@ -207,11 +210,15 @@ class _BoundedContext:
     def compute_tail_room(self, max_tokens: int) -> int:
         """Return the real tokens for the tail of a context of at most `max_tokens`.
 
-        That is what the overhead, the first messages and a summary leave; or half of what the first
-        two leave, if a summary of full length would take more than the other half.
+        That is what the overhead, the first messages, the question of an open turn and a summary
+        leave; or half of what all but the summary leave, if one of full length would take more than
+        the other half.
         """
-        first_tokens = self._to_real_tokens(self._first_tokens)
-        free_tokens = self._compute_free_tokens(max_tokens) - first_tokens
+        question_tokens = sum(
+            entry.tokens for entry in self._question if entry.seq not in self.first_seqs
+        )
+        fixed_tokens = self._to_real_tokens(self._first_tokens + question_tokens)
+        free_tokens = max(0, self._compute_free_tokens(max_tokens) - fixed_tokens)
         return max(free_tokens - self.limits.budget.summary_tokens, free_tokens // 2)
 
     def find_role_indices(self) -> list[int]:
@@ -237,13 +244,17 @@ class _BoundedContext:
     def select_whole_pieces(self, indices: Sequence[int]) -> frozenset[int]:
         """Return the seqs of those messages whose calls and results are all among them too."""
         seqs = {self.entries[index].seq for index in indices}
-        pieces = [piece for piece in self.pieces if all(entry.seq in seqs for entry in piece)]
-        return frozenset(entry.seq for piece in pieces for entry in piece)
+        whole_seqs: set[int] = set()
+        for index in indices:
+            piece_seqs = {entry.seq for entry in self._find_piece(index)}
+            if piece_seqs <= seqs:
+                whole_seqs |= piece_seqs
+        return frozenset(whole_seqs)
 
     def _find_pinned(self) -> frozenset[int]:
         """Return the seqs of the pinned messages, each with the calls or results it pairs with."""
-        pieces = [piece for piece in self.pieces if any(entry.pinned for entry in piece)]
-        return frozenset(entry.seq for piece in pieces for entry in piece)
+        pinned_indices = [index for index, entry in enumerate(self.entries) if entry.pinned]
+        return frozenset(entry.seq for index in pinned_indices for entry in self._find_piece(index))
 
     def _select_first(self) -> tuple[frozenset[int], int]:
         """Return the seqs of the protected first messages, and their estimated tokens.
@@ -252,24 +263,26 @@ class _BoundedContext:
         none of them is protected.
         """
         first_entries: list[TranscriptEntry] = []
-        for piece in self.pieces:
-            if len(first_entries) >= self.limits.policy.protect.first:
-                break
-            first_entries += piece
+        first_count = min(self.limits.policy.protect.first, len(self.entries))
+        while len(first_entries) < first_count:
+            first_entries += self._find_piece(len(first_entries))
         tokens = sum(entry.tokens for entry in first_entries)
         room = self._compute_free_tokens(self._max_tokens) // 2
         if self.limits.is_over_threshold and tokens * self.limits.token_ratio > room:
             return frozenset(), 0
         return frozenset(entry.seq for entry in first_entries), tokens
 
-    def _find_unanswered_turn(self) -> Sequence[TranscriptEntry]:
-        """Return the messages of the newest turn if it ends with a tool result."""
-        if not self.entries or self.entries[-1].role != "tool":
+    def _find_open_turn(self) -> Sequence[TranscriptEntry]:
+        """Return the messages of the newest turn if it ends with a tool result or a tool call."""
+        if not self.entries or not (self.entries[-1].role == "tool" or self.entries[-1].calls):
             return ()
         for index in range(len(self.entries) - 1, -1, -1):
             if self.entries[index].role == "user":
                 return self.entries[index:]
         return ()
+
+    def _find_piece(self, index: int) -> Sequence[TranscriptEntry]:
+        return find_piece(self.entries, self.cuts, index)
 
     @property
     def _max_tokens(self) -> int:

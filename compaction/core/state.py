@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from compaction.core.groups.summaries import StateKnobs as Limits
+from compaction.core.ledger.lines import join_text_lines
 
 SECTIONS = ("decisions", "constraints", "tasks", "questions", "risks", "artifacts", "contributions")
 TITLES = {
@@ -202,11 +203,11 @@ def _drop_duplicates(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _format_bullets(items: Iterable[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
+    return "\n".join(f"- {join_text_lines(item)}" for item in items)
 
 
 def _number_items(name: str, items: tuple[str, ...]) -> str:
     if not items:
         return f"{name}: none"
-    lines = [f"{number}. {item}" for number, item in enumerate(items, start=1)]
+    lines = [f"{number}. {join_text_lines(item)}" for number, item in enumerate(items, start=1)]
     return "\n".join([f"{name}:", *lines])

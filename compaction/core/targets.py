@@ -20,7 +20,8 @@ def list_targets(original: Transcript, draft: ContextDraft) -> tuple[MessageOutc
     methods |= dict.fromkeys(draft.left_out_seqs, "left_out")
     entries = [entry for entry in original.entries if entry.seq in methods]
     if len(entries) > MAX_TARGETS:
-        largest = sorted(entries, key=lambda entry: -entry.character_count)[:MAX_TARGETS]
+        entries.sort(key=lambda entry: entry.character_count, reverse=True)
+        largest = entries[:MAX_TARGETS]
         entries = sorted(largest, key=lambda entry: entry.seq)
     return tuple(
         _build_target(entry, cast("Method", methods[entry.seq]), entries_after.get(entry.seq))
@@ -31,11 +32,14 @@ def list_targets(original: Transcript, draft: ContextDraft) -> tuple[MessageOutc
 def _build_target(
     entry: TranscriptEntry, method: Method, entry_after: TranscriptEntry | None
 ) -> MessageOutcome:
+    chars_before = entry.character_count
+    chars_after = entry_after.character_count if entry_after else 0
     return MessageOutcome(
         seq=entry.seq,
         role=entry.role,
         tool=entry.tool_name,
         method=method,
-        chars_before=entry.character_count,
-        chars_after=entry_after.character_count if entry_after else 0,
+        chars_before=chars_before,
+        chars_after=chars_after,
+        percent_saved=round(100 * (chars_before - chars_after) / max(1, chars_before)),
     )

@@ -8,9 +8,10 @@ the two. For example, of the messages
 the safe cuts are 0, 1, 4 and 5: before 2 and 3 a call would be cut from its result.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 
@@ -31,12 +32,14 @@ class PairRepair:
 def find_pairs(entries: Sequence[TranscriptEntry]) -> list[Pair]:
     """Return the indices (message with the call, result) of every result whose call is there.
 
-    If an id is used more than once, the newest call before the result counts.
+    They are in the order of the results. If an id is used more than once, the newest call before
+    the result counts.
     """
     pairs: list[Pair] = []
     callers: dict[str, int] = {}
     for index, entry in enumerate(entries):
-        callers.update((call.id, index) for call in entry.calls)
+        for call in entry.calls:
+            callers[call.id] = index
         if entry.role == "tool" and entry.call_id in callers:
             pairs.append((callers[entry.call_id], index))
     return pairs
@@ -48,15 +51,15 @@ def find_pending_call(entries: Sequence[TranscriptEntry]) -> int | None:
     Only the newest turn can have such calls. A call without a result in an earlier turn was
     interrupted: nothing will answer it.
     """
-    answered_calls = {(caller, entries[result].call_id) for caller, result in find_pairs(entries)}
-    first_index: int | None = None
-    for index in range(len(entries) - 1, -1, -1):
-        entry = entries[index]
-        if entry.role == "user":
-            break
+    turn_start = len(entries)
+    while turn_start and entries[turn_start - 1].role != "user":
+        turn_start -= 1
+    turn = entries[turn_start:]
+    answered_calls = {(caller, turn[result].call_id) for caller, result in find_pairs(turn)}
+    for index, entry in enumerate(turn):
         if any((index, call.id) not in answered_calls for call in entry.calls):
-            first_index = index
-    return first_index
+            return turn_start + index
+    return None
 
 
 def find_safe_cuts(entries: Sequence[TranscriptEntry]) -> list[int]:
@@ -72,26 +75,31 @@ def find_safe_cuts(entries: Sequence[TranscriptEntry]) -> list[int]:
         changes[caller + 1] += 1
         changes[result + 1] -= 1
     pending_index = find_pending_call(entries)
-    last_index = len(entries) - 1 if pending_index is None else pending_index
-    cuts = [0]
-    open_pair_count = changes[0]
-    for index in range(1, last_index + 1):
-        open_pair_count += changes[index]
-        if open_pair_count == 0 and entries[index].role != "tool":
-            cuts.append(index)
-    return cuts
+    end = len(entries) if pending_index is None else pending_index + 1
+    open_pair_counts = list(accumulate(changes))
+    later_cuts = [
+        index
+        for index in range(1, end)
+        if not open_pair_counts[index] and entries[index].role != "tool"
+    ]
+    return [0, *later_cuts]
 
 
 def split_entries(entries: Sequence[TranscriptEntry]) -> list[Sequence[TranscriptEntry]]:
     """Return the entries in the smallest pieces that may be separated."""
-    return split_at_cuts(entries, find_safe_cuts(entries))
+    if not entries:
+        return []
+    cuts = find_safe_cuts(entries)
+    return [entries[start:end] for start, end in pairwise([*cuts, len(entries)])]
 
 
-def split_at_cuts(
-    entries: Sequence[TranscriptEntry], cuts: Sequence[int]
-) -> list[Sequence[TranscriptEntry]]:
-    """Return the entries in pieces that begin at these indices."""
-    return [entries[start:end] for start, end in pairwise([*cuts, len(entries)])] if cuts else []
+def find_piece(
+    entries: Sequence[TranscriptEntry], cuts: Sequence[int], index: int
+) -> Sequence[TranscriptEntry]:
+    """Return the messages that cannot be separated from the one at an index, and that one."""
+    place = bisect_right(cuts, index)
+    end = cuts[place] if place < len(cuts) else len(entries)
+    return entries[cuts[place - 1] : end]
 
 
 def repair(entries: Sequence[TranscriptEntry]) -> PairRepair:

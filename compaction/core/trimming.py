@@ -1,11 +1,20 @@
 """The fallback: make a request fit by leaving out its oldest messages, without storing anything."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
+from compaction.core.groups.conduct import ToolResultKnobs
+from compaction.core.sharing import share_evenly
 from compaction.core.sliding import find_slide_index
+from compaction.core.tool_output import truncate_output
 from compaction.core.tool_pairs import find_safe_cuts, split_entries
-from compaction.core.transcript import TranscriptEntry
+from compaction.core.transcript import TranscriptEntry, change_entry
+
+MIN_RESULT_CHARS = 400  # of a result that is shortened: less is of no use to the model
+RESULT_MARKER = (
+    "\n\n[... {omitted} characters are left out here: there is no room for them ...]\n\n"
+)
 
 
 def drop_oldest_to_fit(
@@ -22,27 +31,134 @@ def drop_oldest_to_fit(
 
     Calls go with their results. The newest user message always stays, and so does the newest
     message with its pair; if these alone are over the limit they are returned all the same, and the
-    caller decides. If the rest would begin inside a turn, that turn goes completely, unless it is
-    one of the last two. (FEAT-011, Failure Handling Rules)
+    caller decides. Pinned messages stay beside them, the newest first, while there is room. If the
+    rest would begin inside a turn, that turn goes completely, unless it is one of the last two.
+    (FEAT-011, Failure Handling Rules)
+
+    The cut moves in steps of up to half of the room, at places that depend only on what stands
+    before them. So it stays where it is for many turns, and a provider's prompt cache holds.
     """
+    total = sum(entry.tokens for entry in entries) * token_ratio + overhead_tokens
+    if total <= limit_tokens or not entries:
+        return tuple(entries)
     pieces = split_entries(entries)
     user_indices = [
         index for index, piece in enumerate(pieces) if any(entry.role == "user" for entry in piece)
     ]
-    newest_index = user_indices[-1] if user_indices else -1
     previous_index = user_indices[-2] if len(user_indices) > 1 else -1
-    total = sum(entry.tokens for entry in entries) * token_ratio + overhead_tokens
-    removals: set[int] = set()
-    for index, piece in enumerate(pieces[:-1]):
-        # A turn without its question confuses the model, so the rest of it goes too.
-        is_inside_turn = bool(removals) and piece[0].role != "user" and index < previous_index
-        if total <= limit_tokens and not is_inside_turn:
-            break
-        if index != newest_index:
-            removals.add(index)
-            total -= sum(entry.tokens for entry in piece) * token_ratio
+    room_tokens = (limit_tokens - overhead_tokens) / token_ratio
+    sizes = [sum(entry.tokens for entry in piece) for piece in pieces]
+    lasting_indices = _find_lasting_pieces(pieces, sizes, user_indices[-1:], room_tokens)
+    starts = [0, *accumulate(sizes)]
+    lasting_sizes = [size if index in lasting_indices else 0 for index, size in enumerate(sizes)]
+    cut = _find_fitting_cut(starts, [0, *accumulate(lasting_sizes)], room_tokens)
+    cut = _find_steady_cut(starts, cut, room_tokens)
+    # A turn without its question confuses the model, so the rest of it goes too.
+    while cut < previous_index and pieces[cut][0].role != "user":
+        cut += 1
     return tuple(
-        entry for index, piece in enumerate(pieces) if index not in removals for entry in piece
+        entry
+        for index, piece in enumerate(pieces)
+        if index >= cut or index in lasting_indices
+        for entry in piece
+    )
+
+
+def _find_lasting_pieces(
+    pieces: Sequence[Sequence[TranscriptEntry]],
+    sizes: Sequence[int],
+    question_indices: Sequence[int],
+    room_tokens: float,
+) -> set[int]:
+    """Return the indices of the pieces that stay wherever the cut is: question and pinned ones."""
+    newest_index = len(pieces) - 1
+    lasting_indices = {newest_index, *question_indices}
+    free_tokens = room_tokens - sum(sizes[index] for index in lasting_indices)
+    for index in reversed(range(newest_index)):
+        is_pinned = any(entry.pinned for entry in pieces[index])
+        if is_pinned and index not in lasting_indices and sizes[index] <= free_tokens:
+            lasting_indices.add(index)
+            free_tokens -= sizes[index]
+    return lasting_indices
+
+
+def _find_fitting_cut(
+    starts: Sequence[int], lasting_starts: Sequence[int], room_tokens: float
+) -> int:
+    """Return the index of the oldest piece from which everything fits, or of the newest one.
+
+    `starts` are the tokens before each piece, and at its end those of all pieces;
+    `lasting_starts` are the same of the pieces that stay even if they stand before the cut.
+    """
+    newest_index = len(starts) - 2
+    for cut in range(newest_index):
+        if starts[-1] - starts[cut] + lasting_starts[cut] <= room_tokens:
+            return cut
+    return newest_index
+
+
+def _find_steady_cut(starts: Sequence[int], cut: int, room_tokens: float) -> int:
+    """Return the first piece from a cut on that is the first one in its step of tokens.
+
+    If there is none, the steps are halved. They are powers of two, or one and a half times one, so
+    that a slightly different room does not move them.
+    """
+    step = _round_to_step(room_tokens / 2)
+    while step:
+        for steady_cut in range(cut, len(starts) - 1):
+            if not steady_cut or starts[steady_cut] // step > starts[steady_cut - 1] // step:
+                return steady_cut
+        step //= 2
+    return cut
+
+
+def _round_to_step(tokens: float) -> int:
+    """Return the largest of 1, 2, 3, 4, 6, 8, 12, 16 … that is not above a number; 0 below 1."""
+    if tokens < 1:
+        return 0
+    power: int = 1 << (int(tokens).bit_length() - 1)
+    return power * 3 // 2 if power > 1 and power * 3 // 2 <= tokens else power
+
+
+def shorten_results_to_fit(
+    entries: Sequence[TranscriptEntry],
+    *,
+    limit_tokens: int,
+    overhead_tokens: int = 0,
+    token_ratio: float = 1.0,
+    knobs: ToolResultKnobs,
+) -> tuple[TranscriptEntry, ...]:
+    """Return the entries with shorter tool results, if they do not fit in the limit.
+
+    The numbers mean the same as in `drop_oldest_to_fit`. The longest results are shortened first,
+    each to its beginning and its end; what cannot be made to fit is returned as small as it gets.
+    """
+    excess_tokens = sum(entry.tokens for entry in entries) - (
+        (limit_tokens - overhead_tokens) / token_ratio
+    )
+    results = [entry for entry in entries if entry.role == "tool"]
+    if excess_tokens <= 0 or not results:
+        return tuple(entries)
+    demands = [entry.tokens for entry in results]
+    grants = share_evenly(demands, int(sum(demands) - excess_tokens))
+    shorter_results = {
+        entry.seq: _shorten_result(entry, grant, knobs)
+        for entry, grant in zip(results, grants, strict=True)
+        if grant < entry.tokens
+    }
+    return tuple(shorter_results.get(entry.seq, entry) for entry in entries)
+
+
+def _shorten_result(entry: TranscriptEntry, tokens: int, knobs: ToolResultKnobs) -> TranscriptEntry:
+    chars = max(MIN_RESULT_CHARS, len(entry.content) * tokens // entry.tokens)
+    limits = replace(
+        knobs, limit=chars, unit="chars", lines=None, keep="middle_out", marker=RESULT_MARKER
+    )
+    text = truncate_output(entry.content, limits).content
+    if len(text) >= len(entry.content):
+        return entry
+    return change_entry(
+        entry, content=text, tokens=-(-entry.tokens * len(text) // len(entry.content))
     )
 
 

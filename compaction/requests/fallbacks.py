@@ -5,14 +5,18 @@ from collections.abc import Sequence
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import HostRequest
 from compaction.core.transcript import TranscriptEntry
-from compaction.core.trimming import drop_oldest_to_fit, slide_to_fit
+from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit, slide_to_fit
 from compaction.requests.measured_request import MeasuredRequest, log_request_decision
 from compaction.runs import lifecycle
 
 
 def select_remaining_entries(measured_request: MeasuredRequest) -> Sequence[TranscriptEntry]:
-    """Return the messages that would be sent: all of them, or those that the fallback leaves."""
-    entries = measured_request.transcript.entries
+    """Return the messages that would be sent: all of them, or those that the fallback leaves.
+
+    The question of the running turn is always among them. Where it and the newest calls with their
+    results are still too large, the results are shortened.
+    """
+    entries: Sequence[TranscriptEntry] = measured_request.transcript.entries
     kind = measured_request.context.policy.fallback.kind
     if measured_request.context.budget is None or not measured_request.is_too_large:
         return entries
@@ -20,8 +24,17 @@ def select_remaining_entries(measured_request: MeasuredRequest) -> Sequence[Tran
         return entries
     if kind == "slide_window":
         # The window alone may still be too large; then its oldest messages go as well.
-        return _drop_oldest_entries(measured_request, _slide_window(measured_request))
-    return _drop_oldest_entries(measured_request, entries)
+        entries = _slide_window(measured_request)
+    limits = measured_request.trim_limits
+    newest_entries = drop_oldest_to_fit(entries, **limits)
+    return shorten_results_to_fit(
+        newest_entries, knobs=measured_request.context.policy.tool_result, **limits
+    )
+
+
+def count_sent_tokens(entries: Sequence[TranscriptEntry]) -> int:
+    """Return the estimated tokens of the messages that would be sent."""
+    return sum(entry.tokens for entry in entries)
 
 
 def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> object:
@@ -31,7 +44,7 @@ def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> o
     an error.
     """
     remaining_entries = select_remaining_entries(measured_request)
-    if len(remaining_entries) == len(measured_request.transcript.entries):
+    if remaining_entries == measured_request.transcript.entries:
         fallback = measured_request.context.policy.fallback
         if measured_request.is_over_window and fallback.kind == "error":
             raise _build_overflow_refusal(measured_request)
@@ -51,6 +64,23 @@ def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> o
     )
 
 
+def keep_entries(
+    measured_request: MeasuredRequest,
+    request: HostRequest,
+    remaining_entries: Sequence[TranscriptEntry],
+) -> HostRequest:
+    """Return the request with the remaining messages only, in the texts that they have there."""
+    backend = backend_registry.get_backend()
+    original_texts = {entry.seq: entry.content for entry in measured_request.transcript.entries}
+    shorter_texts = {
+        entry.seq: entry.content
+        for entry in remaining_entries
+        if entry.content != original_texts[entry.seq]
+    }
+    request = backend.replace_texts(request, shorter_texts)
+    return backend.keep_messages(request, {entry.seq for entry in remaining_entries})
+
+
 def build_notices(measured_request: MeasuredRequest) -> tuple[str, ...]:
     """Return the notices that tell the user that messages were left out of a request."""
     fallback = measured_request.context.policy.fallback
@@ -59,26 +89,11 @@ def build_notices(measured_request: MeasuredRequest) -> tuple[str, ...]:
 
 def _slide_window(measured_request: MeasuredRequest) -> Sequence[TranscriptEntry]:
     policy = measured_request.context.policy
-    assert measured_request.context.budget is not None
     return slide_to_fit(
         measured_request.transcript.entries,
-        limit_tokens=measured_request.context.budget.threshold,
         first_count=policy.protect.first,
         fraction=policy.slide.fraction,
-        overhead_tokens=measured_request.overhead_tokens,
-        token_ratio=measured_request.measurement.token_ratio,
-    )
-
-
-def _drop_oldest_entries(
-    measured_request: MeasuredRequest, entries: Sequence[TranscriptEntry]
-) -> Sequence[TranscriptEntry]:
-    assert measured_request.context.budget is not None
-    return drop_oldest_to_fit(
-        entries,
-        limit_tokens=measured_request.context.budget.threshold,
-        overhead_tokens=measured_request.overhead_tokens,
-        token_ratio=measured_request.measurement.token_ratio,
+        **measured_request.trim_limits,
     )
 
 
@@ -88,8 +103,7 @@ def _build_trimmed_request(
     """Return the request with the remaining messages, and the policy's notice for the model."""
     backend = backend_registry.get_backend()
     policy = measured_request.context.policy
-    positions = {entry.seq for entry in remaining_entries}
-    request = backend.keep_messages(measured_request.request, positions)
+    request = keep_entries(measured_request, measured_request.request, remaining_entries)
     notice_texts = {"slide_window": policy.slide.marker, "notice": policy.inject.failure_nudge}
     notice_text = notice_texts.get(policy.fallback.kind)
     if not notice_text:
@@ -102,8 +116,7 @@ def _build_overflow_refusal(measured_request: MeasuredRequest) -> Exception:
     tokens = measured_request.measurement.tokens
     detail = (
         f"The conversation has about {tokens:,} tokens and could not be compacted; "
-        f"the context window of {measured_request.context.facts.model} "
-        f"is {measured_request.window:,}."
+        f"{measured_request.context.facts.model} takes at most {measured_request.window:,}."
     )
     return backend_registry.get_backend().build_overflow_error(
         detail, tokens=tokens, window=measured_request.window

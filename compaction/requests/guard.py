@@ -80,7 +80,10 @@ def make_room_after_refusal(
     if _compact_after_refusal(refused_request, refusal):
         return True
     measured_request = remeasure_request(session, refused_request)
-    return len(fallbacks.select_remaining_entries(measured_request)) < len(refused_entries)
+    remaining_entries = fallbacks.select_remaining_entries(measured_request)
+    return fallbacks.count_sent_tokens(remaining_entries) < fallbacks.count_sent_tokens(
+        refused_entries
+    )
 
 
 def estimate_next_request(session_id: UUID) -> int:
@@ -161,9 +164,13 @@ def refuse_oversized_message(measured_request: MeasuredRequest) -> None:
     """Raise the host's overflow error if the newest message is larger than the window.
 
     Nothing else is refused because of an estimate: a provider may count fewer tokens than we do.
+    A tool's result is not refused where the fallback shortens it.
     """
     newest_tokens = measured_request.newest_tokens
+    shortens_results = measured_request.context.policy.fallback.kind != "error"
     if newest_tokens <= measured_request.window:
+        return
+    if shortens_results and not measured_request.opens_turn:
         return
     log_request_decision(measured_request, "refuse")
     detail = describe_oversized_message(measured_request)
@@ -183,9 +190,12 @@ def learn_refusal_sizes(
 ) -> None:
     """Store the true sizes that a refusal gave, for this session and for its model.
 
-    A refusal without numbers still proves that the request had more tokens than the window.
+    A refusal without numbers still proves that the request had more tokens than the provider takes.
+    One that names the registry's limit of a request teaches nothing about the window.
     """
     facts = context.facts
+    if window == facts.max_input:
+        window = None
     sent_transcript = Transcript(entries=tuple(request_entries))
     estimate = request_size.estimate_fixed_tokens(context) + estimate_transcript(
         sent_transcript, context.policy
@@ -193,7 +203,7 @@ def learn_refusal_sizes(
     true_window = 0
     if context.budget is not None:
         true_window = min(window or context.budget.window, context.budget.window)
-    true_tokens = tokens or true_window + 1
+    true_tokens = tokens or min(true_window, facts.max_input or true_window) + 1
     SessionState.objects.update_or_create(
         session_id=facts.session_id,
         defaults={

@@ -5,12 +5,12 @@ from typing import TypedDict
 
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import HostRequest, HostSession
-from compaction.core.estimate import LastUsage, Measurement, count_entry_tokens, estimate_transcript
+from compaction.core.estimate import LastUsage, Measurement, estimate_transcript
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.requests import attachments
 from compaction.sizing import request_size, session_context
-from compaction.sizing.decision_log import Action, log_decision
+from compaction.sizing.decision_log import Action, is_logged, log_decision
 from compaction.sizing.session_context import SessionContext
 
 
@@ -20,6 +20,14 @@ class LogFields(TypedDict):
     estimate: int
     last_known: int | None
     messages: int
+
+
+class TrimLimits(TypedDict):
+    """How small a request is to be made; sizes in tokens."""
+
+    limit_tokens: int
+    overhead_tokens: int
+    token_ratio: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +42,8 @@ class MeasuredRequest:
 
     @property
     def window(self) -> int:
-        """Return the context window in tokens; 0 if it is unknown."""
-        return self.context.budget.window if self.context.budget else 0
+        """Return the most tokens that the provider takes; 0 if the context window is unknown."""
+        return self.context.budget.request_limit if self.context.budget else 0
 
     @property
     def is_over_window(self) -> bool:
@@ -67,6 +75,16 @@ class MeasuredRequest:
         return int(estimate * self.measurement.token_ratio)
 
     @property
+    def trim_limits(self) -> TrimLimits:
+        """Return the sizes by which the request is trimmed. Its window must be known."""
+        assert self.context.budget is not None
+        return {
+            "limit_tokens": self.context.budget.threshold,
+            "overhead_tokens": self.overhead_tokens,
+            "token_ratio": self.measurement.token_ratio,
+        }
+
+    @property
     def opens_turn(self) -> bool:
         """Return True if the request answers the user, and False if it answers a tool."""
         return not self.transcript.entries or self.transcript.entries[-1].role != "tool"
@@ -84,19 +102,27 @@ class MeasuredRequest:
 def measure_request(context: SessionContext, request: HostRequest) -> MeasuredRequest:
     """Shorten the files of a built request to their share, and measure it.
 
-    The estimate is corrected by what the provider last counted.
+    The estimate is corrected by what the provider last counted. What the turn brought back from
+    before the boundary is the first to go when the request is too large.
     """
+    measured_request = _measure_complete_request(context, request)
+    if not measured_request.is_too_large:
+        return measured_request
+    smaller_request = backend_registry.get_backend().leave_out_recalled(request)
+    if smaller_request is request:
+        return measured_request
+    return _measure_complete_request(context, smaller_request)
+
+
+def _measure_complete_request(context: SessionContext, request: HostRequest) -> MeasuredRequest:
     backend = backend_registry.get_backend()
     fitted_request = attachments.fit_attachments(context, request)
     parsed_request = backend.parse_request(
-        fitted_request, backend.load_last_usage(context.facts), family=context.facts.family
+        fitted_request, context.facts.last_usage, family=context.facts.family
     )
     # Counts that the host stored are used where the policy counts alike, which saves counting
     # again.
-    transcript = count_entry_tokens(
-        request_size.drop_foreign_counts(parsed_request.transcript, context.policy),
-        context.policy,
-    )
+    transcript = request_size.recount_transcript(parsed_request.transcript, context.policy)
     measurement = request_size.measure_transcript(context, transcript, parsed_request.last_usage)
     return MeasuredRequest(
         context=context,
@@ -118,8 +144,7 @@ def describe_oversized_message(measured_request: MeasuredRequest) -> str:
     """Return a sentence for the user that compares the newest message with the window."""
     return (
         f"The newest message alone has about {measured_request.newest_tokens:,} tokens; "
-        f"the context window of {measured_request.context.facts.model} "
-        f"is {measured_request.window:,}."
+        f"{measured_request.context.facts.model} takes at most {measured_request.window:,}."
     )
 
 
@@ -130,6 +155,8 @@ def log_request_decision(
     trigger: str = CompactionRun.Trigger.BEFORE_REQUEST,
 ) -> None:
     """Write what is done about a request before it is sent to the log of decisions."""
+    if not is_logged(measured_request.context, trigger=trigger, action=action):
+        return
     log_decision(
         measured_request.context,
         trigger=trigger,

@@ -20,13 +20,11 @@ HINT_TEMPLATE = (
 def add_runtime_hint(context: SessionContext, request: HostRequest) -> HostRequest:
     """Return the request with the hint at the end of its system text.
 
-    The request is unchanged if the policy wants no hint, or if the model has called no tool in this
-    turn.
+    It stands in every prompt of a loop, the first one too: there the model decides how many items
+    it works on. The request is unchanged if the policy wants no hint, or if there are no tools.
     """
-    if not context.policy.flow.runtime_hint:
+    if not context.policy.flow.runtime_hint or not context.facts.tool_chars:
         return request
     backend = backend_registry.get_backend()
     rounds, calls = backend.count_tool_rounds(context.facts)
-    if not rounds:
-        return request
     return backend.append_system_text(request, HINT_TEMPLATE.format(rounds=rounds, calls=calls))

@@ -8,8 +8,10 @@ from compaction.backends import registry as backend_registry
 from compaction.backends.base import HostRefusal, HostRequest
 from compaction.core.estimate import estimate_transcript
 from compaction.core.presets import ONECLAW
-from compaction.core.trimming import drop_oldest_to_fit
+from compaction.core.transcript import TranscriptEntry
+from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
 from compaction.models import SessionState
+from compaction.requests.fallbacks import keep_entries
 from compaction.requests.measured_request import (
     MeasuredRequest,
     describe_oversized_message,
@@ -24,6 +26,8 @@ def fit_stateless_request(
 ) -> object:
     """Return the host's answer with a request under the threshold, without its oldest messages.
 
+    If the results of tools alone are too large, they are shortened.
+
     `refusal` is the host's overflow error that this request has just met: its numbers are learned,
     and the request must become smaller. The refusal is raised again if nothing can be left out. An
     overflow error is also raised if the newest message alone is larger than the window. The request
@@ -35,15 +39,15 @@ def fit_stateless_request(
     if measured_request.context.automatic_mode == "off":
         if refusal is not None:
             raise cast(Exception, refusal)
-        return _build_answer(measured_request, request, tokens=measured_request.measurement.tokens)
+        return _build_complete_answer(measured_request, request)
     _refuse_oversized_message(measured_request)
     if not (measured_request.is_over_threshold or measured_request.is_over_window):
-        return _build_answer(measured_request, request, tokens=measured_request.measurement.tokens)
-    trimmed_request, tokens = _drop_oldest_messages(measured_request, request)
+        return _build_complete_answer(measured_request, request)
+    remaining_entries = _make_room(measured_request)
     # The same request would be refused again, and every refused call may cost money.
-    if refusal is not None and len(trimmed_request.messages) == len(request.messages):
+    if refusal is not None and remaining_entries == measured_request.transcript.entries:
         raise cast(Exception, refusal)
-    return _build_answer(measured_request, trimmed_request, tokens=tokens)
+    return _build_trimmed_answer(measured_request, request, remaining_entries)
 
 
 def learn_token_count(model: object, request: HostRequest, tokens: int) -> None:
@@ -83,16 +87,20 @@ def _apply_refusal(measured_request: MeasuredRequest, refusal: HostRefusal) -> M
     A refusal without numbers still proves that the request has more tokens than the window.
     """
     context = measured_request.context
-    calibration.learn_refusal_window(
-        context.facts.model, registered_window=context.facts.window, window=refusal.window
-    )
+    facts = context.facts
     known_windows = [size for size in (refusal.window, measured_request.window) if size]
     if not known_windows:
         return measured_request
     window = min(known_windows)
+    # The registry's limit of a request says nothing about the window.
+    if window != facts.max_input:
+        calibration.learn_refusal_window(
+            facts.model, registered_window=facts.window, window=refusal.window
+        )
+        facts = replace(facts, window=window)
     context = replace(
         context,
-        facts=replace(context.facts, window=window),
+        facts=facts,
         model_calibration=replace(context.model_calibration, window=None),
     )
     estimate = max(1, estimate_transcript(measured_request.transcript, context.policy))
@@ -110,9 +118,12 @@ def _apply_refusal(measured_request: MeasuredRequest, refusal: HostRefusal) -> M
 
 
 def _refuse_oversized_message(measured_request: MeasuredRequest) -> None:
-    """Raise the host's overflow error if the newest message is larger than the window."""
+    """Raise the host's overflow error if the newest message is larger than the window.
+
+    A tool's result is shortened instead.
+    """
     newest_tokens = measured_request.newest_tokens
-    if newest_tokens > measured_request.window:
+    if measured_request.opens_turn and newest_tokens > measured_request.window:
         raise backend_registry.get_backend().build_overflow_error(
             describe_oversized_message(measured_request),
             tokens=newest_tokens,
@@ -120,34 +131,35 @@ def _refuse_oversized_message(measured_request: MeasuredRequest) -> None:
         )
 
 
-def _drop_oldest_messages(
-    measured_request: MeasuredRequest, request: HostRequest
-) -> tuple[HostRequest, int]:
-    """Return the request with its newest messages only, under the threshold, and its tokens."""
-    context = measured_request.context
-    token_ratio = measured_request.measurement.token_ratio
-    assert context.budget is not None
+def _make_room(measured_request: MeasuredRequest) -> tuple[TranscriptEntry, ...]:
+    """Return the newest messages under the threshold, with shorter results if it must be."""
+    budget = measured_request.context.budget
+    limits = measured_request.trim_limits
     # Without `is_strict` a request of exactly the threshold counts as over it.
-    limit_tokens = (
-        context.budget.threshold if context.budget.is_strict else context.budget.threshold - 1
+    if budget is not None and not budget.is_strict:
+        limits["limit_tokens"] -= 1
+    newest_entries = drop_oldest_to_fit(measured_request.transcript.entries, **limits)
+    return shorten_results_to_fit(
+        newest_entries, knobs=measured_request.context.policy.tool_result, **limits
     )
-    remaining_entries = drop_oldest_to_fit(
-        measured_request.transcript.entries,
-        limit_tokens=limit_tokens,
-        overhead_tokens=measured_request.overhead_tokens,
-        token_ratio=token_ratio,
-    )
-    estimate = estimate_transcript(measured_request.transcript, context.policy, remaining_entries)
-    trimmed_request = backend_registry.get_backend().keep_messages(
-        request, {entry.seq for entry in remaining_entries}
-    )
-    return trimmed_request, int(estimate * token_ratio)
 
 
-def _build_answer(
-    measured_request: MeasuredRequest, request: HostRequest, *, tokens: int
+def _build_trimmed_answer(
+    measured_request: MeasuredRequest,
+    request: HostRequest,
+    remaining_entries: tuple[TranscriptEntry, ...],
 ) -> object:
-    is_complete = len(request.messages) == len(measured_request.request.messages)
+    trimmed_request = keep_entries(measured_request, request, remaining_entries)
+    transcript, policy = measured_request.transcript, measured_request.context.policy
+    estimate = estimate_transcript(transcript, policy, remaining_entries)
     return backend_registry.get_backend().build_fit_answer(
-        request, version=0 if is_complete else None, tokens=tokens
+        trimmed_request,
+        version=0 if remaining_entries == transcript.entries else None,
+        tokens=int(estimate * measured_request.measurement.token_ratio),
+    )
+
+
+def _build_complete_answer(measured_request: MeasuredRequest, request: HostRequest) -> object:
+    return backend_registry.get_backend().build_fit_answer(
+        request, version=0, tokens=measured_request.measurement.tokens
     )

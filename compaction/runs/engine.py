@@ -5,20 +5,32 @@ The run's row is the truth; the queue only wakes a worker. A run is requested (`
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import NoReturn, Unpack
 from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    transaction,
+)
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import StaleTranscript
+from compaction.ledger import changes as ledger_changes
+from compaction.ledger import store as ledger_store
 from compaction.models import OPEN_STATUSES, CompactionRun
+from compaction.patience import store_patiently
 from compaction.runs import execution, leases, lifecycle
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
 from compaction.sizing.session_context import NoSuchSession
@@ -82,6 +94,12 @@ def execute_run(run_id: UUID | str, *, obey_worker_limit: bool = False) -> Compa
     try:
         with leases.keep_lease(run):
             execution.process_run(run)
+    except execution.ContextKeepsChanging:
+        _try_later(run)
+    except (OperationalError, InterfaceError):
+        logger.warning("the database did not answer compaction run %s; it is given back", run.pk)
+        _give_back_when_possible(run)
+        raise
     except leases.RunLeaseLost:
         if CompactionRun.objects.filter(pk=run.pk).exists():
             logger.warning("compaction run %s was taken over by another worker", run.pk)
@@ -91,6 +109,34 @@ def execute_run(run_id: UUID | str, *, obey_worker_limit: bool = False) -> Compa
     finally:
         _wake_next_run(run)
     return CompactionRun.objects.filter(pk=run.pk).first()
+
+
+def _try_later(run: CompactionRun) -> None:
+    """Queue a run whose context keeps changing, without notifying the queue: the sweep does it.
+
+    Whoever needs the room before executes it before.
+    """
+    logger.info("compaction run %s is tried later, because its context keeps changing", run.pk)
+    CompactionRun.objects.filter(pk=run.pk).update(enqueued_at=Now())
+    leases.give_back(run.pk, attempts=run.attempts)
+
+
+def _give_back_when_possible(run: CompactionRun) -> None:
+    """Queue a run again as soon as the database answers, from another thread.
+
+    Nobody waits for it: without this the run would stay claimed until its lease ends.
+    """
+
+    def give_back() -> None:
+        try:
+            if store_patiently(partial(leases.give_back, run.pk, attempts=run.attempts)):
+                _enqueue_run(run.pk)
+        except DatabaseError:
+            logger.exception("compaction run %s waits for the end of its lease", run.pk)
+        finally:
+            connection.close()
+
+    threading.Thread(target=give_back, name=f"give-back-{run.pk}", daemon=True).start()
 
 
 def wait_for_run(
@@ -135,7 +181,8 @@ def preview_run(session_id: UUID, **options: Unpack[RunOptions]) -> CompactionRu
         run.status = Status.SKIPPED
         run.reason = objection
         return run
-    _, outcome = execution.propose_outcome(run, context, simulate_summary)
+    simulate = partial(simulate_summary, policy=context.policy)
+    _, outcome = execution.propose_outcome(run, context, simulate)
     run.status = outcome.status
     run.reason = outcome.reason
     for name, value in lifecycle.build_run_record(outcome).items():
@@ -205,6 +252,9 @@ def _rewind_context(
         CompactionRun.objects.filter(pk__in=undone_ids).update(status=Status.REWOUND)
         if undone_runs:
             state.rewind_structured_state(undone_runs[0])
+        # The earlier context has the ledger as it was then; people may have changed it since.
+        if ledger_store.has_lines(run.session_id):
+            ledger_changes.publish_ledger(run.session_id)
         backend.announce_context_change(run.session_id, version)
     run.refresh_from_db()
     return run
@@ -221,11 +271,14 @@ def _refuse_rewind(run: CompactionRun) -> NoReturn:
 
 def resend_lost_runs() -> int:
     """Send runs to the queue again that it lost or whose worker died. Return how many."""
-    now = timezone.now()
     # A run that was sent less than a minute ago may still be on its way to a worker.
-    is_sending_due = Q(enqueued_at=None) | Q(enqueued_at__lt=now - RESEND_DELAY)
-    is_waiting = Q(status=Status.QUEUED, created_at__lt=now - RESEND_DELAY / 2)
-    is_abandoned = Q(status=Status.RUNNING, lease_until__lt=now)
+    is_sending_due = Q(enqueued_at=None) | Q(enqueued_at__lt=Now() - RESEND_DELAY)
+    # One that is to come was written while a clock was wrong.
+    is_sending_due |= Q(enqueued_at__gt=Now() + RESEND_DELAY)
+    is_waiting = Q(status=Status.QUEUED) & ~Q(
+        created_at__range=(Now() - RESEND_DELAY / 2, Now() + RESEND_DELAY)
+    )
+    is_abandoned = Q(pk__in=leases.find_abandoned_runs())
     lost_runs = CompactionRun.objects.filter(is_sending_due & (is_waiting | is_abandoned))
     run_ids = list(lost_runs.values_list("pk", flat=True))
     return sum(_enqueue_run(run_id) for run_id in run_ids)
@@ -235,7 +288,11 @@ def _wake_next_run(run: CompactionRun) -> None:
     # The end of a run frees a place of its policy (flow.workers). Without this the run that waited
     # for it would be taken only at the next sweep; a message too many is harmless.
     queued_runs = CompactionRun.objects.filter(policy=run.policy, status=Status.QUEUED)
-    next_id = queued_runs.order_by("created_at").values_list("pk", flat=True).first()
+    try:
+        next_id = queued_runs.order_by("created_at").values_list("pk", flat=True).first()
+    except DatabaseError:
+        logger.exception("the next run of the policy %s waits for the sweep", run.policy)
+        return
     if next_id:
         _enqueue_run(next_id)
 

@@ -1,9 +1,9 @@
 """Execute one claimed run: load the context, propose an outcome, install it, or record why not."""
 
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-
-from django.db import DatabaseError
 
 from compaction import policies
 from compaction.backends import registry as backend_registry
@@ -13,41 +13,63 @@ from compaction.core.budget import Budget
 from compaction.core.knobs import PolicyError
 from compaction.core.outcome import Outcome
 from compaction.core.policy import Policy
-from compaction.core.stages.base import Summarize
+from compaction.core.stages.base import Summarize, SummaryFailed
 from compaction.core.transcript import Transcript
+from compaction.ledger import recorder, reference
 from compaction.models import CompactionRun
+from compaction.patience import is_outage, store_patiently
 from compaction.requests import attachments
-from compaction.runs import leases, lifecycle
+from compaction.runs import leases, lifecycle, repetition
+from compaction.runs.memory_fold import MemoryFold, store_fold
 from compaction.sizing import request_size, session_context
 from compaction.sizing.session_context import SessionContext
+from compaction.summaries import memory
 from compaction.summaries.summarizer import Summarizer
 
 logger = logging.getLogger(__name__)
 
 Trigger = CompactionRun.Trigger
 MAX_LOADS = 2  # a context that changes during a run is loaded once more
+MAX_CLAIMS_OF_CHANGING_CONTEXT = 2  # one that goes on changing is tried once more, later
+
+
+class JobFailed(Exception):
+    """The run proposed no outcome; `reason` is one sentence for people. It may be tried again."""
+
+    def __init__(self, reason: str, context: SessionContext, tokens: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.context = context
+        self.tokens = tokens
+
+
+class ContextKeepsChanging(Exception):
+    """The context changed under each summary; the run is to be tried later."""
 
 
 def process_run(run: CompactionRun) -> None:
     """Bring a claimed run to its end, whatever happens.
 
     An error of any other kind ends the run as failed, so that the conversation goes on. Raises
-    RunLeaseLost, and DatabaseError when not even the end can be written.
+    RunLeaseLost, ContextKeepsChanging, and the database's error when not even the end can be
+    written.
     """
     if leases.has_exhausted_attempts(run):
         _fail_exhausted_run(run)
         return
     try:
         _compact_context(run)
-    except (leases.RunLeaseLost, DatabaseError):
+    except (leases.RunLeaseLost, ContextKeepsChanging):
         raise
     except Exception as error:
+        if is_outage(error):
+            raise
         # Deleting the session deletes the run as well, and then every kind of error can follow.
         # Without the claim there is no run to end, so this is a lost run and not a failed one.
         if not leases.select_claimed_run(run).exists():
             raise leases.RunLeaseLost from error
         logger.exception("compaction run %s crashed", run.pk)
-        lifecycle.fail_run(run, f"{type(error).__name__}: {error}", None)
+        _store_end(run, partial(lifecycle.fail_run, run, f"{type(error).__name__}: {error}", None))
 
 
 def propose_outcome(
@@ -61,10 +83,9 @@ def propose_outcome(
     stored_transcript = backend.load_transcript(
         context.facts, fit_request=partial(attachments.fit_attachments, context)
     )
-    transcript = request_size.drop_foreign_counts(stored_transcript, context.policy)
-    measurement = request_size.measure_transcript(
-        context, transcript, backend.load_last_usage(context.facts)
-    )
+    transcript = request_size.recount_transcript(stored_transcript, context.policy)
+    measurement = request_size.measure_transcript(context, transcript, context.facts.last_usage)
+    growth_chars = reference.estimate_growth(context, context.facts.last_seq)
     outcome = pipeline.run(
         transcript,
         context.policy,
@@ -75,6 +96,7 @@ def propose_outcome(
         up_to_seq=run.up_to_seq,
         only_stages=run.only_stages,
         force=run.is_forced,
+        growth_tokens=request_size.estimate_text_tokens(context, growth_chars),
     )
     return transcript, outcome
 
@@ -83,7 +105,7 @@ def find_objection(run: CompactionRun, context: SessionContext) -> str:
     """Return why a requested run must not happen, or no longer; an empty text if nothing does."""
     if run.trigger == Trigger.MANUAL:
         if Trigger.MANUAL in context.policy.trigger.phases:
-            return ""
+            return repetition.find_objection(run)
         return f"The policy {context.policy_name} allows no runs by hand."
     if not context.facts.is_automatic:
         return "Automatic compaction is off for this session."
@@ -98,63 +120,134 @@ def find_objection(run: CompactionRun, context: SessionContext) -> str:
 def _fail_exhausted_run(run: CompactionRun) -> None:
     context = session_context.load_session_context(run.session_id)
     tokens = request_size.measure_next_request(context).tokens if context else None
-    reason = f"Its workers died {run.attempts - 1} times."
-    lifecycle.fail_run(run, reason, context, tokens=tokens)
+    reason = f"It was begun {run.attempts - 1} times."
+    if run.deaths:
+        reason = f"Its workers died {run.deaths} times."
+    _store_end(run, partial(lifecycle.fail_run, run, reason, context, tokens=tokens))
 
 
 def _compact_context(run: CompactionRun) -> None:
     try:
         policy = policies.parse_policy_snapshot(run.policy_snapshot)
     except PolicyError as error:
-        lifecycle.fail_run(run, str(error), None)
+        _store_end(run, partial(lifecycle.fail_run, run, str(error), None))
         return
+    retries = policy.summary.retries if policy.summary.retry == "run" else 0
+    for retry in range(1, retries + 1):
+        try:
+            _execute_job(run, policy)
+            return
+        except JobFailed as failure:
+            logger.info("compaction run %s is begun again: %s", run.pk, failure.reason)
+            leases.wait_while_claimed(run, policy.summary.choose_wait(retry))
+    try:
+        _execute_job(run, policy)
+    except JobFailed as failure:
+        reason, context, tokens = failure.reason, failure.context, failure.tokens
+        _store_end(run, partial(lifecycle.fail_run, run, reason, context, tokens=tokens))
+
+
+def _execute_job(run: CompactionRun, policy: Policy) -> None:
+    """Bring the run to its end. Raises JobFailed and ContextKeepsChanging."""
     for _ in range(MAX_LOADS):
         if _try_to_compact(run, policy):
             return
-    lifecycle.skip_run(
-        run, "The context changed while the summary was written, and so it did the second time."
-    )
+    if run.attempts < MAX_CLAIMS_OF_CHANGING_CONTEXT:
+        raise ContextKeepsChanging
+    reason = "The context changed each time while the summary was written."
+    _store_end(run, partial(lifecycle.skip_run, run, reason))
 
 
 def _try_to_compact(run: CompactionRun, policy: Policy) -> bool:
-    """Bring the run to its end. Return False when the context changed under it, without an end."""
+    """Bring the run to its end. Return False when the context changed under it, without an end.
+
+    Raises JobFailed.
+    """
     named_policy = (run.policy, policy)
     context = session_context.load_session_context(run.session_id, policy=named_policy)
     if context is None:
-        lifecycle.skip_run(run, "The session is gone.")
+        _store_end(run, partial(lifecycle.skip_run, run, "The session is gone."))
         return True
     if objection := find_objection(run, context):
-        lifecycle.skip_run(run, objection)
+        _store_end(run, partial(lifecycle.skip_run, run, objection))
         return True
+    recorder.record_all_lines(context)
     transcript, outcome = propose_outcome(run, context)
     if outcome.status == "failed":
-        lifecycle.fail_run(run, outcome.reason, context, tokens=outcome.tokens_before)
-        return True
-    if outcome.status == "skipped":
-        lifecycle.skip_run(run, outcome.reason, tokens=outcome.tokens_before)
-        return True
-    # A summary takes seconds to minutes, in which the user may have switched compaction off. A
-    # session that is gone by now has no run any more, and installing notices that.
-    latest_context = session_context.load_session_context(run.session_id, policy=named_policy)
-    if latest_context and (objection := find_objection(run, latest_context)):
-        lifecycle.skip_run(run, objection, tokens=outcome.tokens_before)
+        raise JobFailed(outcome.reason, context, outcome.tokens_before)
+    if outcome.status == "skipped" and memory.is_session_memory_full(context):
+        _fold_memory(run, context, outcome.tokens_before)
         return True
     try:
-        lifecycle.apply_run(run, context, transcript, outcome)
+        _store_end(run, partial(_install_outcome, run, context, transcript, outcome))
     except StaleTranscript:
         logger.info("the context of session %s changed under run %s", run.session_id, run.pk)
         return False
     return True
 
 
+def _fold_memory(run: CompactionRun, context: SessionContext, tokens: int) -> None:
+    """Fold a full memory although there is nothing else to compact. Raises JobFailed."""
+    summarizer = _build_summarizer(run, context, token_ratio=1.0)
+    old_state = summarizer.structured_state
+    try:
+        new_state = summarizer.fold_memory()
+    except SummaryFailed as failure:
+        reason = f"The memory was not folded: {failure.reason}"
+        raise JobFailed(reason, context, tokens) from None
+    fold = MemoryFold(old_state, new_state)
+    _store_end(run, partial(store_fold, run, context, fold, tokens=tokens))
+
+
+def _install_outcome(
+    run: CompactionRun, context: SessionContext, transcript: Transcript, outcome: Outcome
+) -> None:
+    """Install the outcome, or skip the run if there is nothing to install, or no longer a reason.
+
+    Raises StaleTranscript and RunLeaseLost.
+    """
+    if outcome.status == "skipped":
+        lifecycle.skip_run(run, outcome.reason, tokens=outcome.tokens_before)
+        return
+    # A summary takes seconds to minutes, in which the user may have switched compaction off. A
+    # session that is gone by now has no run any more, and installing notices that.
+    named_policy = (context.policy_name, context.policy)
+    latest_context = session_context.load_session_context(run.session_id, policy=named_policy)
+    if latest_context and (objection := find_objection(run, latest_context)):
+        lifecycle.skip_run(run, objection, tokens=outcome.tokens_before)
+        return
+    lifecycle.apply_run(run, context, transcript, outcome)
+
+
+def _store_end(run: CompactionRun, write_end: Callable[[], None]) -> None:
+    """Write the end of a run, which is one transaction; again while the database is away.
+
+    What the model wrote is in memory only, and it was paid for.
+    """
+    is_retry = False
+
+    def write_once() -> None:
+        nonlocal is_retry
+        # The commit may have been made although it was not confirmed.
+        if is_retry and leases.is_ended(run):
+            return
+        is_retry = True
+        write_end()
+
+    store_patiently(write_once)
+
+
 def _build_summarizer(
     run: CompactionRun, context: SessionContext, token_ratio: float
 ) -> Summarizer:
+    policy = context.policy
+    if policy.summary.retry == "run":
+        policy = replace(policy, summary=replace(policy.summary, retries=0))
     # The summarizer writes text and knows nothing of runs' states and leases: what it needs of
     # them are these two functions.
     return Summarizer(
         run,
-        context,
+        replace(context, policy=policy),
         token_ratio,
         announce_start=partial(lifecycle.announce_start, run, force=run.is_forced),
         wait=partial(leases.wait_while_claimed, run),

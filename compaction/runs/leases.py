@@ -1,4 +1,7 @@
-"""Decide which worker holds a run: claim it, keep its lease, and notice when it is lost."""
+"""Decide which worker holds a run: claim it, keep its lease, and notice when it is lost.
+
+Leases are measured by the clock of the database, because those of two machines differ.
+"""
 
 import logging
 import threading
@@ -10,18 +13,18 @@ from uuid import UUID
 
 from django.db import DatabaseError, close_old_connections, connection, transaction
 from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Coalesce
-from django.utils import timezone
+from django.db.models.functions import Coalesce, Now
 
 from compaction import policies
 from compaction.core.groups.conduct import FlowKnobs
 from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
-from compaction.models import CompactionRun
+from compaction.models import OPEN_STATUSES, CompactionRun
 
 logger = logging.getLogger(__name__)
 
 RENEWALS_PER_LEASE = 3
+MAX_ATTEMPTS = 20  # claims of a run that ended neither well nor with a death
 
 
 class RunLeaseLost(Exception):
@@ -34,26 +37,51 @@ def claim_run(run_id: UUID | str, *, obey_worker_limit: bool = False) -> Compact
     Of several callers at the same moment at most one gets the run. With `obey_worker_limit` it is
     not claimed either while as many runs of its policy are worked on as flow.workers allows.
     """
-    run = _select_claimable_runs().filter(pk=run_id).first()
+    run = CompactionRun.objects.filter(pk=run_id, status__in=OPEN_STATUSES).first()
     if run is None:
         return None
     with transaction.atomic():
         if obey_worker_limit and not _has_free_worker(run):
             return None
-        now = timezone.now()
         # The condition on `attempts` makes this UPDATE the claim: whoever comes second matches
         # no row. The number it writes is the fence that each later write of this claim checks.
         row_count = (
-            _select_claimable_runs()
-            .filter(pk=run_id, attempts=run.attempts)
+            _select_claimable_run(run)
+            .filter(attempts=run.attempts)
             .update(
                 status=CompactionRun.Status.RUNNING,
                 attempts=F("attempts") + 1,
-                started_at=Coalesce("started_at", now),
-                lease_until=now + timedelta(seconds=_load_flow(run).lease_seconds),
+                # Whoever gives a run back queues it. One that is still running was left by a death.
+                deaths=F("deaths") + int(run.status == CompactionRun.Status.RUNNING),
+                started_at=Coalesce("started_at", Now()),
+                lease_until=Now() + timedelta(seconds=_load_flow(run).lease_seconds),
             )
         )
     return CompactionRun.objects.filter(pk=run_id).first() if row_count else None
+
+
+def find_abandoned_runs() -> list[UUID]:
+    """Return the running runs whose lease is over."""
+    running_runs = CompactionRun.objects.filter(status=CompactionRun.Status.RUNNING)
+    return [run.pk for run in running_runs if _select_claimable_run(run).exists()]
+
+
+def give_back(run_id: UUID | str, *, attempts: int | None = None) -> bool:
+    """Queue a running run again, which nobody works on any more and whose worker has not died.
+
+    With `attempts`, only if that claim still holds. Returns whether it was running.
+    """
+    running_run = CompactionRun.objects.filter(pk=run_id, status=CompactionRun.Status.RUNNING)
+    if attempts is not None:
+        running_run = running_run.filter(attempts=attempts)
+    return bool(running_run.update(status=CompactionRun.Status.QUEUED, lease_until=None))
+
+
+def end_lease(run_id: UUID | str) -> None:
+    """End the lease of a run whose worker has died, so that it can be claimed at once."""
+    CompactionRun.objects.filter(pk=run_id, status=CompactionRun.Status.RUNNING).update(
+        lease_until=Now()
+    )
 
 
 def _has_free_worker(run: CompactionRun) -> bool:
@@ -66,17 +94,23 @@ def _has_free_worker(run: CompactionRun) -> bool:
                 "SELECT pg_advisory_xact_lock(hashtext(%s))", [f"compaction policy {run.policy}"]
             )
     running_runs = CompactionRun.objects.filter(
-        policy=run.policy, status=CompactionRun.Status.RUNNING, lease_until__gte=timezone.now()
+        policy=run.policy, status=CompactionRun.Status.RUNNING, lease_until__gt=Now()
     )
     return running_runs.exclude(pk=run.pk).count() < _load_flow(run).workers
 
 
 def has_exhausted_attempts(run: CompactionRun) -> bool:
-    """Return True when a run was claimed more often than its policy allows.
+    """Return True when as many workers died over a run as its policy allows it attempts.
 
-    Each earlier worker died while it worked on the run, so the run itself may be the reason.
+    Then the run itself may be the reason. One that is given back again and again also ends.
     """
-    return run.attempts > _load_flow(run).attempts
+    return run.deaths >= _load_flow(run).attempts or run.attempts > MAX_ATTEMPTS
+
+
+def is_ended(run: CompactionRun) -> bool:
+    """Return True if this claim has brought the run to its end."""
+    ended_runs = CompactionRun.objects.exclude(status__in=OPEN_STATUSES)
+    return ended_runs.filter(pk=run.pk, attempts=run.attempts).exists()
 
 
 def select_claimed_run(run: CompactionRun) -> QuerySet[CompactionRun]:
@@ -120,7 +154,7 @@ def wait_while_claimed(
 def _renew_lease(run: CompactionRun, seconds: float, stop_event: threading.Event) -> None:
     while not stop_event.wait(seconds / RENEWALS_PER_LEASE):
         try:
-            select_claimed_run(run).update(lease_until=timezone.now() + timedelta(seconds=seconds))
+            select_claimed_run(run).update(lease_until=Now() + timedelta(seconds=seconds))
         except DatabaseError:
             # Two more renewals fit into the lease, so one that fails does not lose the run.
             logger.warning("the lease of run %s was not extended", run.pk, exc_info=True)
@@ -128,10 +162,17 @@ def _renew_lease(run: CompactionRun, seconds: float, stop_event: threading.Event
             connection.close()
 
 
-def _select_claimable_runs() -> QuerySet[CompactionRun]:
-    expired_lease_filter = Q(status=CompactionRun.Status.RUNNING, lease_until__lt=timezone.now())
+def _select_claimable_run(run: CompactionRun) -> QuerySet[CompactionRun]:
+    """Return a query for the run that matches it when it is queued, or when its lease is over.
+
+    Nobody writes a lease that is longer than the policy's. One that seems to be was written while a
+    clock was wrong.
+    """
+    longest = timedelta(seconds=2 * _load_flow(run).lease_seconds)
+    is_over = Q(lease_until__lte=Now()) | Q(lease_until__gt=Now() + longest)
+    is_queued = Q(status=CompactionRun.Status.QUEUED)
     return CompactionRun.objects.filter(
-        Q(status=CompactionRun.Status.QUEUED) | expired_lease_filter
+        is_queued | Q(is_over, status=CompactionRun.Status.RUNNING), pk=run.pk
     )
 
 

@@ -3,17 +3,19 @@
 The states of a run:
 
     queued ──claim──► running ──┬──► applied ──rewind──► rewound
-                       ▲    │   ├──► skipped
-                       └────┘   ├──► failed
-                 lease ended,   └──► fell_back
-               claimed again
+       ▲               │ ▲  │   ├──► skipped
+       └──given back───┘ └──┘   ├──► failed
+                  lease ended,  └──► fell_back
+                 claimed again
 
 A run is *queued* when it is inserted. A claim (`leases.py`) makes it *running*; when the lease of a
-dead worker ends, the next claim takes the run over, and it stays running. It ends as *applied* when
-what the model sees was changed, and as *skipped* when there was nothing to do or no longer a reason
-to do it. A run that could not be completed is *failed*; it is *fell_back* when the context is over
-its threshold, so that requests are trimmed from now on. An applied run becomes *rewound* when a
-user goes back to the context before it (`engine.py`). No other change of state exists.
+dead worker ends, the next claim takes the run over, and it stays running. A worker that lives and
+cannot go on gives it back: the database stumbled, or the context keeps changing. It ends as
+*applied* when what the model sees was changed, and as *skipped* when there was nothing to do or no
+longer a reason to do it. A run that could not be completed is *failed*; it is *fell_back* when the
+context is over its threshold, so that requests are trimmed from now on. An applied run becomes
+*rewound* when a user goes back to the context before it (`engine.py`). No other change of state
+exists.
 
 Each end is one transaction that locks in the order of docs/concurrency.md: the session (by
 announcing an event or installing), then the run, then the structured state and the SessionState.
@@ -21,8 +23,9 @@ The write of the run's row is conditional on the claim, so a worker that has los
 nothing at all: the whole transaction is rolled back.
 """
 
+import dataclasses
 import logging
-from dataclasses import asdict
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -32,13 +35,16 @@ from django.utils import timezone
 
 from compaction.backends import registry as backend_registry
 from compaction.backends.events import CompactionEvent
-from compaction.core.outcome import Outcome
+from compaction.core.outcome import MessageOutcome, Outcome
 from compaction.core.policy import Policy
-from compaction.core.transcript import Transcript
+from compaction.core.transcript import Transcript, TranscriptEdit
+from compaction.ledger import reference
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import leases
 from compaction.sizing.queries import load_session_state
 from compaction.sizing.session_context import SessionContext
+from compaction.summaries import background
+from compaction.summaries import leaves as leaf_store
 from compaction.summaries import state as summary_state
 
 logger = logging.getLogger(__name__)
@@ -66,6 +72,7 @@ def announce_start(
         "messages_count": message_count,
         "force": force,
         "targets": message_count if target_count is None else target_count,
+        "expected_seconds": run.expected_seconds,
     }
     with transaction.atomic():
         _announce_events(run, (CompactionEvent.COMPACTION_STARTED, payload))
@@ -100,10 +107,12 @@ def apply_run(
         run.announced = was_announced
         raise
     logger.info(
-        "compaction run %s applied: %s to %s tokens",
+        "compaction run %s applied: %s to %s tokens, %s messages by %s",
         run.pk,
         outcome.tokens_before,
         outcome.tokens_after,
+        outcome.messages_compacted,
+        ", ".join(outcome.stages_used),
     )
 
 
@@ -114,12 +123,17 @@ def _install_and_close(
     state_to_render = outcome.proposed_state
     if state_to_render is None:
         state_to_render = summary_state.load_structured_state(run.session_id)
+    ledger_text = reference.render_lines(
+        context,
+        boundary_seq=outcome.boundary_seq,
+        shortened_seqs=[entry.seq for entry in outcome.entries if entry.original is not None],
+    )
     version = backend_registry.get_backend().install_outcome(
         run.session_id,
         transcript,
         outcome,
         run=str(run.pk),
-        background=summary_state.render_background(state_to_render, context.budget),
+        background=background.render_background(ledger_text, state_to_render, context.budget),
         placement=build_placement(context.policy, transcript, outcome),
     )
     # Read only now: the install holds the session's row, so nobody changes the state any more. A
@@ -129,10 +143,10 @@ def _install_and_close(
     next_state = outcome.proposed_state
     if next_state is None:
         next_state = previous_state
-    _close_run(
+    close_run(
         run,
         CompactionRun.Status.APPLIED,
-        reason=outcome.summary_error,
+        reason=_explain_applied(outcome),
         error=outcome.summary_error,
         boundary_before=context.facts.boundary_seq,
         version_before=transcript.version,
@@ -144,6 +158,17 @@ def _install_and_close(
     )
     if next_state != previous_state:
         summary_state.store_structured_state(run.session_id, next_state)
+    if outcome.summary and outcome.proposed_leaves:
+        leaf_store.store_leaves(
+            run, outcome.summary, outcome.proposed_leaves, policy=context.policy
+        )
+
+
+def _explain_applied(outcome: Outcome) -> str:
+    """Return what was wrong although the outcome is applied; empty if nothing was."""
+    if outcome.is_extract:
+        return f"An extract of the messages stands in place of a summary. {outcome.summary_error}"
+    return outcome.summary_error
 
 
 def build_placement(policy: Policy, transcript: Transcript, outcome: Outcome) -> dict[str, Any]:
@@ -152,7 +177,7 @@ def build_placement(policy: Policy, transcript: Transcript, outcome: Outcome) ->
     The nudge accompanies a summary; the failure nudge says that none was written.
     """
     nudge = policy.inject.nudge if outcome.summary else ""
-    if outcome.summary_error:
+    if outcome.summary_error and not outcome.is_extract:
         nudge = policy.inject.failure_nudge
     placement_fields = {
         "place": policy.inject.place,
@@ -172,9 +197,17 @@ def build_run_record(outcome: Outcome) -> dict[str, Any]:
         "tokens_after": outcome.tokens_after,
         "messages_compacted": outcome.messages_compacted,
         "boundary_after": outcome.boundary_seq,
-        "edits": [asdict(edit) for edit in outcome.edits],
-        "targets": [asdict(target) for target in outcome.targets],
+        "edits": _serialize_records(outcome.edits),
+        "targets": _serialize_records(outcome.targets),
     }
+
+
+def _serialize_records(
+    records: Sequence[TranscriptEdit] | Sequence[MessageOutcome],
+) -> list[dict[str, Any]]:
+    # Not `asdict`, which copies every value: there may be thousands of edits.
+    names = [field.name for field in dataclasses.fields(records[0])] if records else []
+    return [{name: getattr(record, name) for name in names} for record in records]
 
 
 def skip_run(run: CompactionRun, reason: str, *, tokens: int | None = None) -> None:
@@ -183,7 +216,7 @@ def skip_run(run: CompactionRun, reason: str, *, tokens: int | None = None) -> N
         _announce_events(
             run, (CompactionEvent.COMPACTION_SKIPPED, {"run": str(run.pk), "reason": reason})
         )
-        _close_run(
+        close_run(
             run,
             CompactionRun.Status.SKIPPED,
             reason=reason,
@@ -214,7 +247,7 @@ def fail_run(
     with transaction.atomic():
         _announce_events(run, *events)
         status = CompactionRun.Status.FELL_BACK if trims_requests else CompactionRun.Status.FAILED
-        _close_run(
+        close_run(
             run, status, error=reason, reason=reason, tokens_before=tokens, tokens_after=tokens
         )
         _record_failure(run, trims_requests=trims_requests)
@@ -262,8 +295,14 @@ def reset_failures(session_id: UUID) -> None:
     )
 
 
-def _close_run(run: CompactionRun, status: str, **fields: Any) -> None:
-    fields |= {"status": status, "finished_at": timezone.now(), "lease_until": None}
+def close_run(run: CompactionRun, status: str, **fields: Any) -> None:
+    """Write the end of a run that is still claimed. Raises RunLeaseLost."""
+    fields |= {
+        "status": status,
+        "finished_at": timezone.now(),
+        "lease_until": None,
+        "verification": run.verification,
+    }
     for name, value in fields.items():
         setattr(run, name, value)
     if not leases.select_claimed_run(run).update(**fields):
@@ -300,7 +339,7 @@ def _build_applied_events(
     }
     events: list[RunEvent] = [(CompactionEvent.COMPACTION_APPLIED, payload)]
     fallback = context.policy.fallback
-    if outcome.summary_error and fallback.notify:
+    if outcome.summary_error and not outcome.is_extract and fallback.notify:
         events.append(
             (CompactionEvent.CONTEXT_TRIMMED, {"notice": fallback.notice, "run": str(run.pk)})
         )
@@ -334,7 +373,12 @@ def _record_failure(run: CompactionRun, *, trims_requests: bool) -> None:
 def _store_session_state(run: CompactionRun, fields: dict[str, Any]) -> None:
     # Only these columns: a refusal may store its numbers (learned_*) in the same row at the same
     # moment, without the session's lock, and saving the whole row would bring back old ones.
-    SessionState.objects.update_or_create(session_id=run.session_id, defaults=fields)
+    SessionState.objects.bulk_create(
+        [SessionState(session_id=run.session_id, **fields)],
+        update_conflicts=True,
+        unique_fields=["session"],
+        update_fields=list(fields),
+    )
 
 
 def _extend_wait(session_state: SessionState) -> dict[str, Any]:

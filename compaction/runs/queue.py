@@ -11,7 +11,7 @@ from compaction.backends import registry as backend_registry
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES, Policy
 from compaction.models import MAX_SEQ, CompactionRun, find_open_run
-from compaction.runs import lifecycle
+from compaction.runs import lifecycle, repetition
 from compaction.sizing import session_context
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 
@@ -107,6 +107,7 @@ def _build_run(session_id: UUID, trigger: str, options: RunOptions) -> Compactio
         up_to_seq=options.get("up_to_seq"),
         only_stages=list(options.get("stages", ())),
         model=context.facts.summary_model,
+        basis=repetition.describe_basis(context, options),
     )
 
 
@@ -154,7 +155,8 @@ def _join_open_run(
 def _take_over_queued_run(open_run: CompactionRun, new_run: CompactionRun) -> CompactionRun | None:
     # The condition on the status keeps this from changing a run that a worker has just claimed.
     queued_run = CompactionRun.objects.filter(pk=open_run.pk, status=CompactionRun.Status.QUEUED)
-    fields = {name: getattr(new_run, name) for name in ("trigger", "model", *OPTION_FIELDS)}
+    names = ("trigger", "model", "basis", *OPTION_FIELDS)
+    fields = {name: getattr(new_run, name) for name in names}
     if not queued_run.update(**fields):
         return None
     return CompactionRun.objects.filter(pk=open_run.pk).first()

@@ -1,6 +1,8 @@
 """Learn from a model's counts its true window, and the real tokens for each estimated one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import IntegrityError, transaction
 
@@ -38,9 +40,12 @@ def load_calibration(model: str, registered_window: int | None) -> Calibration:
 
     A window that a refusal named is void once the registry's window has changed since then.
     """
-    if not model:
-        return NO_CALIBRATION
-    row = queries.load_ratio_row(model)
+    row = queries.load_ratio_row(model) if model else None
+    return build_calibration(row, registered_window)
+
+
+def build_calibration(row: Mapping[str, Any] | None, registered_window: int | None) -> Calibration:
+    """Return what a model's ModelRatio says, given by its columns; None if it has none."""
     if row is None:
         return NO_CALIBRATION
     is_window_current = row["registered"] == registered_window
@@ -66,7 +71,7 @@ def learn_from_response(
     weight = max(NEWEST_SAMPLE_WEIGHT, 1 / (calibration.samples + 2))
     change = weight * (sample_ratio - calibration.ratio)
     if calibration.samples < STABLE_SAMPLES or abs(change) >= MIN_RATIO_CHANGE:
-        _save_ratio(model, ratio=calibration.ratio + change, samples=calibration.samples + 1)
+        save_ratio(model, ratio=calibration.ratio + change, samples=calibration.samples + 1)
 
 
 def learn_refusal_window(model: str, *, registered_window: int | None, window: int | None) -> None:
@@ -75,10 +80,11 @@ def learn_refusal_window(model: str, *, registered_window: int | None, window: i
     `registered_window` is the registry's at that time.
     """
     if model and window and window > 0:
-        _save_ratio(model, window=window, registered=registered_window)
+        save_ratio(model, window=window, registered=registered_window)
 
 
-def _save_ratio(model: str, **fields: float | None) -> None:
+def save_ratio(model: str, **fields: float | None) -> None:
+    """Store these columns of a model's ModelRatio."""
     if ModelRatio.objects.filter(model=model).update(**fields):
         return
     try:

@@ -1,12 +1,14 @@
 """Log each decision about a session's context: why, by which numbers, and what is done."""
 
+import logging
 from typing import Any, Literal
 
 import structlog
 
 from compaction.sizing.session_context import SessionContext
 
-log = structlog.get_logger("compaction.decisions")
+LOGGER_NAME = "compaction.decisions"
+log = structlog.get_logger(LOGGER_NAME)
 
 Action = Literal["none", "held", "compact", "wait", "trim", "refuse"]
 
@@ -25,9 +27,10 @@ def log_decision(
     """Log a decision; `tokens` is the size of the next request.
 
     `estimate`, `last_known` and `messages` say how this size was measured, where that is known. A
-    request that is sent unchanged is logged at the debug level, because there is one in each turn.
+    request that is sent unchanged is logged at the debug level, unless the policy logs each (see
+    `is_logged`).
     """
-    write_line = log.debug if action == "none" and trigger == "before_request" else log.info
+    write_line = log.debug if _is_routine(context, trigger, action) else log.info
     write_line(
         "context decision",
         session=str(context.facts.session_id),
@@ -44,6 +47,21 @@ def log_decision(
         policy=context.policy_name,
         automatic=context.automatic_mode,
     )
+
+
+def is_logged(context: SessionContext, *, trigger: str, action: Action) -> bool:
+    """Return False if nobody reads this decision, so that its numbers need not be computed."""
+    level = logging.DEBUG if _is_routine(context, trigger, action) else logging.INFO
+    return logging.getLogger(LOGGER_NAME).isEnabledFor(level)
+
+
+def _is_routine(context: SessionContext, trigger: str, action: Action) -> bool:
+    """Return whether this is a request that is sent unchanged: there is one in each turn.
+
+    BaseAgent and Wolffish log these too.
+    """
+    is_unchanged = action == "none" and trigger == "before_request"
+    return is_unchanged and not context.policy.flow.log_requests
 
 
 def _compare_with_budget(context: SessionContext, tokens: int) -> dict[str, Any]:

@@ -7,6 +7,8 @@ tests/compaction/test_queries.py compares both.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +17,7 @@ from django.db.models import Field, ForeignKey, UUIDField
 
 from compaction.models import CompactionRun, ModelRatio, SessionState
 
+RATIO_NAMES = ("ratio", "window", "registered", "samples")
 _STATE_FIELDS: "Sequence[Field[Any, Any]]" = SessionState._meta.concrete_fields
 
 # SessionState.objects.filter(pk=session_id)
@@ -24,14 +27,6 @@ _STATE_SQL = f"""
     WHERE session_id = %s
 """  # noqa: S608
 
-# CompactionRun.objects.filter(session_id=session_id, status="running", announced=True).exists()
-_RUNNING_SUMMARY_SQL = f"""
-    SELECT 1
-    FROM {CompactionRun._meta.db_table}
-    WHERE session_id = %s AND status = '{CompactionRun.Status.RUNNING}' AND announced
-    LIMIT 1
-"""  # noqa: S608
-
 # ModelRatio.objects.filter(model=model).values("ratio", "window", "registered", "samples")
 _RATIO_SQL = f"""
     SELECT ratio, "window", registered, samples
@@ -39,21 +34,51 @@ _RATIO_SQL = f"""
     WHERE model = %s
 """  # noqa: S608
 
+# Both of these, and CompactionRun.objects.filter(session_id=session_id, status="running",
+#     announced=True).exists()
+_RECORDS_SQL = f"""
+    SELECT
+        {", ".join(f"state.{field.column}" for field in _STATE_FIELDS)},
+        model.model AS model, model.ratio AS ratio, model."window" AS "window",
+        model.registered AS registered, model.samples AS samples,
+        EXISTS (SELECT 1 FROM {CompactionRun._meta.db_table} run
+            WHERE run.session_id = %s AND run.status IN ('queued', 'running')
+                AND run.status = '{CompactionRun.Status.RUNNING}' AND run.announced)
+            AS is_summary_running
+    FROM (SELECT 1 AS one) only_row
+    LEFT JOIN {SessionState._meta.db_table} state ON state.session_id = %s
+    LEFT JOIN {ModelRatio._meta.db_table} model ON model.model = %s
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, kw_only=True)
+class Records:
+    """What compaction has stored about a session and its model.
+
+    `ratio_row` has the ratio, window, registered and samples of the model's ModelRatio.
+    `is_summary_running` is True while a run works on the session whose start was announced.
+    """
+
+    state: SessionState
+    ratio_row: dict[str, Any] | None
+    is_summary_running: bool
+
 
 def load_session_state(session_id: UUID) -> SessionState:
     """Return the session's state; a new one, which is not stored, if nothing has happened yet."""
-    row = fetch_row(_STATE_SQL, [adapt_uuid(session_id)])
-    if row is None:
-        return SessionState(session_id=session_id)
-    values = [_convert_value(row[str(field.column)], field) for field in _STATE_FIELDS]
-    return SessionState.from_db(
-        connection.alias, [field.attname for field in _STATE_FIELDS], values
+    return _build_state(session_id, fetch_row(_STATE_SQL, [adapt_uuid(session_id)]))
+
+
+def load_records(session_id: UUID, model: str) -> Records:
+    """Return all that is stored about a session and its model, in one query."""
+    session_key = adapt_uuid(session_id)
+    row = fetch_row(_RECORDS_SQL, [session_key, session_key, model])
+    assert row is not None
+    return Records(
+        state=_build_state(session_id, row if row["session_id"] is not None else None),
+        ratio_row={name: row[name] for name in RATIO_NAMES} if row["model"] is not None else None,
+        is_summary_running=bool(row["is_summary_running"]),
     )
-
-
-def is_summary_running(session_id: UUID) -> bool:
-    """Return True while a run works on the session whose start was announced."""
-    return fetch_row(_RUNNING_SUMMARY_SQL, [adapt_uuid(session_id)]) is not None
 
 
 def load_ratio_row(model: str) -> dict[str, Any] | None:
@@ -73,7 +98,7 @@ def fetch_row(
     NULL.
     """
     with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
+        cursor.execute(_shorten(statement), parameters)
         values = cursor.fetchone()
         names = [column[0] for column in cursor.description]
     if values is None:
@@ -85,12 +110,27 @@ def fetch_row(
     return row
 
 
+@cache
+def _shorten(statement: str) -> str:
+    """Return a statement without indentation; Django's SQLite backend searches it at each call."""
+    return " ".join(statement.split())
+
+
 def adapt_uuid(value: UUID) -> Any:
     """Return a UUID as the database takes it: as text for SQLite, unchanged for PostgreSQL."""
     return _UUID_FIELD.get_db_prep_value(value, connection)
 
 
 _UUID_FIELD = UUIDField()
+
+
+def _build_state(session_id: UUID, row: Mapping[str, Any] | None) -> SessionState:
+    if row is None:
+        return SessionState(session_id=session_id)
+    values = [_convert_value(row[str(field.column)], field) for field in _STATE_FIELDS]
+    return SessionState.from_db(
+        connection.alias, [field.attname for field in _STATE_FIELDS], values
+    )
 
 
 def _convert_value(value: Any, field: "Field[Any, Any]") -> Any:

@@ -16,7 +16,7 @@ from compaction.core.estimate import (
 )
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.core.transcript import Transcript
+from compaction.core.transcript import Transcript, TranscriptEntry, change_entry
 from compaction.sizing.session_context import SessionContext
 
 # A policy whose values for these knobs are ONECLAW's counts a message's text as the host stores it.
@@ -38,9 +38,7 @@ def measure_next_request(context: SessionContext) -> Measurement:
     text here.
     """
     calibration_kind = context.policy.estimate.calibration
-    last_usage = None
-    if calibration_kind != "none":
-        last_usage = backend_registry.get_backend().load_last_usage(context.facts)
+    last_usage = context.facts.last_usage if calibration_kind != "none" else None
     refusal_ratio = context.refusal_token_ratio
     if last_usage is None:
         return _measure_without_usage(context)
@@ -74,10 +72,13 @@ def measure_transcript(
     if last_usage is not None or context.model_calibration.ratio <= 1:
         return measurement
     # The model's ratio refers to plain estimates, so every message is counted again by its text.
-    uncounted_entries = tuple(replace(entry, tokens=0) for entry in transcript.entries)
-    plain_transcript = replace(transcript, overhead_tokens=0, entries=uncounted_entries)
+    plain_counter = build_counter(ONECLAW, transcript.family)
+    message_tokens = sum(map(plain_counter.count_entry, transcript.entries))
+    plain_transcript = replace(transcript, overhead_tokens=0)
     return _apply_model_calibration(
-        context, measurement.tokens, plain_estimate=estimate_transcript(plain_transcript, ONECLAW)
+        context,
+        measurement.tokens,
+        plain_estimate=message_tokens + estimate_transcript(plain_transcript, ONECLAW, ()),
     )
 
 
@@ -125,6 +126,11 @@ def estimate_attachments(context: SessionContext) -> int:
     return text_tokens + context.facts.attached_images * context.policy.estimate.image_tokens
 
 
+def estimate_recalled(context: SessionContext) -> int:
+    """Return the estimated tokens of what the open turn brought back from before the boundary."""
+    return estimate_text_tokens(context, context.facts.recalled_chars)
+
+
 def estimate_text_tokens(context: SessionContext, characters: int) -> int:
     """Return the estimated tokens of a text of this length; 0 for an empty one."""
     if not characters:
@@ -146,20 +152,21 @@ def recount_tokens(context: SessionContext, stored_tokens: int, message_count: i
     return text_tokens + message_count * knobs.per_message
 
 
-def drop_foreign_counts(transcript: Transcript, policy: Policy) -> Transcript:
-    """Set the stored counts to 0 that the policy must count itself, and return the transcript.
+def recount_transcript(transcript: Transcript, policy: Policy) -> Transcript:
+    """Return the transcript with every message counted as the policy counts.
 
-    These are all counts if the policy counts otherwise than the host; else those of messages with
-    images, and of messages that are shown in another form than the stored one.
+    A stored count is kept if the policy counts like the host; but not that of a message that has
+    images, or is shown in another form than the stored one.
     """
     keeps_counts = counts_like_host(policy)
-    entries = tuple(
-        entry
-        if keeps_counts and entry.original is None and not entry.images
-        else replace(entry, tokens=0)
-        for entry in transcript.entries
-    )
-    return replace(transcript, entries=entries)
+    token_counter = build_counter(policy, transcript.family)
+
+    def recount_entry(entry: TranscriptEntry) -> TranscriptEntry:
+        if keeps_counts and entry.tokens and entry.original is None and not entry.images:
+            return entry
+        return change_entry(entry, tokens=token_counter.count_entry(entry))
+
+    return replace(transcript, entries=tuple(map(recount_entry, transcript.entries)))
 
 
 def counts_like_host(policy: Policy) -> bool:
@@ -178,7 +185,7 @@ def estimate_plain_tokens(context: SessionContext, *, before_seq: int | None = N
     """
     facts = context.facts
     summary_chars = len(facts.summary or "") + facts.reference_chars
-    overhead_chars = facts.system_chars + facts.tool_chars + summary_chars
+    overhead_chars = facts.system_chars + facts.tool_chars + summary_chars + facts.recalled_chars
     message_tokens = backend_registry.get_backend().sum_message_tokens(facts, before_seq=before_seq)
     return overhead_chars // STORED_CHARS_PER_TOKEN + facts.attached_tokens + message_tokens
 
@@ -206,6 +213,7 @@ def _estimate_total(context: SessionContext) -> int:
         knobs.per_conversation
         + estimate_fixed_tokens(context)
         + estimate_attachments(context)
+        + estimate_recalled(context)
         + recount_tokens(context, stored_tokens, message_count)
     )
 

@@ -22,7 +22,8 @@ class SessionContext:
     """Everything that decides about a session's compaction.
 
     `budget` is None where the context window is unknown. `model_calibration` holds for all sessions
-    of the model.
+    of the model. `is_summary_running` is True while a run works on the session whose start was
+    announced.
     """
 
     facts: SessionFacts
@@ -31,6 +32,7 @@ class SessionContext:
     state: SessionState
     budget: Budget | None
     model_calibration: Calibration = calibration.NO_CALIBRATION
+    is_summary_running: bool = False
 
     @property
     def automatic_mode(self) -> str:
@@ -60,24 +62,34 @@ class SessionContext:
 
 
 def load_session_context(
-    session_id: UUID, *, policy: tuple[str, Policy] | None = None
+    session_id: UUID,
+    *,
+    policy: tuple[str, Policy] | None = None,
+    provider: str = "",
+    model: str = "",
 ) -> SessionContext | None:
     """Return a session's context in a handful of queries; None if the session is deleted.
 
-    `policy`, a name and a policy, replaces the session's own policy and threshold.
+    `policy`, a name and a policy, replaces the session's own policy and threshold. `provider` and
+    `model` replace its language model.
     """
-    facts = backend_registry.get_backend().load_session_facts(session_id)
+    backend = backend_registry.get_backend()
+    facts = backend.load_session_facts(session_id)
     if facts is None:
         return None
+    if provider or model:
+        facts = backend.describe_model(facts, provider=provider, model=model)
     is_automatic = facts.is_automatic and policies.is_compaction_automatic()
     policy_name, active_policy = policy or _choose_session_policy(facts)
+    records = queries.load_records(session_id, facts.model)
     context = SessionContext(
         facts=replace(facts, is_automatic=is_automatic),
         policy_name=policy_name,
         policy=active_policy,
-        state=queries.load_session_state(session_id),
+        state=records.state,
         budget=None,
-        model_calibration=calibration.load_calibration(facts.model, facts.window),
+        model_calibration=calibration.build_calibration(records.ratio_row, facts.window),
+        is_summary_running=records.is_summary_running,
     )
     context = replace(context, budget=plan_budget(context))
     if policy is None and context.budget is not None and facts.compact_threshold is None:
@@ -106,6 +118,7 @@ def plan_budget(context: SessionContext) -> Budget | None:
     return plan(
         context.policy,
         _find_window(context),
+        max_input=facts.max_input,
         output_reserve=facts.output_reserve,
         max_tokens=facts.max_tokens,
         family=facts.family,

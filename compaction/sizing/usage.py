@@ -5,7 +5,7 @@ from uuid import UUID
 
 from compaction.backends import registry as backend_registry
 from compaction.core.budget import Budget
-from compaction.sizing import queries, request_size, session_context
+from compaction.sizing import request_size, session_context
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 
 WARNING_RATIO = 0.8  # of the threshold
@@ -43,7 +43,7 @@ def describe_usage(context: SessionContext) -> dict[str, Any]:
         "breakdown": _build_breakdown(context, measurement.tokens),
         "policy": context.policy_name,
         "automatic": context.automatic_mode,
-        "compacting": queries.is_summary_running(context.facts.session_id),
+        "compacting": context.is_summary_running,
     }
 
 
@@ -79,10 +79,11 @@ def _build_breakdown(context: SessionContext, tokens: int) -> dict[str, int]:
     All parts are estimates except the history, which is the rest, so that the parts add up to the
     measured size wherever they can.
     """
-    prompt_tokens = backend_registry.get_backend().load_newest_prompt_tokens(context.facts)
+    # What a turn brings back stands beside the prompt that asked for it.
+    prompt_tokens = request_size.recount_tokens(context, context.facts.newest_prompt_tokens)
     parts = {
         **request_size.estimate_fixed_parts(context),
-        "current_prompt": request_size.recount_tokens(context, prompt_tokens),
+        "current_prompt": prompt_tokens + request_size.estimate_recalled(context),
         "file_attachments": request_size.estimate_attachments(context),
     }
     parts["conversation_history"] = max(0, tokens - sum(parts.values()))

@@ -4,32 +4,35 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-
-from django.db.models import DecimalField, F, Value
-from django.db.models.functions import Coalesce
 
 from compaction import policies
 from compaction.backends import registry as backend_registry
-from compaction.backends.base import STORED_CHARS_PER_TOKEN, CallFailed, CallResult, Prompt
-from compaction.core.features import estimate_by_features
+from compaction.backends.base import STORED_CHARS_PER_TOKEN
+from compaction.backends.calls import CallFailed, CallResult, Prompt
 from compaction.core.stages.base import SummaryFailed
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.sizing.session_context import SessionContext
+from compaction.sizing.speed import learn_speed
 from compaction.summaries import prompt as summary_prompt
 from compaction.summaries import state_delta, unwrapping, validation
+from compaction.summaries.accounting import read_times, record_call
+from compaction.summaries.density import estimate_density
+from compaction.summaries.pace import Pace
 from compaction.summaries.prompt import SummaryOptions
+from compaction.summaries.riding import TalkRide
+from compaction.summaries.riding import build_text as build_ride_text
+from compaction.summaries.verification import SummaryVerifier, UntrueSummary
 
 TEMPERATURE = 0.1
 WINDOW_SHARE = 4  # the answer may take a quarter of the window
+ROOM_GROWTH = 4  # how many times more room a model gets that only reasoned
+ROOM_SHARE = 2  # but at most half of the window
 WINDOW_MARGIN = 0.10  # of the window, for errors of the estimate
 # A cautious share, so that a summary of the requested length ends before its token limit.
 WORDS_PER_TOKEN = 0.55
 MIN_SUMMARY_WORDS = 20
 MIN_CHUNK_CHARS = 200  # a window in which no more characters fit cannot summarize anything
-SAMPLE_COUNT = 16
-SAMPLE_CHARS = 512
 DELTA_TOKENS = 1_024  # for the delta of the structured state, in addition to the summary
 
 
@@ -99,17 +102,21 @@ class SummaryClient:
         self.run = run
         self.wait = wait
         self.knobs = context.policy.summary
+        self.verifier = SummaryVerifier(run, context.policy)
         self.token_ratio = token_ratio
         self.temperature: float | None = TEMPERATURE
         self.density = 1 / STORED_CHARS_PER_TOKEN  # tokens a character
         self.brevity = 1  # the summary is asked to be so many times shorter
+        self.room_factor = 1  # an answer may be so many times longer, for its reasoning
         summary_model = backend_registry.get_backend().choose_summary_model(
             run.session_id, policies.resolve_summary_model(self.knobs.model)
         )
-        session_window = context.budget.window if context.budget else 0
+        session_window = context.budget.request_limit if context.budget else 0
         self.model = summary_model.model
         self.max_output_tokens = summary_model.max_output_tokens
         self.echoes_headings = summary_model.echoes_headings
+        self.ride = TalkRide(run, context, summary_model)
+        self.pace = Pace(self.model, floor=max(self.knobs.timeout, summary_model.timeout))
         self.window = summary_model.window or session_window
         if summary_model.model == context.facts.model:
             # The session's budget knows the window that a refusal stated, if there was one.
@@ -129,14 +136,37 @@ class SummaryClient:
         self.density = max(self.density, estimate_density(lines), provider_density)
         self.token_ratio = 1.0
 
+    def store_expected_seconds(self, job: SummaryJob, characters: int) -> None:
+        """Store with the run how long it takes to summarize so many characters, where known."""
+        call_count = -(-characters // max(1, self.measure_room(job, None)))
+        answer_chars = min(characters / 2, job.max_words / WORDS_PER_TOKEN * STORED_CHARS_PER_TOKEN)
+        seconds = self.pace.estimate_seconds(
+            self._estimate_tokens("") * call_count + characters * self.density,
+            min(job.max_tokens, answer_chars * self.density) * call_count,
+        )
+        if seconds is not None:
+            self.run.expected_seconds = seconds
+            CompactionRun.objects.filter(pk=self.run.pk).update(expected_seconds=seconds)
+
     def limit_output_tokens(self, max_tokens: int) -> int:
         """Return how many tokens an answer may have: `max_tokens` or what the model allows."""
         output_limit = self.max_output_tokens or max_tokens
         return max(1, min(max_tokens, self.window // WINDOW_SHARE, output_limit))
 
+    def limit_call_tokens(self, job: SummaryJob) -> int:
+        """Return how many tokens the next answer may have, its reasoning included."""
+        output_limit = self.max_output_tokens or self.window
+        room = min(job.max_tokens * self.room_factor, self.window // ROOM_SHARE, output_limit)
+        return max(job.max_tokens, room)
+
     def measure_room(self, job: SummaryJob, previous_summary: str | None) -> int:
         """Return how many characters of transcript fit into one call; zero or less for none."""
-        free_tokens = (self.window * (1 - WINDOW_MARGIN) - job.max_tokens) / self.token_ratio
+        answer_tokens = self.limit_call_tokens(job)
+        free_tokens = self.window * (1 - WINDOW_MARGIN) - answer_tokens
+        time_limit = self.pace.limit_prompt_tokens(answer_tokens)
+        if time_limit is not None:
+            free_tokens = min(free_tokens, time_limit)
+        free_tokens /= self.token_ratio
         empty_message = summary_prompt.build_message(
             job.options, previous_summary=previous_summary, lines="", min_words=0, max_words=0
         )
@@ -175,29 +205,46 @@ class SummaryClient:
                 pending_lines.appendleft(chunk.lines)
             except SummaryFailed as error:
                 failure = error
+                self.ride.give_up()
                 pending_lines.appendleft(chunk.lines)
+                if isinstance(error, UntrueSummary):
+                    job = replace(job, options=replace(job.options, correction=error.reason))
         raise failure
 
     def _require_room(self, job: SummaryJob, previous_summary: str | None) -> int:
         room = self.measure_room(job, previous_summary)
         if room < MIN_CHUNK_CHARS:
-            raise SummaryFailed("The model's window is too small to summarize in.")
+            raise SummaryFailed(self._explain_missing_room(job))
         return room
 
+    def _explain_missing_room(self, job: SummaryJob) -> str:
+        prompt_limit = self.pace.limit_prompt_tokens(self.limit_call_tokens(job))
+        if prompt_limit is not None and prompt_limit < self.window / WINDOW_SHARE:
+            return self.pace.describe_slowness()
+        return "The model's window is too small to summarize in."
+
     def _wait_before_retry(self, attempt: int) -> None:
-        delays = self.knobs.backoff
-        if delays:
-            self.wait(delays[min(attempt, len(delays)) - 1])
+        seconds = self.knobs.choose_wait(attempt)
+        if seconds:
+            self.wait(seconds)
 
     def _summarize_chunk(self, job: SummaryJob, chunk: _Chunk, *, is_last: bool) -> SummaryResult:
         call_prompt = self._build_prompt(job, chunk)
+        if is_last and not chunk.earlier_chars and not job.options.rewrites_text:
+            call_prompt = self._ride_talk(call_prompt, chunk)
         answer = self._call_model(call_prompt)
         delta_block: str | None = None
         if job.options.state is not None:
             answer, delta_block = _split_answer(answer)
         if delta_block and not answer.text:
             raise _SummaryMissing(delta_block)
-        summary = self._validate_answer(job, chunk, answer, call_prompt)
+        summary = self.verifier.verify(
+            self._validate_answer(job, chunk, answer, call_prompt),
+            previous=chunk.previous_summary,
+            lines=chunk.lines,
+            max_tokens=job.max_tokens,
+            may_grow=job.may_grow,
+        )
         if not job.may_grow and len(summary) >= chunk.earlier_chars + chunk.characters:
             raise SummaryFailed("The summary is not smaller than what it replaces.")
         if is_last and (objection := job.find_objection(summary)):
@@ -215,16 +262,16 @@ class SummaryClient:
             self._adapt_to_failure(error, call_prompt)
             raise SummaryFailed(str(error)) from None
         record_call(self.run, answer)
+        learn_speed(self.model, read_times(answer))
         if answer.finish == "length":
-            # The answer was cut off, so a retry asks for half of the words.
-            self.brevity *= 2
+            self._adapt_to_cut(answer)
         return answer
 
     def _validate_answer(
         self, job: SummaryJob, chunk: _Chunk, answer: CallResult, call_prompt: Prompt
     ) -> str:
         # A summary of summaries may repeat much of its text; one of messages must not.
-        may_copy = job.options.merges_parts or job.options.template.rewrites_summaries
+        may_copy = job.options.rewrites_text
         instruction = summary_prompt.extract_instruction(call_prompt.text)
         return validation.extract_summary(
             answer,
@@ -242,14 +289,35 @@ class SummaryClient:
             min_words=min(job.min_words, max_words // 2),
             max_words=max_words,
         )
+        max_tokens = self.limit_call_tokens(job)
+        prompt_tokens = self._estimate_tokens(message_text)
         return Prompt(
             system=summary_prompt.SYSTEM_PROMPT,
             text=message_text,
-            max_tokens=job.max_tokens,
+            max_tokens=max_tokens,
             temperature=self.temperature,
             model=self.model,
-            timeout=self.knobs.timeout,
+            timeout=self.pace.choose_deadline(prompt_tokens, max_tokens),
+            first_word_seconds=self.pace.choose_first_wait(prompt_tokens),
         )
+
+    def _ride_talk(self, call_prompt: Prompt, chunk: _Chunk) -> Prompt:
+        """Return the prompt that follows the talk itself, where that is due."""
+        is_due = self.ride.is_due(
+            transcript_tokens=self._estimate_tokens(call_prompt.text),
+            answer_tokens=call_prompt.max_tokens,
+            window=int(self.window * (1 - WINDOW_MARGIN)),
+        )
+        if not is_due:
+            return call_prompt
+        instruction = summary_prompt.remove_transcript(call_prompt.text)
+        text = build_ride_text(chunk.lines, instruction)
+        return replace(call_prompt, text=text, rides_talk=True)
+
+    def _estimate_tokens(self, text: str) -> float:
+        """Return about how many real tokens a message has, the fixed system text included."""
+        characters = len(summary_prompt.SYSTEM_PROMPT) + len(text)
+        return characters * self.density * self.token_ratio
 
     def _limit_words(self, job: SummaryJob, chunk: _Chunk) -> int:
         """Return the most words that fit the token limit and are shorter than the source."""
@@ -260,13 +328,30 @@ class SummaryClient:
         words = min(job.max_words, token_limit * WORDS_PER_TOKEN, half_of_source)
         return max(MIN_SUMMARY_WORDS, int(words / self.brevity))
 
+    def _adapt_to_cut(self, answer: CallResult) -> None:
+        """Ask a retry for half of the words, or give it more room if the model only reasoned.
+
+        A model that spent all of its output on reasoning would do so for a shorter summary too.
+        """
+        if unwrapping.strip_thoughts(answer.text):
+            self.brevity *= 2
+        else:
+            self.room_factor *= ROOM_GROWTH
+
     def _adapt_to_failure(self, error: CallFailed, call_prompt: Prompt) -> None:
         """Change what the retry does differently: no temperature, or a shorter chunk.
 
-        The chunk is shortened by the provider's numbers where it gave any, and by half otherwise.
+        The chunk is shortened by the provider's numbers where it gave any, and by half otherwise,
+        also when the call did not end in time: the same call would not end either.
         """
         if error.temperature:
             self.temperature = None
+        if error.seconds is not None:
+            self.pace.note_timeout(
+                prompt_tokens=self._estimate_tokens(call_prompt.text),
+                answer_tokens=call_prompt.max_tokens,
+                seconds=error.seconds,
+            )
         if not error.too_long:
             return
         characters = len(call_prompt.system) + len(call_prompt.text)
@@ -287,13 +372,6 @@ def _split_answer(answer: CallResult) -> tuple[CallResult, str | None]:
     return replace(answer, text=text), delta_block
 
 
-def estimate_density(lines: Sequence[str]) -> float:
-    """Return the estimated tokens a character, from samples spread over the text; 0 for no text."""
-    step = max(1, len(lines) // SAMPLE_COUNT)
-    sample = "".join(line[:SAMPLE_CHARS] for line in lines[::step])
-    return estimate_by_features(sample) / len(sample) if sample else 0
-
-
 def take_chunk(pending_lines: deque[str], room: int) -> str:
     """Take the next messages that fit into `room` characters together off the pending lines.
 
@@ -312,27 +390,3 @@ def take_chunk(pending_lines: deque[str], room: int) -> str:
         pieces.append(piece)
         free_chars -= len(piece) + 2
     return "\n\n".join(pieces)
-
-
-def record_call(run: CompactionRun, answer: CallResult | None) -> None:
-    """Add the tokens and the cost of a call to the run; None for a call without an answer.
-
-    This is written at once, and without checking the claim: what was spent is spent, also when
-    another worker has taken the run over meanwhile. The sums are made in the database, because
-    both workers may add to them.
-    """
-    run_row = CompactionRun.objects.filter(pk=run.pk)
-    run_row.update(provider_calls=F("provider_calls") + 1)
-    if answer is None:
-        return
-    run_row.update(
-        model=answer.model,
-        input_tokens=F("input_tokens") + answer.input_tokens,
-        output_tokens=F("output_tokens") + answer.output_tokens,
-    )
-    if answer.input_price is not None and answer.output_price is not None:
-        input_cost = answer.input_tokens * answer.input_price
-        output_cost = answer.output_tokens * answer.output_price
-        cost = (input_cost + output_cost) / Decimal(1_000_000)
-        earlier_cost = Coalesce("cost", Value(Decimal(0)), output_field=DecimalField())
-        run_row.update(cost=earlier_cost + cost)

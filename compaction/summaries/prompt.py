@@ -5,10 +5,15 @@ a model reads them, and tests of real models were made with them.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from compaction.core.state import SECTIONS
-from compaction.summaries.templates import PARTS_INSTRUCTION, SummaryTemplate
+from compaction.summaries.headers import escape_headers, render_earlier_summary
+from compaction.summaries.templates import (
+    PARTS_INSTRUCTION,
+    SUMMARY_TEMPLATES,
+    SummaryTemplate,
+)
 
 SYSTEM_PROMPT = (
     "You write summaries of conversations, for a reader who has not seen them. "
@@ -22,12 +27,13 @@ MERGE_INSTRUCTION = (
     "into one summary. "
 )
 SUMMARY_ONLY_ENDING = ", and nothing but the summary."
+CORRECTION_INSTRUCTION = (
+    "An earlier attempt was refused. {correction} State only what stands in the transcript."
+)
 FOCUS_INSTRUCTION = "Give special attention to: {focus}"
-EARLIER_SUMMARY = "[summary of what came before]\n{summary}"
-PART_SUMMARY = "[summary of part {number}]\n{summary}"
 STATE_INSTRUCTION = (
     ".\nThen, after the summary, write one fenced block that begins with ```json and holds one "
-    "JSON object: how the conversation changes the lists between the existing-state tags. "
+    "JSON object: how the conversation changes the lists between the {state_tag} tags. "
     "Its keys are names of these lists: {sections}. The value of each is an object with "
     '"add" (a list of short sentences), '
     '"update" (an object from the number of an item to its new sentence) and '
@@ -39,8 +45,12 @@ MEMORY_INSTRUCTION = (
     ' One more key may be "memory": a list of sentences worth remembering for a long time.'
 )
 
-_END_OF_DATA = re.compile(r"</(?:transcript|existing-state)>")
-_DELIMITER = re.compile(r"<(\s*/?\s*(?:transcript|existing-state))", re.IGNORECASE)
+TRANSCRIPT_TAG = "transcript"
+TAG_NAMES = sorted(
+    {TRANSCRIPT_TAG}.union(*(astuple(each.tags) for each in SUMMARY_TEMPLATES.values())) - {""}
+)
+_END_OF_DATA = re.compile(rf"</(?:{'|'.join(TAG_NAMES)})>")
+_DELIMITER = re.compile(rf"<(\s*+/?\s*+(?:{'|'.join(TAG_NAMES)}))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +60,7 @@ class SummaryOptions:
     `focus` is what the summary should give attention to. `state` holds the numbered lists of the
     structured state, or is None where no delta of it is requested; `sections` and `allows_memory`
     say what the delta may hold. With `merges_parts` the transcript consists of summaries.
+    `correction` is what was wrong with an earlier attempt.
     """
 
     template: SummaryTemplate
@@ -58,6 +69,12 @@ class SummaryOptions:
     sections: tuple[str, ...] = SECTIONS
     allows_memory: bool = False
     merges_parts: bool = False
+    correction: str = ""
+
+    @property
+    def rewrites_text(self) -> bool:
+        """Return True if the source is a summary, of which much may stay as it is."""
+        return self.merges_parts or self.template.rewrites_summaries
 
 
 def build_message(
@@ -70,20 +87,35 @@ def build_message(
 ) -> str:
     """Return the one message of a summary call.
 
-    The transcript comes first: what two calls share is then a prefix, which providers cache.
+    The transcript comes first unless the template's tags say otherwise: what two calls share is
+    then a prefix, which providers cache.
     """
-    blocks = [lines]
-    if previous_summary:
-        blocks.insert(0, EARLIER_SUMMARY.format(summary=previous_summary))
-    transcript = escape_delimiters("\n\n".join(blocks))
+    tags = options.template.tags
+    previous_block = ""
+    if previous_summary and tags.previous:
+        previous_block = _wrap_text(
+            tags.previous, escape_delimiters(escape_headers(previous_summary))
+        )
+    elif previous_summary:
+        lines = f"{render_earlier_summary(previous_summary)}\n\n{lines}"
+    message_block = _wrap_text(tags.messages, _wrap_text(TRANSCRIPT_TAG, escape_delimiters(lines)))
     state_block = ""
     if options.state is not None:
-        state_text = escape_delimiters(options.state)
-        state_block = f"<existing-state>\n{state_text}\n</existing-state>\n\n"
+        state_text = escape_delimiters(escape_headers(options.state))
+        state_block = _wrap_text(tags.state, state_text)
+    blocks = [message_block, state_block]
+    if tags.previous:
+        blocks = [previous_block, state_block, message_block]
+    data = _wrap_text(tags.input, "\n\n".join(block for block in blocks if block))
     instruction_text = build_instruction(
         options, min_words=min_words, max_words=max_words, has_previous=bool(previous_summary)
     )
-    return f"<transcript>\n{transcript}\n</transcript>\n\n{state_block}{instruction_text}"
+    return f"{data}\n\n{instruction_text}"
+
+
+def _wrap_text(tag: str, text: str) -> str:
+    """Return a text between tags; the text itself where the tag has no name."""
+    return f"<{tag}>\n{text}\n</{tag}>" if tag else text
 
 
 def build_instruction(
@@ -99,16 +131,30 @@ def build_instruction(
     ending = SUMMARY_ONLY_ENDING
     if options.state is not None:
         memory_text = MEMORY_INSTRUCTION if options.allows_memory else ""
-        ending = STATE_INSTRUCTION.format(sections=", ".join(options.sections), memory=memory_text)
+        ending = STATE_INSTRUCTION.format(
+            state_tag=options.template.tags.state,
+            sections=", ".join(options.sections),
+            memory=memory_text,
+        )
     focus_text = ""
     if options.focus.strip():
         focus_text = "\n" + FOCUS_INSTRUCTION.format(focus=escape_delimiters(options.focus))
-    return body + ending + focus_text
+    correction_text = ""
+    if options.correction:
+        correction = escape_delimiters(options.correction)
+        correction_text = "\n" + CORRECTION_INSTRUCTION.format(correction=correction)
+    return body + ending + focus_text + correction_text
 
 
 def extract_instruction(text: str) -> str:
     """Return the instruction of a call's message, without the transcript and the state."""
     return _END_OF_DATA.split(text)[-1]
+
+
+def remove_transcript(text: str) -> str:
+    """Return a call's message without the transcript."""
+    start, _, rest = text.partition("<transcript>\n")
+    return start + rest.partition("</transcript>")[2].lstrip("\n")
 
 
 def escape_delimiters(content: str) -> str:

@@ -5,11 +5,12 @@ thought is left out.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 
 from compaction.core.groups.summaries import SummaryKnobs
+from compaction.core.leaves.spans import NumberedLine
 from compaction.core.transcript import TranscriptEntry
+from compaction.summaries import headers
 
 _LEADING_THOUGHT = re.compile(
     r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.IGNORECASE | re.DOTALL
@@ -23,38 +24,24 @@ def render_lines(
 
     With `with_numbers` each text begins with the number (seq) of its message.
     """
+    numbered_lines = render_numbered_lines(entries, knobs, with_numbers=with_numbers)
+    return [line.text for line in numbered_lines]
+
+
+def render_numbered_lines(
+    entries: Iterable[TranscriptEntry], knobs: SummaryKnobs, *, with_numbers: bool
+) -> list[NumberedLine]:
+    """Return what `render_lines` does, each text with the number of its message beside it."""
     tool_names: dict[str, str] = {}
     lines = []
     for entry in entries:
-        tool_names |= {call.id: call.name for call in entry.calls}
-        source_entry = _select_source(entry, tool_names, knobs)
-        if source_entry is None:
-            continue
-        text = render_entry(source_entry)
-        lines.append(f"{source_entry.seq}. {text}" if with_numbers else text)
+        for call in entry.calls:
+            tool_names[call.id] = call.name
+        text = _render_entry(entry, tool_names, knobs)
+        if text is not None:
+            text = f"{entry.seq}. {text}" if with_numbers else text
+            lines.append(NumberedLine(entry.seq, text))
     return lines
-
-
-def _select_source(
-    entry: TranscriptEntry, tool_names: dict[str, str], knobs: SummaryKnobs
-) -> TranscriptEntry | None:
-    """Return the message with what the policy includes of it; None for nothing."""
-    content = entry.content
-    if knobs.source == "originals" and entry.original is not None:
-        content = entry.original
-    if entry.role == "tool":
-        name = entry.tool_name or tool_names.get(entry.call_id, "")
-        if not includes_tool(name, knobs):
-            return None
-        return replace(entry, content=content, tool_name=name)
-    if entry.role == "assistant":
-        content = _LEADING_THOUGHT.sub("", content)
-    if entry.images:
-        content = f"{content}\n[images: {entry.images}]".lstrip()
-    calls = tuple(call for call in entry.calls if includes_tool(call.name, knobs))
-    if not content.strip() and not calls:
-        return None
-    return replace(entry, content=content, calls=calls)
 
 
 def includes_tool(name: str, knobs: SummaryKnobs) -> bool:
@@ -66,16 +53,28 @@ def includes_tool(name: str, knobs: SummaryKnobs) -> bool:
     )
 
 
-def render_entry(entry: TranscriptEntry) -> str:
-    """Return a message as text, its tool calls included."""
+def _render_entry(
+    entry: TranscriptEntry, tool_names: Mapping[str, str], knobs: SummaryKnobs
+) -> str | None:
+    """Return what the policy includes of a message as text, its tool calls too; None for nothing.
+
+    `tool_names` has the name of the tool for the id of each call so far.
+    """
+    content = entry.content
+    if knobs.source == "originals" and entry.original is not None:
+        content = entry.original
     if entry.role == "tool":
-        error_mark = ", an error" if entry.is_error else ""
-        return f"[result of {entry.tool_name or 'a tool'}{error_mark}]\n{entry.content}"
-    return "\n".join(_render_parts(entry))
-
-
-def _render_parts(entry: TranscriptEntry) -> Iterator[str]:
-    if entry.content or not entry.calls:
-        yield f"[{entry.role}]\n{entry.content}"
-    for call in entry.calls:
-        yield f"[{entry.role} calls {call.name}]\n{call.arguments}"
+        name = entry.tool_name or tool_names.get(entry.call_id, "")
+        if not includes_tool(name, knobs):
+            return None
+        return headers.render_result(name, content, is_error=entry.is_error)
+    if entry.role == "assistant" and (thought := _LEADING_THOUGHT.match(content)):
+        content = content[thought.end() :]
+    calls = [call for call in entry.calls if includes_tool(call.name, knobs)] if entry.calls else ()
+    if not calls and not entry.images and (not content or content.isspace()):
+        return None
+    parts = []
+    if content or entry.images:
+        parts.append(headers.render_words(entry.role, content, images=entry.images))
+    parts += [headers.render_call(entry.role, call.name, call.arguments) for call in calls]
+    return "\n".join(parts)

@@ -10,13 +10,10 @@ from uuid import UUID
 from django.db import transaction
 
 from compaction.backends import registry as backend_registry
-from compaction.backends.base import STORED_CHARS_PER_TOKEN
-from compaction.core.budget import Budget
-from compaction.core.state import SECTIONS, StructuredState, fit_state, undo_change
+from compaction.core.state import SECTIONS, StructuredState, undo_change
 from compaction.models import CompactionRun, WorkingState
 from compaction.sizing import session_context
-
-UNKNOWN_WINDOW_CHARS = 8_000  # of background, where the window is not known
+from compaction.summaries import background
 
 StateRecord = dict[str, Any]
 
@@ -109,16 +106,13 @@ def _remove_runs(
 def _publish_state(
     session_id: UUID, structured_state: StructuredState, previous_state: StructuredState
 ) -> None:
-    context = session_context.load_session_context(session_id)
-    if context is None:
+    if session_context.load_session_context(session_id) is None:
         return
     if structured_state != previous_state:
         store_structured_state(session_id, structured_state)
     # A session without a state may have reference text that came with an import; that stays.
     if WorkingState.objects.filter(pk=session_id).exists():
-        backend_registry.get_backend().set_background(
-            session_id, render_background(structured_state, context.budget)
-        )
+        background.publish_background(session_id, structured_state)
 
 
 def change_structured_state(
@@ -128,23 +122,13 @@ def change_structured_state(
 
     Raises NoSuchSession and what `edit` raises; then nothing has changed.
     """
-    context = session_context.load_session_context(session_id)
-    if context is None:
+    if session_context.load_session_context(session_id) is None:
         raise session_context.NoSuchSession(str(session_id))
-    backend = backend_registry.get_backend()
     with transaction.atomic():
         # The announcement comes first because it locks the session's row, so that of two changes
         # at the same time the second reads what the first has stored.
-        backend.announce_state_change(session_id)
+        backend_registry.get_backend().announce_state_change(session_id)
         structured_state = edit(load_structured_state(session_id))
         store_structured_state(session_id, structured_state)
-        backend.set_background(session_id, render_background(structured_state, context.budget))
+        background.publish_background(session_id, structured_state)
     return structured_state
-
-
-def render_background(structured_state: StructuredState, budget: Budget | None) -> str:
-    """Return the state as reference text, cut to the room that a summary may take."""
-    max_chars = UNKNOWN_WINDOW_CHARS
-    if budget:
-        max_chars = budget.summary_tokens * STORED_CHARS_PER_TOKEN
-    return fit_state(structured_state, max_chars)

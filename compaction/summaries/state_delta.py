@@ -20,7 +20,7 @@ from compaction.core.state import (
 
 MAX_ITEMS = 100  # of a list; a broken model may repeat itself without end
 
-_FENCED_BLOCK = re.compile(r"```[ \t]*(\w*)[ \t]*\n(.*?)(?:\n?```|\Z)", re.DOTALL)
+_FENCED_BLOCK = re.compile(r"```[ \t]*+(\w*+)[ \t]*+\n(.*?)(?:\n?```|\Z)", re.DOTALL)
 _BARE_DELTA = re.compile(
     rf"^\{{\s*(?:\"(?:state|memory|\w*?(?:{'|'.join(SECTIONS)}))\"|\}}\s*\Z)",
     re.IGNORECASE | re.MULTILINE,

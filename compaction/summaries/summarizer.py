@@ -2,21 +2,26 @@
 
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.estimate import estimate_summary
+from compaction.core.leaves.leaf import Leaf
+from compaction.core.leaves.spans import NumberedLine
+from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.stages.summarize import find_objection
-from compaction.core.state import SECTIONS, merge_delta, number_sections
+from compaction.core.state import SECTIONS, StructuredState, merge_delta, number_sections
 from compaction.models import CompactionRun
 from compaction.sizing.session_context import SessionContext
-from compaction.summaries import memory, prompt, state_delta
+from compaction.summaries import headers, memory, state_delta
 from compaction.summaries import source as summary_source
 from compaction.summaries import state as summary_state
 from compaction.summaries.calls import DELTA_TOKENS, SummaryClient, SummaryJob, SummaryResult
+from compaction.summaries.leaf_writer import LeafWriter
 from compaction.summaries.prompt import SummaryOptions
 from compaction.summaries.templates import (
     MEMORY_TEMPLATE,
@@ -36,9 +41,12 @@ MAX_MEMORY_WORDS = 300
 
 
 class StartAnnouncement(Protocol):
-    """A function that announces that a summary of so many messages is begun."""
+    """A function that announces that a summary of so many messages is begun.
 
-    def __call__(self, *, message_count: int) -> None: ...
+    `target_count` is how many of them the pass changes.
+    """
+
+    def __call__(self, *, message_count: int, target_count: int | None) -> None: ...
 
 
 class RetryWait(Protocol):
@@ -65,6 +73,7 @@ class Summarizer:
         self.session_id = run.session_id
         self.policy = context.policy
         self.announce_start = announce_start
+        self.token_ratio = token_ratio
         self.client = SummaryClient(run, context, token_ratio, wait=wait)
         self.template = self._choose_template()
         self.structured_state = summary_state.load_structured_state(run.session_id)
@@ -74,19 +83,43 @@ class Summarizer:
 
         Raises SummaryFailed, and RunLeaseLost when another worker has taken the run over.
         """
-        lines = summary_source.render_lines(
+        numbered_lines = summary_source.render_numbered_lines(
             task.entries, self.policy.summary, with_numbers=self.template.numbers_messages
         )
+        lines = [line.text for line in numbered_lines]
+        self.client.calibrate_density(task.entries, lines)
+        if self.policy.summary.spans == "frozen":
+            return self._summarize_spans(task, numbered_lines)
         if not lines:
             return SummaryOutcome(text=task.previous or NO_CONTENT_SUMMARY)
-        self.announce_start(message_count=len(task.entries))
-        self.client.calibrate_density(task.entries, lines)
-        summary = self._summarize_lines(self._build_job(task), task, deque(lines))
+        job = self._build_job(task)
+        self.client.store_expected_seconds(job, _count_characters(lines))
+        self._announce_task(task)
+        if task.previous:
+            # It may have come by hand or under another policy, and be longer than any answer.
+            task = replace(task, previous=self._roll_up_summary(task.previous, task))
+        try:
+            summary = self._summarize_lines(job, task, deque(lines))
+        except SummaryFailed as failure:
+            return self._write_extract(failure, task, numbered_lines)
         summary = self._roll_up_summary(summary, task)
-        self.structured_state = memory.fold_oldest_entries(
-            self.structured_state, self.policy.memory, self._blend_memory
+        return SummaryOutcome(text=summary, proposed_state=self._fold_memory())
+
+    def _announce_task(self, task: SummaryTask) -> None:
+        self.announce_start(message_count=len(task.entries), target_count=task.target_count or None)
+
+    def _write_extract(
+        self, failure: SummaryFailed, task: SummaryTask, lines: Sequence[NumberedLine]
+    ) -> SummaryOutcome:
+        """Return an extract, or raise the failure again where the policy writes none."""
+        verifier = self.client.verifier
+        text = verifier.write_extract(
+            failure,
+            previous=task.previous,
+            lines=lines,
+            max_tokens=task.max_tokens,
         )
-        return SummaryOutcome(text=summary, proposed_state=self.structured_state)
+        return SummaryOutcome(text=text, extract_reason=verifier.extract_reason)
 
     def _choose_template(self) -> SummaryTemplate:
         template = SUMMARY_TEMPLATES[self.policy.summary.template]
@@ -130,11 +163,46 @@ class Summarizer:
         if previous_summary and len(previous_summary) > self.client.measure_room(job, None) / 2:
             # Beside such a long summary there is no room for messages, so that merging it would
             # never end. It is summarized like a message instead.
-            pending_lines.appendleft(prompt.EARLIER_SUMMARY.format(summary=previous_summary))
+            pending_lines.appendleft(headers.render_earlier_summary(previous_summary))
             previous_summary = None
         if self.policy.summary.merging == "parts":
             return self._summarize_in_parts(job, previous_summary, pending_lines)
         return self._summarize_in_sequence(job, previous_summary, pending_lines)
+
+    def _summarize_spans(self, task: SummaryTask, lines: Sequence[NumberedLine]) -> SummaryOutcome:
+        """Summarize only what no leaf covers, and compose the summary of all leaves."""
+        writer = LeafWriter(
+            session_id=self.session_id,
+            policy=self.policy,
+            client=self.client,
+            token_ratio=self.token_ratio,
+            build_job=self._build_job,
+            apply_delta=self._apply_delta,
+        )
+        leaves = writer.extend_leaves(
+            task, lines, announce_start=partial(self._announce_task, task)
+        )
+        if not leaves:
+            first_seq, last_seq = task.entries[0].seq, task.entries[-1].seq
+            leaves = (Leaf(first_seq=first_seq, last_seq=last_seq, text=NO_CONTENT_SUMMARY),)
+        return SummaryOutcome(
+            text=writer.compose(task, leaves),
+            proposed_state=self._fold_memory(),
+            proposed_leaves=leaves,
+            extract_reason=self.client.verifier.extract_reason,
+        )
+
+    def _fold_memory(self) -> StructuredState:
+        self.structured_state = memory.try_to_fold(
+            self.structured_state, self.policy.memory, self._blend_memory
+        )
+        return self.structured_state
+
+    def fold_memory(self) -> StructuredState:
+        """Return the stored state with a full memory folded. Raises SummaryFailed."""
+        return memory.fold_oldest_entries(
+            self.structured_state, self.policy.memory, self._blend_memory
+        )
 
     def _summarize_in_sequence(
         self, job: SummaryJob, previous_summary: str | None, pending_lines: deque[str]
@@ -167,7 +235,7 @@ class Summarizer:
         while pending_lines:
             result = self.client.summarize_next_chunk(part_job, None, pending_lines)
             part_job = self._apply_delta(part_job, result)
-            parts.append(prompt.PART_SUMMARY.format(number=len(parts) + 1, summary=result.summary))
+            parts.append(headers.render_part_summary(len(parts) + 1, result.summary))
         merge_job = replace(job, options=replace(job.options, merges_parts=True, state=None))
         if len(parts) == 1:
             # One part cannot become fewer parts: dividing it again would never end.
@@ -201,7 +269,7 @@ class Summarizer:
             max_words=knobs.max_words,
         )
         try:
-            return self._summarize_in_sequence(job, None, deque([summary]))
+            return self._summarize_in_sequence(job, None, deque([headers.escape_headers(summary)]))
         except SummaryFailed as failure:
             logger.warning(
                 "the summary of session %s was not rolled up: %s", self.session_id, failure.reason
@@ -217,15 +285,22 @@ class Summarizer:
             max_words=MAX_MEMORY_WORDS,
             may_grow=True,
         )
-        return self._summarize_in_sequence(job, previous_text or None, deque(entries))
+        lines = deque(map(headers.escape_headers, entries))
+        return self._summarize_in_sequence(job, previous_text or None, lines)
 
 
-def _count_characters(lines: Iterable[str]) -> int:
-    return sum(len(line) + 2 for line in lines)
+def _count_characters(lines: Collection[str]) -> int:
+    return sum(map(len, lines)) + 2 * len(lines)
 
 
-def simulate_summary(task: SummaryTask) -> SummaryOutcome:
-    """Return a text of a likely length for a preview: at most half of what it replaces."""
+def simulate_summary(task: SummaryTask, policy: Policy) -> SummaryOutcome:
+    """Return a text of a likely length for a preview: at most half of what it replaces.
+
+    Where spans are frozen, it follows the text that the earlier summary is composed of.
+    """
     source_tokens = sum(entry.tokens for entry in task.entries)
-    text_tokens = max(1, min(task.max_tokens, source_tokens // 2))
+    text_tokens = max(1, source_tokens // 2)
+    if policy.summary.spans == "frozen":
+        text_tokens += estimate_summary(task.previous, policy)
+    text_tokens = min(task.max_tokens, text_tokens)
     return SummaryOutcome(text="x" * (STORED_CHARS_PER_TOKEN * text_tokens))

@@ -12,6 +12,20 @@ STYLE_REMARK = "Write plain factual sentences about the conversation, not a furt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PromptTags:
+    """The names of the tags in a prompt; those that are empty are left out.
+
+    The transcript always stands between tags of its own. Without `previous` it begins with the
+    earlier summary.
+    """
+
+    state: str = "existing-state"
+    previous: str = ""
+    messages: str = ""
+    input: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SummaryTemplate:
     """The form that a summary is to have.
 
@@ -27,6 +41,7 @@ class SummaryTemplate:
     headings: tuple[str, ...] = ()
     numbers_messages: bool = False
     rewrites_summaries: bool = False
+    tags: PromptTags = PromptTags()
 
 
 _LENGTH_RULE = (
@@ -51,6 +66,7 @@ def _build_headed_template(
     lead: str = "",
     numbers_headings: bool = False,
     numbers_messages: bool = False,
+    tags: PromptTags = PromptTags(),
 ) -> SummaryTemplate:
     """Return a template with these headings, and with what each is for in brackets.
 
@@ -76,6 +92,7 @@ def _build_headed_template(
         bare_instruction=f"{opening} of it:\n" + "\n".join(heading_labels) + ending,
         headings=tuple(sections),
         numbers_messages=numbers_messages,
+        tags=tags,
     )
 
 
@@ -102,6 +119,12 @@ WORKSTREAM = _build_headed_template(
         "OPEN THREADS": "questions not answered, work not finished",
     },
     numbers_messages=True,
+    tags=PromptTags(
+        input="context-compaction-input",
+        previous="previous-summary",
+        state="existing-workstream-state",
+        messages="new-messages",
+    ),
 )
 """Lota, LLM Summarization, and Lota, Content Extraction (a numbered transcript)."""
 

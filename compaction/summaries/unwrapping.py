@@ -5,13 +5,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from compaction.summaries.prompt import TAG_NAMES
+
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 _END_OF_THOUGHT = re.compile(r"\A.*</(think|thinking|reasoning)>", re.IGNORECASE | re.DOTALL)
-_PROMPT_TAG = re.compile(
-    r"</?\s*(transcript|existing-state|conversation_summary)\s*>", re.IGNORECASE
-)
+_PROMPT_TAG = re.compile(rf"</?\s*({'|'.join(TAG_NAMES)}|conversation_summary)\s*>", re.IGNORECASE)
 _SPECIAL_TOKEN = re.compile(r"<\|[\w ]{1,40}\|>|</?s>|\[/?INST\]")
-_FENCE = re.compile(r"\A(`{3,}|~{3,})[^\n`]*\n(.*?)\n?\1\Z", re.DOTALL)
+_FENCE = re.compile(r"\A(`{3,}+|~{3,}+)[^\n`]*\n(.*?)\n?\1\Z", re.DOTALL)
 _WRAPPER_TAG = re.compile(
     r"\A<(summary|output|answer|result)>(.*)</\1>\Z", re.IGNORECASE | re.DOTALL
 )

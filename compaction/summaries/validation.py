@@ -9,7 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 
-from compaction.backends.base import CallResult
+from compaction.backends.calls import CallResult
 from compaction.core.stages.base import SummaryFailed
 from compaction.summaries.unwrapping import unwrap_summary
 
@@ -26,11 +26,14 @@ ECHO_SHARE = 0.3
 COPY_CHARS = 200
 COPY_LINE_CHARS = 50  # shorter lines may be the same by chance
 COPY_SHARE = 0.9
+PASSAGE_SHARE = 0.5  # of the transcript; an extract is shorter
+PASSAGE_GAP_CHARS = 30  # between two messages stand only their marks
 LETTERS_SHARE = 0.2
 WORD_CHARS = 200  # longer ones are data, not words
 
 _SPEAKER = re.compile(
-    r"^\s*[\[*#]*\s*(user|assistant|human|ai)\b\s*[\]*]*\s*(:|\]|$)", re.IGNORECASE | re.MULTILINE
+    r"^[^\S\n]*+[\[*#]*[^\S\n]*+(user|assistant|human|ai)\b[^\S\n]*+\**+[^\S\n]*+(:|\]|$)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _REFUSAL = re.compile(
     r"\A\W*(i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|i can(no|['’])t|i am (unable|not able)|"
@@ -59,7 +62,8 @@ _PLACEHOLDER = re.compile(
 )
 _WEB_PAGE = re.compile(r"\A\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _HEADING = re.compile(
-    r"^\s*(#{1,6}\s.*|[*_]{2}[^*_\n]+[*_]{2}:?|[^:\n]{1,60}:)\s*$|^\W*[A-Z][A-Z &/]{2,40}:",
+    r"^[^\S\n]*+(#{1,6}\s.*|[*_]{2}[^*_\n]+[*_]{2}:?|[^:\n]{1,60}:)[^\S\n]*$"
+    r"|^[^\w\n]*+[A-Z][A-Z &/]{2,40}:",
     re.MULTILINE,
 )
 
@@ -129,7 +133,7 @@ def _has_content(summary: str, headings: Iterable[str]) -> bool:
             flags=re.IGNORECASE | re.MULTILINE,
         )
     content = _PLACEHOLDER.sub("", content)
-    content = re.sub(r"^\s*\d+[.)]", "", content, flags=re.MULTILINE)
+    content = re.sub(r"^[^\S\n]*+\d+[.)]", "", content, flags=re.MULTILINE)
     return re.search(r"[^\W_]", content) is not None
 
 
@@ -155,12 +159,25 @@ def _check_copying(summary: str, instruction: str, transcript: str) -> str | Non
 
 
 def _is_copy(summary: str, transcript: str) -> bool:
+    """Return True if a summary repeats a passage. Sentences chosen from a talk are an extract."""
     if len(" ".join(summary.split())) < COPY_CHARS:
         return False
     lines = [line.strip() for line in summary.splitlines()]
     long_lines = [line for line in lines if len(line) >= COPY_LINE_CHARS]
-    copied_chars = sum(len(line) for line in long_lines if line in transcript)
-    return copied_chars > COPY_SHARE * sum(map(len, lines))
+    copied_lines = [line for line in long_lines if line in transcript]
+    copied_chars = sum(map(len, copied_lines))
+    if copied_chars <= COPY_SHARE * sum(map(len, lines)):
+        return False
+    return copied_chars > PASSAGE_SHARE * len(transcript) or _is_passage(copied_lines, transcript)
+
+
+def _is_passage(lines: list[str], transcript: str) -> bool:
+    """Return True if most of these lines follow each other in the transcript too."""
+    positions = [transcript.find(line) for line in lines]
+    ends = [position + len(line) for position, line in zip(positions, lines, strict=True)]
+    gaps = [start - end for end, start in zip(ends[:-1], positions[1:], strict=True)]
+    neighbors = sum(0 <= gap <= PASSAGE_GAP_CHARS for gap in gaps)
+    return bool(gaps) and neighbors > COPY_SHARE * len(gaps)
 
 
 def _measure_echo(summary: str, instruction: str) -> float:

@@ -6,12 +6,14 @@ from uuid import UUID
 
 from compaction.backends import registry as backend_registry
 from compaction.backends.events import CompactionEvent
+from compaction.ledger import recorder
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
 from compaction.sizing import calibration, request_size, session_context
 from compaction.sizing.decision_log import Action, log_decision
 from compaction.sizing.session_context import SessionContext
 from compaction.sizing.usage import describe_usage
+from compaction.summaries import memory
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +40,8 @@ def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -
         backend_registry.get_backend().announce_events(
             session_id, (CompactionEvent.CONTEXT_USAGE, usage)
         )
-        action = _choose_action(context, should_compact=usage["should_compact"])
+        has_work = usage["should_compact"] or memory.is_session_memory_full(context)
+        action = _choose_action(context, should_compact=has_work)
         tokens = usage["estimated_input_tokens"]
         is_counted = usage["source"] == "provider"
         log_decision(
@@ -53,7 +56,9 @@ def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -
         if action == "compact":
             engine.request_run(session_id, trigger=Trigger.AFTER_RESPONSE)
         # Last, because a run that is requested above must not wait for the statistics.
+        recorder.record_new_lines(context)
         _learn_from_response(context)
+        backend_registry.get_backend().update_sums(context.facts)
     except Exception:
         logger.exception("the context of session %s was not measured", session_id)
 
@@ -67,7 +72,7 @@ def _load_current_context(session_id: UUID) -> SessionContext | None:
     context = session_context.load_session_context(session_id)
     if context is None or context.refusal_token_ratio <= 1 or context.state.trimming:
         return context
-    if backend_registry.get_backend().load_last_usage(context.facts) is None:
+    if context.facts.last_usage is None:
         return context
     # The context is loaded again, because its budget and measurement depend on the ratio.
     SessionState.objects.filter(pk=session_id).update(learned_scale=1)
@@ -83,7 +88,7 @@ def _choose_action(context: SessionContext, *, should_compact: bool) -> Action:
 
 def _learn_from_response(context: SessionContext) -> None:
     """Learn how the model counts, if the newest message is an answer whose request was counted."""
-    last_usage = backend_registry.get_backend().load_last_usage(context.facts)
+    last_usage = context.facts.last_usage
     if last_usage is None or last_usage.after_seq < context.facts.last_seq:
         return
     estimated_tokens = request_size.estimate_plain_tokens(context, before_seq=last_usage.after_seq)

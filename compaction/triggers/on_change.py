@@ -6,8 +6,11 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from compaction.ledger import changes as ledger_changes
+from compaction.ledger import history as ledger_history
+from compaction.ledger import store as ledger_store
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.summaries import state
+from compaction.summaries import leaves, state
 from compaction.triggers import after_response
 
 FORGOTTEN_TEXT = "[forgotten: a message it was written from was deleted]"
@@ -16,12 +19,13 @@ FORGOTTEN_TEXT = "[forgotten: a message it was written from was deleted]"
 def forget_messages(session_id: UUID, seqs: Collection[int]) -> None:
     """Blank the summaries, edits and state of every run that covered one of these messages.
 
-    Structured state and memory lose what these runs added to them. Afterwards the session is
-    measured, because it may be too large again. The caller holds the lock of the session's row, so
-    no run can install its outcome meanwhile; a run that is at work finds a changed context when it
-    wants to install.
+    Structured state and memory lose what these runs added to them, and the leaves that were written
+    from one of the messages are deleted. Afterwards the session is measured, because it may be too
+    large again. The caller holds the lock of the session's row, so no run can install its outcome
+    meanwhile; a run that is at work finds a changed context when it wants to install.
     """
     first_seq = min(seqs)
+    has_lost_lines = ledger_history.forget_messages(session_id, seqs)
     covering_runs = _select_covering_runs(session_id, first_seq)
     stateless_runs = covering_runs.filter(status=CompactionRun.Status.APPLIED, state_after={})
     if stateless_runs.exclude(summary_after=FORGOTTEN_TEXT).exists():
@@ -31,6 +35,10 @@ def forget_messages(session_id: UUID, seqs: Collection[int]) -> None:
     covering_runs.filter(summary_before__isnull=False).update(summary_before=FORGOTTEN_TEXT)
     covering_runs.filter(summary_after__isnull=False).update(summary_after=FORGOTTEN_TEXT)
     covering_runs.update(edits=[], state_after={})
+    _forget_words(session_id)
+    leaves.forget_leaves(session_id, seqs)
+    if has_lost_lines or ledger_store.has_lines(session_id):
+        ledger_changes.publish_ledger(session_id)
     # Measuring opens transactions of its own and may request a run, so it waits for the commit. It
     # is robust: a deletion must not fail because the session could not be measured.
     transaction.on_commit(
@@ -47,13 +55,44 @@ def revert_derived_state(session_id: UUID, seqs: Collection[int]) -> None:
         state.revert_runs(session_id, _select_stateful_runs(session_id, min(seqs)))
 
 
+def supersede_messages(session_id: UUID, seqs: Collection[int]) -> None:
+    """Remove what was made from superseded messages, and bring back their lines of the ledger.
+
+    The caller holds the lock of the session's row.
+    """
+    if not seqs:
+        return
+    ledger_history.withdraw_messages(session_id, seqs)
+    revert_derived_state(session_id, seqs)
+    # An earlier context may be in force now, with the ledger as it was then.
+    if ledger_store.has_lines(session_id):
+        ledger_changes.publish_ledger(session_id)
+
+
 def copy_state_to_fork(session_id: UUID, fork_id: UUID, *, last_seq: int) -> None:
-    """Copy structured state and memory to a fork, up to the message `last_seq`."""
+    """Copy structured state, memory, ledger and leaves to a fork, up to the message `last_seq`."""
+    leaves.copy_leaves(session_id, target_id=fork_id)
+    has_lines = ledger_history.copy_lines(session_id, target_id=fork_id, last_seq=last_seq)
     state.copy_structured_state(
         session_id,
         target_id=fork_id,
         runs_to_revert=_select_stateful_runs(session_id, last_seq + 1),
     )
+    if has_lines:
+        ledger_changes.publish_ledger(fork_id)
+
+
+def _forget_words(session_id: UUID) -> None:
+    """Blank what may quote any message: a run's instructions, findings, and why it failed.
+
+    The instructions of an open run stay until it ends: it needs them.
+    """
+    runs = CompactionRun.objects.filter(session_id=session_id)
+    runs.exclude(verification={}).update(verification={})
+    closed_runs = runs.exclude(status__in=OPEN_STATUSES)
+    closed_runs.exclude(instructions="").update(instructions="")
+    closed_runs.exclude(error="").update(error=FORGOTTEN_TEXT)
+    closed_runs.exclude(reason="").update(reason=FORGOTTEN_TEXT)
 
 
 def _restore_earlier_state(session_id: UUID, first_seq: int) -> None:

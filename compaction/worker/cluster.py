@@ -20,7 +20,12 @@ from django_q.conf import Conf
 from django_q.signals import post_execute_in_worker, post_spawn, pre_execute
 
 from compaction.worker.broker import LaneBroker
-from compaction.worker.processes import Process, list_descendants, set_process_name
+from compaction.worker.processes import (
+    Process,
+    list_descendants,
+    set_process_name,
+    wait_until_dead,
+)
 from compaction.worker.run_locks import RunLocks
 from compaction.worker.tasks import EXECUTE_TASK, EXECUTE_TASK_OF_VERSION_0_1
 from compaction.worker.watchdog import BUSY_WORKER_NAME
@@ -28,6 +33,7 @@ from compaction.worker.watchdog import BUSY_WORKER_NAME
 fork_context = get_context("fork")
 run_locks = RunLocks(settings.DATA_DIR / "in-hand")
 FREE_WORKER_NAME = "jobs-free"
+KILL_SECONDS = 10.0  # the kernel needs a moment for the processes below the sentinel
 
 
 class Cluster:
@@ -62,9 +68,14 @@ class Cluster:
         self.kill()
 
     def kill(self) -> None:
-        """Kill the sentinel; the kernel kills the processes below it (see processes.py)."""
+        """Kill the sentinel; the kernel kills the processes below it (see processes.py).
+
+        Whoever looks at their locked files afterwards must find them without a lock.
+        """
+        pids = [process.pid for process in self.list_processes()]
         self._sentinel.kill()
         self._sentinel.join()
+        wait_until_dead(pids, seconds=KILL_SECONDS)
 
 
 @receiver(post_spawn)

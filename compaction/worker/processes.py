@@ -6,12 +6,15 @@ For django-q2's sake: when its sentinel is killed, its workers would go on witho
 import ctypes
 import os
 import signal
+import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 PROC = Path("/proc")
 SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
+POLL_SECONDS = 0.01
 STATE_STOPPED, STATE_ZOMBIE = "T", "Z"
 
 _libc = ctypes.CDLL(None)
@@ -38,6 +41,20 @@ def list_descendants(pid: int) -> list[Process]:
         members += children
         parents = {child.pid for child in children}
     return members
+
+
+def wait_until_dead(pids: Iterable[int], *, seconds: float) -> None:
+    """Wait until none of these processes lives, at most so many seconds."""
+    deadline = time.monotonic() + seconds
+    living_pids = set(pids)
+    while living_pids and time.monotonic() < deadline:
+        living_pids = {pid for pid in living_pids if _is_living(pid)}
+        time.sleep(POLL_SECONDS)
+
+
+def _is_living(pid: int) -> bool:
+    process = _parse_process(PROC / str(pid))
+    return process is not None and process.state != STATE_ZOMBIE
 
 
 def _parse_process(entry: Path) -> Process | None:

@@ -16,6 +16,7 @@ from compaction.backends import registry as backend_registry
 from compaction.runs import engine
 from compaction.worker.broker import LaneBroker
 from compaction.worker.cluster import Cluster, run_locks
+from compaction.worker.heartbeat import Heartbeat
 from compaction.worker.tasks import MAX_RUN_SECONDS, requeue_run, requeue_waiting_runs
 from compaction.worker.watchdog import Watchdog
 
@@ -42,6 +43,7 @@ class WorkerSupervisor:
         self.broker = LaneBroker()
         self._stop_requested = False
         self._failed_clusters = 0
+        self._heartbeat = Heartbeat()
 
     def request_stop(self, *_: Any) -> None:
         """Ask `run` to return. This runs inside signal handlers, so it only sets a flag."""
@@ -50,6 +52,7 @@ class WorkerSupervisor:
     def run(self) -> int:
         """Work until asked to stop. Return the exit code: 1 if one cluster after another failed."""
         while not self._stop_requested and self._failed_clusters < MAX_FAILED_CLUSTERS:
+            self._heartbeat.beat()
             time.sleep(min(self._failed_clusters, MAX_RESTART_DELAY))
             self._run_cluster()
         return 0 if self._stop_requested else 1
@@ -75,7 +78,8 @@ class WorkerSupervisor:
         else:
             logger.error("the cluster does not work, starting another: %s", complaint)
             cluster.kill()
-        requeue_abandoned_runs()
+        # Those runs were in the hands of workers that lived until now.
+        requeue_abandoned_runs(is_innocent=True)
 
     def _watch_cluster(self, cluster: Cluster, watchdog: Watchdog) -> str | None:
         """Wait until the cluster fails, and return why; None when asked to stop."""
@@ -83,6 +87,7 @@ class WorkerSupervisor:
         next_maintenance = 0.0
         while not self._stop_requested:
             time.sleep(TICK_INTERVAL)
+            self._heartbeat.beat()
             now = time.monotonic()
             if not cluster.is_alive():
                 return "its sentinel died"
@@ -97,21 +102,29 @@ class WorkerSupervisor:
                     return check.result
             if now >= next_maintenance:
                 next_maintenance = now + MAINTENANCE_INTERVAL
-                attempt(run_maintenance)
+                attempt(resend_lost_runs)
+                attempt(recover_turns)
         return None
 
 
-def requeue_abandoned_runs() -> None:
-    """Send the runs of this machine's dead workers again, without waiting for their leases."""
+def requeue_abandoned_runs(*, is_innocent: bool = False) -> None:
+    """Send the runs of this machine's dead workers again, without waiting for their leases.
+
+    Innocent ones were killed with their cluster, which counts as no death.
+    """
     for run_id in run_locks.collect_abandoned_runs():
         logger.warning("a worker died while it worked on compaction run %s", run_id)
-        attempt(requeue_run, run_id)
+        attempt(requeue_run, run_id, is_innocent=is_innocent)
 
 
-def run_maintenance() -> None:
-    """Send lost runs again, and close the turns of processes that died."""
+def resend_lost_runs() -> None:
+    """Send lost runs again."""
     if run_count := engine.resend_lost_runs():
         logger.warning("sent %s lost compaction runs again", run_count)
+
+
+def recover_turns() -> None:
+    """Close the turns of processes that died."""
     backend_registry.get_backend().recover_turns()
 
 

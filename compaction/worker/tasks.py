@@ -11,10 +11,11 @@ import logging
 from uuid import UUID
 
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 from django_q.tasks import async_task
 
 from compaction.models import OPEN_STATUSES, CompactionRun
+from compaction.runs import leases
 
 logger = logging.getLogger(__name__)
 
@@ -28,15 +29,20 @@ MAX_RUN_SECONDS = 1800
 def enqueue(run_id: UUID | str) -> None:
     """Send a message for a run, and record in its row that it was sent: both or neither."""
     with transaction.atomic():
-        CompactionRun.objects.filter(pk=run_id).update(enqueued_at=timezone.now())
+        CompactionRun.objects.filter(pk=run_id).update(enqueued_at=Now())
         async_task(EXECUTE_TASK, str(run_id), timeout=MAX_RUN_SECONDS, group="compaction")
 
 
-def requeue_run(run_id: UUID | str) -> None:
-    """End the lease of a run whose worker is dead, and send it again if it has not ended."""
-    open_run = CompactionRun.objects.filter(pk=run_id, status__in=OPEN_STATUSES)
-    open_run.filter(status=CompactionRun.Status.RUNNING).update(lease_until=timezone.now())
-    if open_run.exists():
+def requeue_run(run_id: UUID | str, *, is_innocent: bool = False) -> None:
+    """Send a run again whose worker is dead, if it has not ended.
+
+    An innocent one was killed with the cluster, so its death is not counted.
+    """
+    if is_innocent:
+        leases.give_back(run_id)
+    else:
+        leases.end_lease(run_id)
+    if CompactionRun.objects.filter(pk=run_id, status__in=OPEN_STATUSES).exists():
         enqueue(run_id)
 
 

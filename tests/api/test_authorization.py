@@ -19,8 +19,29 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
-from chatcore.models import Attachment, Message, Session, Turn, Webhook, WebhookDelivery
-from compaction.models import CompactionRun, WorkingState
+from chatcore.models import (
+    Attachment,
+    Message,
+    Session,
+    StoredResponse,
+    Turn,
+    Webhook,
+    WebhookDelivery,
+)
+from compaction.ledger.rule_tables import StandingRule
+from compaction.models import CompactionRun, LedgerLine, WorkingState
+from tests.support.route_matrix import (
+    CONVERSATION,
+    HOOK,
+    ITEM,
+    LINE,
+    MATRIX,
+    MESSAGE,
+    RESPONSE,
+    RULE,
+    RUN,
+    SESSION,
+)
 
 pytestmark = pytest.mark.django_db
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
@@ -31,59 +52,6 @@ RIGHTS: list[dict[str, Any]] = [
     {"is_staff": True, "is_superuser": True},
 ]  # of who is not the owner
 SECRET = "Alice's secret"
-SESSION, MESSAGE, RUN, HOOK = (
-    "<uuid:session_id>",
-    "<int:message_id>",
-    "<uuid:run_id>",
-    "<uuid:webhook_id>",
-)
-HELLO_BODY = {"content": "Hi"}
-# The methods of each route, each with a body that the route would accept from the owner.
-MATRIX: dict[str, dict[str, Any]] = {
-    "api/v1/sessions": {"GET": None, "POST": {}},
-    f"api/v1/sessions/{SESSION}": {"GET": None, "PATCH": {"title": "Mine"}, "DELETE": None},
-    f"api/v1/sessions/{SESSION}/messages": {"GET": None, "POST": HELLO_BODY},
-    f"api/v1/sessions/{SESSION}/messages/import": {
-        "POST": {"messages": [{"role": "user", "content": "Hi"}]}
-    },
-    f"api/v1/sessions/{SESSION}/tool_results": {
-        "POST": {"results": [{"tool_call_id": "c1", "content": "Rain"}]}
-    },
-    f"api/v1/sessions/{SESSION}/attachments": {"POST": "a file"},
-    f"api/v1/sessions/{SESSION}/cancel": {"POST": None},
-    f"api/v1/sessions/{SESSION}/events": {"GET": None},
-    f"api/v1/sessions/{SESSION}/context": {"GET": None},
-    f"api/v1/sessions/{SESSION}/context/preview": {"GET": None},
-    f"api/v1/sessions/{SESSION}/compact": {"POST": {"wait": True}},
-    f"api/v1/sessions/{SESSION}/compactions": {"GET": None},
-    f"api/v1/sessions/{SESSION}/summary": {"PATCH": {"summary": "Nothing."}, "DELETE": None},
-    f"api/v1/sessions/{SESSION}/state": {"GET": None, "PATCH": {"state": {"tasks": ["Mine."]}}},
-    f"api/v1/sessions/{SESSION}/memory": {"POST": {"text": "Mine."}},
-    f"api/v1/sessions/{SESSION}/search": {"GET": {"q": "secret"}},
-    f"api/v1/sessions/{SESSION}/export": {"GET": None},
-    "api/v1/sessions/import": {"POST": {}},
-    f"api/v1/messages/{MESSAGE}": {"PATCH": HELLO_BODY, "DELETE": None},
-    f"api/v1/messages/{MESSAGE}/fork": {"POST": None},
-    f"api/v1/messages/{MESSAGE}/pin": {"POST": {}},
-    f"api/v1/messages/{MESSAGE}/regenerate": {"POST": {}},
-    f"api/v1/messages/{MESSAGE}/restore": {"POST": None},
-    "api/v1/attachments/<uuid:attachment_id>": {"GET": None, "DELETE": None},
-    f"api/v1/compactions/{RUN}": {"GET": None},
-    f"api/v1/compactions/{RUN}/rewind": {"POST": None},
-    "api/v1/search": {"GET": {"q": "secret"}},
-    "api/v1/models": {"GET": None},
-    "api/v1/policies": {"GET": None},
-    "api/v1/tokens": {"GET": None, "POST": {}, "DELETE": None},
-    "api/v1/tokens/<str:token_id>": {"DELETE": None},
-    "api/v1/webhooks": {"GET": None, "POST": {"url": "https://example.com/"}},
-    f"api/v1/webhooks/{HOOK}": {"GET": None, "PATCH": {"is_active": False}, "DELETE": None},
-    f"api/v1/webhooks/{HOOK}/deliveries": {"GET": None},
-    "v1/chat/completions": {
-        "POST": {"model": "test-model", "messages": [{"role": "user", "content": "Hi"}]}
-    },
-    "v1/models": {"GET": None},
-    "v1/models/<path:name>": {"GET": None},
-}
 FACES = ("api/v1/", "v1/")
 JSON, PROBLEM = "application/json", "application/problem+json"
 UNKNOWN_PATH_ROUTE = "v1/"  # answers unknown paths of the OpenAI face
@@ -92,7 +60,7 @@ UNKNOWN_PATH_ROUTE = "v1/"  # answers unknown paths of the OpenAI face
 def list_routes(patterns: list[Any] | None = None, before: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each route of the APIs, and its view."""
     for pattern in get_resolver().url_patterns if patterns is None else patterns:
-        route = before + str(pattern.pattern)
+        route = before + str(pattern.pattern).removeprefix("^")
         if isinstance(pattern, URLResolver):
             yield from list_routes(pattern.url_patterns, route)
         elif (
@@ -101,7 +69,7 @@ def list_routes(patterns: list[Any] | None = None, before: str = "") -> Iterator
             and route != UNKNOWN_PATH_ROUTE
         ):
             either = route.endswith("/?$")  # one pattern with and without a slash at its end
-            plain = route.replace("^", "").removesuffix("/?$")
+            plain = route.removesuffix("/?$")
             yield from (
                 (plain + end, getattr(pattern.callback, "cls", None))
                 for end in (("", "/") if either else ("",))
@@ -155,16 +123,24 @@ def owned_rows(user: User) -> OwnedRows:
         session=session, trigger="manual", status="applied", policy="oneclaw", summary_after=SECRET
     )
     WorkingState.objects.create(session=session, state={"tasks": [SECRET]})
+    line = LedgerLine.objects.create(session=session, kind="rule", text=SECRET, seq=2, role="user")
+    rule = StandingRule.objects.create(owner=user, kind="rule", text=SECRET)
+    response = StoredResponse.objects.create(session=session, turn=turn, input_seq=2)
     hook = Webhook.objects.create(owner=user, url="https://example.com/alice", secret="x")
     WebhookDelivery.objects.create(webhook=hook, event="turn.completed", payload={"text": SECRET})
     ids: dict[str, list[Any]] = {
         SESSION: [session.pk, uuid4()],
+        LINE: [line.pk, 0, 10**30],
+        RULE: [rule.pk, 0, 10**30],
         MESSAGE: [*(message.pk for message in messages), 0, 2**31, 10**30],
         "<uuid:attachment_id>": [*(file.pk for file in files), uuid4()],
         RUN: [run.pk, uuid4()],
         HOOK: [hook.pk, uuid4()],
         "<str:token_id>": [row.token_key, "0" * 15, "%00"],
         "<path:name>": ["no-such-model"],
+        RESPONSE: [str(response), f"resp_{uuid4().hex}", "resp_none"],
+        CONVERSATION: [f"conv_{session.pk.hex}", f"conv_{uuid4().hex}", "conv_none"],
+        ITEM: [f"msg_{session.pk.hex}{2:08x}", f"msg_{uuid4().hex}{2:08x}", "msg_none"],
     }
     return OwnedRows(user=user, token=token, ids=ids)
 
@@ -182,13 +158,23 @@ def dump_rows() -> dict[str, list[dict[str, Any]]]:
 
 
 def build_paths(route: str, owned_rows: OwnedRows) -> list[str]:
-    """Return the paths of a route, one for each id."""
-    id_name = next((name for name in owned_rows.ids if name in route), None)
+    """Return the paths of a route, one for each id of its last part that has one."""
+    names = sorted((name for name in owned_rows.ids if name in route), key=route.index)
+    for name in names[:-1]:
+        route = route.replace(name, str(owned_rows.ids[name][0]))
+    id_name = names[-1] if names else None
     return (
         [f"/{route.replace(id_name, str(value))}" for value in owned_rows.ids[id_name]]
         if id_name
         else [f"/{route}"]
     )
+
+
+def hide_ids(text: str, owned_rows: OwnedRows) -> str:
+    """Make all ids of a text look the same, because OpenAI's errors repeat that of the request."""
+    for value in (str(value) for values in owned_rows.ids.values() for value in values):
+        text = text.replace(f"'{value}'", "an id")
+    return text
 
 
 def send_request(client: APIClient, method: str, address: str, body: Any) -> HttpResponse:
@@ -294,9 +280,8 @@ def test_whoever_is_not_the_owner_is_404_for_every_id(
                 for place in build_paths(route, owned_rows)
             ]
             assert find_wrong_answers(iter(answers), {404 if there else 405}) == []
-            assert len({answer.content for _, answer in answers}) == 1, (
-                f"{method} {route} tells what there is from what there is not"
-            )
+            texts = {hide_ids(answer.content.decode(), owned_rows) for _, answer in answers}
+            assert len(texts) == 1, f"{method} {route} tells what there is from what there is not"
     assert dump_rows() == before
 
 

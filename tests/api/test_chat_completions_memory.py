@@ -1,17 +1,18 @@
 """Chat completions with a memory: known messages are recognized, and only new ones are stored."""
 
-import asyncio
 import base64
+import contextlib
 import threading
 from typing import Any
 
 import openai
 import pytest
 from django.contrib.auth.models import User
-from openai import AsyncOpenAI, OpenAI
+from django.db import connection
+from openai import OpenAI
 
-from chatcore.models import Message, Session, Turn
-from chatcore.turns import service
+from chatcore.databases.short_transactions import ShortTransactions
+from chatcore.models import Message, Session
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.conftest import Live
@@ -21,7 +22,6 @@ from tests.support.openai_client import (
     WINDOW,
     count_tokens,
     create_client,
-    create_key,
     limit_window,
     list_completions,
     list_sizes,
@@ -69,6 +69,37 @@ def test_a_session_is_made_on_first_use_without_tools(
         answer.usage.completion_tokens,
     ) == ("Hello.", 11, 2)
     assert "tools" not in list_completions(scripted)[-1].json
+
+
+def test_a_long_history_is_stored_in_short_transactions_before_the_turn(
+    client: OpenAI, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    depths = []
+    open_transaction = ShortTransactions.open_transaction
+
+    def note_depth(self: ShortTransactions, weight: int) -> contextlib.AbstractContextManager[None]:
+        depths.append(len(connection.atomic_blocks))
+        return open_transaction(self, weight)
+
+    monkeypatch.setattr(ShortTransactions, "open_transaction", note_depth)
+    AiModel.objects.update(context_window_size=1_000_000)
+    scripted.script(Reply(text="Yes."))
+    texts = [f"{number}: " + "Remember this. " * 1_000 for number in range(14)]
+    ask(client, build_history(*texts, "Do you?"))
+    assert load_messages() == [
+        *(("assistant" if number % 2 else "user", text) for number, text in enumerate(texts)),
+        ("user", "Do you?"),
+        ("assistant", "Yes."),
+    ]
+    assert len(depths) > 2
+    assert set(depths) == {0}
+    scripted.script(Reply(text="Indeed."))
+    ask(client, build_history(*texts, "Do you?", "Yes.", "Indeed?"))
+    assert load_messages()[15:] == [
+        ("assistant", "Yes."),
+        ("user", "Indeed?"),
+        ("assistant", "Indeed."),
+    ]
 
 
 def test_a_known_history_is_not_stored_again(client: OpenAI, scripted: ScriptedModel) -> None:
@@ -154,18 +185,6 @@ def test_an_answer_that_broke_off_may_be_left_out_of_the_history(
     ]
 
 
-def test_a_history_that_diverges_is_refused_once(client: OpenAI, scripted: ScriptedModel) -> None:
-    ask(client, build_history("Hi"))
-    with pytest.raises(openai.ConflictError) as refusal:
-        ask(
-            client.with_options(max_retries=2),
-            build_history("Hi", "Something else.", "How are you?"),
-        )
-    assert refusal.value.code == "history_diverged"
-    assert refusal.value.response.headers["x-should-retry"] == "false"
-    assert len(load_messages()) == 2
-
-
 def test_a_history_that_ends_with_an_answer_asks_nothing(client: OpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as refusal:
         ask(client, build_history("Hi", "Hello."))
@@ -234,26 +253,6 @@ def test_a_stream_is_told_with_usage_and_reasoning(client: OpenAI, scripted: Scr
         == "Hm."
     )
     assert (chunks[-2].choices[0].finish_reason, chunks[-1].usage.prompt_tokens) == ("stop", 12)
-
-
-def test_a_closed_stream_does_not_stop_the_turn(
-    live: Live, user: User, model: AiModel, scripted: ScriptedModel
-) -> None:
-    scripted.script(Reply(chunks=["One ", "two ", "three."], chunk_delay=0.3))
-    key = create_key(user)
-
-    async def leave() -> None:
-        async with AsyncOpenAI(base_url=f"{live.url}/v1", api_key=key) as client:
-            headers = {"X-Session-Id": "trip"}
-            async with await client.chat.completions.create(
-                model=MODEL, messages=user_says("Hi"), stream=True, extra_headers=headers
-            ) as s:
-                async for _ in s:
-                    break
-
-    asyncio.run(leave())
-    service.wait_for_turn(Turn.objects.get().pk, timeout=30)
-    assert load_messages() == [("user", "Hi"), ("assistant", "One two three.")]
 
 
 def test_a_failure_before_the_first_word_is_the_responses_status_and_one_after_it_is_raised(

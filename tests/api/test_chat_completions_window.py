@@ -1,14 +1,18 @@
 """Chat completions whose history is larger than the model's window."""
 
+import itertools
 from typing import Any
 
 import openai
 import pytest
 from openai import OpenAI
 
+from compaction.models import ModelRatio
+from models_registry.models import AiModel
 from tests.support.openai_client import (
     HELLO,
     MODEL,
+    WEATHER,
     WINDOW,
     client,
     count_tokens,
@@ -84,6 +88,23 @@ def test_a_refused_request_is_sent_once_more_and_smaller(
     assert answer.headers["x-context-compacted"] == "true"
 
 
+def test_a_refusal_that_names_the_models_input_limit_teaches_no_smaller_window(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.filter(name="test-model").update(
+        context_window_size=40_000, max_input_tokens=WINDOW
+    )
+    history: Any = [
+        {"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "里斯本" * 200}
+        for n in range(21)
+    ]
+    scripted.script(make_overflow(9000, WINDOW))
+    client.chat.completions.create(model=MODEL, messages=history)
+    first, shortened = (request.json["messages"] for request in list_completions(scripted))
+    assert len(shortened) < len(first)
+    assert not ModelRatio.objects.filter(window__isnull=False).exists()
+
+
 def test_a_message_larger_than_the_window_is_told_as_openai_tells_it(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
@@ -128,9 +149,43 @@ def test_a_client_that_resends_its_whole_history_keeps_working(
     resend_everything(client, scripted, turns=40, words=200)
 
 
+def test_the_prefix_of_a_client_that_resends_everything_changes_only_a_few_times(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    resend_everything(client, scripted, turns=60, words=120)
+    prefixes = [str(request.json["messages"][:3]) for request in list_completions(scripted)]
+    # The first two requests are shorter than that.
+    changes = sum(before != after for before, after in itertools.pairwise(prefixes[2:]))
+    assert 2 < changes <= 10
+
+
 @pytest.mark.slow
 def test_it_keeps_working_for_five_hundred_turns(
     client: OpenAI, scripted: ScriptedModel, settings: Any
 ) -> None:
     settings.CHATCORE = settings.CHATCORE | {"TURNS_PER_MINUTE": 100_000}
     resend_everything(client, scripted, turns=500, words=60)
+
+
+def test_a_tools_result_larger_than_the_window_is_shortened(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    call = {
+        "id": "a",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": "{}"},
+    }
+    messages: Any = [
+        {"role": "user", "content": "Only look at Rome."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": "Sunny. " * 30_000 + "The end."},
+    ]
+    answer = client.chat.completions.with_raw_response.create(
+        model=MODEL, messages=messages, tools=[WEATHER]
+    )
+    assert answer.headers["x-context-compacted"] == "true"
+    question, _, result = list_completions(scripted)[-1].json["messages"]
+    assert question["content"] == "Only look at Rome."
+    assert result["content"].startswith("Sunny.")
+    assert result["content"].endswith("The end.")
+    assert count_tokens(list_completions(scripted)[-1].json) <= WINDOW

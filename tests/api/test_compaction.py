@@ -107,7 +107,8 @@ def test_a_run_shows_exactly_the_fields_of_the_contract(applied_run: dict[str, o
         "id session trigger policy status stages_used tokens_before tokens_after tokens_saved "
         "messages_compacted boundary_before boundary_after summary_before summary_after model "
         "provider_calls attempts input_tokens output_tokens cost error reason instructions "
-        "created_at started_at finished_at duration_ms edits targets state_after"
+        "created_at started_at finished_at duration_ms edits targets state_after "
+        "verification cached_tokens expected_seconds"
     )
     assert set(applied_run) == set(names.split())
 

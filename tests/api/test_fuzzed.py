@@ -61,7 +61,11 @@ def known_values(
     user: User, model: AiModel, scripted: ScriptedModel, settings: LazySettings
 ) -> dict[str, Sequence[Any]]:
     """Existing ids by parameter. Without them nearly every call would be 404."""
-    settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 1_000_000}
+    settings.CHATCORE = {
+        **settings.CHATCORE,
+        "TURNS_PER_MINUTE": 1_000_000,
+        "COMPACTIONS_PER_MINUTE": 1_000_000,
+    }
     scripted.default = answer
     sessions = [
         _create_session(user, model, summarized=bool(number % 2)) for number in range(SESSIONS)
@@ -152,6 +156,7 @@ def schemathesis(
     return findings
 
 
+@pytest.mark.lasting
 def test_a_few_cases_find_nothing(
     live: Live, headers: dict[str, str], known_values: dict[str, Sequence[Any]], tmp_path: Path
 ) -> None:

@@ -1,9 +1,16 @@
 """Liveness and readiness."""
 
+from typing import Any
+
 import pytest
+from cryptography.fernet import Fernet
 from django.core.cache import cache
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
+
+from models_registry.models import Provider
 
 
 @pytest.mark.django_db
@@ -23,8 +30,8 @@ def test_what_is_missing_is_named(client: Client, monkeypatch: pytest.MonkeyPatc
         raise ConnectionError("cache.internal:6379 refused")
 
     monkeypatch.setattr(cache, "set", away, raising=False)
-    with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM django_migrations WHERE name = '0002_seed_the_catalog'")
+    ((app, name),) = MigrationLoader(connection).graph.leaf_nodes("models_registry")
+    MigrationRecorder(connection).record_unapplied(app, name)
     try:
         answer = client.get("/readyz")
     finally:
@@ -35,3 +42,30 @@ def test_what_is_missing_is_named(client: Client, monkeypatch: pytest.MonkeyPatc
         503,
         {"status": "unavailable", "missing": ["migrations", "cache"]},
     )
+
+
+@pytest.mark.django_db
+def test_a_key_that_cannot_be_opened_is_named(client: Client, settings: Any) -> None:
+    for name in ("acme", "other"):
+        Provider.objects.create(name=name, protocol="openai", api_key="sk-x")  # type: ignore[misc]
+    first_keys = settings.CHATCORE["KEY_ENCRYPTION_KEYS"]
+    settings.CHATCORE = {
+        **settings.CHATCORE,
+        "KEY_ENCRYPTION_KEYS": [Fernet.generate_key().decode()],
+    }
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()) == (
+        503,
+        {
+            "status": "unavailable",
+            "missing": ["encryption key"],
+            "unreadable_keys": ["acme", "other"],
+        },
+    )
+    Provider.objects.get(name="other").delete()
+    Provider.objects.create(name="other", protocol="openai", api_key="sk-x")  # type: ignore[misc]
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["unreadable_keys"]) == (200, ["acme"])
+    keys = [*settings.CHATCORE["KEY_ENCRYPTION_KEYS"], *first_keys]
+    settings.CHATCORE = {**settings.CHATCORE, "KEY_ENCRYPTION_KEYS": keys}
+    assert client.get("/readyz").json() == {"status": "ok", "missing": []}

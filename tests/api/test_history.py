@@ -10,9 +10,13 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
 from chatcore.context import builder, revisions
+from chatcore.files import output_store
 from chatcore.models import Attachment, Message, Session
 from chatcore.sessions import verification
 from chatcore.transfer import exporter, importer, reader
+from compaction.core.presets import PRESETS
+
+PRUNED = PRESETS["oneclaw"].prune.placeholder
 
 
 @pytest.fixture
@@ -38,9 +42,9 @@ def filled_session(session: Session) -> Session:
         ],
     )
     Message.objects.filter(session=session, seq=4).update(
-        token_count_input=9, reasoning="Hm.", pinned=True, provider_data={"a": [1]}
+        token_count_input=9, reasoning="Hm.", pinned=True
     )
-    hidden = revisions.MessageEdit(message_seq=3, kind="pruned", replacement="[gone]")
+    hidden = revisions.MessageEdit(message_seq=3, kind="pruned", replacement=PRUNED)
     revisions.install_revision(
         session.pk,
         base_version=0,
@@ -73,7 +77,7 @@ def test_a_window_that_slid_without_a_summary_is_imported_as_it_was(
 ) -> None:
     place = {
         "place": "first_user",
-        "marker": "[Older messages were left out.]",
+        "marker": PRESETS["oneclaw"].slide.marker,
         "summarized_up_to": 1,
     }
     revisions.install_revision(
@@ -89,6 +93,23 @@ def test_a_window_that_slid_without_a_summary_is_imported_as_it_was(
     imported_session = importer.import_session(user, export(filled_session))
     assert export(imported_session) == export(filled_session)
     assert builder.build_request(imported_session) == builder.build_request(filled_session)
+
+
+def test_messages_that_the_next_summary_is_to_tell_are_imported_as_such(
+    filled_session: Session, user: User
+) -> None:
+    """They were pinned when the summary was written."""
+    revisions.install_revision(
+        filled_session.pk,
+        base_version=1,
+        summary="They met.",
+        boundary_seq=4,
+        placement={"untold_seqs": [1, 2]},
+        source="compaction",
+    )
+    filled_session.refresh_from_db()
+    imported_session = importer.import_session(user, export(filled_session))
+    assert export(imported_session) == export(filled_session)
 
 
 def test_messages_keep_their_numbers_and_outputs_their_whole(
@@ -116,7 +137,7 @@ def test_messages_keep_their_numbers_and_outputs_their_whole(
         4,
     ]
     assert imported_session.last_seq == 9
-    assert imported_session.attachments.get().text == "whole"
+    assert output_store.read_text(imported_session.attachments.get()) == "whole"
     assert list(verification.find_violations(imported_session)) == []
 
 
@@ -124,7 +145,7 @@ def test_an_export_asks_little_of_the_database(
     filled_session: Session, django_assert_max_num_queries: Any
 ) -> None:
     importer.import_messages(filled_session, [build_record()] * 50)
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(9):
         exporter.export_session(filled_session)
     with django_assert_max_num_queries(1):
         exporter.export_as(filled_session, "openai")
@@ -144,9 +165,6 @@ def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(
         "session.params": {"session": {"params": [1]}},
         "session.compact_threshold": {"session": {"compact_threshold": 7}},
         "session.last_seq": {"session": {"last_seq": True}},
-        "messages[0].provider_data": {
-            "messages": [{"role": "user", "content": "Hi", "provider_data": [1]}]
-        },
         "messages[0].tool_result_limit": {
             "messages": [{"role": "user", "content": "Hi", "tool_result_limit": 10**9}]
         },
@@ -173,6 +191,9 @@ def test_a_file_from_elsewhere_is_refused_by_the_name_of_its_field(
         },
         "context.kept_seqs": {"context": {"summary": "x", "boundary_seq": 2, "kept_seqs": [{}]}},
         "context.placement.place": {"context": {"summary": "x", "placement": {"place": "nowhere"}}},
+        "context.placement.untold_seqs": {
+            "context": {"summary": "x", "placement": {"untold_seqs": [99]}}
+        },
         "context.placement.after_seq": {
             "context": {"summary": "x", "placement": {"after_seq": "1"}}
         },

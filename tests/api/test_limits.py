@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import httpx2
 import pytest
@@ -14,6 +15,8 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
+from chatcore.rest import turn_rate
+from chatcore.rest.problems import Problem
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.scripted_model import ScriptedModel
@@ -70,6 +73,32 @@ def test_turns_begun_at_once_are_all_counted(
 
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(begin, others)) == [201] * 4 + [429] * 4
+
+
+def test_a_limit_that_is_partly_counted_in_memory_is_kept_exactly(
+    user: User, settings: object
+) -> None:
+    settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 30}  # type: ignore[attr-defined]
+    request = SimpleNamespace(user=user)
+    for _ in range(30):
+        turn_rate.count_turn(request)
+    with pytest.raises(Problem) as refusal:
+        turn_rate.count_turn(request)
+    assert refusal.value.status_code == 429
+
+
+def test_what_another_process_has_counted_counts(user: User, settings: object) -> None:
+    settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 30}  # type: ignore[attr-defined]
+    request, counts = SimpleNamespace(user=user), 0
+    for _ in range(2):
+        turn_rate.forget_turns()  # as a process that has just begun
+        for _ in range(20):
+            try:
+                turn_rate.count_turn(request)
+            except Problem:
+                break
+            counts += 1
+    assert 30 - 3 <= counts <= 30 + 3, "a tenth of the limit is counted in memory"
 
 
 def test_sixty_turns_a_minute_are_allowed_by_default(settings: object) -> None:

@@ -69,6 +69,7 @@ def test_a_message_shows_exactly_the_fields_of_the_contract(
     assert set(api.get(messages).json()["results"][0]) == set(names.split())
 
 
+@pytest.mark.lasting
 @pytest.mark.parametrize(
     ("reply", "status", "kind"),
     [

@@ -50,7 +50,7 @@ def test_a_session_shows_exactly_the_fields_of_the_contract(
     names = (
         "id title model system_prompt policy auto_compact compact_threshold tools params pinned "
         "archived compacted_summary compact_boundary_seq compact_boundary_timestamp "
-        "context_version message_count created_at updated_at"
+        "context_version message_count created_at updated_at external_id"
     )
     assert set(api.get(f"{SESSIONS}/{session.pk}").json()) == set(names.split())
 
@@ -85,6 +85,15 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_field(
         assert refusal["Content-Type"] == "application/problem+json"
         assert refusal.json()["errors"][0]["field"].startswith(field)
     assert Session.objects.count() == 1
+
+
+def test_a_session_is_found_by_the_name_that_another_api_gave_it(
+    api: APIClient, user: User, model: AiModel, session: Session
+) -> None:
+    named_session = Session.objects.create(owner=user, model=model, external_id="trip")
+    [found] = api.get(f"{SESSIONS}?external_id=trip").json()["results"]
+    assert (found["id"], found["external_id"]) == (str(named_session.pk), "trip")
+    assert api.get(f"{SESSIONS}?external_id=other").json()["results"] == []
 
 
 def test_a_change_touches_the_given_fields_only(api: APIClient, session: Session) -> None:
@@ -140,11 +149,11 @@ def test_an_address_may_end_in_a_slash(api: APIClient, session: Session) -> None
 
 
 def test_nul_and_lone_surrogates_are_cleaned_not_refused(api: APIClient, model: AiModel) -> None:
-    params = r'{"user\u0000": "\udfff\u0000x", "emoji": "\ud83d\ude00"}'
+    params = r'{"verbosity\u0000": "\udfff\u0000x", "stop": "\ud83d\ude00"}'
     raw = r'{"title": "a\u0000b\ud800c", "params": ' + params + "}"
     response = api.post(SESSIONS, raw, content_type="application/json")
     assert (response.status_code, response.json()["title"]) == (201, "abc")
-    assert response.json()["params"] == {"user": "x", "emoji": "😀"}
+    assert response.json()["params"] == {"verbosity": "x", "stop": "😀"}
 
 
 def test_a_system_prompt_over_256_kb_is_413(api: APIClient, model: AiModel) -> None:

@@ -1,8 +1,7 @@
 """Streams over REST, from a real server: live, resumed, abandoned, cancelled."""
 
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
@@ -10,12 +9,13 @@ from typing import Any
 import httpx2
 import pytest
 from django.contrib.auth.models import User
-from knox.models import AuthToken
 
 from chatcore.models import Message, Session, Turn
 from tests.conftest import Live
+from tests.support.event_streams import follow_events, iterate_events, open_api_client
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SLOW = Reply(chunks=["One. ", "Two. ", "Three. ", "Four. ", "Five. ", "Six."], chunk_delay=0.25)
@@ -23,10 +23,7 @@ SLOW = Reply(chunks=["One. ", "Two. ", "Three. ", "Four. ", "Five. ", "Six."], c
 
 @pytest.fixture
 def client(live: Live, user: User) -> Iterator[httpx2.Client]:
-    _, token = AuthToken.objects.create(user)
-    with httpx2.Client(
-        base_url=f"{live.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=20
-    ) as client:
+    with open_api_client(live.url, user) as client:
         yield client
 
 
@@ -35,40 +32,8 @@ def address(session: Session) -> str:
     return f"/sessions/{session.pk}"
 
 
-def iterate_events(response: httpx2.Response) -> Iterator[dict[str, Any]]:
-    """Yield the data of each event, with its `id` and `event`."""
-    event: dict[str, Any] = {}
-    for line in response.iter_lines():
-        name, _, value = line.partition(": ")
-        if name == "data":
-            event |= json.loads(value)
-        elif name in ("id", "event"):
-            event[name] = value
-        elif not line and event:
-            yield event
-            event = {}
-
-
 def join_text(events: list[dict[str, Any]]) -> str:
     return "".join(event["text"] for event in events if event["event"] == "message.delta")
-
-
-def follow(client: httpx2.Client, address: str, **options: Any) -> list[dict[str, Any]]:
-    """Return the events up to one that ends a turn."""
-    received_events = []
-    with client.stream("GET", f"{address}/events", **options) as response:
-        for event in iterate_events(response):
-            received_events.append(event)
-            if event["event"] in ("turn.completed", "turn.failed", "turn.cancelled"):
-                break
-    return received_events
-
-
-def wait_until(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 30
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
 
 
 @pytest.mark.parametrize(
@@ -110,8 +75,8 @@ def test_a_resumed_stream_has_nothing_missing_and_nothing_doubled(
         "POST", f"{address}/messages", json={"content": "Hi", "stream": True}
     ) as response:
         first = list(islice(iterate_events(response), 4))
-    by_header = follow(client, address, headers={"Last-Event-ID": first[-1]["id"]})
-    by_query = follow(client, address, params={"after": first[-1]["id"]})
+    by_header = follow_events(client, address, headers={"Last-Event-ID": first[-1]["id"]})
+    by_query = follow_events(client, address, params={"after": first[-1]["id"]})
     assert by_header == by_query
     seqs = [event["seq"] for event in first + by_header]
     assert seqs == list(range(1, len(seqs) + 1))
@@ -127,7 +92,7 @@ def test_a_closed_socket_does_not_stop_the_answer(
     ) as response:
         next(iterate_events(response))
     assert Message.objects.filter(role="assistant", status="complete").count() == 0
-    assert wait_until(lambda: Message.objects.filter(role="assistant", status="complete").exists())
+    wait_until(lambda: Message.objects.filter(role="assistant", status="complete").exists())
     assert session.messages.get(role="assistant").content == "One. Two. Three. Four. Five. Six."
 
 
@@ -139,7 +104,7 @@ def test_without_a_place_in_the_log_only_new_events_come(
         events = iterate_events(response)
         client.patch(address, json={"title": "New"})
         assert next(events)["event"] == "session.updated"
-    assert follow(client, address, params={"after": 0})[0]["seq"] == 1
+    assert follow_events(client, address, params={"after": 0})[0]["seq"] == 1
 
 
 @pytest.mark.parametrize(
@@ -173,7 +138,7 @@ def test_a_turn_may_be_left_to_follow(
     assert {event.get("turn", start_response.json()["turn"]) for event in events} == {
         start_response.json()["turn"]
     }
-    assert follow(client, address, params={"after": 0})[-1]["event"] == "turn.completed"
+    assert follow_events(client, address, params={"after": 0})[-1]["event"] == "turn.completed"
 
 
 def test_a_stream_ends_where_the_turn_waits_and_another_takes_it_up(
@@ -305,6 +270,6 @@ def test_an_answer_whose_session_is_deleted_meanwhile_is_404(
     scripted.script(SLOW)
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(client.post, f"{address}/messages", json={"content": "Hi"})
-        assert wait_until(lambda: Message.objects.filter(role="assistant").exists())
+        wait_until(lambda: Message.objects.filter(role="assistant").exists())
         assert client.delete(address).status_code == 204
         assert (future.result().status_code, future.result().json()["type"]) == (404, "not_found")

@@ -1,17 +1,24 @@
 """Tokens and models over REST, and the command that makes a token."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from io import StringIO
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.test import override_settings
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
+from chatcore.models import TokenName
 from models_registry.models import AiModel
 
 TOKENS = "/api/v1/tokens"
+BETTER_HASHER = "django.contrib.auth.hashers.ScryptPasswordHasher"
 
 
 def build_token_client(token: str) -> APIClient:
@@ -26,13 +33,42 @@ def test_a_token_is_shown_once_and_works(api: APIClient) -> None:
 
 
 def test_a_token_lives_as_long_as_asked(api: APIClient) -> None:
-    assert api.post(TOKENS, {}).json()["expires_at"] is None
-    assert api.post(TOKENS, {"expires_in_days": 1}).json()["expires_at"] is not None
+    assert api.post(TOKENS, {"expires_in_days": None}).json()["expires_at"] is None
+    for body, days in (({"expires_in_days": 1}, 1), ({}, 90)):
+        expires_at = parse_datetime(api.post(TOKENS, body).json()["expires_at"])
+        assert expires_at
+        assert round((expires_at - timezone.now()) / timedelta(days=1)) == days
+
+
+def test_a_token_has_a_name(api: APIClient) -> None:
+    assert api.post(TOKENS, {"name": " Backup script "}).json()["name"] == "Backup script"
+    assert [row["name"] for row in api.get(TOKENS).json()["results"]] == ["Backup script", ""]
+    assert api.delete(TOKENS).status_code == 204
+    assert not TokenName.objects.exists()
+
+
+def test_a_new_password_revokes_the_tokens_and_the_same_one_does_not(
+    api: APIClient, user: User
+) -> None:
+    others_token, _ = AuthToken.objects.create(User.objects.create_user("bob"))
+    with override_settings(PASSWORD_HASHERS=[BETTER_HASHER, *settings.PASSWORD_HASHERS]):
+        assert user.check_password("alice's password")  # which hashes it anew
+    assert api.get(TOKENS).status_code == 200
+    user.set_password("another password 8")
+    user.save()
+    assert api.get(TOKENS).status_code == 401
+    assert AuthToken.objects.get() == others_token
 
 
 @pytest.mark.parametrize(
     "body",
-    [{"expires_in_days": 0}, {"expires_in_days": "1"}, {"expires_in_days": 10**30}, {"name": "x"}],
+    [
+        {"expires_in_days": 0},
+        {"expires_in_days": "1"},
+        {"expires_in_days": 10**30},
+        {"name": 1},
+        {"word": "x"},
+    ],
 )
 def test_a_wrong_body_is_refused(api: APIClient, body: dict[str, object]) -> None:
     assert api.post(TOKENS, body).status_code == 400
@@ -61,6 +97,11 @@ def test_the_command_prints_a_working_token_and_nothing_else(user: User) -> None
     out = StringIO()
     call_command("create_token", "alice", stdout=out)
     assert build_token_client(out.getvalue().strip()).get(TOKENS).status_code == 200
+    assert AuthToken.objects.get(user=user).expiry is not None
+    call_command("create_token", "alice", "--name=Backup", "--days=0", stdout=out)
+    assert TokenName.objects.get(name="Backup").token.expiry is None
+    with pytest.raises(CommandError, match="--days is -1"):
+        call_command("create_token", "alice", "--days=-1")
     with pytest.raises(CommandError, match="nobody"):
         call_command("create_token", "nobody")
 

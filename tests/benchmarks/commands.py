@@ -10,6 +10,8 @@ from django.db import connections
 
 from chatcore.turns.runner import turn_runner
 from tests.benchmarks import (
+    compaction_pass,
+    disk_room,
     first_token,
     long_chat,
     pure,
@@ -17,6 +19,7 @@ from tests.benchmarks import (
     sample_sessions,
     sse,
     streaming,
+    turn_costs,
 )
 from tests.benchmarks.browser_stage import open_stage
 from tests.benchmarks.timing import Row, format_table
@@ -52,8 +55,11 @@ def _measure_server() -> Iterator[Row]:
         short = sample_sessions.create_conversation(1_000, model)
         long = sample_sessions.create_conversation(100_000, model)
         yield from requests.measure_rows(short, long)
+        yield from turn_costs.measure_rows(scripted.base_url)
+        yield from compaction_pass.measure_rows(scripted)
         newest = sample_sessions.create_conversation(2, model)
         yield from first_token.measure_rows(scripted, newest)
+        yield from disk_room.measure_rows(scripted, model)
 
 
 def _measure_pages() -> Iterator[Row]:

@@ -15,15 +15,15 @@ WORDS = "The quick brown fox jumps over the lazy dog, and then it writes a repor
 EXCHANGE = ({"role": "user", "content": WORDS}, {"role": "assistant", "content": WORDS})
 
 
-def create_model(base_url: str) -> AiModel:
-    """Create a model with a window of 200,000 tokens at the provider of this address."""
+def create_model(base_url: str, *, window: int = 200_000) -> AiModel:
+    """Create a model with a window of so many tokens at the provider of this address."""
     provider = Provider.objects.create(
         name=f"bench-{Provider.objects.count()}",
         protocol=Provider.Protocol.OPENAI,
         base_url=base_url,
     )
     return AiModel.objects.create(
-        provider=provider, name="test-model", context_window_size=200_000, supports_tools=True
+        provider=provider, name="test-model", context_window_size=window, supports_tools=True
     )
 
 
@@ -33,12 +33,17 @@ def get_user() -> User:
 
 
 def create_conversation(
-    messages: int, using: AiModel, exchange: Sequence[dict[str, Any]] = EXCHANGE
+    messages: int,
+    using: AiModel,
+    exchange: Sequence[dict[str, Any]] = EXCHANGE,
+    *,
+    is_compacted: bool = True,
 ) -> Session:
     """Create a session of that many messages, which repeat `exchange`.
 
-    A summary stands for all messages but the last TAIL.
+    A summary stands for all messages but the last TAIL, unless `is_compacted` is False.
     """
+    is_compacted = is_compacted and messages > TAIL
     session = Session.objects.create(
         owner=get_user(), model=using, message_count=messages, last_seq=messages
     )
@@ -47,7 +52,7 @@ def create_conversation(
         Message.objects.bulk_create(
             _build_message(session, seq, using, exchange) for seq in range(first, last)
         )
-    if messages > TAIL:
+    if is_compacted:
         revisions.install_revision(
             session.pk,
             base_version=0,
@@ -57,7 +62,7 @@ def create_conversation(
             run="benchmark",
         )
     Message.objects.filter(session=session, seq=messages).update(
-        token_count_input=9_000, token_count_output=90, context_version=1 if messages > TAIL else 0
+        token_count_input=9_000, token_count_output=90, context_version=int(is_compacted)
     )
     session.refresh_from_db()
     return session

@@ -16,6 +16,7 @@ def build_environment() -> dict[str, str]:
     database = {
         "CHATCORE_DATABASE_URL": f"sqlite:///{settings.DATABASES['default']['NAME']}",
         "CHATCORE_DEBUG": "0",
+        "CHATCORE_STREAMS_AT_ONCE_PER_USER": "10000",  # one user has all readers of `sse`
     }
     return {
         **os.environ,

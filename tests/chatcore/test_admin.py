@@ -11,8 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from chatcore.admin.sessions import SessionAdmin
 from chatcore.context import revisions
 from chatcore.models import Attachment, Message, Session, Turn
+from chatcore.turns.messages import append_message
 from models_registry.models import AiModel, Provider
 
 pytestmark = pytest.mark.django_db
@@ -150,6 +152,25 @@ def test_context_state_is_shown_and_not_editable(operator: Client, chat: Session
     assert "We spoke of" in html
     assert 'name="compacted_summary"' not in html
     assert 'name="context_version"' not in html
+
+
+def test_an_edit_keeps_what_was_counted_since_the_row_was_read(
+    operator: Client, chat: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_form = SessionAdmin.save_form
+
+    def store_a_message_first(self: SessionAdmin, *args: Any, **kwargs: Any) -> Any:
+        append_message(chat.pk, None, role="user", content="Meanwhile")
+        return save_form(self, *args, **kwargs)
+
+    monkeypatch.setattr(SessionAdmin, "save_form", store_a_message_first)
+    Session.objects.filter(pk=chat.pk).update(last_seq=3, message_count=3)
+    assert chat.model
+    fields = {"title": "Renamed", "model": chat.model.pk, "tools": "null", "params": "{}"}
+    address = reverse("admin:chatcore_session_change", args=[chat.pk])
+    assert operator.post(address, fields).status_code == 302
+    after = Session.objects.get(pk=chat.pk)
+    assert (after.title, after.last_seq, after.message_count) == ("Renamed", 4, 4)
 
 
 def test_a_long_text_is_cut_in_lists(operator: Client, chat: Session) -> None:

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import struct
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from chatcore.models import Attachment, Session
 from tests.support.attachment_requests import MB, say, upload
 from tests.support.sample_files import build_gif, build_jpeg, build_pdf, build_png, build_webp
 from tests.support.scripted_model import ScriptedModel
+from tests.support.waiting import wait_until
 
 answering = pytest.mark.django_db(transaction=True)  # turns are answered in another thread
 
@@ -183,13 +185,56 @@ def test_a_png_is_walked_to_its_end_and_never_unpacked() -> None:
     million = zlib.compress(bytes(50 * MB), 9)
     body = b"IDAT" + million
     squeezed = (
-        build_png(8_000, 8_000)[:33]
+        build_png(7_000, 7_000)[:33]
         + struct.pack(">I", len(million))
         + body
         + struct.pack(">I", zlib.crc32(body))
         + build_png(1, 1)[-12:]
     )
-    assert images.identify_image(squeezed) == images.ImageInfo("image/png", 8_000, 8_000)
+    assert images.identify_image(squeezed) == images.ImageInfo(
+        "image/png", 7_000, 7_000, len(squeezed)
+    )
+
+
+def test_an_image_that_unfolds_to_much_is_refused() -> None:
+    with pytest.raises(images.BrokenImage, match="64,000,000 pixels; the limit is 50,000,000"):
+        images.identify_image(build_png(8_000, 8_000))
+
+
+@pytest.mark.parametrize(
+    "image", [build_png(3, 2), build_jpeg(3, 2), build_gif(3, 2), build_webp(3, 2)]
+)
+def test_what_stands_behind_an_image_is_not_stored(
+    api: APIClient, session: Session, image: bytes
+) -> None:
+    page = b"<html><script>alert(1)</script></html>" + b"\xff\xd9" + bytes(100_000)
+    stored = upload(api, session, image + page, "image").json()
+    assert stored["size"] == len(image)
+    assert bytes(Attachment.objects.get().data) == image
+
+
+def test_a_user_has_one_reader_of_pdf_files_and_others_have_the_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    started, go = tmp_path / "started", tmp_path / "go"
+    started.mkdir()
+    reader = tmp_path / "reader.py"
+    reader.write_text(
+        "import os, pathlib, sys, time\n"
+        f"pathlib.Path({str(started)!r}, str(os.getpid())).touch()\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+        "sys.stdout.buffer.write(sys.stdin.buffer.read())\n"
+    )
+    monkeypatch.setattr(pdf, "_READER", reader)
+    with ThreadPoolExecutor(4) as pool:
+        first = [pool.submit(pdf.extract_text, b"%PDF-alice", owner=1) for _ in range(3)]
+        wait_until(lambda: len(list(started.iterdir())) == 1)
+        other = pool.submit(pdf.extract_text, b"%PDF-bob", owner=2)
+        wait_until(lambda: len(list(started.iterdir())) == 2)
+        assert pdf._READER_SLOTS.acquire(blocking=False) is False
+        go.touch()
+        assert other.result() == "%PDF-bob"
+        assert [read.result() for read in first] == ["%PDF-alice"] * 3
 
 
 @given(

@@ -49,11 +49,29 @@ def test_a_plain_migrate_leaves_the_preseeded_windows(synced: None, name: str, w
     assert AiModel.objects.get(name=name).context_window_size == window
 
 
-def test_other_windows_are_what_a_request_may_hold(synced: None) -> None:
-    windows = dict(AiModel.objects.values_list("name", "context_window_size"))
-    assert windows["gpt-4.1"] == 1_047_576
-    assert windows["gpt-5"] == 272_000
-    assert windows["claude-sonnet-4-5"] == 200_000
+@pytest.mark.parametrize(
+    ("name", "window", "max_input"),
+    [
+        ("gpt-4.1", 1_047_576, None),
+        ("gpt-5", 400_000, 272_000),
+        ("gpt-5.2", 400_000, 272_000),
+        ("gpt-5.4", 1_050_000, 922_000),
+        ("claude-sonnet-4-5", 200_000, None),
+    ],
+)
+def test_a_window_and_what_a_request_may_have_of_it(
+    synced: None, name: str, window: int, max_input: int | None
+) -> None:
+    model = AiModel.objects.get(name=name)
+    assert (model.context_window_size, model.max_input_tokens) == (window, max_input)
+    assert model.request_limit == (max_input or window)
+
+
+def test_models_of_no_provider_are_looked_up_and_not_offered(synced: None) -> None:
+    model = catalog.look_up_model("amazon.nova-pro-v1:0")
+    assert model is not None
+    assert (model.provider, model.values) == (None, {"context_window_size": 300_000})
+    assert not AiModel.objects.filter(name__contains="nova").exists()
 
 
 @pytest.mark.parametrize(
@@ -116,7 +134,7 @@ NEUROLINK_WINDOWS = {
 def test_neurolinks_windows_are_the_registry_s(synced: None) -> None:
     """Compare all its models of our providers but gpt-5.
 
-    The vendor of gpt-5 takes 272,000 tokens of input, not 1,047,576.
+    The window of gpt-5 has 400,000 tokens, not 1,047,576.
     """
     windows = dict(
         AiModel.objects.filter(name__in=NEUROLINK_WINDOWS).values_list(
@@ -178,6 +196,17 @@ def test_output_fits_into_the_window(synced: None) -> None:
         ("gpt-4", "gpt-4"),
         ("gpt-4-0613", "gpt-4"),
         ("gpt-4-turbo-2024-04-09", "gpt-4-turbo"),
+        ("anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3-5-sonnet-20241022"),
+        ("us.anthropic.claude-sonnet-4-20250514-v1:0", "claude-sonnet-4-20250514"),
+        ("global.anthropic.claude-opus-4-6-v1", "claude-opus-4-6"),
+        (
+            "arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-haiku-4-5-v1:0",
+            "claude-haiku-4-5",
+        ),
+        ("amazon.nova-pro-v1:0", "nova-pro"),
+        ("us.amazon.nova-lite-v1:0", "nova-lite"),
+        ("amazon.titan-text-premier-v1:0", None),
+        ("anthropic.claude-9", None),
         ("gpt-4-vision", None),
         ("gpt-4.5", None),
         ("gpt-5.9", None),
@@ -315,5 +344,6 @@ def test_the_command_says_what_it_did(synced: None, capsys: pytest.CaptureFixtur
 def test_migrating_back_and_forth_seeds_again() -> None:
     call_command("migrate", "models_registry", "0001", verbosity=0)
     call_command("migrate", "models_registry", verbosity=0)
+    assert AiModel.objects.get(name="gpt-5").max_input_tokens == 272_000
     assert AiModel.objects.filter(name__in=SEEDED_WINDOWS).count() == 8
     assert apps.get_app_config("models_registry").verbose_name == "Language models"

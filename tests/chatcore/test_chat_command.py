@@ -174,29 +174,37 @@ def test_the_loop_compacts_with_a_focus_and_exports(
     )  # too little now: said, not raised
 
 
+PROMISE = "Auto-compaction will trigger to preserve conversation quality."
+
+
 @pytest.mark.parametrize(
-    ("used", "line"),
+    ("used", "threshold", "automatic", "lines"),
     [
-        (4000, ""),
-        (5300, "Context: 65% used"),
-        (7000, "Context usage: 85% of window (7,000 / 8,192 tokens)"),
+        (4000, 6963, "on", []),
+        (5300, 6963, "on", ["Context: 65% used"]),
+        (7000, 6963, "on", ["Context usage: 85% of window (7,000 / 8,192 tokens)", PROMISE]),
+        (7000, 6963, "stopped", ["Context usage: 85% of window (7,000 / 8,192 tokens)"]),
+        (4500, 4260, "on", ["Context usage: 55% of window (4,500 / 8,192 tokens)", PROMISE]),
+        (7000, 6963, "off", []),
     ],
 )
 def test_the_context_line_follows_the_seed(
     session: Session,
     console_with: Callable[..., tuple[Terminal, io.StringIO]],
     used: int,
-    line: str,
+    threshold: int,
+    automatic: str,
+    lines: list[str],
 ) -> None:
     terminal, screen = console_with(session)
     terminal.usage = {
         "estimated_input_tokens": used,
         "context_window": 8192,
-        "should_compact": used > 6963,
+        "should_compact": used > threshold,
+        "automatic": automatic,
     }
     terminal._show_context()
-    assert line in screen.getvalue()
-    assert bool(screen.getvalue()) == bool(line)
+    assert screen.getvalue().splitlines() == lines
 
 
 def test_the_context_is_shown_in_its_parts(

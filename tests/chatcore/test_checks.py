@@ -1,10 +1,13 @@
-"""The system checks of the setting CHATCORE."""
+"""The system checks of the setting CHATCORE and of the database."""
 
+import sqlite3
+
+import pytest
 from django.core.checks import run_checks
 from django.test import override_settings
 
 from chatcore import settings as project
-from chatcore.checks import REPLACED_SETTINGS
+from chatcore.checks import REPLACED_SETTINGS, check_sqlite_version
 
 
 def find_ids(**changes: object) -> list[str]:
@@ -19,6 +22,15 @@ def test_the_products_own_settings_pass() -> None:
 
 def test_a_compactor_that_is_not_there_is_an_error() -> None:
     assert find_ids(COMPACTOR="compaction.nowhere.Compactor") == ["chatcore.E001"]
+
+
+def test_an_sqlite_that_is_too_old_is_an_error_where_it_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    for engine, ids in (("sqlite3", ["chatcore.E002"]), ("postgresql", [])):
+        monkeypatch.setitem(project.DATABASES["default"], "ENGINE", f"django.db.backends.{engine}")
+        assert [message.id for message in check_sqlite_version()] == ids
 
 
 def test_settings_of_earlier_versions_are_warned_about() -> None:

@@ -32,7 +32,8 @@ def test_no_module_writes_the_name_of_an_event_itself() -> None:
         f"{path}:{node.lineno} {node.value}"
         for room in ("chatcore", "compaction")
         for path in sorted(Path(settings.BASE_DIR, room).rglob("*.py"))
-        if path.relative_to(settings.BASE_DIR).as_posix() not in owners
+        if "migrations" not in path.parts  # they repeat what was true once
+        and path.relative_to(settings.BASE_DIR).as_posix() not in owners
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and node.value in names
     ]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -13,21 +12,12 @@ from django.utils import timezone
 
 from chatcore.events import log as event_log
 from chatcore.events import sse
-from chatcore.events.log import Event
-from chatcore.models import Message, Session, SessionEvent
-from tests.support.events import append_events
+from chatcore.events.relays.polling import SqliteRelay
+from chatcore.events.relays.postgres import PostgresRelay
+from chatcore.models import Session, SessionEvent
+from tests.support.events import append_events, take_seqs
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-async def take(tail: AsyncIterator[Event | None], count: int) -> list[int]:
-    seen: list[int] = []
-    async for event in tail:
-        if event:
-            seen.append(event.seq)
-        if len(seen) == count:
-            break
-    return seen
 
 
 def test_numbers_have_no_gap_and_no_double_under_concurrent_writers(session: Session) -> None:
@@ -49,7 +39,7 @@ def test_numbers_have_no_gap_and_no_double_under_concurrent_writers(session: Ses
 async def test_the_tail_gives_the_past_and_then_what_comes(session: Session) -> None:
     append = sync_to_async(append_events, thread_sensitive=False)
     await append(session.pk, ("turn.started", {}), ("turn.completed", {}))
-    reader = asyncio.create_task(take(event_log.follow_events(session.pk, 1), 3))
+    reader = asyncio.create_task(take_seqs(event_log.follow_events(session.pk, 1), 3))
     await asyncio.sleep(0.05)
     await append(session.pk, ("turn.started", {}))
     await append(session.pk, ("turn.completed", {}))
@@ -59,10 +49,9 @@ async def test_the_tail_gives_the_past_and_then_what_comes(session: Session) -> 
 async def test_events_of_another_process_are_seen_too(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        event_log.wake_ups, "wake", lambda _: None
-    )  # as if the writer could not call this process
-    reader = asyncio.create_task(take(event_log.follow_events(session.pk, 0), 1))
+    # As if the writer could not hand anything to this process.
+    monkeypatch.setattr(event_log.event_hub, "publish", lambda _: None)
+    reader = asyncio.create_task(take_seqs(event_log.follow_events(session.pk, 0), 1))
     await asyncio.sleep(0.05)
     await sync_to_async(append_events, thread_sensitive=False)(session.pk, ("turn.started", {}))
     monkeypatch.undo()
@@ -73,6 +62,8 @@ async def test_a_quiet_stream_beats_its_heart_and_ends_with_its_session(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_log, "HEARTBEAT_SECONDS", 0.1)
+    for relay in (SqliteRelay, PostgresRelay):
+        monkeypatch.setattr(relay, "check_seconds", 0.1)
     tail = event_log.follow_events(session.pk, 0)
     assert await anext(tail) is None
     await sync_to_async(Session.objects.filter(pk=session.pk).delete, thread_sensitive=False)()
@@ -97,19 +88,21 @@ def test_the_wire_format_is_one_block_an_event(session: Session) -> None:
     assert lines[3:] == ["", ""]
 
 
-def test_old_deltas_are_dropped_once_their_message_holds_the_words(session: Session) -> None:
-    complete = Message.objects.create(session=session, seq=1, role="assistant", content="said")
-    streaming = Message.objects.create(session=session, seq=2, role="assistant", status="streaming")
-    for message in (complete, streaming):
-        append_events(
-            session.pk,
-            ("message.delta", {"message": message.pk, "offset": 0, "text": "said"}),
-            ("message.completed", {}),
-        )
-    SessionEvent.objects.update(at=timezone.now() - timedelta(hours=2))
-    assert event_log.delete_old_deltas() == 1
-    assert [
-        event.data.get("message")
-        for event in event_log.read_events(session.pk, 0)
-        if event.name == "message.delta"
-    ] == [streaming.pk]
+def test_what_is_stored_by_plain_statements_is_what_the_orm_reads(session: Session) -> None:
+    data = {"message": 7, "offset": 2, "text": "ünï ✓", "list": [1, None, {"a": 0.5}]}
+    log_end = append_events(session.pk, ("message.delta", data), ("context.usage", {}))
+    rows = list(SessionEvent.objects.order_by("seq"))
+    assert [(row.session_id, row.seq, row.name, row.message, row.data) for row in rows] == [
+        (session.pk, 1, "message.delta", 7, data),
+        (session.pk, 2, "context.usage", None, {}),
+    ]
+    assert timezone.now() - rows[0].at < timedelta(minutes=1)
+    session.refresh_from_db()
+    assert session.last_event_seq == log_end == 2
+
+
+def test_events_of_a_session_that_is_gone_are_not_stored(session: Session) -> None:
+    session_id = session.pk
+    session.delete()
+    assert append_events(session_id, ("context.usage", {})) == 0
+    assert not SessionEvent.objects.exists()

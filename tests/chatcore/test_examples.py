@@ -70,3 +70,21 @@ def test_the_openai_client_talks_with_a_memory_and_runs_its_tool(
     rows = Message.objects.filter(session=session).order_by("seq").values_list("role", "content")
     assert list(rows)[2] == ("tool", "Sunny in Rome, 21 °C.")
     assert len(rows) == 6
+
+
+def test_the_openai_client_talks_in_a_conversation_and_runs_its_tool(
+    live: Live, user: User, model: AiModel, scripted: ScriptedModel
+) -> None:
+    scripted.script(
+        Reply(tool_calls=[make_tool_call("weather", {"city": "Rome"}, id="r")]),
+        Reply(text="It is sunny."),
+        Reply(text="Still sunny."),
+    )
+    said = run("openai_responses.py", live, user, "Weather in Rome?", "And tomorrow?").splitlines()
+    assert said == [
+        "you: Weather in Rome?",
+        "model: It is sunny.",
+        "you: And tomorrow?",
+        "model: Still sunny.",
+    ]
+    assert Session.objects.get().message_count == 6

@@ -312,5 +312,5 @@ def test_compaction_strips_older_images_from_the_next_request(
         if message["role"] == "user"
     ]
     assert [isinstance(content, list) for content in asked] == [False, False, False, True, False]
-    assert asked[0] == "[Screenshot analyzed — image omitted from context]\nImage 0."
+    assert asked[0] == "[Image omitted from context]\nImage 0."
     assert Attachment.objects.filter(size__gt=0).count() == 4

@@ -132,6 +132,24 @@ def test_the_tools_of_a_reply_are_forgotten_with_it(
     assert sound(session) == []
 
 
+def test_the_turn_of_a_deleted_answer_still_ends_in_a_replay(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(chunks=["sword", "fish"]))
+    api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "What is it?"})
+    answer = session.messages.get(role="assistant")
+    assert api.delete(f"/api/v1/messages/{answer.pk}").status_code == 204
+    names = list(session.events.order_by("seq").values_list("name", flat=True))
+    assert [name for name in names if name.startswith("turn.")] == [
+        "turn.started",
+        "turn.completed",
+    ]
+    assert "swordfish" not in "".join(
+        json.dumps(data) for data in session.events.values_list("data", flat=True)
+    )
+    assert not any(name.startswith("message.delta") for name in names)
+
+
 def test_a_call_that_waited_for_the_client_is_forgotten_too(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import openai
 import pytest
 from django.conf import settings
-from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from chatcore.local_model import register, weights
 from chatcore.local_model.server import find_free_port
 from models_registry.models import AiModel, Provider
+from tests.support.database import build_database_url
 
 pytestmark = [pytest.mark.model, pytest.mark.django_db(transaction=True)]
 WINDOW = 2048
@@ -39,7 +39,7 @@ class Embedded:
         return {
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "chatcore.settings",
-            "CHATCORE_DATABASE_URL": database_url(),
+            "CHATCORE_DATABASE_URL": build_database_url(),
             "CHATCORE_LOCAL_MODEL": "0.5b",
             "CHATCORE_LOCAL_MODEL_WINDOW": str(WINDOW),
             "CHATCORE_LOCAL_MODEL_PORT": str(self.port),
@@ -56,14 +56,6 @@ class Embedded:
     def stop(self) -> int:
         self.process.terminate()
         return self.process.wait(60)
-
-
-def database_url() -> str:
-    database = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return f"sqlite:///{database['NAME']}"
-    user = f"{database['USER']}:{database['PASSWORD']}"
-    return f"postgres://{user}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
 
 
 @pytest.fixture(scope="module")

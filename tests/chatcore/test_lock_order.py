@@ -80,7 +80,7 @@ def test_a_turn_that_begins_while_its_session_is_deleted_is_locked_too(
 
     monkeypatch.setattr(leases, "lock_turns", lock_turns_and_start_another)
     session_deletion.delete_session(session.pk)
-    assert locked_counts == [1, 2]
+    assert locked_counts == [0, 1]  # closed turns are deleted later, by short transactions
     assert not Session.objects.filter(pk=session.pk).exists()
 
 

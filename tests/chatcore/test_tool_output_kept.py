@@ -1,5 +1,6 @@
 """Tool outputs are cut by the session's policy, stored completely if it says so, and read again."""
 
+import re
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from django.test.utils import override_settings
 from rest_framework.test import APIClient
 
 from chatcore import settings as project
+from chatcore.files import output_store
 from chatcore.models import Attachment, Message, Session
 from chatcore.providers.base import ToolCall
 from chatcore.tools import output as tool_output
@@ -35,7 +37,7 @@ def spilling(session: Session) -> Session:
 
 def store(session: Session, text: str, *, seq: int = 1, tool: str = "search_history") -> Message:
     """As a turn stores an output."""
-    output = tool_output.build_tool_output(session, tool, text)
+    output = tool_output.build_tool_output(session, tool, text).put_away(session)
     message = Message.objects.create(
         session=session,
         seq=seq,
@@ -44,7 +46,7 @@ def store(session: Session, text: str, *, seq: int = 1, tool: str = "search_hist
         tool_name=tool,
         **output.message_fields,
     )
-    output.store_full_text(message)
+    output.attach_full_text(message)
     return Message.objects.get(pk=message.pk)
 
 
@@ -115,7 +117,8 @@ def test_the_whole_output_is_kept_and_the_message_tells_where(spilling: Session)
     )
     assert message.content.endswith("read_tool_output with message 7 reads it.]")
     kept = Attachment.objects.get()
-    assert (kept.kind, kept.message, kept.text, kept.size) == ("output", message, LOG, 220_000)
+    assert (kept.kind, kept.message, kept.text, kept.size) == ("output", message, "", 220_000)
+    assert output_store.read_text(kept) == LOG
     assert read(spilling, message=7, offset=11, limit=10).content == (
         "[Characters 11 to 21 of the 220,000 of message 7; the next begin at offset 21.]\n"
         "line 00001"
@@ -141,7 +144,7 @@ def test_of_an_output_over_ten_megabytes_the_beginning_is_kept_and_the_message_s
         "[The first 1,000 of 5,000 characters are kept: "
         "read_tool_output with message 1 reads them.]"
     )
-    assert Attachment.objects.get().text == "é" * 1_000
+    assert output_store.read_text(Attachment.objects.get()) == "é" * 1_000
 
 
 @pytest.mark.django_db
@@ -151,6 +154,33 @@ def test_reading_says_what_is_wrong(spilling: Session, user: Any) -> None:
     assert "offset 220,000 is behind its end" in read(spilling, message=1, offset=220_000).content
     stranger = Session.objects.create(owner=user)
     assert read(stranger, message=1).is_error
+
+
+@pytest.mark.django_db
+def test_the_middle_and_the_end_are_found_by_a_search(spilling: Session) -> None:
+    store(spilling, LOG, seq=7)
+    found = read(spilling, message=7, search="LINE 10000").content
+    assert found.startswith(
+        "[Passages with 'LINE 10000' in the 220,000 characters of message 7; there are no more.]"
+        "\n\n[offset 109840]\n"
+    )
+    assert "\nline 09999\nline 10000\nline 10001\n" in found
+    assert "line 19999" in read(spilling, message=7, search="line 19999").content
+    missing = read(spilling, message=7, search="line 10000", offset=150_000).content
+    assert missing == (
+        "['line 10000' is not in the 220,000 characters of message 7 from offset 150,000 on.]"
+    )
+
+
+@pytest.mark.django_db
+def test_a_search_with_many_hits_says_where_to_go_on(spilling: Session) -> None:
+    store(spilling, LOG, seq=7)
+    first = read(spilling, message=7, search="line 1", limit=1_000).content
+    assert len(first) < 2_000
+    offset = int(re.findall(r"more from offset (\d+) on", first)[0])
+    second = read(spilling, message=7, search="line 1", offset=offset, limit=1_000).content
+    assert first.count("line 1") > 20
+    assert re.findall(r"line \d{5}", second)[1] > re.findall(r"line \d{5}", first)[-1]
 
 
 @pytest.mark.django_db
@@ -233,7 +263,7 @@ def test_a_clients_result_is_cut_and_kept_too_and_may_come_twice(
     assert api.post(address, {"results": [result]}).status_code == 201
     assert api.post(address, {"results": [result]}).status_code == 201
     assert api.post(address, {"results": [result | {"content": "other"}]}).status_code == 400
-    assert Attachment.objects.get().text == LOG
+    assert output_store.read_text(Attachment.objects.get()) == LOG
     refused = api.post(
         f"/api/v1/sessions/{spilling.pk}/messages",
         {"content": "x", "tools": [{"name": read_tool_output.TOOL.name}]},

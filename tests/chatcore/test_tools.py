@@ -4,6 +4,7 @@ import importlib
 import json
 import pkgutil
 import uuid
+from datetime import date
 from typing import Any
 
 import pytest
@@ -102,7 +103,7 @@ def test_broken_or_wrong_arguments_are_an_error_the_model_can_read(arguments: st
     [
         ({}, "The argument 'query' is missing."),
         ({"query": ""}, "The argument 'query' is empty."),
-        ({"query": "x" * 100_000}, "The argument 'query' has more than 200 characters."),
+        ({"query": "x" * 100_000}, "The argument 'query' has more than 1000 characters."),
         ({"query": 1}, "The argument 'query' must be of type string."),
         ({"query": "a", "limit": 3.0}, "The argument 'limit' must be of type integer."),
         ({"query": "a", "limit": 99}, "The argument 'limit' must be between 1 and 20."),
@@ -241,3 +242,24 @@ def test_what_would_take_for_ever_or_overflow_is_refused_at_once(expression: str
 )
 def test_nothing_but_real_arithmetic_is_evaluated(expression: str) -> None:
     assert calculate(expression).is_error
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain", "plain"),
+        ({"city": "Köln", "when": date(2026, 3, 4)}, '{"city": "Köln", "when": "2026-03-04"}'),
+        ([1, None], "[1, null]"),
+        (b"caf\xc3\xa9 \xff", "café \ufffd"),
+        (4.5, "4.5"),
+        (None, ""),
+    ],
+)
+def test_whatever_a_tool_returns_becomes_text(
+    monkeypatch: pytest.MonkeyPatch, value: object, text: str
+) -> None:
+    tool = base.BuiltInTool(
+        name="probe", description="", parameters={"type": "object"}, run=lambda *_: value
+    )
+    monkeypatch.setitem(tool_registry.BUILT_IN_TOOLS, "probe", tool)
+    assert run("probe", "{}") == tool_registry.ToolOutcome(content=text)

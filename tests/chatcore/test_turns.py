@@ -5,14 +5,15 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.utils import timezone
 
 from chatcore.events import log as event_log
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import ToolCall
 from chatcore.signals import response_completed
-from chatcore.turns import generation, leases, lifecycle, service
-from chatcore.turns.recorder import append_message
+from chatcore.turns import leases, recovery, service
+from chatcore.turns.messages import append_message
 from chatcore.turns.runner import turn_runner
 from tests.support.events import append_events
 from tests.support.scripted_model import ScriptedModel
@@ -160,11 +161,11 @@ def test_a_dead_process_leaves_a_partial_answer_that_is_marked(session: Session)
     append_events(
         session.pk, ("message.delta", {"message": message.pk, "offset": 0, "text": "Half a sen"})
     )
-    assert lifecycle.recover_dead_turns() == 1
+    assert recovery.recover_dead_turns() == 1
     message.refresh_from_db()
     assert (message.status, message.content) == ("interrupted", "Half a sen")
     assert names_of(session)[-1] == "turn.failed"
-    assert lifecycle.recover_dead_turns() == 0
+    assert recovery.recover_dead_turns() == 0
 
 
 def test_a_failed_call_keeps_the_question_and_invents_no_answer(
@@ -253,14 +254,15 @@ def test_a_call_that_no_column_holds_is_answered_all_the_same(
     )
 
 
-def test_a_model_that_only_calls_tools_is_stopped_after_ten_rounds(
-    session: Session, scripted: ScriptedModel
+def test_a_model_that_only_calls_tools_is_stopped_after_the_rounds_of_the_setting(
+    session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(settings.CHATCORE, "TOOL_ROUNDS", 3)
     scripted.default = lambda _: Reply(tool_calls=[calculating("1+1", id="x")])
     turn = service.wait_for_turn(service.start_turn(session, content="loop").pk, 20)
     assert turn.error is not None
     assert turn.error["type"] == "tool_rounds_exceeded"
-    assert len(scripted.requests) == generation.MAX_TOOL_ROUNDS
+    assert len(scripted.requests) == 3
 
 
 def test_it_announces_the_response_once_when_it_is_committed(

@@ -1,6 +1,7 @@
 """Interrupted turns: whoever stops one, its words are stored once and it ends once."""
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -12,11 +13,13 @@ from django.db import OperationalError, connections
 from django.utils import timezone
 
 from chatcore.events import log as event_log
+from chatcore.events.types import DeltaPayload, EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import StreamEnd, TextDelta
 from chatcore.threads import run_in_thread
-from chatcore.turns import generation, leases, service
+from chatcore.turns import generation, leases, lifecycle, recovery, service, watcher
 from chatcore.turns.leases import TurnLost
+from chatcore.turns.messages import append_message
 from chatcore.turns.recorder import AnswerRecorder
 from chatcore.turns.runner import turn_runner
 from tests.support.scripted_model import ScriptedModel
@@ -42,6 +45,16 @@ def until(true: Callable[[], Any]) -> None:
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def count_to_three(session: Session, scripted: ScriptedModel) -> str:
+    """Return the answer as it is stored, which is as it is in the log."""
+    scripted.script(Reply(chunks=["one ", "two ", "three "], chunk_delay=0.3))
+    turn = service.wait_for_turn(service.start_turn(session, content="count").pk, 30)
+    answer = session.messages.get(role="assistant")
+    assert (turn.status, answer.status) == (Turn.Status.COMPLETED, Message.Status.COMPLETE)
+    assert answer.content == event_log.join_deltas(answer.pk)[0]
+    return answer.content
 
 
 @pytest.mark.parametrize("after", [0, 0.005, 0.02])
@@ -98,29 +111,135 @@ def test_an_answer_that_was_interrupted_is_not_completed_by_a_thread_that_came_l
     assert names_of(session) == ["message.created", "message.delta", "message.completed"]
 
 
-def test_words_that_could_not_be_written_leave_no_gap_in_the_numbers(
+def test_words_that_were_rolled_back_are_written_again(
     session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored, failures = event_log.append_events, [OperationalError("away")]
+    append, failures = event_log.append_events_of_many, [OperationalError("away")] * 2
 
-    def append(session_id: Any, *events: Any) -> int:
-        last = stored(session_id, *events)
-        if failures and events[0][0] == "message.delta":
+    def append_and_fail(new_events: Any) -> Any:
+        last_seqs = append(new_events)
+        if failures and any(events[-1][0] == "message.delta" for events in new_events.values()):
             raise failures.pop()
-        return last
+        return last_seqs
 
-    monkeypatch.setattr(event_log, "append_events", append)
-    scripted.script(Reply(chunks=["one ", "two ", "three "], chunk_delay=0.2))
-    assert (
-        service.wait_for_turn(service.start_turn(session, content="count").pk, 30).status
-        == Turn.Status.FAILED
-    )
-    assert (
-        service.wait_for_turn(service.start_turn(session, content="again").pk, 30).status
-        == Turn.Status.COMPLETED
-    )
+    monkeypatch.setattr(event_log, "append_events_of_many", append_and_fail)
+    assert count_to_three(session, scripted) == "one two three "
+    assert not failures
     session.refresh_from_db()
     assert session.last_seq == session.message_count == session.messages.count()
+
+
+def test_words_whose_commit_was_not_confirmed_are_not_written_twice(
+    session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark_stored, failures = AnswerRecorder.mark_stored, [OperationalError("cut off")] * 2
+
+    def mark_or_fail(recorder: AnswerRecorder, new_deltas: Any) -> None:
+        if failures:
+            recorder.message = None
+            raise failures.pop()
+        mark_stored(recorder, new_deltas)
+
+    monkeypatch.setattr(AnswerRecorder, "mark_stored", mark_or_fail)
+    assert count_to_three(session, scripted) == "one two three "
+    assert not failures
+    assert names_of(session).count("message.created") == 2, "the question's and the answer's"
+
+
+def test_a_log_that_fails_for_a_second_in_the_middle_of_eight_answers_loses_no_word(
+    session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunks = [f"{number} " for number in range(30)]
+    scripted.default = Reply(chunks=chunks, chunk_delay=0.1)
+    others = [Session.objects.create(owner=session.owner, model=session.model) for _ in range(7)]
+    sessions = [session, *others]
+    turns = [service.start_turn(each, content="count") for each in sessions]
+    until(lambda: SessionEvent.objects.filter(name="message.delta").count() >= len(sessions))
+    append, fails_until = event_log.append_events_of_many, time.monotonic() + 1
+    failures: list[float] = []
+
+    def append_or_fail(new_events: Any) -> Any:
+        if time.monotonic() < fails_until:
+            failures.append(time.monotonic())
+            raise OperationalError("disk I/O error")
+        return append(new_events)
+
+    monkeypatch.setattr(event_log, "append_events_of_many", append_or_fail)
+    ends = [service.wait_for_turn(turn.pk, 30).status for turn in turns]
+    assert (set(ends), bool(failures)) == ({Turn.Status.COMPLETED}, True)
+    for each in sessions:
+        answer = each.messages.get(role="assistant")
+        assert answer.content == event_log.join_deltas(answer.pk)[0] == "".join(chunks)
+        assert names_of(each)[-3:] == ["message.completed", "turn.completed", "context.usage"]
+
+
+def test_an_end_that_the_database_refuses_at_first_is_stored_with_its_words(
+    session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_turn, failures = lifecycle.end_turn, [OperationalError("away") for _ in range(3)]
+
+    def end_or_fail(*args: Any, **kwargs: Any) -> None:
+        if failures:
+            raise failures.pop()
+        end_turn(*args, **kwargs)
+
+    monkeypatch.setattr(lifecycle, "end_turn", end_or_fail)
+    scripted.script(Reply(chunks=["half ", "of it"], chunk_delay=0.3, cut_after=1))
+    turn = service.wait_for_turn(service.start_turn(session, content="go on").pk, 30)
+    answer = session.messages.get(role="assistant")
+    assert (turn.status, answer.status) == (Turn.Status.FAILED, Message.Status.INTERRUPTED)
+    assert answer.content == event_log.join_deltas(answer.pk)[0] == "half "
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "words"),
+    [("ANSWER_CHARS", 1_000, "1000 characters"), ("ANSWER_SECONDS", 1, "1 seconds")],
+)
+def test_an_answer_without_an_end_is_stopped_and_kept(
+    session: Session,
+    scripted: ScriptedModel,
+    settings: Any,
+    bound: str,
+    value: int,
+    words: str,
+) -> None:
+    settings.CHATCORE = {**settings.CHATCORE, bound: value}
+    scripted.script(Reply(chunks=["word " * 20] * 200, chunk_delay=0.05))
+    turn = service.wait_for_turn(service.start_turn(session, content="go on").pk, 30)
+    answer = session.messages.get(role="assistant")
+    assert (turn.status, answer.status) == (Turn.Status.FAILED, Message.Status.INTERRUPTED)
+    assert turn.error is not None
+    assert words in turn.error["detail"]
+    assert len(answer.content) >= 100
+
+
+def test_an_error_that_no_other_attempt_mends_fails_the_turn(
+    session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_nonsense(*_: Any) -> None:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("SELECT nonsense FROM nowhere")
+
+    monkeypatch.setattr(AnswerRecorder, "complete_message", write_nonsense)
+    turn = service.wait_for_turn(service.start_turn(session, content="go on").pk, 30)
+    answer = session.messages.get(role="assistant")
+    assert (turn.status, answer.status) == (Turn.Status.FAILED, Message.Status.INTERRUPTED)
+    assert answer.content != ""
+
+
+def test_a_message_left_streaming_in_a_turn_that_is_over_gets_its_words(
+    session: Session, turn: Turn
+) -> None:
+    message = append_message(session.pk, turn, role="assistant", status="streaming")
+    delta = DeltaPayload(message=message.pk, offset=0, text="said")
+    event_log.append_events(session.pk, (EventType.MESSAGE_DELTA, delta))
+    assert recovery.mend_streaming_messages() == 0, "the turn still runs"
+    Turn.objects.update(status=Turn.Status.FAILED)
+    assert recovery.mend_streaming_messages() == 1
+    message.refresh_from_db()
+    assert (message.content, message.status) == ("said", "interrupted")
+    assert names_of(session)[-1] == "message.completed"
+    assert recovery.mend_streaming_messages() == 0
 
 
 def test_a_turn_that_was_cancelled_before_it_waits_does_not_wait(
@@ -135,18 +254,18 @@ def test_a_turn_that_was_cancelled_before_it_waits_does_not_wait(
 def test_a_lease_outlives_a_database_that_was_away(
     turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, failures = leases.renew_lease, [OperationalError("away")]
+    renew, failures = leases.renew_leases, [OperationalError("away")]
 
-    def hold(turn_id: Any) -> None:
+    def renew_or_fail(turn_ids: Any) -> None:
         if failures:
             raise failures.pop()
-        held(turn_id)
+        renew(turn_ids)
 
-    monkeypatch.setattr(generation, "renew_lease", hold)
-    monkeypatch.setattr(generation, "WATCH_SECONDS", 0.05)
-    monkeypatch.setattr(generation, "LEASE", timedelta(seconds=0.2))
+    monkeypatch.setattr(watcher, "renew_leases", renew_or_fail)
+    monkeypatch.setattr(watcher, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(watcher, "LEASE", timedelta(seconds=0.2))
     before = turn.lease_until
-    asyncio.run(_watched(turn, 0.6))
+    asyncio.run(_run_watched(turn, 0.6))
     turn.refresh_from_db()
     assert not failures
     assert turn.lease_until > before
@@ -155,11 +274,37 @@ def test_a_lease_outlives_a_database_that_was_away(
 def test_a_process_that_lost_its_turn_stops_talking_to_the_provider(
     turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generation, "WATCH_SECONDS", 0.05)
-    monkeypatch.setattr(generation, "LEASE", timedelta(seconds=0.2))
+    monkeypatch.setattr(watcher, "WATCH_SECONDS", 0.05)
     Turn.objects.update(status=Turn.Status.INTERRUPTED)
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(_watched(turn, 5))
+        asyncio.run(_run_watched(turn, 5))
+
+
+def test_turns_that_outlived_an_absence_of_the_database_are_not_taken_for_dead(
+    turn: Turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=60))
+    recover, failures = recovery.recover_dead_turns, [OperationalError("away")]
+
+    def recover_or_fail() -> int:
+        if failures:
+            raise failures.pop()
+        return recover()
+
+    monkeypatch.setattr(recovery, "recover_dead_turns", recover_or_fail)
+    chore = recovery.RecoveryChore()
+
+    async def run_rounds(count: int) -> None:
+        for _ in range(count):
+            with contextlib.suppress(OperationalError):
+                await chore.run()
+
+    asyncio.run(run_rounds(2))
+    turn.refresh_from_db()
+    assert turn.status == Turn.Status.RUNNING, "its process had no time to renew the lease"
+    asyncio.run(run_rounds(1))
+    turn.refresh_from_db()
+    assert turn.status == Turn.Status.INTERRUPTED
 
 
 def test_the_next_turn_closes_one_whose_process_died(
@@ -231,7 +376,6 @@ def _spoken(turn: Turn, text: str) -> AnswerRecorder:
     return recorder
 
 
-async def _watched(turn: Turn, seconds: float) -> None:
-    watch = asyncio.create_task(generation._keep_lease(turn.pk, asyncio.current_task()))
-    await asyncio.sleep(seconds)
-    watch.cancel()
+async def _run_watched(turn: Turn, seconds: float) -> None:
+    with watcher.get_turn_watcher().watch(turn.pk):
+        await asyncio.sleep(seconds)

@@ -11,10 +11,12 @@ from django.db import models
 from django.utils import timezone
 
 from chatcore.api.serializers.sessions import READ_ONLY_FIELDS
-from chatcore.context import revisions
+from chatcore.context import live_sums, revisions
+from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions import verification
 from tests.support.events import append_events
+from tests.support.sample_files import build_png
 
 pytestmark = pytest.mark.django_db
 BRANCH = UUID(int=1)
@@ -60,6 +62,29 @@ def test_a_sound_session_passes(session: Session) -> None:
     assert verify(session) == (0, "1 sessions checked, 0 violations\n")
 
 
+def test_empty_messages_of_earlier_versions_raise_no_alarm(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(session)
+    # An empty text counted one token once, and one in another form still does.
+    Message.objects.filter(session=session, seq=2).update(content="", token_estimate=1)
+    edit = revisions.MessageEdit(message_seq=3, kind="pruned")
+    revisions.install_revision(
+        session.pk,
+        base_version=0,
+        summary=None,
+        boundary_seq=None,
+        edits=[edit],
+        source="compaction",
+    )
+    monkeypatch.setattr(live_sums, "NEWEST_MESSAGES", 0)
+    monkeypatch.setattr(live_sums, "MAX_UNSUMMED_MESSAGES", 0)
+    live_sums.extend_running_sums(session.pk)
+    session.refresh_from_db()
+    assert (session.summed_messages, session.summed_tokens) == (3, 3)
+    assert verify(session)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
@@ -86,7 +111,9 @@ def test_damage_is_named_and_ends_with_1(
     assert sentence in said
 
 
-def test_every_derived_column_of_a_session_is_recomputed(session: Session) -> None:
+def test_every_derived_column_of_a_session_is_recomputed(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every column is listed in verification.py, as derived from others or as plain."""
     revisions.install_revision(
         filled(session).pk, base_version=0, summary="s", boundary_seq=2, source="compaction"
@@ -96,9 +123,16 @@ def test_every_derived_column_of_a_session_is_recomputed(session: Session) -> No
     assert not verification.DERIVED_FIELDS.keys() & verification.PLAIN_FIELDS
     # What people may not write is computed from something, but for what the row is born with and
     # the time of the user's newest act.
-    shown_fields = set(READ_ONLY_FIELDS) & columns - {"id", "created_at", "updated_at"}
+    born_fields = {"id", "external_id", "created_at"}
+    shown_fields = set(READ_ONLY_FIELDS) & columns - born_fields - {"updated_at"}
     assert shown_fields <= verification.DERIVED_FIELDS.keys()
     append_events(session.pk, ("session.updated", {"fields": []}))
+    for name, data in (("a.txt", b"words"), ("a.png", build_png(4, 3))):
+        file = intake.store_file(session, name=name, data=data)
+        intake.bind_files(session.messages.get(seq=2), [file.pk])
+    monkeypatch.setattr(live_sums, "NEWEST_MESSAGES", 0)
+    monkeypatch.setattr(live_sums, "MAX_UNSUMMED_MESSAGES", 0)
+    live_sums.extend_running_sums(session.pk)
     for name in verification.DERIVED_FIELDS:
         stored = Session.objects.values(name).get(pk=session.pk)
         field = Session._meta.get_field(name)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chatcore.models import Message, Session
 from chatcore.sessions import verification
 from chatcore.turns import versions
-from chatcore.turns.recorder import append_message
+from chatcore.turns.messages import append_message
 
 pytestmark = pytest.mark.django_db
 ACTS = st.lists(

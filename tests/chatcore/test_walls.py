@@ -34,11 +34,15 @@ WALLS = [
         exempt_paths=["compaction/backends/chatcore/", "compaction/api/"],
     ),
     Wall("compaction/api", ["chatcore", "models_registry"], allowed_modules=["chatcore.rest"]),
-    # A leaf: of the conversation it knows only how to clean text.
+    # A leaf: of the conversation it knows only how to clean text, and how a database is away.
     Wall(
         "chatcore/rest",
         ["chatcore", "models_registry"],
-        allowed_modules=["chatcore.rest", "chatcore.sessions.truncation"],
+        allowed_modules=[
+            "chatcore.rest",
+            "chatcore.sessions.truncation",
+            "chatcore.databases.outages",
+        ],
     ),
     Wall("", ["openai", "anthropic"], exempt_paths=["chatcore/providers/"]),
     Wall("", ["django_q"], exempt_paths=["compaction/worker/"]),

@@ -83,6 +83,19 @@ def test_deleting_the_user_leaves_nothing(remembered: Session, user: User) -> No
     assert not any(left_of(remembered).values())
 
 
+def test_a_run_forgets_its_instructions_and_reasons_with_a_message(
+    full: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="xyzzy" * 3), Reply(status=500, body=b"xyzzy is out of order"))
+    for instructions in ("remember xyzzy", "and xyzzy"):
+        engine.compact_now(full.pk, trigger="manual", instructions=instructions)
+    assert "xyzzy" in str(list(CompactionRun.objects.values()))
+    message = full.messages.order_by("seq").first()
+    assert message is not None
+    assert api.delete(f"/api/v1/messages/{message.pk}").status_code == 204
+    assert "xyzzy" not in str(list(CompactionRun.objects.values()))
+
+
 def test_a_run_whose_session_is_deleted_while_a_summary_is_written_ends_quietly(
     session: Session, scripted: ScriptedModel, api: APIClient, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -66,7 +66,13 @@ def test_it_tells_of_the_start_and_of_the_end(full: Session) -> None:
     run = engine.compact_now(full.pk, trigger="manual")
     assert list_event_names(full, "compaction") == ["compaction.started", "compaction.applied"]
     assert list_event_data(full, "compaction.started") == [
-        {"run": str(run.pk), "messages_count": 10, "force": True, "targets": 10}
+        {
+            "run": str(run.pk),
+            "messages_count": 10,
+            "force": True,
+            "targets": 10,
+            "expected_seconds": None,
+        }
     ]
     [applied] = list_event_data(full, "compaction.applied")
     assert applied["tokens_saved"] == run.tokens_saved
@@ -128,12 +134,13 @@ def test_a_context_that_keeps_changing_is_left_alone_and_the_cost_is_kept(
         connection.close()
         return Reply(text="A summary of what is no longer so.", usage=(100, 10))
 
-    scripted.script(meddle, meddle)
+    scripted.script(*[meddle] * 4)
+    assert engine.compact_now(full.pk, trigger="manual").status == "queued", "until later"
     run = engine.compact_now(full.pk, trigger="manual")
     full.refresh_from_db()
     assert run.status == "skipped"
-    assert full.compacted_summary == "Edit 1."
-    assert (run.provider_calls, run.input_tokens) == (2, 200)
+    assert full.compacted_summary == "Edit 3."
+    assert (run.provider_calls, run.input_tokens) == (4, 400)
     assert list_event_names(full, "compaction") == ["compaction.started", "compaction.skipped"]
 
 
@@ -148,7 +155,7 @@ def test_a_message_that_arrives_during_a_run_survives_and_is_live(
     scripted.script(arrive)
     assert engine.compact_now(full.pk, trigger="manual").status == "applied"
     full.refresh_from_db()
-    assert builder.build_request_messages(full)[-1].content == "One more thing."
+    assert builder.build_request(full).messages[-1].content == "One more thing."
 
 
 def test_no_transaction_is_open_while_the_model_is_called(

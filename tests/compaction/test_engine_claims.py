@@ -156,7 +156,7 @@ def test_a_run_whose_workers_keep_dying_ends_as_failed(
 ) -> None:
     run = engine.request_run(full.pk, trigger="after_response")
     CompactionRun.objects.filter(pk=run.pk).update(
-        attempts=3, status="running", announced=True, lease_until=timezone.now()
+        attempts=3, deaths=2, status="running", announced=True, lease_until=timezone.now()
     )
     ended = engine.execute_run(run.pk)
     assert ended is not None

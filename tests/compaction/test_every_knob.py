@@ -6,6 +6,7 @@ knobs of protection and the stages are in test_every_stage_knob; those of summar
 in test_every_summary_knob. A knob that is in none of the three fails the last test.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from chatcore.models import Session
+from chatcore.models import Message, Session
 from compaction.core.attachments import FileEntry, fit_files
 from compaction.core.budget import plan
 from compaction.core.estimate import LastUsage, measure
@@ -35,6 +36,7 @@ from tests.support.compaction_sessions import (
 )
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.stored_talk import summarize
 
 Knobs = dict[str, Any]
 
@@ -146,6 +148,7 @@ PURE: list[tuple[str, Any, Any, Callable[[Policy], Any], Knobs]] = [
     ("tool_result.keep", "head", "tail", kept_output, SHORT),
     ("tool_result.marker", "[{kept} of {total}]", "[{omitted} gone]", kept_output, SHORT),
     ("files.budget_ratio", 0.6, 0.3, sent_files, {}),
+    ("files.sharing", "proportional", "even", sent_files, {"files": {"fast_path_bytes": 100}}),
     ("files.fast_path_bytes", 100, 10_000, sent_files, {}),
     ("files.preview_bytes", 5_242_880, 100_000, sent_files, {}),
     ("files.preview_chars", 2_000, 500, sent_files, {"files": {"preview_bytes": 100_000}}),
@@ -249,11 +252,48 @@ def claimed_at_once(session: Session, scripted: ScriptedModel) -> Any:
 
 
 def given_up(session: Session, scripted: ScriptedModel) -> Any:
-    """Whether a run that was claimed twice is done with."""
+    """Whether a run over which a worker died is done with."""
     run = engine.request_run(session.pk, trigger="manual")
-    CompactionRun.objects.filter(pk=run.pk).update(attempts=1)
+    CompactionRun.objects.filter(pk=run.pk).update(deaths=1)
     claimed = leases.claim_run(run.pk)
     return claimed and leases.has_exhausted_attempts(claimed)
+
+
+def logged(session: Session, scripted: ScriptedModel) -> Any:
+    """What is logged of a request that is sent unchanged, at the level that operators see."""
+    logger = logging.getLogger("compaction.decisions")
+    records: list[Any] = []
+    handler = logging.Handler(logging.INFO)
+    handler.emit = lambda record: records.append(record.msg)  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        say(session)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+    return [record["action"] for record in records if record["trigger"] == "before_request"]
+
+
+def brought_back(session: Session, scripted: ScriptedModel) -> Any:
+    """What a question brings back of what was said about it before the boundary."""
+    said = "The locker has number 4711."
+    Message.objects.create(session=session, seq=1, role="user", content=said)
+    Session.objects.filter(pk=session.pk).update(last_seq=1, message_count=1)
+    summarize(session, "They talked.", boundary_seq=2)
+    say(session, "Which number has the green locker?")
+    return "4711" in read_message_texts(list_chat_calls(scripted)[0])[-1]
+
+
+def remembered(session: Session, scripted: ScriptedModel) -> Any:
+    """Whether a rule is still sent after its message was summarized."""
+    rule = "Never book a flight on a Sunday from now on."
+    say(session, rule)
+    fill_session(session)
+    engine.compact_now(session.pk, trigger="manual")
+    session.refresh_from_db()
+    say(session)
+    return rule in read_system_text(list_chat_calls(scripted)[-1])
 
 
 LIVED: list[tuple[str, Any, Any, Callable[[Session, ScriptedModel], Any], Knobs]] = [
@@ -276,8 +316,12 @@ LIVED: list[tuple[str, Any, Any, Callable[[Session, ScriptedModel], Any], Knobs]
     ("flow.lease_seconds", 60, 600, leased_until, {}),
     ("flow.workers", 1, 2, claimed_at_once, {}),
     ("flow.attempts", 1, 2, given_up, {}),
+    ("flow.log_requests", False, True, logged, {}),
     ("flow.runtime_hint", False, True, in_a_tool_round, {}),
     ("tool_result.spill", False, True, spilled, {}),
+    ("ledger.ratio", 0, 0.15, remembered, {}),
+    ("recall.tokens", 0, 600, brought_back, {}),
+    ("recall.threshold", 0, 1, brought_back, {"recall": {"tokens": 600}}),
 ]
 
 

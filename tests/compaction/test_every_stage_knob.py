@@ -58,6 +58,13 @@ EFFECTS: list[tuple[str, dict[str, Any], str, tuple[Any, Any], tuple[TranscriptE
         {"protect": {"kind": "count"}},
         "strip.placeholder",
         ("[a]", "[b]"),
+        (answer(1, calls="x"), result(2, "x", images=1), answer(3)),
+    ),
+    (
+        "strip_images",
+        {"protect": {"kind": "count"}},
+        "strip.other_placeholder",
+        ("[a]", "[b]"),
         (user(1, images=1), answer(2)),
     ),
     ("prune_tool_outputs", {}, "prune.protect_tokens", (2_500, 3_500), ROUNDS),

@@ -12,6 +12,7 @@ from django.db import connection
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Session
 from compaction.core.groups.summaries import MemoryKnobs, StateKnobs, SummaryKnobs, TemplateName
+from compaction.core.groups.verification import VerifyKnobs
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from compaction.models import WorkingState
@@ -22,6 +23,7 @@ from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     SUMMARY,
+    fill_session,
     list_summary_calls,
     read_prompt,
     summarize_or_chat,
@@ -53,6 +55,19 @@ def longest(scripted: ScriptedModel) -> int | None:
     return tokens
 
 
+# What a call holds; the rest is in test_riding_the_cache.py
+@turns("summary.prompt")
+@pytest.mark.parametrize(("prompt", "is_quoted"), [("transcript", True), ("conversation", False)])
+def test_a_call_holds_quoted_messages_or_the_talk_itself(
+    session: Session, scripted: ScriptedModel, prompt: str, is_quoted: bool
+) -> None:
+    AiModel.objects.filter(name="test-model").update(context_window_size=32_000)
+    fill_session(session, messages=40)
+    scripted.default = Reply(text=SUMMARY)
+    compact(session, summary={"prompt": prompt})
+    assert ("<transcript>" in str(scripted.requests[0].json["messages"])) is is_quoted
+
+
 # Who writes
 @turns("summary.model")
 def test_the_policy_names_the_model_that_writes(
@@ -73,7 +88,8 @@ def test_each_template_asks_for_its_own_headings(
     instruction = read_prompt(scripted).split("</transcript>")[1]
     assert all(heading in instruction for heading in SUMMARY_TEMPLATES[name].headings)
     assert instruction.rstrip().endswith("nothing but the summary.")
-    assert read_prompt(scripted).startswith("<transcript>")
+    first_tag = SUMMARY_TEMPLATES[name].tags.input or "transcript"
+    assert read_prompt(scripted).startswith(f"<{first_tag}>")
     assert ("1. [user]\n0001" in read_prompt(scripted)) is SUMMARY_TEMPLATES[name].numbers_messages
 
 
@@ -82,6 +98,30 @@ def test_the_length(full: Session, scripted: ScriptedModel) -> None:
     compact(full, summary={"max_tokens": 400, "min_words": 30, "max_words": 90})
     assert longest(scripted) == 400
     assert "in 30 to 90 words" in read_prompt(scripted)
+
+
+@turns("summary.spans")
+@pytest.mark.parametrize(("spans", "has_earlier"), [("rewritten", True), ("frozen", False)])
+def test_a_later_summary_is_written_with_or_without_the_earlier_one(
+    full: Session, scripted: ScriptedModel, spans: str, has_earlier: bool
+) -> None:
+    engine.compact_now(
+        full.pk, trigger="manual", overrides={"summary": {"spans": spans}}, up_to_seq=4
+    )
+    scripted.default = summarize_or_chat(summary=Reply(text="The flight leaves at noon."))
+    compact(full, summary={"spans": spans})
+    assert (SUMMARY in read_prompt(scripted, 1)) is has_earlier
+    full.refresh_from_db()
+    assert (SUMMARY in (full.compacted_summary or "")) is not has_earlier
+
+
+@turns("summary.room_ratio")
+@pytest.mark.parametrize(("ratio", "tokens"), [(None, 400), (0.01, 400), (0.1, 819)])
+def test_the_room_of_a_summary_grows_with_the_window(
+    full: Session, scripted: ScriptedModel, ratio: float | None, tokens: int
+) -> None:
+    compact(full, summary={"max_tokens": 400, "room_ratio": ratio})
+    assert longest(scripted) == tokens
 
 
 @turns("summary.source")
@@ -162,6 +202,18 @@ def test_a_failed_call_is_made_again_so_many_times(
     assert (run.status in ("failed", "fell_back"), run.provider_calls) == (True, 1 + retries)
 
 
+@turns("summary.retry")
+@pytest.mark.parametrize(("retry", "calls"), [("call", 5), ("run", 6)])
+def test_what_is_done_again_is_the_call_or_the_whole_run(
+    full: Session, scripted: ScriptedModel, retry: str, calls: int
+) -> None:
+    """Of four chunks the second one fails once."""
+    replies = iter([Reply(text=SUMMARY), DOWN])
+    scripted.default = lambda _: next(replies, Reply(text=SUMMARY))
+    run = compact(full, summary={"retry": retry, "retries": 1, "chunk_chars": 8_000})
+    assert (run.status, run.provider_calls) == ("applied", calls)
+
+
 @turns("summary.backoff")
 def test_it_waits_before_each_retry_the_last_wait_again_for_more(
     full: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
@@ -236,6 +288,39 @@ def test_a_summary_above_the_limit_is_itself_summarized(
         assert "lisbon trip" not in read_prompt(scripted, 1)
 
 
+# What becomes of a summary that is untrue
+INVENTED = "They talk about a trip to Lisbon. The deposit is 760 euros."
+
+
+@turns("verify.checks")
+@pytest.mark.parametrize(("checks", "status"), [(False, "applied"), (True, "fell_back")])
+def test_an_untrue_summary_is_refused(
+    full: Session, scripted: ScriptedModel, checks: bool, status: str
+) -> None:
+    scripted.default = Reply(text=INVENTED)
+    assert compact(full, verify={"checks": checks}).status == status
+
+
+@turns("verify.repair")
+@pytest.mark.parametrize(("repair", "status"), [(False, "fell_back"), (True, "applied")])
+def test_or_its_untrue_sentences_are_removed(
+    full: Session, scripted: ScriptedModel, repair: bool, status: str
+) -> None:
+    scripted.default = Reply(text=INVENTED)
+    run = compact(full, verify={"checks": True, "repair": repair})
+    assert (run.status, "760" in (run.summary_after or "")) == (status, False)
+
+
+@turns("verify.extract")
+@pytest.mark.parametrize(("extract", "status"), [(False, "fell_back"), (True, "applied")])
+def test_a_summary_that_nobody_writes_is_an_extract(
+    full: Session, scripted: ScriptedModel, extract: bool, status: str
+) -> None:
+    scripted.default = DOWN
+    run = compact(full, verify={"extract": extract})
+    assert (run.status, "lisbon trip" in (run.summary_after or "")) == (status, extract)
+
+
 # State and memory
 DELTA = {
     name: {"add": [f"{name} {number}" for number in range(1, 13)]}
@@ -306,7 +391,7 @@ def test_the_memory_is_folded_when_it_is_full(
 
 
 def test_every_knob_of_these_groups_was_turned() -> None:
-    groups: tuple[Any, ...] = (SummaryKnobs, StateKnobs, MemoryKnobs)
+    groups: tuple[Any, ...] = (SummaryKnobs, StateKnobs, MemoryKnobs, VerifyKnobs)
     assert {
         f"{group.prefix}.{each.name}" for group in groups for each in dataclasses.fields(group)
     } == TURNED

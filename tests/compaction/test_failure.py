@@ -8,6 +8,7 @@ import time_machine
 from django.utils import timezone
 
 from chatcore.models import Session
+from chatcore.turns import pins
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
 from compaction.sizing.usage import load_usage
@@ -131,9 +132,24 @@ def test_the_next_request_is_trimmed_and_the_database_is_not(
     sent = list_chat_calls(scripted)[-1].json["messages"]
     contents = [message["content"] for message in sent if message["role"] != "system"]
     assert contents[-1] == "What now?"
-    assert contents[0].startswith("0005")  # 13 of 500 tokens are under 6,963 with what is new
+    # 13 of 500 tokens are under 6,963 with what is new; four more are left out, so that the next
+    # turns begin with the same message and the provider's cache holds.
+    assert contents[0].startswith("0009")
     assert read_stored_messages(full)[: len(before)] == before
     assert full.messages.order_by("-seq")[0].context_version is None
+
+
+def test_a_pinned_message_is_not_trimmed(full: Session, scripted: ScriptedModel) -> None:
+    fill_session(full, messages=2)
+    pins.pin_message(full.messages.get(seq=1))
+    with_broken_summaries(scripted)
+    engine.compact_now(full.pk, trigger="after_response")
+    say(full, "What now?")
+    sent = list_chat_calls(scripted)[-1].json["messages"]
+    contents = [message["content"] for message in sent if message["role"] != "system"]
+    assert contents[0].startswith("0001")
+    assert not contents[1].startswith("0002")
+    assert contents[-1] == "What now?"
 
 
 def test_a_failed_run_by_hand_on_a_short_session_trims_nothing_and_says_nothing_of_it(

@@ -6,6 +6,7 @@ from chatcore.models import Message, Session
 from chatcore.turns import service
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
+from compaction.sizing import session_context
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     NOTICE,
@@ -198,6 +199,33 @@ def test_an_unknown_window_is_sent_as_it_is(
     fill_session(session, messages=40)
     assert say(session).status == "completed"
     assert len(load_sent_messages(scripted)) == 41
+
+
+def test_a_request_over_the_models_input_limit_is_one_over_the_window(
+    session: Session, model: AiModel, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.filter(pk=model.pk).update(context_window_size=40_000, max_input_tokens=8_192)
+    fill_session(session, messages=20)
+    assert say(session).status == "completed"
+    assert triggers() == ["before_request"]
+    assert len(str(load_sent_messages(scripted))) // 4 < 8_192
+    turn = say(session, "x" * 40_000)
+    assert turn.error is not None
+    assert "model takes at most 8,192." in turn.error["detail"]
+
+
+def test_a_refusal_that_names_the_input_limit_leaves_the_window(
+    session: Session, model: AiModel, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.filter(pk=model.pk).update(context_window_size=40_000, max_input_tokens=8_192)
+    fill_session(session, messages=10)
+    scripted.script(make_overflow(tokens=9_000, window=8_192))
+    assert say(session).status == "completed"
+    context = session_context.load_session_context(session.pk)
+    assert context is not None
+    budget = context.budget
+    assert budget is not None
+    assert (budget.window, budget.request_limit) == (40_000, 8_192)
 
 
 def test_a_newest_message_larger_than_the_window_is_a_clear_error_before_any_call(

@@ -8,7 +8,7 @@ from django.db import connection, connections
 
 from chatcore.models import Session
 from chatcore.turns import service
-from compaction.models import CompactionPolicy, CompactionRun
+from compaction.models import CompactionRun
 from compaction.requests import guard, measured_request
 from compaction.runs import engine
 from models_registry.models import AiModel
@@ -24,6 +24,7 @@ from tests.support.compaction_sessions import (
     say,
     start_summary_in_thread,
     summarize_or_chat,
+    use_policy,
 )
 from tests.support.scripted_model import ScriptedModel, make_overflow, make_tool_call
 from tests.support.scripted_wire import Reply
@@ -34,13 +35,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def _summaries(scripted: ScriptedModel) -> None:
     scripted.default = summarize_or_chat()
-
-
-def under(session: Session, **groups: object) -> Session:
-    """The session under a policy of these overrides."""
-    CompactionPolicy.objects.update_or_create(name="mine", defaults={"overrides": groups})
-    Session.objects.filter(pk=session.pk).update(policy="mine")
-    return session
 
 
 def triggers() -> list[str]:
@@ -62,7 +56,7 @@ def triggers() -> list[str]:
 def test_over_the_threshold_only_the_phases_of_the_policy_act(
     session: Session, scripted: ScriptedModel, phases: list[str], expected: list[str]
 ) -> None:
-    fill_session(under(session, trigger={"phases": phases}), messages=15)
+    fill_session(use_policy(session, trigger={"phases": phases}), messages=15)
     assert say(session).notices == []
     assert triggers() == expected
 
@@ -81,7 +75,7 @@ def test_another_model_makes_room_where_the_policy_has_that_phase(
         provider=model.provider, name="large", context_window_size=200_000
     )
     Session.objects.filter(pk=session.pk).update(model=large)
-    fill_session(under(session, trigger={"phases": phases}), messages=14)
+    fill_session(use_policy(session, trigger={"phases": phases}), messages=14)
     say(session)
     Session.objects.filter(pk=session.pk).update(model=model)
     assert say(session).status == "completed"
@@ -92,7 +86,7 @@ def test_another_model_makes_room_where_the_policy_has_that_phase(
 def test_over_the_window_a_request_is_fitted_whatever_the_phases(
     session: Session, scripted: ScriptedModel, phases: list[str]
 ) -> None:
-    fill_session(under(session, trigger={"phases": phases}), messages=20)
+    fill_session(use_policy(session, trigger={"phases": phases}), messages=20)
     turn = say(session)
     assert (turn.status, turn.notices) == ("completed", [NOTICE])
     assert not list_summary_calls(scripted)
@@ -103,7 +97,7 @@ def test_over_the_window_a_request_is_fitted_whatever_the_phases(
 def test_over_the_window_it_compacts_where_the_policy_would_before_a_request_or_after_a_refusal(
     session: Session, scripted: ScriptedModel, phases: list[str]
 ) -> None:
-    fill_session(under(session, trigger={"phases": phases}), messages=20)
+    fill_session(use_policy(session, trigger={"phases": phases}), messages=20)
     assert say(session).notices == []
     assert triggers() == ["before_request"]
 
@@ -111,7 +105,7 @@ def test_over_the_window_it_compacts_where_the_policy_would_before_a_request_or_
 def test_an_overflow_without_the_phase_only_trims_the_request(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill_session(under(session, trigger={"phases": ["after_response"]}), messages=12)
+    fill_session(use_policy(session, trigger={"phases": ["after_response"]}), messages=12)
     scripted.script(make_overflow(tokens=9000, window=8192))
     turn = say(session)
     assert (turn.status, turn.notices) == ("completed", [NOTICE])
@@ -123,7 +117,7 @@ def test_an_overflow_comes_down_to_the_recovery_ratio(
     session: Session, scripted: ScriptedModel
 ) -> None:
     fill_session(
-        under(session, overflow={"recovery_ratio": 0.4}, protect={"ratio": 0.5}), messages=12
+        use_policy(session, overflow={"recovery_ratio": 0.4}, protect={"ratio": 0.5}), messages=12
     )
     scripted.script(make_overflow(tokens=9000, window=8192))
     assert say(session).status == "completed"
@@ -141,7 +135,7 @@ def test_disabled_is_disabled_on_every_path_and_an_overflow_is_a_typed_error(
     else:
         Session.objects.filter(pk=session.pk).update(auto_compact=False)
     every = ["after_response", "before_request", "on_model_change", "on_overflow", "manual"]
-    fill_session(under(session, trigger={"phases": every}), messages=20)
+    fill_session(use_policy(session, trigger={"phases": every}), messages=20)
     say(session)
     scripted.default = summarize_or_chat(chat=make_overflow(tokens=10_000, window=8192))
     turn = say(session)
@@ -164,7 +158,7 @@ def run_of_another_worker(
 def test_a_new_turn_waits_for_an_open_run_where_the_policy_says_so(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill_session(under(session, flow={"while_compacting": "wait"}), messages=14)
+    fill_session(use_policy(session, flow={"while_compacting": "wait"}), messages=14)
     worker = run_of_another_worker(session, 1.0, scripted)
     assert say(session).status == "completed"
     worker.join()
@@ -172,7 +166,7 @@ def test_a_new_turn_waits_for_an_open_run_where_the_policy_says_so(
 
 
 def test_or_it_proceeds_with_what_there_is(session: Session, scripted: ScriptedModel) -> None:
-    fill_session(under(session, flow={"while_compacting": "proceed"}), messages=14)
+    fill_session(use_policy(session, flow={"while_compacting": "proceed"}), messages=14)
     worker = run_of_another_worker(session, 2.0, scripted)
     assert say(session).status == "completed"
     assert SUMMARY not in read_system_text(list_chat_calls(scripted)[0])
@@ -180,7 +174,9 @@ def test_or_it_proceeds_with_what_there_is(session: Session, scripted: ScriptedM
 
 
 def test_it_waits_no_longer_than_a_lease(session: Session, scripted: ScriptedModel) -> None:
-    fill_session(under(session, flow={"while_compacting": "wait", "lease_seconds": 1}), messages=14)
+    fill_session(
+        use_policy(session, flow={"while_compacting": "wait", "lease_seconds": 1}), messages=14
+    )
     worker = run_of_another_worker(session, 8.0, scripted)
     assert say(session).status == "completed"
     assert CompactionRun.objects.get().status == "running"
@@ -193,7 +189,7 @@ def test_it_works_on_a_run_that_nobody_takes(
     session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "QUEUE_PATIENCE_SECONDS", 0.1)
-    fill_session(under(session, flow={"while_compacting": "wait"}), messages=14)
+    fill_session(use_policy(session, flow={"while_compacting": "wait"}), messages=14)
     run = engine.request_run(session.pk, trigger="manual")
     assert say(session).status == "completed"
     run.refresh_from_db()
@@ -214,7 +210,7 @@ def test_a_canceled_turn_waits_no_longer(
             over.set()
 
     monkeypatch.setattr(guard, "wait_for_open_run", waited)
-    fill_session(under(session, flow={"while_compacting": "wait"}), messages=14)
+    fill_session(use_policy(session, flow={"while_compacting": "wait"}), messages=14)
     worker = run_of_another_worker(session, 60.0, scripted)
     session.refresh_from_db()
     turn = service.start_turn(session, content="And the flight?")
@@ -231,7 +227,7 @@ def test_a_canceled_turn_waits_no_longer(
 def test_whoever_waits_holds_no_connection(
     session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill_session(under(session, flow={"while_compacting": "wait"}), messages=14)
+    fill_session(use_policy(session, flow={"while_compacting": "wait"}), messages=14)
     connection_states: list[bool] = []
     sleep = time.sleep
 
@@ -249,7 +245,7 @@ def test_whoever_waits_holds_no_connection(
 
 
 def test_a_round_of_tools_waits_for_nobody(session: Session, scripted: ScriptedModel) -> None:
-    fill_session(under(session, flow={"while_compacting": "wait"}), messages=4)
+    fill_session(use_policy(session, flow={"while_compacting": "wait"}), messages=4)
 
     def ask_for_a_run(_: object) -> Reply:
         engine.request_run(session.pk, trigger="manual")
@@ -266,7 +262,7 @@ def test_a_round_of_tools_waits_for_nobody(session: Session, scripted: ScriptedM
 def test_a_run_after_the_response_is_only_asked_for(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill_session(under(session, trigger={"phases": ["after_response"]}))
+    fill_session(use_policy(session, trigger={"phases": ["after_response"]}))
     scripted.script(Reply(text="Noted.", usage=LARGE_USAGE))
     say(session)
     assert CompactionRun.objects.get().status == "queued"

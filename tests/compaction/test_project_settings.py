@@ -22,6 +22,10 @@ from models_registry.models import AiModel
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
+SECRETS = {
+    "SECRET_KEY": "a secret of tests",
+    "KEY_ENCRYPTION_KEYS": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+}
 SUMMARY = "They talked about tea at length, and nothing at all was decided."
 
 
@@ -38,6 +42,15 @@ def read_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return reading
 
 
+@pytest.mark.parametrize("pool", ["true", "false"])
+def test_options_in_the_address_of_the_database_are_kept(read_settings: Any, pool: str) -> None:
+    url = "postgres://me@there/here?sslmode=require"
+    result = read_settings(DATABASE_URL=url, DATABASE_POOL=pool, **SECRETS)
+    database = result["DATABASES"]["default"]
+    assert database["OPTIONS"]["sslmode"] == "require"
+    assert ("pool" in database["OPTIONS"]) is (pool == "true")
+
+
 def test_without_a_variable_everything_is_as_the_policies_say(read_settings: Any) -> None:
     result = read_settings()
     assert {
@@ -48,6 +61,7 @@ def test_without_a_variable_everything_is_as_the_policies_say(read_settings: Any
         "SUMMARY_MODEL": "",
     }
     assert result["CHATCORE"]["MAX_SESSIONS"] == 0
+    assert result["DEBUG"] is False
 
 
 @pytest.mark.parametrize(
@@ -74,6 +88,24 @@ def test_a_good_value_is_taken(
     assert read_settings(**variables)["COMPACTION"][name] == expected
 
 
+@pytest.mark.parametrize(
+    ("url", "host", "is_https"),
+    [
+        ("https://chat.example.com", "chat.example.com", True),
+        ("https://Chat.example.com:8443/", "chat.example.com", True),
+        ("http://[2001:db8::1]:8000", "[2001:db8::1]", False),
+    ],
+)
+def test_the_public_address_is_an_allowed_host_and_origin(
+    read_settings: Any, url: str, host: str, is_https: bool
+) -> None:
+    result = read_settings(PUBLIC_URL=url)
+    assert result["ALLOWED_HOSTS"] == [host, "127.0.0.1", "localhost", "[::1]"]
+    assert result["CSRF_TRUSTED_ORIGINS"] == [url.lower().rstrip("/")]
+    for name in ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_SSL_REDIRECT"):
+        assert result[name] is is_https
+
+
 def test_forms_are_taken_from_every_host_that_is_allowed(read_settings: Any) -> None:
     assert read_settings(ALLOWED_HOSTS="chat.example.com,.example.org")["CSRF_TRUSTED_ORIGINS"] == [
         "https://chat.example.com",
@@ -93,6 +125,7 @@ def test_forms_are_taken_from_every_host_that_is_allowed(read_settings: Any) -> 
         ("SUMMARIZATION_PROVIDER", "vertex"),
         ("MEMORY_MAX_SESSIONS", "-1"),
         ("MEMORY_MAX_SESSIONS", "many"),
+        ("EVENT_RETENTION_DAYS", "-1"),
         ("DEBUG", "maybe"),
         ("DATA_DIR", "/proc/nowhere"),
         ("DATABASE_URL", "here"),
@@ -100,8 +133,14 @@ def test_forms_are_taken_from_every_host_that_is_allowed(read_settings: Any) -> 
         ("DATABASE_URL", "postgres://me:5432:here/there"),
         ("DATABASE_POOL", "maybe"),
         ("REDIS_URL", "localhost"),
+        ("PUBLIC_URL", "chat.example.com"),
+        ("PUBLIC_URL", "https://chat.example.com/under/a/path"),
+        ("PUBLIC_URL", "https://me:secret@chat.example.com"),
         ("WORKERS", "0"),
         ("TURNS_PER_MINUTE", "0"),
+        ("TURNS_AT_ONCE", "0"),
+        ("TURNS_AT_ONCE_PER_USER", "many"),
+        ("STREAMS_AT_ONCE", "-1"),
         ("KEY_ENCRYPTION_KEYS", "secret"),
         ("LOCAL_MODEL", "7b"),
         ("LOCAL_MODEL_PORT", "99999"),

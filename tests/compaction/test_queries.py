@@ -4,13 +4,10 @@ import uuid
 from typing import Any
 
 import pytest
-from django.db.models import Q
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from chatcore.context import live_messages
 from chatcore.models import Attachment, ContextEdit, ContextRevision, Message, Session, Turn
-from compaction.backends.base import SessionFacts
 from compaction.backends.chatcore import queries as chatcore_queries
 from compaction.models import CompactionRun, ModelRatio, SessionState
 from compaction.sizing import queries
@@ -29,6 +26,11 @@ SESSION_COLUMNS = (
     "context_version",
     "compacted_summary",
     "compact_boundary_seq",
+    "summed_seq",
+    "summed_messages",
+    "summed_tokens",
+    "summed_file_tokens",
+    "summed_images",
 )
 MODEL_COLUMNS = {
     "model_name": "name",
@@ -36,42 +38,62 @@ MODEL_COLUMNS = {
     "family": "provider__family",
     "model_policy": "policy",
     "context_window_size": "context_window_size",
+    "max_input_tokens": "max_input_tokens",
     "output_reserve": "output_reserve",
     "supports_tools": "supports_tools",
     "supports_images": "supports_images",
-    "summary_model_name": "summary_model__name",
-    "summary_provider_name": "summary_model__provider__name",
 }
 CLIENT_TOOLS = [{"name": "open_door", "description": "Opens a door.", "parameters": {}}]
 
 
-def build_facts(session: Session, **fields: Any) -> SessionFacts:
-    defaults = {"model": "scripted/small", "family": "", "window": None, "output_reserve": None}
-    return SessionFacts(session_id=session.pk, **defaults | fields)
+REVISION_COLUMNS = {
+    "revision_source": "source",
+    "kept_seqs": "kept_seqs",
+    "background": "background",
+    "placement": "placement",
+}
+USAGE_COLUMNS = {
+    "usage_seq": "seq",
+    "usage_input": "token_count_input",
+    "usage_output": "token_count_output",
+}
 
 
 def load_session_row_by_orm(session: Session) -> dict[str, Any]:
     stored_session = Session.objects.get(pk=session.pk)
-    live = Q(message__pinned=True) | Q(message__seq__gte=stored_session.compact_boundary_seq or 0)
-    attachments = stored_session.attachments.filter(live, kind="file", message__branch=None)
-    edited_ids = ContextEdit.objects.filter(until_version=None).values("message")
-    attachments = attachments.exclude(message__in=edited_ids)
-    images = attachments.filter(media_type__startswith="image/")
-    texts = attachments.exclude(media_type__startswith="image/")
     open_turn = stored_session.turns.filter(status__in=Turn.OPEN_STATUSES).first()
     running_turn = stored_session.turns.filter(status="running").first()
     model_id = (running_turn.model_id if running_turn else None) or stored_session.model_id
     model_row = (
         AiModel.objects.filter(pk=model_id or 0).values(*MODEL_COLUMNS.values()).first() or {}
     )
+    answering_model = AiModel.objects.filter(pk=model_id or 0).first()
+    summary_model = answering_model.summary_model if answering_model else None
+    revisions = stored_session.revisions.filter(version=stored_session.context_version)
+    revision_row = revisions.values(*REVISION_COLUMNS.values()).first() or {}
+    messages = stored_session.messages.exclude_superseded().filter(
+        seq__gte=stored_session.compact_boundary_seq or 0,
+        seq__gt=stored_session.last_seq - chatcore_queries.NEWEST_SEQS,
+    )
+    answers = messages.filter(
+        context_version=stored_session.context_version,
+        model=f"{model_row.get('provider__name')}/{model_row.get('name')}",
+        token_count_input__gt=0,
+    )
+    usage_row = answers.order_by("-seq").values(*USAGE_COLUMNS.values()).first() or {}
+    prompt = messages.filter(role="user").order_by("-seq").first()
     return {
         **{name: getattr(stored_session, name) for name in SESSION_COLUMNS},
         **{name: model_row.get(column) for name, column in MODEL_COLUMNS.items()},
+        "summary_model_name": str(summary_model) if summary_model else None,
         "system_chars": len(stored_session.system_prompt),
-        "attached_tokens": sum(file.token_estimate for file in texts) or None,
-        "attached_images": images.count() or None,
+        **{name: revision_row.get(column) for name, column in REVISION_COLUMNS.items()},
+        **{name: usage_row.get(column) for name, column in USAGE_COLUMNS.items()},
+        "newest_prompt_tokens": prompt.token_estimate if prompt else None,
+        "has_attachments": stored_session.attachments.exists(),
         "has_outputs": stored_session.attachments.filter(kind="output").exists(),
         "turn_tools": open_turn.tools if open_turn else None,
+        "recalled": open_turn.recalled if open_turn else None,
     }
 
 
@@ -118,6 +140,7 @@ def test_a_session_with_everything_has_the_row_that_the_orm_gives(
         name="answering",
         policy="lota",
         context_window_size=4_096,
+        max_input_tokens=3_900,
         output_reserve=512,
         supports_tools=True,
         summary_model=writer,
@@ -134,6 +157,19 @@ def test_a_session_with_everything_has_the_row_that_the_orm_gives(
         context_version=1,
         message_count=12,
         last_seq=12,
+        summed_seq=9,
+        summed_messages=2,
+        summed_tokens=3,
+        summed_file_tokens=4,
+        summed_images=5,
+    )
+    ContextRevision.objects.create(
+        session=session,
+        version=1,
+        source="compaction",
+        kept_seqs=[1, 5],
+        background="TASKS: none",
+        placement={"place": "first_user"},
     )
     for seq, media_type in (
         (1, "text/plain"),
@@ -152,12 +188,16 @@ def test_a_session_with_everything_has_the_row_that_the_orm_gives(
         from_version=1,
     )
     Turn.objects.create(
-        session=session, lease_until=timezone.now(), model=answering_model, tools=CLIENT_TOOLS
+        session=session,
+        lease_until=timezone.now(),
+        model=answering_model,
+        tools=CLIENT_TOOLS,
+        recalled={},
     )
     row = chatcore_queries.load_session_row(session.pk)
     assert row == load_session_row_by_orm(session)
-    assert (row["attached_tokens"], row["attached_images"]) == (102 + 109, 2)
-    assert (row["model_name"], row["summary_model_name"]) == ("answering", "writer")
+    assert (row["has_attachments"], row["has_outputs"], row["kept_seqs"]) == (True, True, [1, 5])
+    assert (row["model_name"], row["summary_model_name"]) == ("answering", "scripted/writer")
     assert (row["params"], row["turn_tools"]) == ({"max_tokens": 9, "stop": ["%"]}, CLIENT_TOOLS)
     assert row["auto_compact"] is False
     Turn.objects.update(status="waiting")
@@ -165,64 +205,43 @@ def test_a_session_with_everything_has_the_row_that_the_orm_gives(
     assert chatcore_queries.load_session_row(uuid.uuid4()) is None
 
 
-def test_a_revision_is_found_by_its_version(session: Session) -> None:
-    for version in (1, 2):
-        ContextRevision.objects.create(
-            session=session,
-            version=version,
-            source="compaction",
-            kept_seqs=[version, 5],
-            background="TASKS: none",
-            placement={"place": "first_user"},
-        )
-    columns = ("source", "kept_seqs", "background", "placement")
-    row = ContextRevision.objects.filter(session=session, version=2).values(*columns).get()
-    assert chatcore_queries.load_revision_row(session.pk, 2) == row
-    assert chatcore_queries.load_revision_row(session.pk, 3) is None
-
-
 @pytest.mark.parametrize(
-    ("boundary_seq", "version", "model_name"),
-    [(None, 0, "scripted/small"), (7, 1, "scripted/small"), (5, 0, "scripted/small"), (7, 1, "b")],
+    ("boundary_seq", "version", "model_name", "usage_seq", "prompt_seq"),
+    [
+        (None, 0, "small", 6, 9),
+        (7, 1, "small", 12, 9),
+        (5, 0, "small", 6, 9),
+        (7, 1, "other", None, 9),
+        (10, 1, "small", 12, None),
+    ],
 )
-def test_the_last_usage_is_that_of_the_newest_answer(
-    session: Session, boundary_seq: int | None, version: int, model_name: str
-) -> None:
-    fill(session)
-    answers = Message.objects.filter(
-        session=session,
-        seq__gte=boundary_seq or 0,
-        context_version=version,
-        model=model_name,
-        token_count_input__gt=0,
-    )
-    columns = ("seq", "token_count_input", "token_count_output")
-    row = answers.exclude_superseded().order_by("-seq").values(*columns).first()
-    facts = build_facts(session, boundary_seq=boundary_seq, version=version, model=model_name)
-    assert chatcore_queries.load_last_usage_row(facts) == row
-    assert (row is None) == (model_name == "b")
-
-
-@pytest.mark.parametrize(("boundary_seq", "newest"), [(None, 9), (7, 9), (10, None)])
-def test_the_newest_prompt_is_that_of_the_user(
-    session: Session, boundary_seq: int | None, newest: int | None
+def test_the_last_usage_and_the_newest_prompt_are_those_of_the_context(
+    session: Session,
+    boundary_seq: int | None,
+    version: int,
+    model_name: str,
+    usage_seq: int | None,
+    prompt_seq: int | None,
 ) -> None:
     fill(session)
     Message.objects.filter(session=session, seq=9).update(token_estimate=99)
-    row = chatcore_queries.load_newest_prompt_row(build_facts(session, boundary_seq=boundary_seq))
-    prompts = Message.objects.filter(session=session, seq__gte=boundary_seq or 0, role="user")
-    assert row == prompts.exclude_superseded().order_by("-seq").values("token_estimate").first()
-    assert row == ({"token_estimate": 99} if newest else None)
+    AiModel.objects.update(name=model_name)
+    Session.objects.filter(pk=session.pk).update(
+        compact_boundary_seq=boundary_seq, context_version=version, last_seq=12
+    )
+    row = chatcore_queries.load_session_row(session.pk)
+    assert row == load_session_row_by_orm(session)
+    assert row["usage_seq"] == usage_seq
+    assert row["newest_prompt_tokens"] == (99 if prompt_seq else None)
 
 
-@pytest.mark.parametrize("kept_seqs", [(), (1,), (2, 3, 4)])
-def test_messages_around_the_boundary_are_counted_once(
-    session: Session, kept_seqs: tuple[int, ...]
-) -> None:
+def test_the_last_usage_is_looked_for_among_the_newest_messages(session: Session) -> None:
     fill(session)
-    facts = build_facts(session, boundary_seq=7, kept_seqs=kept_seqs)
-    live = live_messages.query_live_messages(session.pk, 7, kept_seqs)
-    assert chatcore_queries.count_messages_around_boundary(facts) == live.count()
+    AiModel.objects.update(name="small")
+    Session.objects.filter(pk=session.pk).update(last_seq=8 + chatcore_queries.NEWEST_SEQS)
+    row = chatcore_queries.load_session_row(session.pk)
+    assert row == load_session_row_by_orm(session)
+    assert (row["usage_seq"], row["newest_prompt_tokens"]) == (None, 2)
 
 
 def test_a_state_is_one_query_and_sees_what_was_written_meanwhile(
@@ -246,8 +265,11 @@ def test_a_state_is_one_query_and_sees_what_was_written_meanwhile(
 @pytest.mark.parametrize(
     ("status", "announced"), [("running", True), ("running", False), ("queued", True)]
 )
-def test_a_summary_runs_while_a_run_does_whose_start_was_announced(
-    session: Session, status: str, announced: bool
+def test_all_records_are_one_query(
+    session: Session,
+    status: str,
+    announced: bool,
+    django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
     CompactionRun.objects.create(
         session_id=session.pk,
@@ -256,8 +278,22 @@ def test_a_summary_runs_while_a_run_does_whose_start_was_announced(
         status=status,
         announced=announced,
     )
+    SessionState.objects.create(session_id=session.pk, failures=2, not_before=timezone.now())
+    ModelRatio.objects.create(model="scripted/small", ratio=1.25, window=4_000, samples=3)
+    with django_assert_num_queries(1):
+        records = queries.load_records(session.pk, "scripted/small")
     runs = CompactionRun.objects.filter(session_id=session.pk, status="running", announced=True)
-    assert queries.is_summary_running(session.pk) == runs.exists()
+    assert records.is_summary_running == runs.exists()
+    assert records.state == queries.load_session_state(session.pk)
+    assert records.state.not_before == SessionState.objects.get().not_before
+    assert records.ratio_row == queries.load_ratio_row("scripted/small")
+
+
+def test_records_of_which_none_are_stored_are_empty(session: Session) -> None:
+    records = queries.load_records(session.pk, "scripted/small")
+    assert (records.ratio_row, records.is_summary_running) == (None, False)
+    assert (records.state.session_id, records.state.failures) == (session.pk, 0)
+    assert records.state._state.adding
 
 
 def test_a_ratio_is_found_by_its_model() -> None:

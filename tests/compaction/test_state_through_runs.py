@@ -54,7 +54,9 @@ def test_the_next_run_is_shown_the_state_and_changes_it(
     compact(session, scripted, reply_with_delta(changes))
     prompt_text = list_summary_calls(scripted)[1].json["messages"][-1]["content"]
     state = prompt_text[
-        prompt_text.index("<existing-state>") : prompt_text.index("</existing-state>")
+        prompt_text.index("<existing-workstream-state>") : prompt_text.index(
+            "</existing-workstream-state>"
+        )
     ]
     assert "decisions:\n1. Stay at the Lis" in state
     assert "risks: none" in state
@@ -100,14 +102,21 @@ def test_a_delta_that_comes_without_a_summary_is_kept_and_the_summary_asked_for_
 ) -> None:
     alone = Reply(text=f"```json\n{json.dumps(DELTA)}\n```", finish="length")
     run = compact(
-        session, scripted, alone, Reply(text=SUMMARY), overrides={"summary": {"backoff": []}}
+        session,
+        scripted,
+        alone,
+        Reply(text=SUMMARY),
+        overrides={"summary": {"backoff": [], "retry": "call"}},
     )
     assert (run.status, run.summary_after, run.provider_calls) == ("applied", SUMMARY, 2)
     assert list_items(session, "tasks") == ("Book a flight",)
     first, second = (
         request.json["messages"][-1]["content"] for request in list_summary_calls(scripted)
     )
-    assert ("existing-state" in first, "existing-state" in second) == (True, False)
+    assert ("existing-workstream-state" in first, "existing-workstream-state" in second) == (
+        True,
+        False,
+    )
 
 
 def test_where_no_delta_fits_beside_a_summary_none_is_asked_for(
@@ -126,7 +135,9 @@ def test_a_failed_run_leaves_it_as_it_was(session: Session, scripted: ScriptedMo
     compact(session, scripted, reply_with_delta(DELTA))
     before = summary_state.load_structured_state(session.pk)
     bad = reply_with_delta({"tasks": {"add": ["Never"]}}, "I cannot help with that.")
-    assert compact(session, scripted, bad, bad, overrides={"summary": {"backoff": []}}).status in (
+    assert compact(
+        session, scripted, bad, bad, overrides={"summary": {"backoff": [], "retry": "call"}}
+    ).status in (
         "failed",
         "fell_back",
     )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from chatcore.models import Message, Session
-from compaction.backends.base import CallResult
+from compaction.backends.calls import CallResult
 from compaction.core.presets import PRESETS
 from compaction.core.stages.base import SummaryFailed
 from compaction.models import CompactionRun
@@ -134,6 +134,42 @@ def test_a_summary_that_was_cut_off_is_asked_for_in_half_of_the_words(
         True,
         True,
     ]
+
+
+@db
+@pytest.mark.parametrize(
+    "thoughts",
+    [Reply(reasoning="Hm. " * 500, finish="length"), Reply(text="<think>Hm. ", finish="length")],
+    ids=["apart", "in the text"],
+)
+def test_a_model_that_only_reasoned_gets_more_room_and_the_same_words(
+    session: Session, scripted: ScriptedModel, thoughts: Reply
+) -> None:
+    fill_session(session)
+    scripted.script(thoughts, Reply(text=SUMMARY))
+    scripted.default = Reply(text=SUMMARY)
+    assert engine.compact_now(session.pk, trigger="manual").status == CompactionRun.Status.APPLIED
+    first, second = list_summary_calls(scripted)[:2]
+    # A quarter of the window, then at most half of it.
+    assert (first.json["max_tokens"], second.json["max_tokens"]) == (2_048, 4_096)
+    assert "200 to 500 words" in sent(scripted, 1)
+
+
+@db
+def test_a_model_that_is_known_to_reason_is_asked_for_little_effort(
+    session: Session, model: AiModel, scripted: ScriptedModel
+) -> None:
+    fill_session(session)
+    for name in ("gpt-5-mini", "gpt-5-pro", "gpt-4o"):
+        AiModel.objects.filter(pk=model.pk).update(name=name)
+        scripted.script(Reply(text=SUMMARY))
+        engine.compact_now(session.pk, trigger="manual")
+        fill_session(session)
+    params = {
+        call.json["model"]: (call.json.get("reasoning_effort"), call.json.get("temperature"))
+        for call in list_summary_calls(scripted)
+    }
+    assert params == {"gpt-5-mini": ("low", None), "gpt-5-pro": (None, 0.1), "gpt-4o": (None, 0.1)}
 
 
 @db

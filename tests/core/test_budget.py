@@ -207,3 +207,31 @@ def test_a_window_may_be_assumed_by_the_model_s_family() -> None:
 def test_shares_are_exact() -> None:
     assert take_share(0.29, 100) == 29
     assert take_share(0.85, 8_192) == 6_963
+
+
+@pytest.mark.parametrize(
+    ("policy", "input_tokens", "threshold"),
+    [
+        ("oneclaw", 400_000, 258_400),  # 95 % of the limit, because 85 % of the window is over it
+        ("neurolink", 336_000, 258_400),
+        ("lota", 368_000, 258_400),
+        ("wolffish", 334_464, 250_848),  # as its document has it
+        ("baseagent-long", 368_000, 257_600),
+    ],
+)
+def test_what_the_model_takes_as_input_bounds_the_threshold_and_nothing_else(
+    policy: str, input_tokens: int, threshold: int
+) -> None:
+    budget = plan(PRESETS[policy], 400_000, max_input=272_000, output_reserve=65_536)
+    assert budget is not None
+    assert (budget.window, budget.request_limit) == (400_000, 272_000)
+    assert (budget.input, budget.threshold) == (input_tokens, threshold)
+    assert budget.reduce_for_recovery().threshold == 190_400
+    assert budget.target <= threshold
+
+
+def test_without_a_limit_a_request_may_take_the_whole_window() -> None:
+    budget = plan(ONECLAW, 400_000)
+    assert budget is not None
+    assert (budget.request_limit, budget.threshold) == (400_000, 340_000)
+    assert plan(ONECLAW, 400_000, max_input=500_000) == budget

@@ -12,7 +12,7 @@ from compaction.core.estimate import (
     measure,
 )
 from compaction.core.policy import Policy
-from compaction.core.presets import ONECLAW
+from compaction.core.presets import ONECLAW, PRESETS
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 
@@ -21,12 +21,19 @@ def entry(seq: int, characters: int) -> TranscriptEntry:
 
 
 @pytest.mark.parametrize(
-    ("characters", "tokens"), [(0, 1), (1, 1), (3, 1), (4, 1), (7, 1), (8, 2), (30_000, 7_500)]
+    ("characters", "tokens"), [(0, 0), (1, 1), (3, 1), (4, 1), (7, 1), (8, 2), (30_000, 7_500)]
 )
 def test_four_characters_are_a_token_rounded_down_at_least_one(
     characters: int, tokens: int
 ) -> None:
     assert estimate_characters(characters, ONECLAW) == tokens
+
+
+def test_an_empty_message_counts_what_its_policy_adds_and_nothing_else() -> None:
+    transcript = Transcript(entries=(entry(1, 0), entry(2, 400)))
+    assert measure(transcript, ONECLAW).tokens == 100
+    assert measure(transcript, PRESETS["baseagent"]).tokens == 4 + 104
+    assert measure(transcript, PRESETS["wolffish"]).tokens == 20 + 287
 
 
 def test_a_policy_may_count_other_characters_per_token() -> None:
@@ -110,7 +117,7 @@ def under(**knobs: object) -> Policy:
 
 @pytest.mark.parametrize(
     ("rounding", "tokens"),
-    [("floor_min1", [1, 1, 1, 2]), ("floor", [0, 0, 1, 2]), ("ceil", [0, 1, 2, 2])],
+    [("floor_min1", [0, 1, 1, 2]), ("floor", [0, 0, 1, 2]), ("ceil", [0, 1, 2, 2])],
 )
 def test_a_text_is_rounded_as_the_policy_says(rounding: str, tokens: list[int]) -> None:
     assert [

@@ -64,6 +64,14 @@ def test_each_broken_invariant_is_named(change: dict[str, Any], complaint: str) 
     assert any(complaint in each for each in find_violations(BEFORE, replace(GOOD, **change)))
 
 
+def test_a_pinned_message_that_is_gone_is_named() -> None:
+    entries = (replace(ENTRIES[0], pinned=True), *ENTRIES[1:])
+    transcript = Transcript(entries=entries)
+    assert find_violations(transcript, GOOD) == ["Pinned messages are gone: [1]."]
+    outcome = replace(GOOD, entries=(entries[0], *entries[3:]), exempt_seqs=(1,))
+    assert find_violations(transcript, outcome) == []
+
+
 @pytest.mark.parametrize(
     "change",
     [{"summary": "new"}, {"boundary_seq": 4}, {"edits": (TranscriptEdit(seq=1, kind="pruned"),)}],

@@ -14,6 +14,7 @@ FILES = sorted((ROOT / "compaction" / "core").rglob("*.py"))
 # one is a decision.
 ALLOWED = {
     "bisect",
+    "calendar",
     "collections",
     "dataclasses",
     "decimal",

@@ -151,9 +151,7 @@ def test_the_newest_that_alone_are_over_the_threshold_are_cut_but_for_the_very_n
 
 def test_an_image_in_what_is_cut_is_told_of() -> None:
     outcome = cut_messages((user(1, "x" * 40_000, images=1), answer(2)))
-    assert outcome.edits[0].replacement.startswith(
-        "[Screenshot analyzed — image omitted from context]\nxxx"
-    )
+    assert outcome.edits[0].replacement.startswith("[Image omitted from context]\nxxx")
     assert outcome.entries[0].images == 0
 
 

@@ -1,9 +1,10 @@
 """The stage strip_images: a text replaces the images of older messages."""
 
-from compaction.core.transcript import TranscriptEntry
+from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from tests.support.stage_transcripts import answer, build_policy, compact, talk, user
 
-PLACEHOLDER = "[Screenshot analyzed — image omitted from context]"
+SCREENSHOT = "[Screenshot analyzed — image omitted from context]"
+PLACEHOLDER = "[Image omitted from context]"
 STRIP = build_policy("strip_images", protect={"kind": "count", "count": 2})
 
 
@@ -41,6 +42,26 @@ def test_new_images_pinned_ones_and_first_ones_stay() -> None:
         entries, build_policy("strip_images", protect={"kind": "count", "count": 2, "first": 1})
     )
     assert [edit.seq for edit in outcome.edits] == [3]
+
+
+def test_images_of_tool_results_go_wherever_they_stand_unless_pinned() -> None:
+    calls = tuple(TranscriptCall(id=f"c{seq}", name="look") for seq in (51, 52, 53))
+    results = [
+        TranscriptEntry(seq=seq, role="tool", call_id=f"c{seq}", tool_name="look", images=1)
+        for seq in (51, 52)
+    ]
+    pinned_result = TranscriptEntry(
+        seq=53, role="tool", call_id="c53", tool_name="look", images=1, pinned=True
+    )
+    caller = TranscriptEntry(seq=50, role="assistant", calls=calls)
+    entries = (*talk(40, first=8), user(49, images=1), caller, *results, pinned_result)
+    outcome = compact(entries, STRIP)
+    assert outcome.status == "applied"
+    assert [(edit.seq, edit.replacement) for edit in outcome.edits] == [
+        (51, SCREENSHOT),
+        (52, SCREENSHOT),
+    ]
+    assert {51, 52} <= outcome.protected_seqs
 
 
 def test_few_words_do_not_protect_an_image() -> None:

@@ -102,6 +102,27 @@ def test_what_is_kept_before_the_boundary_is_told_once() -> None:
     assert second.exempt_seqs == (1, 2, 5)
 
 
+def test_a_pinned_message_is_told_of_only_once_it_is_no_longer_pinned() -> None:
+    by_count = build_policy("summarize", protect={"kind": "count", "count": 4})
+    entries = (*talk(2), user(3, "Never on a Friday.", pinned=True), *talk(60, first=4))
+    summarizer = Summarizer()
+    first = compact(entries, by_count, summarizer)
+    assert first.exempt_seqs == (3,)
+    assert first.untold_seqs == (3,)
+    before = apply_outcome(Transcript(entries=entries), first)
+    second_transcript = replace(before, entries=(*before.entries, *talk(60, first=64)))
+    second = compact(second_transcript, by_count, summarizer)
+    assert (second.exempt_seqs, second.untold_seqs) == ((3,), (3,))
+    after = apply_outcome(second_transcript, second)
+    unpinned_entries = tuple(replace(entry, pinned=False) for entry in after.entries)
+    last_transcript = replace(after, entries=(*unpinned_entries, *talk(60, first=124)))
+    last = compact(last_transcript, by_count, summarizer)
+    assert (last.exempt_seqs, last.untold_seqs) == ((), ())
+    told_seqs = [entry.seq for task in summarizer.tasks for entry in task.entries]
+    assert sorted(told_seqs) == list(range(1, last.boundary_seq or 0))
+    assert 3 in [entry.seq for entry in summarizer.tasks[-1].entries]
+
+
 def test_what_slid_past_the_boundary_untold_is_told_by_the_next_summary() -> None:
     sliding = build_policy(
         "slide_window", protect={"kind": "count", "count": 2}, target={"otherwise": "fits"}
@@ -268,13 +289,16 @@ def test_stages_stop_at_the_target_in_real_tokens() -> None:
 
 
 def test_a_summary_that_takes_more_than_it_frees_fails_and_what_was_cut_stays_cut() -> None:
-    pinned = tuple(
-        TranscriptEntry(seq=seq, role="user", content="x" * 5_000, pinned=True)
+    # The first messages are told of and stay, so a summary of them frees almost nothing.
+    lasting = tuple(
+        TranscriptEntry(seq=seq, role="user", content="x" * 5_000, pinned=seq > 3)
         for seq in range(1, 8)
     )
-    few = build_policy("strip_images", "summarize", protect=TAIL, target={"ratio": 0.1})
+    few = build_policy(
+        "strip_images", "summarize", protect=TAIL | {"first": 3}, target={"ratio": 0.1}
+    )
     outcome = compact(
-        (*pinned, user(8), user(9, "y", images=1), user(10), answer(11)),
+        (*lasting, user(8), user(9, "y", images=1), user(10), answer(11)),
         few,
         Summarizer("s" * 6_000),
     )

@@ -34,17 +34,51 @@ def test_nothing_comes_of_nothing() -> None:
     assert drop_oldest_to_fit([], limit_tokens=10, overhead_tokens=50) == ()
 
 
-def test_the_oldest_go_first_until_the_rest_fits() -> None:
-    assert seqs(drop_oldest_to_fit(talk(5), limit_tokens=60)) == [5, 6, 7, 8, 9, 10]
+def test_the_oldest_go_first_until_the_rest_fits_and_the_cut_is_at_a_whole_step() -> None:
+    # Half of the room is 160, so the steps are 128 tokens: 100 must go, and 130 do.
+    assert seqs(drop_oldest_to_fit(talk(21), limit_tokens=320))[0] == 15
 
 
 def test_overhead_and_scale_count() -> None:
-    assert seqs(drop_oldest_to_fit(talk(5), limit_tokens=60, overhead_tokens=20)) == [7, 8, 9, 10]
-    assert seqs(drop_oldest_to_fit(talk(5), limit_tokens=80, token_ratio=2.0)) == [7, 8, 9, 10]
+    plain = drop_oldest_to_fit(talk(20), limit_tokens=240)
+    assert len(plain) < 24
+    assert drop_oldest_to_fit(talk(20), limit_tokens=300, overhead_tokens=60) == plain
+    assert drop_oldest_to_fit(talk(20), limit_tokens=480, token_ratio=2.0) == plain
 
 
 def test_the_rest_does_not_begin_inside_a_turn() -> None:
     assert seqs(drop_oldest_to_fit(talk(5), limit_tokens=70)) == [5, 6, 7, 8, 9, 10]
+
+
+def test_the_cut_stays_where_it_is_for_many_turns() -> None:
+    cuts = [
+        drop_oldest_to_fit(talk(turns), limit_tokens=400, overhead_tokens=turns % 3)[0].seq
+        for turns in range(1, 121)
+    ]
+    assert cuts == sorted(cuts)
+    # 2,400 tokens in steps of 192, and 100 turns over the limit.
+    assert len(set(cuts)) == 12
+
+
+def test_the_rounds_of_a_long_turn_go_in_steps_too_and_its_question_stays() -> None:
+    entries = [entry(1, "user", 30)]
+    remaining_seqs = []
+    for number in range(100):
+        entries += [
+            entry(2 * number + 2, "assistant", calls=f"{number:c}"),
+            entry(2 * number + 3, "tool", call_id=f"{number:c}"),
+        ]
+        remaining_seqs.append(seqs(drop_oldest_to_fit(entries, limit_tokens=400)))
+    assert all(remaining[0] == 1 for remaining in remaining_seqs)
+    assert all(remaining[-1] == 2 * n + 3 for n, remaining in enumerate(remaining_seqs))
+    assert len({remaining[1] for remaining in remaining_seqs}) <= 12
+
+
+def test_where_no_whole_step_is_left_the_steps_are_halved() -> None:
+    entries = [entry(1, "user", 10), entry(2, "assistant", 200), entry(3, "user", 20)]
+    entries += [entry(4, "assistant", 20), entry(5, "user", 20)]
+    # From message 3 on it fits, and the next whole step of 96 tokens is behind the last message.
+    assert seqs(drop_oldest_to_fit(entries, limit_tokens=200)) == [3, 4, 5]
 
 
 def test_a_call_goes_with_its_results() -> None:
@@ -82,7 +116,7 @@ def test_the_newest_user_message_and_the_newest_pair_stay_even_over_the_limit() 
 
 def test_the_entries_are_the_ones_it_was_given() -> None:
     entries = talk(5)
-    rest = drop_oldest_to_fit(entries, limit_tokens=60)
+    rest = drop_oldest_to_fit(entries, limit_tokens=70)
     assert all(mine is theirs for mine, theirs in zip(rest, entries[4:], strict=True))
     assert len(entries) == 10
 
@@ -153,3 +187,18 @@ def test_sliding_keeps_pairs_pins_the_newest_question_and_the_newest_message() -
         3,
         *range(6, 13),
     ]
+
+
+def test_pinned_messages_stay_wherever_the_cut_is() -> None:
+    entries = talk(20)
+    entries[0] = replace(entries[0], pinned=True)
+    remaining_seqs = seqs(drop_oldest_to_fit(entries, limit_tokens=240))
+    assert remaining_seqs[0] == 1
+    assert remaining_seqs[1] > 15
+    assert remaining_seqs[-1] == 40
+
+
+def test_pins_for_which_there_is_no_room_beside_the_question_go_oldest_first() -> None:
+    entries = [replace(each, pinned=True) for each in talk(5)] + [entry(11, "user", 50)]
+    assert seqs(drop_oldest_to_fit(entries, limit_tokens=80)) == [8, 9, 10, 11]
+    assert seqs(drop_oldest_to_fit(entries, limit_tokens=50)) == [11]

@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from tests.support.served_product import STORY, ServedProduct, serve, wait_for
+from tests.support.served_sessions import read_json, wait_for_newest_run
 
 pytestmark = pytest.mark.slow
 
@@ -31,11 +32,6 @@ def api(product: ServedProduct) -> Iterator[httpx2.Client]:
     headers = {"Authorization": f"Bearer {token}"}
     with httpx2.Client(base_url=f"{product.url}/api/v1", headers=headers, timeout=300) as client:
         yield client
-
-
-def read_json(answer: httpx2.Response, status: int) -> Any:
-    assert answer.status_code == status, answer.text
-    return answer.json()
 
 
 def send_note(api: httpx2.Client, session: str, number: int) -> dict[str, Any]:
@@ -96,13 +92,3 @@ def test_a_conversation_fills_its_window_compacts_itself_and_goes_on(
     answer = send_note(api, session, number + 2)
     assert answer["assistant_message"]["content"]
     assert product.run_command("verify").endswith("0 violations")
-
-
-def wait_for_newest_run(api: httpx2.Client, session: str) -> dict[str, Any] | None:
-    """Wait until the session's newest run has ended, and return it."""
-
-    def list_runs() -> list[dict[str, Any]]:
-        return list(read_json(api.get(f"/sessions/{session}/compactions"), 200)["results"])
-
-    wait_for(lambda: not list_runs() or list_runs()[0]["status"] not in ("queued", "running"), 400)
-    return next(iter(list_runs()), None)

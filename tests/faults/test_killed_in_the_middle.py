@@ -1,40 +1,37 @@
 """The web server is killed in the middle of an answer: the partial answer stays."""
 
 import contextlib
-import json
 import os
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
 
-from compaction.worker.processes import list_descendants
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.served_product import ServedProduct, serve, wait_for
+from tests.support.served_streams import (
+    WITHIN,
+    find_web_processes,
+    join_text,
+    read_events,
+    register_model,
+)
 
 pytestmark = pytest.mark.faults
-WITHIN = 90  # seconds until a partial answer must be marked as interrupted
-REGISTER = (
-    "from models_registry.models import AiModel, Provider;"
-    "p = Provider.objects.create(name='scripted', protocol='openai', base_url='{url}');"
-    "AiModel.objects.create("
-    "provider=p, name='test-model', context_window_size=8192, is_default=True)"
-)
 
 
 @pytest.fixture
 def product(tmp_path: Path, scripted: ScriptedModel) -> Iterator[ServedProduct]:
     with serve(tmp_path, "--no-local-model") as product:
-        assert product.sign_in_link
-        product.run_command("shell", "-c", REGISTER.format(url=scripted.base_url))
+        register_model(product, scripted)
         yield product
 
 
+@pytest.mark.lasting
 def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_was(
     product: ServedProduct, scripted: ScriptedModel
 ) -> None:
@@ -53,7 +50,7 @@ def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_w
             read_events(api, session, after=0, enough=lambda events: len(join_text(events)) > 100)
         )
 
-        os.kill(find_web_process(product), signal.SIGKILL)
+        os.kill(find_web_processes(product)[0], signal.SIGKILL)
         kill_time = time.monotonic()
         wait_for(lambda: is_alive(product), 60)
         rest = list(
@@ -87,46 +84,6 @@ def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_w
             "Are you there?",
         ]
     assert product.run_command("verify").endswith("0 violations")
-
-
-def read_events(
-    api: httpx2.Client, session: str, *, after: int, enough: Any
-) -> Iterator[dict[str, Any]]:
-    """Yield events as a browser receives them, until there are enough."""
-    seen: list[dict[str, Any]] = []
-    with api.stream(
-        "GET", f"/sessions/{session}/events", headers={"Last-Event-ID": str(after)}, timeout=WITHIN
-    ) as stream:
-        event: dict[str, Any] = {}
-        for line in stream.iter_lines():
-            name, _, value = line.partition(": ")
-            if name in ("id", "event", "data"):
-                event[name] = value if name == "event" else json.loads(value)
-            elif not line and "id" in event:
-                seen.append(event)
-                yield event
-                event = {}
-                if enough(seen):
-                    return
-
-
-def join_text(events: list[dict[str, Any]]) -> str:
-    text = ""
-    for event in events:
-        if event["event"] == "message.delta":
-            assert event["data"]["offset"] == len(text)
-            text += event["data"]["text"]
-    return text
-
-
-def find_web_process(product: ServedProduct) -> int:
-    (pid,) = [
-        process.pid
-        for process in list_descendants(product.pid)
-        if process.parent == product.pid
-        and b"uvicorn" in Path(f"/proc/{process.pid}/cmdline").read_bytes()
-    ]
-    return pid
 
 
 def is_alive(product: ServedProduct) -> bool:

@@ -11,7 +11,8 @@ from pytest_django import DjangoDbBlocker
 
 from compaction.models import CompactionRun
 from tests.support.scripted_wire import Reply
-from tests.support.worker_processes import KINDS, Worker, wait_until
+from tests.support.waiting import wait_until
+from tests.support.worker_processes import KINDS, Worker
 from tests.support.worker_scenarios import WorkerScenario, open_scenario
 
 pytestmark = pytest.mark.slow
@@ -73,6 +74,7 @@ def test_a_run_whose_cluster_is_hurt_at_work_is_applied_once(
     AT_WORK[victim](stage.worker)
     stage.wait_for_canary()
     stage.wait_until_applied(run)
+    assert run.deaths == (victim == "busy worker"), "a death that was not its own worker's"
 
 
 @pytest.mark.parametrize("how", WHOLE_COMMAND)

@@ -1,15 +1,12 @@
 """Every failure of a provider becomes a ProviderError, with the real SDKs on real sockets."""
 
-import json
 import logging
 import socket
-from typing import Any
 
 import pytest
 
 from chatcore.providers.base import Connection
 from chatcore.providers.errors import (
-    ContextOverflow,
     ProviderAuth,
     ProviderError,
     ProviderRateLimited,
@@ -21,29 +18,15 @@ from tests.support.provider_calls import (
     KEY,
     PROTOCOLS,
     build_connection,
+    build_error_event,
+    build_refusal,
     catch_error,
     collect_parts,
 )
-from tests.support.scripted_model import ScriptedModel, make_overflow
+from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 SSE = {"Content-Type": "text/event-stream"}
-
-
-def refusal(status: int, message: str, /, **fields: Any) -> Reply:
-    """An error body in the shape that both protocols' servers send."""
-    return Reply(
-        status=status,
-        body=json.dumps({"type": "error", "error": {"message": message, **fields}}).encode(),
-    )
-
-
-def error_event(**fields: Any) -> Reply:
-    """An error inside a stream that began with 200."""
-    return Reply(
-        body=f"event: error\ndata: {json.dumps({'type': 'error', 'error': fields})}\n\n".encode(),
-        headers=SSE,
-    )
 
 
 GARBAGE = {
@@ -81,8 +64,8 @@ GARBAGE = {
     "a redirect to nowhere": Reply(
         status=302, body=b"", headers={"Location": "http://127.0.0.1:1/"}
     ),
-    "an error event": error_event(type="api_error", message="Internal server error"),
-    "an overload in the middle of a stream": error_event(
+    "an error event": build_error_event(type="api_error", message="Internal server error"),
+    "an overload in the middle of a stream": build_error_event(
         type="overloaded_error", message="Overloaded"
     ),
 }
@@ -143,24 +126,24 @@ async def test_an_unreachable_provider_is_unavailable(protocol: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "kind"),
     [
-        (refusal(401, "Incorrect API key"), ProviderAuth),
-        (refusal(403, "Not allowed this model"), ProviderAuth),
+        (build_refusal(401, "Incorrect API key"), ProviderAuth),
+        (build_refusal(403, "Not allowed this model"), ProviderAuth),
         (
-            refusal(
+            build_refusal(
                 400, "API key not valid. Please pass a valid API key.", status="INVALID_ARGUMENT"
             ),
             ProviderAuth,
         ),
-        (refusal(400, "Unknown field: foo"), ProviderRejected),
-        (refusal(404, "No such model"), ProviderRejected),
-        (refusal(402, "Insufficient credits"), ProviderRejected),
-        (refusal(408, "Took too long"), ProviderTimeout),
-        (refusal(504, "Upstream took too long"), ProviderTimeout),
-        (refusal(503, "The model is overloaded"), ProviderUnavailable),
-        (error_event(type="authentication_error", message="invalid key"), ProviderAuth),
-        (error_event(type="invalid_request_error", message="odd"), ProviderRejected),
-        (error_event(type="rate_limit_error", message="slow down"), ProviderRateLimited),
-        (error_event(type="server_error", code=504, message="late"), ProviderTimeout),
+        (build_refusal(400, "Unknown field: foo"), ProviderRejected),
+        (build_refusal(404, "No such model"), ProviderRejected),
+        (build_refusal(402, "Insufficient credits"), ProviderRejected),
+        (build_refusal(408, "Took too long"), ProviderTimeout),
+        (build_refusal(504, "Upstream took too long"), ProviderTimeout),
+        (build_refusal(503, "The model is overloaded"), ProviderUnavailable),
+        (build_error_event(type="authentication_error", message="invalid key"), ProviderAuth),
+        (build_error_event(type="invalid_request_error", message="odd"), ProviderRejected),
+        (build_error_event(type="rate_limit_error", message="slow down"), ProviderRateLimited),
+        (build_error_event(type="server_error", code=504, message="late"), ProviderTimeout),
         (Reply(status=400, body=b'{"error": "a bare string"}'), ProviderRejected),
         (
             Reply(status=422, body=b'{"detail": [{"loc": ["body"], "msg": "bad"}]}'),
@@ -187,21 +170,21 @@ async def test_a_refusal_is_told_by_what_can_be_done_about_it(
 @pytest.mark.parametrize(
     "reply",
     [
-        refusal(
+        build_refusal(
             429,
             "This model's maximum context length is 8192 tokens",
             code="context_length_exceeded",
         ),
-        refusal(429, "Resource has been exhausted", status="RESOURCE_EXHAUSTED"),
-        refusal(
+        build_refusal(429, "Resource has been exhausted", status="RESOURCE_EXHAUSTED"),
+        build_refusal(
             400, "Too many tokens, please wait before trying again.", type="ThrottlingException"
         ),
-        refusal(
+        build_refusal(
             413,
             "Request too large on tokens per minute (TPM): Limit 6000, Requested 9000",
             code="rate_limit_exceeded",
         ),
-        refusal(429, "You exceeded your current quota", code="insufficient_quota"),
+        build_refusal(429, "You exceeded your current quota", code="insufficient_quota"),
     ],
 )
 async def test_throttling_is_never_overflow(
@@ -228,135 +211,6 @@ async def test_throttling_tells_how_long_to_wait(
 ) -> None:
     scripted.script(Reply(status=429, headers={"Retry-After": header}))
     assert (await catch_error(build_connection(scripted, protocol))).retry_after == seconds
-
-
-OVERFLOWS: list[tuple[Reply, int | None, int | None]] = [
-    (make_overflow(tokens=9000, window=8192), 9000, 8192),
-    (
-        error_event(
-            code=400,
-            type="exceed_context_size_error",
-            message="too long",
-            n_prompt_tokens=9000,
-            n_ctx=8192,
-        ),
-        9000,
-        8192,
-    ),
-    (
-        refusal(
-            400,
-            "This model's maximum context length is 8192 tokens. However, your messages "
-            "resulted in 9,001 tokens. "
-            "Please reduce the length of the messages.",
-            type="invalid_request_error",
-            code="context_length_exceeded",
-        ),
-        9001,
-        8192,
-    ),
-    (
-        refusal(
-            400,
-            (
-                "This endpoint's maximum context length is 8192 tokens. However, you "
-                "requested about 9000 tokens (8000 of text input)."
-            ),
-        ),
-        9000,
-        8192,
-    ),
-    (
-        refusal(
-            400,
-            (
-                "This model's maximum context length is 2048 tokens. However, your request "
-                "has 3000 input tokens."
-            ),
-        ),
-        3000,
-        2048,
-    ),
-    (
-        refusal(
-            400,
-            "Your input exceeds the context window of this model.",
-            code="context_length_exceeded",
-        ),
-        None,
-        None,
-    ),
-    (
-        refusal(
-            400, "prompt is too long: 210000 tokens > 200000 maximum", type="invalid_request_error"
-        ),
-        210000,
-        200000,
-    ),
-    (
-        refusal(
-            400,
-            (
-                "input length and `max_tokens` exceed context limit: 190000 + 20000 > "
-                "200000, decrease either"
-            ),
-        ),
-        190000,
-        200000,
-    ),
-    (refusal(413, "Request exceeds the maximum size", type="request_too_large"), None, None),
-    (
-        refusal(
-            400,
-            (
-                "The input token count (1200000) exceeds the maximum number of tokens "
-                "allowed (1048576)."
-            ),
-        ),
-        1200000,
-        1048576,
-    ),
-    (
-        refusal(
-            400,
-            (
-                "Prompt contains 40000 tokens and 0 draft tokens, too large for model with "
-                "32768 maximum context length"
-            ),
-        ),
-        40000,
-        32768,
-    ),
-    (
-        refusal(400, "Input is too long for requested model.", type="ValidationException"),
-        None,
-        None,
-    ),
-    (refusal(400, "too big", code="content_length_exceeded"), None, None),
-    (refusal(400, "Requested tokens: context length exceeded"), None, None),
-    (refusal(400, "content is too long"), None, None),
-    (refusal(400, "too many tokens: the prompt cannot exceed 4081 - received 4292."), 4292, 4081),
-    (
-        Reply(
-            status=413,
-            body=b"<html>Request Entity Too Large</html>",
-            headers={"Content-Type": "text/html"},
-        ),
-        None,
-        None,
-    ),
-]
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(("reply", "tokens", "window"), OVERFLOWS)
-async def test_overflow_is_understood_in_every_dialect_with_its_numbers(
-    protocol: str, reply: Reply, tokens: int | None, window: int | None, scripted: ScriptedModel
-) -> None:
-    scripted.script(reply)
-    error = await catch_error(build_connection(scripted, protocol))
-    assert isinstance(error, ContextOverflow)
-    assert (error.tokens, error.window) == (tokens, window)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

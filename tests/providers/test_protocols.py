@@ -31,7 +31,7 @@ pytestmark = pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_it_streams_the_words_as_they_come_and_finishes(
     protocol: str, scripted: ScriptedModel
 ) -> None:
-    scripted.script(Reply(chunks=["One, ", "two, ", "three."], usage=(100, 7)))
+    scripted.script(Reply(chunks=["One, ", "two, ", "three."], usage=(100, 7), chunk_delay=0.2))
     parts = await collect_parts(build_connection(scripted, protocol))
     assert len(parts) == 4
     assert join_text(parts) == "One, two, three."

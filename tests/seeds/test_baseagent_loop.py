@@ -1,5 +1,6 @@
 """BaseAgent checks each iteration, prunes old tool output, and else writes a hand-over."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -64,6 +65,26 @@ def run_turn(session: Session, scripted: ScriptedModel, first: int, files: int =
         make_tool_calls("read", range(first + half, first + files)),
     )
     assert say(session, f"Read the files from {first} on.").status == "completed"
+
+
+def test_each_iteration_logs_the_status_of_the_context_for_operators(
+    agent: Session, scripted: ScriptedModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BaseAgent logs "Context: 45000 tokens (26.8% of 168000)", and what it does about it."""
+    caplog.set_level(logging.INFO, "compaction")
+    for first in range(1, 25, 6):
+        run_turn(agent, scripted, first)
+    lines: list[Any] = [
+        record.msg for record in caplog.records if record.name == "compaction.decisions"
+    ]
+    requests = [line for line in lines if line["trigger"] == "before_request"]
+    assert [line["action"] for line in requests].count("none") >= 6
+    assert len(requests) == len(list_chat_calls(scripted)) + len(list_runs())
+    assert {line["budget"] for line in requests} == {32_000}
+    assert all(line["used"] == f"{line['tokens'] / 320:.1f}%" for line in requests)
+    compactions = [record.getMessage() for record in caplog.records if " applied: " in record.msg]
+    assert len(compactions) == len(list_runs()) > 0
+    assert "messages by prune_tool_outputs" in compactions[0]
 
 
 def test_below_85_percent_nothing_is_done(agent: Session, scripted: ScriptedModel) -> None:

@@ -81,8 +81,8 @@ def test_from_eighty_percent_on_it_is_compacted_before_the_call(
     assert sent_seqs == [
         1,
         2,
-        *range(16, 21),
-    ]  # the first pair, and with the new one 30 % of 21 messages
+        *range(15, 21),
+    ]  # the first pair, and with the new one 30 % of 21 messages, rounded up
     assert read_stored_messages(loop)[:20] == before
     assert is_within_budget(loop)
 

@@ -160,6 +160,9 @@ def test_stage_3_keeps_30_percent_of_the_messages_and_at_least_4() -> None:
     assert (outcome.stages_used, outcome.boundary_seq) == (("summarize",), 71)
     outcome = compact(set_size(talk(10), 12_000), NEUROLINK, window=WINDOW)
     assert outcome.boundary_seq == 7
+    # 30 % of 14 messages are 4.2: with four, less than that would stay.
+    outcome = compact(set_size(talk(14), 8_200), NEUROLINK, window=WINDOW)
+    assert (outcome.stages_used, outcome.boundary_seq) == (("summarize",), 10)
 
 
 def test_stage_3_keeps_the_first_pair_and_merges_the_summary_before() -> None:

@@ -201,7 +201,7 @@ def test_the_user_can_go_on_chatting_while_a_summary_is_written(
     assert [turn.status for turn in turns_meanwhile] == ["completed"]
     session.refresh_from_db()
     assert "I am still typing." in [
-        message.content for message in builder.build_request_messages(session)
+        message.content for message in builder.build_request(session).messages
     ]
 
 
@@ -210,7 +210,7 @@ def test_the_summary_can_be_cleared(session: Session, scripted: ScriptedModel) -
     revisions.reset_context(session.pk)
     session.refresh_from_db()
     assert session.compacted_summary is None
-    assert len(builder.build_request_messages(session)) == 16
+    assert len(builder.build_request(session).messages) == 16
 
 
 def test_a_hundred_messages_are_compacted_by_one_run(

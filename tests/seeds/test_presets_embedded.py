@@ -12,8 +12,8 @@ import pytest
 
 from chatcore.local_model.server import find_free_port
 from compaction.core.presets import PRESETS
-from tests.faults.test_journey import read_json, wait_for_newest_run
 from tests.support.served_product import ROOT, STORY, ServedProduct, serve, wait_for
+from tests.support.served_sessions import read_json, wait_for_newest_run
 
 pytestmark = pytest.mark.slow
 

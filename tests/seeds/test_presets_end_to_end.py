@@ -20,7 +20,6 @@ from chatcore.turns import pins, service
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from tests.seeds.test_summary_presets import write_summary
 from tests.support import wire_validators
 from tests.support.compaction_sessions import list_chat_calls, run_queued_compactions, use_anthropic
 from tests.support.preset_sessions import (
@@ -29,6 +28,7 @@ from tests.support.preset_sessions import (
     make_tool_calls,
     register_tool,
     set_policy,
+    write_summary,
 )
 from tests.support.sample_files import build_png
 from tests.support.scripted_model import ScriptedModel, make_overflow

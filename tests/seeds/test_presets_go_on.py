@@ -13,7 +13,6 @@ from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.seeds.test_summary_presets import write_summary
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,
@@ -23,7 +22,7 @@ from tests.support.compaction_sessions import (
     say,
     summarize_or_chat,
 )
-from tests.support.preset_sessions import create_policy, is_within_budget
+from tests.support.preset_sessions import create_policy, is_within_budget, write_summary
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 

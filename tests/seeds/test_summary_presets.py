@@ -22,6 +22,7 @@ from tests.support.preset_sessions import (
     is_within_budget,
     join_message_texts,
     set_policy,
+    write_summary,
 )
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -29,27 +30,13 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def write_summary(policy: str) -> str:
-    """Write a summary in the form of the preset's template, with a delta if it asks for one."""
-    preset = PRESETS[policy]
-    headings = SUMMARY_TEMPLATES[preset.summary.template].headings or ("Facts",)
-    summary = "\n".join(
-        f"{heading}:\n- Alice plans a trip, point {place}."
-        for place, heading in enumerate(headings)
-    )
-    return summary + (
-        '\n\n```json\n{"tasks": {"add": ["Book the flight"]}}\n```'
-        if preset.summary.state_delta
-        else ""
-    )
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("policy", PRESETS)
 def test_it_ends_within_its_budget_and_nothing_said_is_lost(
     session: Session, scripted: ScriptedModel, policy: str, protocol: str
 ) -> None:
-    summary = write_summary(policy)
+    # Nothing that nobody said: the checks of summaries would take it out.
+    summary = write_summary(policy, first_item="They speak of a trip to Lisbon.")
     scripted.default = summarize_or_chat(
         summary=Reply(text=summary), chat=Reply(text="I would look for flights from Porto.")
     )

@@ -43,6 +43,7 @@ def test_the_input_budget_is_the_window_minus_the_models_output_reserve(
         ("claude-opus-4-6", 1_000_000),
         ("claude-sonnet-4-6", 1_000_000),
         ("x-ai/grok-4.3", 934_464),
+        ("gpt-5", 334_464),
         ("moonshotai/kimi-k2-0905", 196_608),
         ("qwen/qwen3.7-max", 934_464),
     ],

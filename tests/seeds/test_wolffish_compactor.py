@@ -202,10 +202,25 @@ def test_layer_3_compacts_below_the_threshold_when_the_provider_refused() -> Non
 
 
 def test_step_1_strips_images_first_and_that_may_be_enough() -> None:
-    entries = (user(1), *(user(seq, "A screenshot.", images=10) for seq in range(2, 20)))
+    calls = tuple(TranscriptCall(id=f"c{seq}", name="look") for seq in range(4, 20))
+    results = (
+        TranscriptEntry(
+            seq=seq,
+            role="tool",
+            content="A screenshot.",
+            images=10,
+            call_id=f"c{seq}",
+            tool_name="look",
+        )
+        for seq in range(4, 20)
+    )
+    caller = TranscriptEntry(seq=3, role="assistant", calls=calls)
+    entries = (user(1), user(2, "My garden.", images=1), caller, *results)
     summarizer = Summarizer()
     outcome = compact(entries, WOLFFISH, summarizer, window=WINDOW)
     assert outcome.stages_used == ("strip_images",)
+    # Of all tool results, the newest three too; and a user's picture is no screenshot.
+    assert [edit.seq for edit in outcome.edits] == list(range(4, 20))
     assert {edit.replacement for edit in outcome.edits} == {
         "[Screenshot analyzed — image omitted from context]\nA screenshot."
     }

@@ -172,11 +172,14 @@ def test_in_a_loop_the_model_is_told_how_far_it_is(agent: Session, scripted: Scr
     scripted.script(*make_batches(2, 3))
     say(agent, "Read all my unread mails.")
     first, second, third = (read_system_text(request) for request in list_chat_calls(scripted))
-    assert "<runtime>" not in first
+    assert "Tool rounds in this turn so far: 0\nTools called in this turn so far: 0" in first
     assert "Tool rounds in this turn so far: 1\nTools called in this turn so far: 2" in second
     assert "Tool rounds in this turn so far: 2\nTools called in this turn so far: 5" in third
     assert "EVERY item" in third
     say(agent, "Thank you.")
+    assert "in this turn so far: 0" in read_system_text(list_chat_calls(scripted)[-1])
+    Session.objects.filter(pk=agent.pk).update(tools=[])
+    say(agent, "Bye.")
     assert "<runtime>" not in read_system_text(list_chat_calls(scripted)[-1])
 
 
@@ -219,3 +222,7 @@ def test_the_card_tells_what_became_of_each_message(
         MAIL,
     )
     assert target["chars_after"] < MAIL / 2
+    assert target["percent_saved"] == round(100 - 100 * target["chars_after"] / MAIL) > 50
+    [event] = list_event_data(agent, "compaction.started")
+    assert event["targets"] == len(run.targets)
+    assert event["messages_count"] > event["targets"]

@@ -19,8 +19,6 @@ CHROMIUM = (
     or shutil.which("chromium-headless-shell")
     or shutil.which("chromium")
 )
-# The headless shell keeps no page in memory for going back, so one test needs the whole browser.
-FULL_CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run"
     " --disable-background-networking --disable-component-update --disable-sync"

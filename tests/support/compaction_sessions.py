@@ -8,7 +8,7 @@ from django.db import connection
 
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.turns import service
-from compaction.models import CompactionRun
+from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
 from tests.support.scripted_model import Received, ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -110,6 +110,13 @@ def use_anthropic(session: Session, scripted: ScriptedModel) -> None:
     provider.base_url = scripted.anthropic_base_url
     provider.api_key = "sk-ant-test"
     provider.save()
+
+
+def use_policy(session: Session, **groups: object) -> Session:
+    """Give the session a policy with these overrides."""
+    CompactionPolicy.objects.update_or_create(name="mine", defaults={"overrides": groups})
+    Session.objects.filter(pk=session.pk).update(policy="mine")
+    return session
 
 
 def run_queued_compactions() -> None:

@@ -1,6 +1,7 @@
-"""Empty the test database quickly after a test that commits, and watch its locks."""
+"""Empty the test database quickly after a test that commits, name it, and watch its locks."""
 
 import time
+from urllib.parse import quote
 
 from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -46,6 +47,15 @@ def _list_filled_tables(connection: BaseDatabaseWrapper) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts))
         return [row[0] for row in cursor.fetchall()]
+
+
+def build_database_url() -> str:
+    """Return the address of the test database, for a process that is to share it."""
+    database = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"sqlite:///{database['NAME']}"
+    sign_in = f"{database['USER']}:{quote(database['PASSWORD'] or '')}"
+    return f"postgres://{sign_in}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
 
 
 def wait_for_blocked_connection() -> None:

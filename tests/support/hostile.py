@@ -135,7 +135,8 @@ NAMESPACES = (
     "<svg><a><animate attributeName=href values=javascript:ran=1 /><text x=9 y=9>press</text></a>"
     "</svg>",
     "<svg><set attributeName=onmouseover to=ran=1 /></svg>",
-    "<svg><use href='data:image/svg+xml,<svg id=x xmlns=http://www.w3.org/2000/svg><script>ran=1</script></svg>#x'></use></svg>",
+    "<svg><use href='data:image/svg+xml,<svg id=x xmlns=http://www.w3.org/2000/svg>"
+    "<script>ran=1</script></svg>#x'></use></svg>",
     "<svg><use href=//canary.invalid/icons.svg#x></use></svg>",
     "<svg><image href=//canary.invalid/i.png /></svg>",
     "<svg><feImage href=//canary.invalid/f.png /></svg>",

@@ -33,9 +33,9 @@ BARE_FUNCTIONS = BARE_WORDS | frozenset(
 # Participles that the outside knows: statuses, columns, fields of REST and kinds of context edits.
 PUBLIC_WORDS = frozenset(
     """
-    announced applied archived cancelled compacted completed created deduplicated delivered
-    excerpted failed hidden imported interrupted pinned pruned queued registered skipped
-    superseded
+    announced applied archived cancelled compacted completed created deduplicated delivered dropped
+    excerpted failed hidden imported interrupted pinned pruned queued recalled registered
+    skipped superseded
     """.split()  # noqa: SIM905
 )
 _NO_PARTICIPLE = frozenset(

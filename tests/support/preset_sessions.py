@@ -8,8 +8,10 @@ from chatcore.models import Session
 from chatcore.providers.base import ToolCall
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.base import BuiltInTool
+from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.sizing import request_size, session_context
+from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import read_message_texts, read_system_text, use_anthropic
 from tests.support.scripted_model import Received, ScriptedModel, make_tool_call
@@ -114,4 +116,20 @@ def is_within_budget(session: Session) -> bool:
 def _join_blocks(content: Any) -> str:
     return (
         content if isinstance(content, str) else "".join(block.get("text", "") for block in content)
+    )
+
+
+def write_summary(policy: str, *, first_item: str = "Alice plans a trip, point 0.") -> str:
+    """Write a summary in the form of the preset's template, with a delta if it asks for one."""
+    preset = PRESETS[policy]
+    headings = SUMMARY_TEMPLATES[preset.summary.template].headings or ("Facts",)
+    items = [first_item]
+    items += [f"Alice plans a trip, point {place}." for place in range(1, len(headings))]
+    summary = "\n".join(
+        f"{heading}:\n- {item}" for heading, item in zip(headings, items, strict=True)
+    )
+    return summary + (
+        '\n\n```json\n{"tasks": {"add": ["Book the flight"]}}\n```'
+        if preset.summary.state_delta
+        else ""
     )

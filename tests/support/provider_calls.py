@@ -1,5 +1,6 @@
 """Helpers that call a provider over a real socket."""
 
+import json
 from typing import Any
 
 from chatcore.providers import registry as provider_registry
@@ -14,6 +15,7 @@ from chatcore.providers.base import (
 )
 from chatcore.providers.errors import ProviderError
 from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
 
 KEY = "sk-test-0123456789abcdef"
 PROTOCOLS = ["openai", "anthropic"]
@@ -57,3 +59,19 @@ def join_reasoning(parts: list[StreamPart]) -> str:
 def get_end(parts: list[StreamPart]) -> StreamEnd:
     assert isinstance(parts[-1], StreamEnd)
     return parts[-1]
+
+
+def build_refusal(status: int, message: str, /, **fields: Any) -> Reply:
+    """An error body in the shape that both protocols' servers send."""
+    return Reply(
+        status=status,
+        body=json.dumps({"type": "error", "error": {"message": message, **fields}}).encode(),
+    )
+
+
+def build_error_event(**fields: Any) -> Reply:
+    """An error inside a stream that began with 200."""
+    return Reply(
+        body=f"event: error\ndata: {json.dumps({'type': 'error', 'error': fields})}\n\n".encode(),
+        headers={"Content-Type": "text/event-stream"},
+    )

@@ -1,5 +1,6 @@
 """A provider on loopback that answers with scripted replies, in the formats of both protocols."""
 
+import contextlib
 import json
 import select
 import socket
@@ -54,13 +55,15 @@ def make_overflow(tokens: int = 9000, window: int = 8192) -> Reply:
 class Received:
     """One received request. `json` is {} for a GET.
 
-    `client_left` is set when the client disconnected before the end.
+    `client_left` is set when the client disconnected before the end. `client_port` is the client's
+    end of the connection: the same for two requests if it was used again.
     """
 
     path: str
     headers: dict[str, str]  # names in lower case
     json: dict[str, Any]
     client_left: threading.Event = field(default_factory=threading.Event)
+    client_port: int = 0
 
 
 class ScriptedModel:
@@ -113,6 +116,7 @@ class ScriptedModel:
     def __exit__(self, *_: object) -> None:
         self.stopping.set()
         self._server.shutdown()
+        self._server.close_connections()
         self._server.server_close()
 
 
@@ -121,6 +125,27 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
     scripted: ScriptedModel
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.connections: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
+
+    def close_connections(self) -> None:
+        """Close what clients keep for their next request.
+
+        The next test's server may get the same port.
+        """
+        for connection in list(self.connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print nothing: a client of a test may disconnect at any time."""
@@ -178,7 +203,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _read_request(self, body: dict[str, Any]) -> Received:
         return Received(
-            self.path, {name.lower(): value for name, value in self.headers.items()}, body
+            self.path,
+            {name.lower(): value for name, value in self.headers.items()},
+            body,
+            client_port=self.client_address[1],
         )
 
     def _build_error(self, reply: Reply) -> bytes:

@@ -77,9 +77,9 @@ def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedP
         **os.environ,
         "CHATCORE_DATA_DIR": str(folder),
         "DJANGO_SETTINGS_MODULE": "chatcore.settings",
-        **environment,
     }
     variables.pop("CHATCORE_DATABASE_URL", None)
+    variables |= environment
     process = subprocess.Popen(
         [*CHATCORE, "serve", "--port", str(port), *arguments],
         env=variables,

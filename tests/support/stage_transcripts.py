@@ -122,5 +122,6 @@ def apply_outcome(transcript: Transcript, outcome: Outcome) -> Transcript:
         overhead_tokens=transcript.overhead_tokens,
         boundary_seq=outcome.boundary_seq,
         summarized_up_to=outcome.summarized_up_to,
+        untold_seqs=frozenset(outcome.untold_seqs),
         marker=outcome.marker,
     )

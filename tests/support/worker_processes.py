@@ -4,9 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from django.db import connections
 from django.db.utils import load_backend
 
 from compaction.worker.processes import STATE_ZOMBIE, Process, list_descendants
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = os.environ.get("CHATCORE_TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
@@ -34,15 +34,6 @@ def server_answers() -> bool:
 
 
 KINDS = ("sqlite", "postgres") if server_answers() else ("sqlite",)
-
-
-def wait_until(condition: Callable[[], Any], *, seconds: float, what: str = "") -> float:
-    """Wait until a condition is true, and return the seconds that it took."""
-    start = time.monotonic()
-    while not condition():
-        assert time.monotonic() - start < seconds, f"not within {seconds} s: {what or condition}"
-        time.sleep(0.1)
-    return time.monotonic() - start
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from models_registry.models import AiModel, Provider
 from tests.support.compaction_sessions import SUMMARY, fill_session, list_event_names
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.worker_processes import Worker, open_database, wait_until
+from tests.support.waiting import wait_until
+from tests.support.worker_processes import Worker, open_database
 
 # In seconds. A summary that is interrupted must take longer than the watchdog needs to notice.
 SLOW_SUMMARY_SECONDS = 7.0

@@ -2,7 +2,6 @@
 
 import re
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,19 +13,9 @@ from compaction.runs import engine
 from models_registry.models import AiModel
 from tests.support.browsing import PausedChunks, send_message, store_exchange
 from tests.support.events import append_events
+from tests.support.page_compactions import SUMMARY, run_in_background
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
-
-SUMMARY = """## Goal
-
-The user asked six questions, numbered from zero to five, each of them about everything, \
-and wanted a short answer to each.
-
-## Progress
-
-- Every question was answered with its own number and nothing else.
-- No decision was taken, and nothing is left open.
-"""
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -127,7 +116,8 @@ def test_nothing_that_a_model_writes_can_run_or_call_home(page: Page, session: S
         "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
         "<form action='/logout/'><button>Click</button></form>"
         "<style>body{display:none}</style><iframe src='/'></iframe>\n\n"
-        "![pixel](http://192.0.2.1/track.png) [run](javascript:alert(1)) [out](https://example.org/)"
+        "![pixel](http://192.0.2.1/track.png) [run](javascript:alert(1)) "
+        "[out](https://example.org/)"
     )
     requested_urls: list[str] = []
     page.on("request", lambda request: requested_urls.append(request.url))
@@ -200,12 +190,6 @@ def wait_for_run(page: Page) -> CompactionRun:
             return run
         page.wait_for_timeout(100)
     raise AssertionError("No run was asked for.")
-
-
-def run_in_background(work: Callable[..., Any], *arguments: Any) -> threading.Thread:
-    thread = threading.Thread(target=work, args=arguments)
-    thread.start()
-    return thread
 
 
 def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Session) -> None:

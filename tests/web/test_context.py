@@ -13,19 +13,11 @@ from compaction.runs import engine
 from models_registry.models import AiModel
 from tests.support.browsing import PausedChunks, store_exchange
 from tests.support.events import append_events
+from tests.support.page_compactions import SUMMARY, execute_run, fill_long, run_in_background
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.web.test_chat import SUMMARY, run_in_background
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-def fill_long(session: Session, *, exchanges: int = 6, words: int = 120) -> None:
-    """Store enough exchanges for a summary."""
-    for number in range(exchanges):
-        store_exchange(
-            session, f"Question {number} " + "about everything " * words, f"Answer {number}"
-        )
 
 
 def compact_session(
@@ -34,14 +26,6 @@ def compact_session(
     scripted.script(Reply(text=summary))
     run = engine.request_run(session.pk, trigger=CompactionRun.Trigger.MANUAL)
     return execute_run(run)
-
-
-def execute_run(run: CompactionRun) -> CompactionRun:
-    """Execute the run in a thread of its own, because Playwright's loop runs on this one."""
-    run_in_background(engine.execute_run, run.pk).join()
-    run.refresh_from_db()
-    assert run.status == "applied", run.reason
-    return run
 
 
 def open_card(page: Page, session: Session) -> Locator:

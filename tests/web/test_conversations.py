@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from chatcore.models import Session
 from chatcore.transfer import exporter
@@ -298,6 +298,19 @@ def test_a_chat_is_named_by_its_first_words_everywhere(
     expect(page).to_have_title("Bake bread with rye, please · Chatcore")
 
 
+def test_words_typed_before_the_scripts_run_are_a_draft_too(page: Page, session: Session) -> None:
+    held_routes: list[Route] = []
+    page.route("**/js/composer*.js*", lambda route: held_routes.append(route))
+    page.goto(f"/c/{session.pk}/", wait_until="commit")
+    page.get_by_label("Your message").fill("Typed early")
+    wait_until(page, lambda: bool(held_routes))
+    held_routes[0].continue_()
+    page.wait_for_load_state("load")
+    page.unroute("**/js/composer*.js*")
+    page.goto(f"/c/{session.pk}/")
+    expect(page.get_by_label("Your message")).to_have_value("Typed early")
+
+
 def test_a_draft_stays_with_its_chat(page: Page, user: User, session: Session) -> None:
     other = Session.objects.create(owner=user, title="Lisbon", model=session.model)
     Session.objects.filter(pk=session.pk).update(title="Bread")
@@ -306,10 +319,12 @@ def test_a_draft_stays_with_its_chat(page: Page, user: User, session: Session) -
     field.fill("How much rye?")
     page.get_by_role("link", name="Lisbon").click()
     expect(page).to_have_url(re.compile(str(other.pk)))
+    page.wait_for_load_state()  # a draft needs the page's scripts
     expect(field).to_have_value("")
     field.fill("Which tram?")
     page.get_by_role("link", name="New chat", exact=True).first.click()
     expect(page).to_have_url(re.compile("/new/$"))
+    page.wait_for_load_state()
     expect(field).to_have_value("")
     field.fill("Something new")
     page.get_by_role("link", name="Bread").click()

@@ -14,15 +14,11 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Browser, Page, Route, expect
 
-from chatcore.events import log as event_log
+from chatcore.events import retention
 from chatcore.models import Message, Session, SessionEvent
 from chatcore.turns import service
 from tests.conftest import Live
-from tests.faults.test_killed_in_the_middle import REGISTER, WITHIN, find_web_process
 from tests.support.browsing import (
-    ARGUMENTS,
-    FULL_CHROMIUM,
-    NAVIGATION_TIMEOUT,
     PausedChunks,
     send_message,
     store_exchange,
@@ -31,6 +27,7 @@ from tests.support.browsing import (
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.served_product import serve
+from tests.support.served_streams import WITHIN, find_web_processes, register_model
 from tests.support.tcp_proxy import TcpProxy
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -253,7 +250,7 @@ def test_a_page_that_slept_for_hours_shows_all_that_was_said(
     scripted.script(Reply(chunks=["Said ", "in the ", "night."]))
     service.wait_for_turn(service.start_turn(session, content="Are you awake?").pk, 30)
     SessionEvent.objects.filter(session=session).update(at=timezone.now() - timedelta(hours=2))
-    assert event_log.delete_old_deltas()
+    assert retention.prune_events()
     page.clock.fast_forward("02:00:00")
     page.context.set_offline(False)
     expect(page.locator(".answer .prose")).to_have_text(["Said before", "Said in the night."])
@@ -262,36 +259,42 @@ def test_a_page_that_slept_for_hours_shows_all_that_was_said(
     expect(page.locator(".answer[data-status=complete]")).to_have_count(2)
 
 
-def test_going_back_to_a_page_shows_what_was_said_meanwhile(
-    page: Page, browser: Browser, session: Session, scripted: ScriptedModel
+def test_a_page_whose_events_are_no_longer_kept_shows_what_is_stored(
+    page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
-    if FULL_CHROMIUM is None:
-        pytest.skip("Chromium's headless shell keeps no page to go back to: install chromium.")
     store_exchange(session, "Before", "Said before")
-    again = browser.browser_type.launch(
-        executable_path=FULL_CHROMIUM,
-        args=ARGUMENTS.split(),
-        ignore_default_args=["--disable-back-forward-cache"],
-    )
-    context = again.new_context(storage_state=page.context.storage_state())
-    context.set_default_navigation_timeout(NAVIGATION_TIMEOUT)
-    other = context.new_page()
-    page.goto("/settings/")
-    other.goto(page.url.replace("/settings/", f"/c/{session.pk}/"))
-    other.get_by_label("Your message").fill("Half a thou")
-    other.evaluate("window.left = true")
-    other.get_by_role("link", name="alice").click()
-    expect(other.get_by_role("heading", name="API tokens")).to_be_visible()
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".answer .prose")).to_have_text(["Said before"])
+    page.context.set_offline(True)
+    expect(page.locator(".connection")).to_be_attached()
+    service.wait_for_turn(service.start_turn(session, content="Are you there?").pk, 30)
+    days_ago = timezone.now() - timedelta(days=9)
+    SessionEvent.objects.filter(session=session).update(at=days_ago)
+    session.turns.update(finished_at=days_ago)
+    retention.prune_events()
+    assert not session.events.exists()
+    page.context.set_offline(False)
+    expect(page.locator(".user .words")).to_have_text(["Before", "Are you there?"])
+    expect(page.locator(".answer[data-status=complete]")).to_have_count(2)
+
+
+def test_going_back_to_a_page_shows_what_was_said_meanwhile(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    store_exchange(session, "Before", "Said before")
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_label("Your message").fill("Half a thou")
+    page.get_by_role("link", name="alice").click()
+    expect(page.get_by_role("heading", name="API tokens")).to_be_visible()
     scripted.script(Reply(text="Said meanwhile."))
     service.wait_for_turn(service.start_turn(session, content="Elsewhere").pk, 30)
-    other.go_back(wait_until="commit")
-    assert other.evaluate("window.left")  # the very page, as it was left
-    expect(other.locator(".answer .prose")).to_have_text(["Said before", "Said meanwhile."])
-    expect(other.locator(".answer[data-status=complete]")).to_have_count(2)
-    expect(other.get_by_label("Your message")).to_have_value("Half a thou")
-    again.close()
+    page.go_back(wait_until="commit")
+    expect(page.locator(".answer .prose")).to_have_text(["Said before", "Said meanwhile."])
+    expect(page.locator(".answer[data-status=complete]")).to_have_count(2)
+    expect(page.get_by_label("Your message")).to_have_value("Half a thou")
 
 
+@pytest.mark.lasting
 @pytest.mark.faults
 def test_a_server_that_is_killed_in_the_middle_and_comes_back_is_gone_on_with(
     browser: Browser, scripted: ScriptedModel, tmp_path: Path
@@ -302,13 +305,13 @@ def test_a_server_that_is_killed_in_the_middle_and_comes_back_is_gone_on_with(
     )
     with serve(tmp_path, "--no-local-model") as product:
         link = product.sign_in_link
-        product.run_command("shell", "-c", REGISTER.format(url=scripted.base_url))
+        register_model(product, scripted)
         page = browser.new_context(base_url=product.url).new_page()
         page.goto(link)
         send_message(page, "Count")
         expect(page.locator(".answer .prose")).to_contain_text("word9", timeout=60_000)
         send_message(page, "Are you there?")
-        os.kill(find_web_process(product), SIGKILL)
+        os.kill(find_web_processes(product)[0], SIGKILL)
         expect(page.locator(".connection")).to_contain_text("No connection to the server.")
         expect(page.locator(".answer")).to_have_attribute(
             "data-status", "interrupted", timeout=WITHIN * 1000

@@ -42,16 +42,20 @@ def read_message_range(page: Page) -> tuple[int, int]:
     return seqs[0], seqs[-1]
 
 
+def wait_for_earlier(page: Page, first: int) -> None:
+    """Wait until the page holds a message from before this one."""
+    wait_until(page, lambda: read_message_range(page)[0] < first)
+
+
 def scroll(page: Page, *, by: int) -> None:
     page.evaluate(f"by => {SCROLLER}.scrollBy({{ top: by, behavior: 'instant' }})", by)
 
 
 def read_back(page: Page, seq: int) -> None:
     """Scroll up until the message is on the page, then to it."""
-    while read_message_range(page)[0] > seq:
-        first = read_message_range(page)[0]
+    while (first := read_message_range(page)[0]) > seq:
         page.evaluate(f"{SCROLLER}.scrollTop = 0")
-        wait_until(page, lambda first=first: read_message_range(page)[0] < first)  # type: ignore[misc]
+        wait_for_earlier(page, first)
     page.locator(f"[data-seq='{seq}']").scroll_into_view_if_needed()
 
 
@@ -76,7 +80,7 @@ def test_earlier_messages_come_by_themselves_and_what_is_read_stays_where_it_is(
         first = read_message_range(page)[0]
         page.locator(f"[data-seq='{first + 4}']").scroll_into_view_if_needed()
         before = read_top(page, first + 4)
-        wait_until(page, lambda first=first: read_message_range(page)[0] < first)  # type: ignore[misc]
+        wait_for_earlier(page, first)
         assert abs(read_top(page, first + 4) - before) < 8
     assert read_message_range(page)[1] < 700
     for _ in range(4):

@@ -1,6 +1,7 @@
 """A model's markdown on the page: live, after a reload, on a phone and by keyboard."""
 
 import random
+from functools import partial
 
 import pytest
 from playwright.sync_api import Locator, Page, Request, expect
@@ -314,7 +315,7 @@ def test_what_is_wide_scrolls_in_its_own_box_and_by_keyboard(page: Page, session
     for box in boxes.all():
         box.focus()
         box.press("ArrowRight")
-        wait_until(page, lambda box=box: box.evaluate("box => box.scrollLeft > 0"))  # type: ignore[misc]
+        wait_until(page, partial(box.evaluate, "box => box.scrollLeft > 0"))
 
 
 def test_long_code_is_colored_and_copied_as_it_is(page: Page, session: Session) -> None:

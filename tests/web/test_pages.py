@@ -43,11 +43,41 @@ def test_a_password_signs_in_and_a_wrong_one_is_told_kindly(client: Client, user
 
 def test_a_printed_link_signs_in_once(client: Client, user: User) -> None:
     token = sign_in.issue_token(user)
-    assert client.get(f"/login/once/{token}/")["Location"] == "/"
+    assert client.post(f"/login/once/{token}/")["Location"] == "/"
     assert client.get("/settings/").status_code == 200
-    again = Client().get(f"/login/once/{token}/")
-    assert again.status_code == 410
-    assert "was already used" in again.content.decode()
+    for again in (Client().post(f"/login/once/{token}/"), Client().get(f"/login/once/{token}/")):
+        assert again.status_code == 410
+        assert "was already used" in again.content.decode()
+
+
+def test_a_printed_link_that_is_opened_by_hand_asks_nothing(client: Client, user: User) -> None:
+    headers = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
+    address = f"/login/once/{sign_in.issue_token(user)}/"
+    assert client.get(address, headers=headers)["Location"] == "/"
+    assert client.get("/settings/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
+        {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Purpose": "prefetch"},
+        {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "no-cors"},
+    ],
+)
+def test_who_only_looks_at_a_printed_link_does_not_use_it_up(
+    client: Client, user: User, headers: dict[str, str]
+) -> None:
+    address = f"/login/once/{sign_in.issue_token(user)}/"
+    for _ in range(2):
+        page = client.get(address, headers=headers)
+        assert (page.status_code, page.headers["Referrer-Policy"]) == (200, "same-origin")
+        assert "as alice" in page.content.decode()
+        assert client.get("/settings/").status_code == 302
+    strangers_page = Client(enforce_csrf_checks=True)
+    assert strangers_page.post(address).status_code == 403
+    assert client.post(address)["Location"] == "/"
 
 
 def test_a_forged_link_signs_nobody_in(client: Client) -> None:
@@ -127,6 +157,15 @@ def test_a_long_list_of_chats_continues_without_saying_its_label_twice(
     assert "Kept" not in second
 
 
+@pytest.mark.parametrize(
+    "time",
+    ["0001-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00Z", "x", ""],
+)
+def test_a_cursor_beyond_the_calendar_is_no_error(signed_in: Client, time: str) -> None:
+    cursor = f"{time}_00000000-0000-4000-8000-000000000000"
+    assert signed_in.get(f"/chats/?after={cursor}").status_code == 200
+
+
 def test_search_finds_titles(signed_in: Client, user: User) -> None:
     Session.objects.create(owner=user, title="Bread at home")
     Session.objects.create(owner=user, title="Trip to Lisbon")
@@ -169,7 +208,7 @@ def test_the_palette_shows_what_is_yours_and_marks_the_words(
     html = get_html(signed_in, "/search/?q=SECRET")
     assert "A &lt;b&gt;<mark>secret</mark>&lt;/b&gt; of mine" in html
     assert str(others.pk) not in html
-    assert "No chat and no message has all these words." in get_html(
+    assert "No chat and no message has any of these words." in get_html(
         signed_in, "/search/?q=nothing+like+it"
     )
     assert f"/c/{session.pk}/" in get_html(signed_in, "/search/")

@@ -47,6 +47,14 @@ def test_a_tool_result_stands_inside_its_call(signed_in: Client, session: Sessio
     assert page.count("data-done") == 2
 
 
+def test_a_result_whose_rest_is_not_stored_says_so(signed_in: Client, session: Session) -> None:
+    calls = [{"id": "call_1", "name": "calculate", "arguments": "{}"}]
+    say(session, "assistant", "", tool_calls=calls)
+    say(session, "tool", "x" * 200_000, tool_call_id="call_1", tool_name="calculate")
+    page = get_html(signed_in, f"/c/{session.pk}/")
+    assert page.count("Shortened from 200,000 characters. The rest is not stored.") == 1
+
+
 def test_a_long_chat_shows_its_newest_messages_and_offers_the_others(
     signed_in: Client, session: Session
 ) -> None:

@@ -23,12 +23,15 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_token_is_shown_once_and_can_be_deleted(signed_in: Client, user: User) -> None:
-    html = signed_in.post("/settings/tokens/").content.decode()
+    html = signed_in.post("/settings/tokens/", {"name": "Backup\0 script"}).content.decode()
     token = AuthToken.objects.get(user=user)
     secret = re.search(rf"<code>({token.token_key}\w+)</code>", html)
     assert secret
     assert secret[1] not in get_html(signed_in, "/settings/")
     assert token.token_key in get_html(signed_in, "/settings/")
+    assert "Backup script" in html
+    assert "Backup script" in get_html(signed_in, "/settings/")
+    assert token.expiry
     signed_in.post(f"/settings/tokens/{token.digest}/delete/")
     assert not AuthToken.objects.exists()
 
@@ -94,8 +97,9 @@ def test_a_provider_is_tried_with_one_tiny_call(
 
 
 def test_without_a_model_a_new_chat_says_what_to_do(
-    signed_in: Client, user: User, model: AiModel
+    signed_in: Client, user: User, model: AiModel, settings: Any, tmp_path: Path
 ) -> None:
+    settings.LOCAL_MODEL = settings.LOCAL_MODEL | {"PATH": "", "FOLDERS": [tmp_path]}
     assert "onboarding-title" not in get_html(signed_in, "/new/")
     assert "HX-Refresh" in signed_in.get("/new/model/").headers
     AiModel.objects.update(is_active=False)

@@ -65,6 +65,17 @@ class SentMessageSerializer(serializers.Serializer[Any]):
     images = SentImageSerializer(many=True)
 
 
+class RecalledPassageSerializer(serializers.Serializer[Any]):
+    """A passage from before the boundary. `date` is the day on which it was said."""
+
+    message = serializers.IntegerField()
+    seq = serializers.IntegerField()
+    role = serializers.CharField()
+    date = serializers.CharField()
+    text = serializers.CharField()
+    tokens = serializers.IntegerField()
+
+
 class PreviewSerializer(serializers.Serializer[Any]):
     """What the next request would send, before the user's next message is added."""
 
@@ -76,3 +87,10 @@ class PreviewSerializer(serializers.Serializer[Any]):
     tools = ToolSerializer(many=True)
     max_tokens = serializers.IntegerField(allow_null=True)
     params = serializers.DictField()
+    recalled = RecalledPassageSerializer(
+        many=True,
+        help_text=(
+            "What the open turn, or else the newest, brought back about its question from before "
+            "the boundary. Only an open turn's stand in `messages`."
+        ),
+    )

@@ -8,12 +8,14 @@ from rest_framework import serializers
 from chatcore.api.params import ParamsField
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
+from chatcore.providers.params import find_unknown_names
 from chatcore.rest import limits
 from chatcore.rest.fields import RatioField, StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.tools import registry as tool_registry
 from models_registry.models import AiModel
 
 READ_ONLY_FIELDS = (
+    "external_id",
     "compacted_summary",
     "compact_boundary_seq",
     "compact_boundary_timestamp",
@@ -88,7 +90,7 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
         read_only_fields = READ_ONLY_FIELDS
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Refuse a threshold of the session's own that its compaction policy cannot work with."""
+        """Refuse what does not fit the session's model and policy: its threshold, its params."""
 
         def get_new_value(name: str) -> Any:
             return attrs[name] if name in attrs else getattr(self.instance, name, None)
@@ -101,6 +103,11 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
                 get_new_value("policy") or "",
                 getattr(get_new_value("model"), "policy", ""),
             )
+        if attrs.get("params"):
+            model = get_new_value("model")
+            if "model" not in attrs and self.instance is None:
+                model = AiModel.objects.find_default()
+            _check_param_names(attrs["params"], model)
         return attrs
 
     def validate_policy(self, name: str) -> str:
@@ -118,3 +125,10 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
                 f"There is no tool called {', '.join(unknown_names)}."
             )
         return names
+
+
+def _check_param_names(params: dict[str, Any], model: AiModel | None) -> None:
+    errors = find_unknown_names(params, model.provider if model else None)
+    if errors:
+        details = {name: [detail] for name, detail in errors.items()}
+        raise serializers.ValidationError({"params": details})

@@ -24,6 +24,13 @@ OPENAI_ERRORS = {
     "too_large": (413, "request_too_large"),
     "validation_failed": (400, None),
 }
+# Words in OpenAI's own messages by which libraries know these errors, around our sentence.
+MESSAGES = {
+    "context_length_exceeded": (
+        "This model's maximum context length is exceeded. {} (context_length_exceeded)"
+    ),
+    "invalid_api_key": "Incorrect API key provided. {}",
+}
 # OpenAI's clients repeat a request by themselves after 409 and 5xx. That helps only with these
 # 409s, and never with these other types.
 RETRYABLE_CONFLICTS = frozenset({"turn_running", "internal_error"})
@@ -73,7 +80,8 @@ def format_error(problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         param = problem["errors"][0]["field"] or None
     if code == "context_length_exceeded":
         param = "messages"
-    error = {"message": problem["detail"], "type": _get_type(status), "param": param, "code": code}
+    message = MESSAGES.get(code or "", "{}").format(problem["detail"])
+    error = {"message": message, "type": _get_type(status), "param": param, "code": code}
     return status, {"error": error}
 
 

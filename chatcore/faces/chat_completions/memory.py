@@ -1,5 +1,6 @@
 """Answers with a memory: recognize what the session knows, store what is new, start a turn."""
 
+import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Literal
 from uuid import UUID
@@ -10,19 +11,20 @@ from chatcore.api.errors import build_turn_problem
 from chatcore.context.compactor import get_compactor
 from chatcore.events import log as event_log
 from chatcore.events.types import TURN_END_EVENTS, EventType
-from chatcore.faces.chat_completions import matching
+from chatcore.faces.chat_completions import matching, stored_messages
+from chatcore.faces.chat_completions.client_watch import wait_for_stopped_answer
 from chatcore.faces.chat_completions.errors import OpenAIProblem
-from chatcore.faces.chat_completions.messages import ClientMessage, get_trailing_results
-from chatcore.faces.chat_completions.request import CompletionRequest
-from chatcore.files import intake
-from chatcore.models import Attachment, Message, Session, Turn
+from chatcore.faces.chat_completions.messages import get_trailing_results
+from chatcore.faces.chat_completions.request import SESSION_HEADER, CompletionRequest
+from chatcore.faces.client_messages import ClientMessage, import_messages, store_files
+from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import ReasoningDelta, StreamEnd, StreamPart, TextDelta, Usage
-from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
+from chatcore.rest.problems import InvalidFieldError
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
 from chatcore.threads import run_in_thread
 from chatcore.transfer import importer
-from chatcore.turns import client_tools, leases, lifecycle, service
+from chatcore.turns import capacity, client_tools, leases, recovery, service, versions
 
 # OpenAI's own words, which some clients compare.
 MISSING_RESULTS_DETAIL = (
@@ -32,18 +34,26 @@ MISSING_RESULTS_DETAIL = (
 PAUSE_EVENTS = TURN_END_EVENTS | {EventType.TURN_WAITING}  # after which a turn says nothing more
 
 
-def get_or_create_session(user: Any, completion_request: CompletionRequest) -> Session:
-    """Return the user's session that the request names, by its id or by the client's own name.
-
-    A session with a new name is created; it has no tools except the client's.
-    """
+def find_session(user: Any, completion_request: CompletionRequest) -> Session | None:
+    """Return the user's session that the request names, by its id or by the client's own name."""
     name = completion_request.session_name
-    try:
-        session = Session.objects.owned_by(user).filter(pk=UUID(name)).first()
-    except ValueError:  # the name is no UUID
-        session = None
+    own_sessions = Session.objects.owned_by(user)
+    with contextlib.suppress(ValueError):  # the name is no UUID
+        session: Session | None = own_sessions.filter(pk=UUID(name)).first()
+        if session:
+            return session
+    return own_sessions.filter(external_id=name).first()
+
+
+def get_or_create_session(user: Any, completion_request: CompletionRequest) -> Session:
+    """Return the user's session that the request names, or a new one with this name.
+
+    A new session has no tools except the client's.
+    """
+    session = find_session(user, completion_request)
     if session:
         return session
+    name = completion_request.session_name
     defaults = {"model": completion_request.model, "tools": []}
     session, is_new = Session.objects.get_or_create(owner=user, external_id=name, defaults=defaults)
     if is_new:
@@ -59,7 +69,8 @@ def start_or_resume_turn(
     Also returns the `seq` of an event before all events of the answer. Raises the 409 problem
     `history_diverged`, and what `turns.service` raises.
     """
-    lifecycle.recover_dead_turns(session.pk)
+    recovery.recover_dead_turns(session.pk)
+    wait_for_stopped_answer(session)
     if completion_request.messages[-1].role == "tool":
         resumed_turn = _resume_turn(session, completion_request)
         if resumed_turn:
@@ -67,13 +78,17 @@ def start_or_resume_turn(
     if session.turns.filter(status=Turn.Status.WAITING).exists():
         # The client sent another message instead of the results that the turn waits for.
         service.cancel_turn(session.pk)
-    # The lock keeps two requests from matching their histories with the same stored one, and then
-    # both storing what is new.
-    with transaction.atomic():
-        locked_session = Session.objects.lock(session.pk)
-        leases.refuse_open_turn(locked_session)
-        history_match = matching.match_history(locked_session, completion_request.messages)
-        turn = _start_turn(locked_session, completion_request, history_match)
+    with capacity.reserve_turn(session.owner_id):
+        _import_long_history(session, completion_request)
+        # The lock keeps two requests from matching their histories with the same stored one, and
+        # then both storing what is new.
+        with transaction.atomic():
+            locked_session = Session.objects.lock(session.pk)
+            leases.refuse_open_turn(locked_session)
+            history_match = matching.match_history(
+                locked_session, completion_request.messages, completion_request.on_divergence
+            )
+            turn = _start_turn(locked_session, completion_request, history_match)
     return turn, turn.first_event_seq - 1
 
 
@@ -120,10 +135,12 @@ def load_answer(turn: Turn) -> tuple[str, str, StreamEnd]:
     """
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
         raise build_turn_problem(turn)
-    rows = turn.messages.filter(branch=None).order_by("seq").values(*matching.MESSAGE_COLUMNS)
+    rows = (
+        turn.messages.filter(branch=None).order_by("seq").values(*stored_messages.MESSAGE_COLUMNS)
+    )
     answers = [
         message
-        for message in matching.build_stored_messages(rows)
+        for message in stored_messages.build_stored_messages(rows)
         if message.role == Message.Role.ASSISTANT
     ]
     is_waiting = turn.status == Turn.Status.WAITING
@@ -139,7 +156,7 @@ def load_answer(turn: Turn) -> tuple[str, str, StreamEnd]:
 
 
 def build_context_headers(turn: Turn, token_count: int | None = None) -> dict[str, str]:
-    """Return headers about the session's context: its tokens, and whether it is compacted.
+    """Return headers with the session's id, its tokens, and whether it is compacted.
 
     `token_count` is the provider's count; without it, the tokens are an estimate.
     """
@@ -149,6 +166,7 @@ def build_context_headers(turn: Turn, token_count: int | None = None) -> dict[st
     has_notices = bool(Turn.objects.get(pk=turn.pk).notices)
     is_compacted = session.compact_boundary_seq is not None or has_notices
     return {
+        SESSION_HEADER: str(session.pk),
         "X-Context-Tokens": str(token_count),
         "X-Context-Compacted": "true" if is_compacted else "false",
     }
@@ -169,7 +187,7 @@ def _build_usage(message: Message) -> Usage | None:
 
 
 def _get_end_reason(
-    turn: Turn, answer: matching.StoredMessage, usage: Usage | None
+    turn: Turn, answer: stored_messages.StoredMessage, usage: Usage | None
 ) -> Literal["tool_calls", "length", "stop"]:
     if answer.calls:
         return "tool_calls"
@@ -186,8 +204,12 @@ def _resume_turn(
 
     Returns None if there is no such turn.
     """
-    history_match = matching.match_history(session, completion_request.messages)
-    if any(message.role != "tool" for message in history_match.new_messages):
+    history_match = matching.match_history(
+        session, completion_request.messages, completion_request.on_divergence
+    )
+    if history_match.superseded_after is not None or any(
+        message.role != "tool" for message in history_match.new_messages
+    ):
         return None
     results = get_trailing_results(completion_request.messages)
     _refuse_missing_results(session, results)
@@ -227,23 +249,45 @@ def _start_turn(
         )
     tools = completion_request.tools
     repeated_pk = history_match.regenerate_pk
+    replaced_message = _supersede_messages(session, history_match)
     if last_message.role == "user" and repeated_pk:
         return service.regenerate_answer(session.messages.get(pk=repeated_pk), tools=tools)
     if last_message.role == "user":
-        _import_messages(session, history_match.new_messages[:-1])
+        import_messages(session, history_match.new_messages[:-1])
         return service.start_turn(
             session,
             content=last_message.content,
-            attachments=_store_images(session, last_message),
+            attachments=store_files(session, last_message),
             tools=tools,
+            replaces=replaced_message,
         )
-    _import_messages(session, history_match.new_messages)
+    import_messages(session, history_match.new_messages)
     if repeated_pk is None:
         result = session.messages.exclude_superseded().order_by("seq").last()
     else:
         result = session.messages.get(pk=repeated_pk)
     assert result
     return service.continue_from_tool_result(result, tools=tools)
+
+
+def _supersede_messages(session: Session, history_match: matching.HistoryMatch) -> Message | None:
+    """Supersede what an edit leaves behind.
+
+    Return the message that the new one replaces; then the turn supersedes it as it begins.
+    """
+    if history_match.superseded_after is None:
+        return None
+    if history_match.replaced_pk is not None:
+        return session.messages.get(pk=history_match.replaced_pk)
+    first_message = (
+        session.messages.exclude_superseded()
+        .filter(seq__gt=history_match.superseded_after)
+        .order_by("seq")
+        .first()
+    )
+    if first_message:
+        versions.supersede_messages(session, from_message=first_message)
+    return None
 
 
 def _apply_request_settings(session: Session, completion_request: CompletionRequest) -> None:
@@ -259,28 +303,27 @@ def _apply_request_settings(session: Session, completion_request: CompletionRequ
         record_session_change(session.pk, changes)
 
 
-def _import_messages(session: Session, messages: Sequence[ClientMessage]) -> None:
-    """Store messages that the client has and the session has not."""
-    if not messages:
+def _import_long_history(session: Session, completion_request: CompletionRequest) -> None:
+    """Store what is new of a long history, all but the last message, before the turn begins.
+
+    The turn is begun in one transaction, which would hold SQLite's writer for a second if it
+    stored megabytes. When this did nothing, because the session changed meanwhile or is busy, that
+    transaction does all the work, or refuses it.
+    """
+    messages = completion_request.messages
+    if sum(len(message.content) for message in messages) <= importer.MAX_DIRECT_WEIGHT:
         return
-    records = [message.to_import_record() for message in messages]
-    rows = importer.import_messages(session, records)
-    for message, row in zip(messages, rows, strict=True):
-        image_ids = _store_images(session, message)
-        Attachment.objects.filter(pk__in=image_ids).update(message=row)
-    session.refresh_from_db(fields=["last_seq"])
-
-
-def _store_images(session: Session, message: ClientMessage) -> list[UUID]:
-    if len(message.images) > intake.MAX_FILES:
-        raise TooLargeProblem(f"A message has at most {intake.MAX_FILES} images.")
-    attachment_ids = []
-    for number, image in enumerate(message.images, start=1):
-        try:
-            attachment = intake.store_file(
-                session, name=f"image-{number}", data=image.data, is_pending=False
-            )
-        except intake.FileRejected as error:
-            raise InvalidFieldError("messages", str(error)) from None
-        attachment_ids.append(attachment.pk)
-    return attachment_ids
+    last_seq = Session.objects.values_list("last_seq", flat=True).get(pk=session.pk)
+    history_match = matching.match_history(session, messages, completion_request.on_divergence)
+    new_messages = history_match.new_messages[:-1]
+    # A refused request must leave nothing, files are stored with the turn, and an edit supersedes
+    # messages in the same transaction.
+    if messages[-1].role == "assistant" or any(message.files for message in messages):
+        return
+    if history_match.superseded_after is not None:
+        return
+    if sum(len(message.content) for message in new_messages) <= importer.MAX_DIRECT_WEIGHT:
+        return
+    records = [message.to_import_record() for message in new_messages]
+    with contextlib.suppress(importer.SessionBusy, importer.SessionChanged):
+        importer.import_messages(session, records, after_seq=last_seq)

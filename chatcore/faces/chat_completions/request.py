@@ -1,43 +1,46 @@
 """Parse the body of `/v1/chat/completions`.
 
-Unknown fields are ignored, as OpenAI does: its clients send new ones before servers know them.
+Nothing is dropped in silence: a field is carried, or refused by its name, or, where the answer is
+no other without it, named in the header X-Ignored-Fields.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from chatcore.api.params import ParamsField
 from chatcore.faces.chat_completions.errors import OpenAIProblem
-from chatcore.faces.chat_completions.messages import ClientMessage, parse_messages
+from chatcore.faces.chat_completions.matching import OnDivergence
+from chatcore.faces.chat_completions.messages import parse_messages
+from chatcore.faces.client_messages import ClientMessage
 from chatcore.models import Session
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
+from chatcore.providers.params import PARAM_NAMES, list_extra_names
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import client_tools
 from models_registry.models import AiModel
 
 SESSION_HEADER = "X-Session-Id"
+DIVERGENCE_HEADER = "X-Session-On-Divergence"
 MAX_SESSION_NAME_CHARS = 255
-PROVIDER_PARAMS = (
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "stop",
-    "seed",
-    "n",
-    "presence_penalty",
-    "frequency_penalty",
-    "repetition_penalty",
-    "logit_bias",
-    "response_format",
-    "reasoning_effort",
-    "verbosity",
-    "prompt_cache_key",
-    "max_tokens",
+# The fields that are read here. The parameters are those of `providers.params`.
+OWN_FIELDS = frozenset(
+    {
+        "model",
+        "messages",
+        "tools",
+        "stream",
+        "stream_options",
+        "metadata",
+        "max_completion_tokens",
+    }
 )
-TOOL_PARAMS = ("tool_choice", "parallel_tool_calls")
+# The answer is no other without these: they are about OpenAI's accounts, storage and prices.
+HARMLESS_FIELDS = frozenset(
+    {"user", "safety_identifier", "store", "service_tier", "prompt_cache_retention"}
+)
+TOOL_PARAMS = frozenset({"tool_choice", "parallel_tool_calls"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,7 @@ class CompletionRequest:
 
     `model` is the row of the registry, and `model_name` what the client called it. `params` are in
     the words of the provider's protocol. An empty `session_name` means an answer without memory.
+    `ignored_fields` were sent, and nothing comes of them.
     """
 
     model: AiModel
@@ -57,6 +61,8 @@ class CompletionRequest:
     stream: bool = False
     include_usage: bool = False
     session_name: str = ""
+    on_divergence: OnDivergence = OnDivergence.EDIT
+    ignored_fields: tuple[str, ...] = ()
 
 
 def parse_completion_request(body: Any, headers: Mapping[str, str]) -> CompletionRequest:
@@ -75,6 +81,7 @@ def parse_completion_request(body: Any, headers: Mapping[str, str]) -> Completio
     stream_options = body.get("stream_options") or {}
     if not isinstance(stream_options, Mapping):
         raise InvalidFieldError("stream_options", "An object.")
+    _refuse_unknown_fields(body, model)
     return CompletionRequest(
         model=model,
         model_name=str(body["model"]),
@@ -85,6 +92,8 @@ def parse_completion_request(body: Any, headers: Mapping[str, str]) -> Completio
         stream=stream,
         include_usage=bool(stream_options.get("include_usage")),
         session_name=_parse_session_name(body, headers),
+        on_divergence=_parse_on_divergence(headers),
+        ignored_fields=tuple(_list_ignored_fields(body, model)),
     )
 
 
@@ -102,6 +111,33 @@ def get_usable_model(name: Any) -> AiModel:
     return model
 
 
+def _refuse_unknown_fields(body: Mapping[str, Any], model: AiModel) -> None:
+    """Raise the 400 problem for the first field that would change the answer and is not carried."""
+    known_fields = OWN_FIELDS | HARMLESS_FIELDS | PARAM_NAMES["openai"]
+    for name in sorted(body.keys() - known_fields - list_extra_names(model.provider)):
+        # Clients send an empty value for what they leave to the server.
+        if body[name] not in (None, False, 0, "", [], {}):
+            raise InvalidFieldError(
+                name,
+                "It is not passed on to the provider of this model. An operator can allow that in"
+                " the provider's option `params`.",
+            )
+
+
+def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:
+    params = {name: body[name] for name in PARAM_NAMES["openai"] if body.get(name) is not None}
+    ignored_params = provider_registry.list_ignored_params(model.provider.protocol, params)
+    extra_names = list_extra_names(model.provider)
+    has_names = any(
+        isinstance(message, Mapping) and message.get("name") for message in body["messages"]
+    )
+    return sorted(
+        {name for name in HARMLESS_FIELDS if body.get(name) is not None}
+        | set(ignored_params) - extra_names
+        | ({"messages.name"} if has_names else set())
+    )
+
+
 def _parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
     """Return the session's name from the header, or else from the metadata; empty if none."""
     source = SESSION_HEADER
@@ -115,6 +151,14 @@ def _parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> 
     if not isinstance(name, str) or len(name) > MAX_SESSION_NAME_CHARS or not name.isprintable():
         raise InvalidFieldError(source, f"A text of at most {MAX_SESSION_NAME_CHARS} characters.")
     return name
+
+
+def _parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence:
+    value = headers.get(DIVERGENCE_HEADER) or OnDivergence.EDIT
+    try:
+        return OnDivergence(value.lower())
+    except ValueError:
+        raise InvalidFieldError(DIVERGENCE_HEADER, "One of edit, append, refuse.") from None
 
 
 def _parse_tools(value: Any, model: AiModel) -> list[dict[str, Any]]:
@@ -142,7 +186,15 @@ def _parse_tool(item: Any, path: str) -> dict[str, Any]:
         raise InvalidFieldError(f"{path}.function.description", "A text.")
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InvalidFieldError(f"{path}.function.parameters", "An object.")
-    return {"name": name, "description": description, "parameters": parameters}
+    strict = function.get("strict") or False
+    if not isinstance(strict, bool):
+        raise InvalidFieldError(f"{path}.function.strict", "Either true or false.")
+    return {
+        "name": name,
+        "description": description,
+        "parameters": parameters,
+        "strict": strict,
+    }
 
 
 def _parse_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) -> dict[str, Any]:
@@ -150,12 +202,16 @@ def _parse_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) -
     values = dict(body)
     # OpenAI's newer name for the same limit.
     values["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens")
-    names = PROVIDER_PARAMS + TOOL_PARAMS if has_tools else PROVIDER_PARAMS
-    params = ParamsField().to_internal_value(
-        {name: values[name] for name in names if values.get(name) is not None}
-    )
+    names = PARAM_NAMES["openai"] if has_tools else PARAM_NAMES["openai"] - TOOL_PARAMS
+    extra_names = list_extra_names(model.provider) - names - TOOL_PARAMS
+    params = _select_params(values, names)
     params.pop("n", None)  # it can only be 1
     try:
-        return provider_registry.translate_params(model.provider.protocol, params)
+        own_params = provider_registry.translate_params(model.provider.protocol, params)
+        return _select_params(values, extra_names) | own_params
     except InvalidParam as error:
         raise InvalidFieldError(error.name, error.detail) from None
+
+
+def _select_params(body: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return ParamsField().to_internal_value({name: body[name] for name in names if name in body})

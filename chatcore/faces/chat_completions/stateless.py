@@ -15,6 +15,7 @@ from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ContextOverflow, ProviderUnavailable
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.threads import run_in_thread
+from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +26,14 @@ class StatelessExchange:
     Raises ContextOverflow if the newest message alone is too large.
     """
 
-    def __init__(self, completion_request: CompletionRequest) -> None:
-        self.model = completion_request.model
-        request = build_provider_request(completion_request)
+    def __init__(self, model: AiModel, request: Request) -> None:
+        self.model = model
         self.fit = get_compactor().fit_request(self.model, request)
+
+    @property
+    def is_shortened(self) -> bool:
+        """True if messages were left out."""
+        return self.fit.context_version is None
 
     def build_headers(self) -> dict[str, str]:
         """Return headers about what was sent: its tokens, and whether it was shortened."""
@@ -39,7 +44,7 @@ class StatelessExchange:
             tokens = estimate_tokens(len(request.system) + message_chars)
         return {
             "X-Context-Tokens": str(tokens),
-            "X-Context-Compacted": "true" if self.fit.context_version is None else "false",
+            "X-Context-Compacted": "true" if self.is_shortened else "false",
         }
 
     async def stream_parts(self) -> AsyncGenerator[StreamPart]:
@@ -73,7 +78,7 @@ class StatelessExchange:
 
     def _fit_again(self, overflow: ContextOverflow) -> None:
         """Make the request smaller than before. Raises ContextOverflow if that is not possible."""
-        was_shortened = self.fit.context_version is None
+        was_shortened = self.is_shortened
         fit = get_compactor().fit_request(self.model, self.fit.request, overflow=overflow)
         self.fit = FittedRequest(
             request=fit.request,

@@ -123,7 +123,7 @@ async def _get_next_part(parts: AsyncGenerator[StreamPart]) -> StreamPart | None
 
 
 def _format_failure(error: Exception) -> bytes:
-    problem = errors.to_problem(error)
+    problem = errors.to_problem(error) or problems.build_outage_problem(error)
     if problem is None:
         logger.error("a stream of chat completions broke", exc_info=error)
         problem = Problem(500, "internal_error", "Something went wrong on our side.")

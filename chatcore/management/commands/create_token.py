@@ -1,10 +1,15 @@
 """`chatcore create_token`: create an API token for a user and print it once."""
 
+from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from knox.models import AuthToken
+
+from chatcore.accounts.tokens import MAX_NAME_CHARS, create_token
+
+MAX_DAYS = 3_650
 
 
 class Command(BaseCommand):
@@ -12,13 +17,23 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", help="The user's name.")
+        parser.add_argument("--name", default="", help="What uses the token.")
+        parser.add_argument(
+            "--days",
+            type=int,
+            default=settings.TOKEN_DAYS,
+            help="How long it is valid (default: %(default)s); 0: until it is revoked.",
+        )
 
-    def handle(self, *args: Any, user: str, **options: Any) -> None:
+    def handle(self, *args: Any, user: str, name: str, days: int, **options: Any) -> None:
         """Print the token and nothing else, so that a script can read it."""
         users = get_user_model()
         try:
             owner = users._default_manager.get_by_natural_key(user)
         except users.DoesNotExist:
             raise CommandError(f"There is no user called {user}.") from None
-        _, token = AuthToken.objects.create(owner)
+        if not 0 <= days <= MAX_DAYS:
+            raise CommandError(f"--days is {days}; it must be from 0 to {MAX_DAYS}.", returncode=2)
+        expiry = timedelta(days=days) if days else None
+        _, token = create_token(owner, name=name[:MAX_NAME_CHARS], expiry=expiry)
         self.stdout.write(token)

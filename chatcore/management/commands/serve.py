@@ -4,6 +4,7 @@ import asyncio
 import errno
 import importlib.util
 import io
+import os
 import socket
 from argparse import ArgumentParser
 from collections.abc import Callable
@@ -16,11 +17,17 @@ from django.db import connections
 from redis.exceptions import RedisError
 
 from chatcore.local_model import register
-from chatcore.serving import processes
+from chatcore.serving import processes, start_lock
 from chatcore.serving.supervisor import supervise_children
 from chatcore.web import sign_in
 
 MAX_PORT = 65_535
+MAX_WEB_PROCESSES = 64
+
+
+def count_spare_cores() -> int:
+    """Return the number of this machine's cores without the one that the other processes need."""
+    return min(max((os.cpu_count() or 1) - 1, 1), MAX_WEB_PROCESSES)
 
 
 class Command(BaseCommand):
@@ -37,30 +44,54 @@ class Command(BaseCommand):
         parser.add_argument(
             "--workers", type=int, default=settings.Q_CLUSTER["workers"], help="job processes"
         )
+        parser.add_argument(
+            "--web",
+            type=int,
+            default=count_spare_cores(),
+            help="web processes, which share the port (default: the cores less one)",
+        )
 
     def handle(
-        self, *, host: str, port: int, no_local_model: bool, workers: int, **options: Any
+        self,
+        *,
+        host: str,
+        port: int,
+        no_local_model: bool,
+        workers: int,
+        web: int,
+        **options: Any,
     ) -> None:
         if not 1 <= port <= MAX_PORT:
             raise CommandError(f"--port is {port}; it must be from 1 to {MAX_PORT}.", returncode=2)
         _check_port_is_free(host, port)
         if workers < 1:
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
+        if not 1 <= web <= MAX_WEB_PROCESSES:
+            raise CommandError(
+                f"--web is {web}; it must be from 1 to {MAX_WEB_PROCESSES}.", returncode=2
+            )
         try:
-            self._prepare_database()
-            welcome = self._build_welcome(host, port)
+            welcome = self._prepare(host, port)
         except RedisError as error:
             raise CommandError(
                 f"The server that CHATCORE_REDIS_URL names cannot be used: {error}"
             ) from None
         child_processes = [
-            processes.build_web_server(host, port, on_answer=self._build_one_time_printer(welcome)),
+            *processes.build_web_servers(
+                host, port, web, on_answer=self._build_one_time_printer(welcome)
+            ),
             processes.build_worker(workers),
         ]
         if not no_local_model and self._is_local_model_installed():
             child_processes.append(processes.build_local_model())
         _close_database_connections()
         asyncio.run(supervise_children(child_processes, print_line=self._print_line))
+
+    def _prepare(self, host: str, port: int) -> str:
+        """Prepare the database, and return the line that welcomes people."""
+        with start_lock.hold_start_lock():
+            self._prepare_database()
+            return self._build_welcome(host, port)
 
     def _prepare_database(self) -> None:
         call_command("migrate", verbosity=0, interactive=False)
@@ -72,7 +103,7 @@ class Command(BaseCommand):
         register.withdraw_model()
 
     def _build_welcome(self, host: str, port: int) -> str:
-        address = f"http://{processes.format_link_host(host)}:{port}"
+        address = settings.PUBLIC_URL or f"http://{processes.format_link_host(host)}:{port}"
         user = sign_in.ensure_administrator()
         if user is None:
             return (

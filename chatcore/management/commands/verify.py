@@ -2,13 +2,17 @@
 
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models import QuerySet
 
 from chatcore.models import Session
-from chatcore.sessions.verification import find_violations
+from chatcore.sessions.verification import check_session
+
+PAGE_SIZE = 1000
 
 
 class Command(BaseCommand):
@@ -32,11 +36,21 @@ class Command(BaseCommand):
                 raise CommandError(f"There is no session {names}.")
         session_count = 0
         violation_count = 0
-        for session in sessions.iterator():
+        for session_id in _list_page_by_page(sessions):
             session_count += 1
-            for sentence in find_violations(session):
+            for sentence in check_session(session_id):
                 violation_count += 1
-                self.stdout.write(f"{session.pk}: {sentence}")
+                self.stdout.write(f"{session_id}: {sentence}")
         self.stdout.write(f"{session_count} sessions checked, {violation_count} violations")
         if violation_count:
             sys.exit(1)
+
+
+def _list_page_by_page(sessions: QuerySet[Session]) -> Iterator[UUID]:
+    """Yield the keys of sessions; no query and no transaction is open between two of them."""
+    ordered_sessions = sessions.order_by("pk")
+    page = list(ordered_sessions.values_list("pk", flat=True)[:PAGE_SIZE])
+    while page:
+        yield from page
+        later_sessions = ordered_sessions.filter(pk__gt=page[-1])
+        page = list(later_sessions.values_list("pk", flat=True)[:PAGE_SIZE])

@@ -7,9 +7,11 @@ from uuid import UUID
 from chatcore import signals
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent
+from chatcore.models import Session
 from chatcore.sessions import changes
-from chatcore.turns import lifecycle
+from chatcore.turns.recovery import RecoveryChore
 from compaction.backends.chatcore.context_store import ChatcoreContextStore
+from compaction.backends.chatcore.message_source import ChatcoreMessageSource
 from compaction.backends.chatcore.request_editor import ChatcoreRequestEditor
 from compaction.backends.chatcore.session_facts import ChatcoreSessionFacts
 from compaction.backends.chatcore.summary_calls import ChatcoreSummaryCaller
@@ -17,9 +19,16 @@ from compaction.backends.events import CompactionEvent
 
 
 class ChatcoreBackend(
-    ChatcoreSessionFacts, ChatcoreContextStore, ChatcoreRequestEditor, ChatcoreSummaryCaller
+    ChatcoreSessionFacts,
+    ChatcoreContextStore,
+    ChatcoreRequestEditor,
+    ChatcoreSummaryCaller,
+    ChatcoreMessageSource,
 ):
     """Chatcore's sessions, messages and providers in compaction's words. It decides nothing."""
+
+    def __init__(self) -> None:
+        self._recovery = RecoveryChore()
 
     def subscribe_to_responses(self, receiver: Callable[..., None], uid: str) -> None:
         """Connect a receiver to `response_completed`, the only signal of chatcore."""
@@ -42,6 +51,16 @@ class ChatcoreBackend(
         """Announce the new version with the other changes of sessions."""
         changes.announce_context_change(session_id, version)
 
+    def count_manual_run(self, session_id: UUID, *, user_pk: object = None) -> float | None:
+        """Count a run by hand, of this user or else of the session's owner."""
+        # Imported here: a worker counts none, and need not load what REST needs.
+        from chatcore.rest import turn_rate
+
+        if user_pk is None:
+            owners = Session.objects.filter(pk=session_id).values_list("owner_id", flat=True)
+            user_pk = owners.first()
+        return None if user_pk is None else turn_rate.count_compaction(user_pk)
+
     def recover_turns(self) -> int:
         """Close the turns of processes that died, and return their number."""
-        return lifecycle.recover_dead_turns()
+        return self._recovery.recover()

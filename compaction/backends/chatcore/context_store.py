@@ -1,11 +1,13 @@
 """Load a chatcore session's context as a transcript; install, rewind, reset and verify it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from chatcore.context import live_messages, revisions, summary_block
-from chatcore.models import ContextRevision, Session, Turn
+from chatcore.context.live_messages import LiveMessage
+from chatcore.files.rendering import replace_file_texts
+from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.providers.base import Request, Tool
 from chatcore.sessions import verification
 from chatcore.tools import registry as tool_registry
@@ -15,9 +17,11 @@ from compaction.backends.chatcore.translation import (
     estimate_stored_tokens,
     serialize_tools,
     to_entry,
+    to_stored_entry,
 )
+from compaction.core import attachments
 from compaction.core.outcome import Outcome
-from compaction.core.transcript import Transcript
+from compaction.core.transcript import Transcript, TranscriptEntry
 
 
 class ChatcoreContextStore:
@@ -34,29 +38,19 @@ class ChatcoreContextStore:
         session = Session.objects.select_related("model__provider").get(pk=facts.session_id)
         tool_definitions = _list_tools(session)
         revision = live_messages.load_active_revision(session)
-        context_messages = live_messages.select_sent_messages(
-            live_messages.load_live_messages(session, revision), revision.boundary_seq
+        context_messages = live_messages.drop_unsent_messages(
+            live_messages.iterate_live_messages(session, revision), revision.boundary_seq
         )
-        if fit_request is not None and revision.has_files:
-            request = Request(
-                model=facts.model,
-                system=session.system_prompt,
-                messages=[item.message for item in context_messages],
-                tools=tool_definitions,
-            )
-            fitted_messages = fit_request(request).messages
-            context_messages = [
-                replace(item, message=message)
-                for item, message in zip(context_messages, fitted_messages, strict=True)
-            ]
+        if revision.has_files:
+            entries = _fit_entries(facts, session, context_messages, tool_definitions, fit_request)
+        else:
+            # Most contexts have no files, and then no request needs to be built.
+            entries = tuple(map(to_stored_entry, context_messages))
         wrapping_chars = summary_block.count_wrapping_chars(
             revision.summary, revision.background, revision.placement
         )
         return Transcript(
-            entries=tuple(
-                to_entry(item.message, item.seq, pinned=item.pinned, original=item.original_text)
-                for item in context_messages
-            ),
+            entries=entries,
             summary=revision.summary,
             overhead_tokens=estimate_stored_tokens(wrapping_chars),
             system=session.system_prompt,
@@ -65,6 +59,7 @@ class ChatcoreContextStore:
             version=revision.version,
             boundary_seq=revision.boundary_seq,
             summarized_up_to=revision.placement.get("summarized_up_to"),
+            untold_seqs=frozenset(revision.placement.get("untold_seqs", ())),
             marker=revision.placement.get("marker", ""),
         )
 
@@ -93,6 +88,7 @@ class ChatcoreContextStore:
             "marker": outcome.marker,
             **(placement or {}),
             "summarized_up_to": outcome.summarized_up_to,
+            "untold_seqs": outcome.untold_seqs,
         }
         try:
             revision = revisions.install_revision(
@@ -130,7 +126,59 @@ class ChatcoreContextStore:
 
     def find_violations(self, session_id: UUID) -> list[str]:
         """Return what `chatcore verify` finds wrong, one sentence for each violation."""
-        return list(verification.find_violations(Session.objects.get(pk=session_id)))
+        return verification.check_session(session_id)
+
+
+def _fit_entries(
+    facts: SessionFacts,
+    session: Session,
+    context_messages: Iterable[LiveMessage],
+    tool_definitions: Sequence[Tool],
+    fit_request: Callable[[Request], Request] | None,
+) -> tuple[TranscriptEntry, ...]:
+    """Return stored messages as entries, in the form that a fitted request gives them."""
+    stored_messages = list(context_messages)
+    request = Request(
+        model=facts.model,
+        system=session.system_prompt,
+        messages=[message.build_chat_message() for message in stored_messages],
+        tools=tool_definitions,
+    )
+    fitted_request = fit_request(request) if fit_request else request
+    first_texts = _load_first_texts(session, request)
+    return tuple(
+        to_entry(
+            message,
+            stored_message.seq,
+            images=len(message.images),
+            original=stored_message.original_text,
+            first_sent=_keep_difference(first_texts.get(stored_message.seq), message.content),
+        )
+        for stored_message, message in zip(stored_messages, fitted_request.messages, strict=True)
+    )
+
+
+def _load_first_texts(session: Session, request: Request) -> dict[int, str]:
+    """Return the messages with files, by their numbers, with as much of these as was sent first."""
+    messages = {message.seq or 0: message for message in request.messages if message.files}
+    rows = Message.objects.filter(session=session, sent_file_chars__isnull=False)
+    known_rows = rows.filter(seq__in=messages).values_list("seq", "sent_file_chars")
+    first_texts: dict[int, str] = {}
+    for seq, char_counts in known_rows:
+        message = messages[seq]
+        if not char_counts or len(char_counts) != len(message.files):
+            continue
+        texts = [
+            file.text if chars is None else attachments.render_prefix(file.text, chars)
+            for file, chars in zip(message.files, char_counts, strict=True)
+        ]
+        first_request = replace_file_texts(replace(request, messages=(message,)), texts)
+        first_texts[seq] = first_request.messages[0].content
+    return first_texts
+
+
+def _keep_difference(first_text: str | None, content: str) -> str | None:
+    return None if first_text == content else first_text
 
 
 def _list_tools(session: Session) -> Sequence[Tool]:

@@ -10,25 +10,28 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from compaction.backends.base import SessionFacts
 from compaction.sizing.queries import adapt_uuid, fetch_row
 
-# Files of the messages that are sent from the boundary on or because they are pinned. A message
-# that is shown in another form has no files.
-_LIVE_FILES = """
-    FROM chatcore_attachment file
-    JOIN chatcore_message message ON message.id = file.message_id
-    WHERE file.session_id = session.id AND file.kind = 'file'
-        AND message.branch IS NULL
-        AND (message.pinned OR message.seq >= COALESCE(session.compact_boundary_seq, 0))
-        AND NOT EXISTS (
-            SELECT 1 FROM chatcore_contextedit edit
-            WHERE edit.message_id = message.id AND edit.until_version IS NULL
-        )
-"""
+# How far back the last usage and the newest prompt are looked for. Without a limit, a model that
+# never counts would have the whole history read after each answer. What is further away says
+# little: the estimate of everything after it would be larger than the count itself.
+NEWEST_SEQS = 500
 
-# Session.objects.filter(pk=session_id).values(...), with sums over Attachment and the open turn as
-# subqueries. A running turn may be answered by another model than the session's.
+# The current messages of `session` from its boundary on, as far as they are looked through.
+_NEWEST_MESSAGES = f"""
+    FROM chatcore_message message
+    WHERE message.session_id = session.id AND message.branch IS NULL
+        AND message.seq >= COALESCE(session.compact_boundary_seq, 0)
+        AND message.seq > session.last_seq - {NEWEST_SEQS}
+"""
+# Session.objects.filter(pk=session_id).values(...), with the revision in force, whether there are
+# attachments, the open turn, and the newest messages as subqueries:
+# messages = session.messages.filter(seq__gte=boundary_seq, seq__gt=last_seq - NEWEST_SEQS)
+#     .exclude_superseded().order_by("-seq")
+# answer = messages.filter(context_version=version, model=model, token_count_input__gt=0).first()
+# prompt = messages.filter(role="user").first()
+# A running turn may be answered by another model than the session's. What is no join is a subquery,
+# because PostgreSQL takes longer to plan many joins than to run them.
 _SESSION_SQL = f"""
     SELECT
         session.policy AS policy,
@@ -41,121 +44,79 @@ _SESSION_SQL = f"""
         session.context_version AS context_version,
         session.compacted_summary AS compacted_summary,
         session.compact_boundary_seq AS compact_boundary_seq,
+        session.summed_seq AS summed_seq,
+        session.summed_messages AS summed_messages,
+        session.summed_tokens AS summed_tokens,
         LENGTH(session.system_prompt) AS system_chars,
-        (SELECT SUM(file.token_estimate) {_LIVE_FILES} AND file.media_type NOT LIKE 'image/%%')
-            AS attached_tokens,
-        (SELECT SUM(1) {_LIVE_FILES} AND file.media_type LIKE 'image/%%') AS attached_images,
+        session.summed_file_tokens AS summed_file_tokens,
+        session.summed_images AS summed_images,
+        EXISTS (SELECT 1 FROM chatcore_attachment file WHERE file.session_id = session.id)
+            AS has_attachments,
         EXISTS (SELECT 1 FROM chatcore_attachment file
             WHERE file.session_id = session.id AND file.kind = 'output') AS has_outputs,
         (SELECT turn.tools FROM chatcore_turn turn
-            WHERE turn.session_id = session.id AND turn.status IN ('running', 'waiting'))
-            AS turn_tools,
+            WHERE turn.session_id = session.id AND turn.status IN ('running', 'waiting')
+            LIMIT 1) AS turn_tools,
+        (SELECT turn.recalled FROM chatcore_turn turn
+            WHERE turn.session_id = session.id AND turn.status IN ('running', 'waiting')
+            LIMIT 1) AS recalled,
         model.name AS model_name,
         provider.name AS provider_name,
         provider.family AS family,
         model.policy AS model_policy,
         model.context_window_size AS context_window_size,
+        model.max_input_tokens AS max_input_tokens,
         model.output_reserve AS output_reserve,
         model.supports_tools AS supports_tools,
         model.supports_images AS supports_images,
-        summary_model.name AS summary_model_name,
-        summary_provider.name AS summary_provider_name
+        (SELECT summary_provider.name || '/' || summary_model.name
+            FROM models_registry_aimodel summary_model
+            JOIN models_registry_provider summary_provider
+                ON summary_provider.id = summary_model.provider_id
+            WHERE summary_model.id = model.summary_model_id) AS summary_model_name,
+        revision.source AS revision_source,
+        revision.kept_seqs AS kept_seqs,
+        revision.background AS background,
+        revision.placement AS placement,
+        answer.seq AS usage_seq,
+        answer.token_count_input AS usage_input,
+        answer.token_count_output AS usage_output,
+        (SELECT message.token_estimate {_NEWEST_MESSAGES} AND message.role = 'user'
+            ORDER BY message.seq DESC LIMIT 1) AS newest_prompt_tokens
     FROM chatcore_session session
     LEFT JOIN models_registry_aimodel model ON model.id = COALESCE(
         (SELECT turn.model_id FROM chatcore_turn turn
             WHERE turn.session_id = session.id AND turn.status = 'running'),
         session.model_id)
     LEFT JOIN models_registry_provider provider ON provider.id = model.provider_id
-    LEFT JOIN models_registry_aimodel summary_model ON summary_model.id = model.summary_model_id
-    LEFT JOIN models_registry_provider summary_provider
-        ON summary_provider.id = summary_model.provider_id
-    WHERE session.id = %s
+    LEFT JOIN chatcore_contextrevision revision
+        ON revision.session_id = session.id AND revision.version = session.context_version
+    LEFT JOIN chatcore_message answer ON answer.id = (
+        SELECT message.id {_NEWEST_MESSAGES}
+            AND message.context_version = session.context_version
+            AND message.model = provider.name || '/' || model.name
+            AND message.token_count_input > 0
+        ORDER BY message.seq DESC LIMIT 1)
+    WHERE session.id = %s AND session.discard_at IS NULL
 """  # noqa: S608
 _SESSION_CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "auto_compact": bool,
+    "has_attachments": bool,
     "has_outputs": bool,
     "supports_tools": bool,
     "supports_images": bool,
     "params": json.loads,
     "tools": json.loads,
     "turn_tools": json.loads,
+    "recalled": json.loads,
+    "kept_seqs": json.loads,
+    "placement": json.loads,
 }
-
-# ContextRevision.objects.filter(session=session_id, version=version)
-_REVISION_SQL = """
-    SELECT source, kept_seqs, background, placement
-    FROM chatcore_contextrevision
-    WHERE session_id = %s AND version = %s
-"""
-_REVISION_CONVERTERS = {"kept_seqs": json.loads, "placement": json.loads}
-
-# Message.objects.filter(session=session_id, seq__gte=boundary_seq, context_version=version,
-#     model=model, token_count_input__gt=0).exclude_superseded().order_by("-seq").first()
-_LAST_USAGE_SQL = """
-    SELECT seq, token_count_input, token_count_output
-    FROM chatcore_message
-    WHERE session_id = %s AND seq >= %s AND branch IS NULL
-        AND context_version = %s AND model = %s AND token_count_input > 0
-    ORDER BY seq DESC
-    LIMIT 1
-"""
-
-# Message.objects.filter(session=session_id, seq__gte=boundary_seq, role="user")
-#     .exclude_superseded().order_by("-seq").first()
-_NEWEST_PROMPT_SQL = """
-    SELECT token_estimate
-    FROM chatcore_message
-    WHERE session_id = %s AND seq >= %s AND branch IS NULL AND role = 'user'
-    ORDER BY seq DESC
-    LIMIT 1
-"""
-
-# live_messages.query_live_messages(session_id, boundary_seq, kept_seqs).count() Three counts that
-# exclude each other: a single one with OR makes databases walk through the whole session.
-_SENT_MESSAGES = """
-    SELECT COUNT(*) FROM chatcore_message
-    WHERE session_id = %s AND branch IS NULL AND role <> 'system'
-        AND status NOT IN ('streaming', 'failed')
-"""
-_LIVE_COUNT_SQL = f"""
-    SELECT
-        ({_SENT_MESSAGES} AND seq >= %s)
-        + ({_SENT_MESSAGES} AND seq < %s AND pinned)
-        + ({_SENT_MESSAGES} AND seq < %s AND NOT pinned AND seq IN ({{kept_seqs}}))
-        AS message_count
-"""
 
 
 def load_session_row(session_id: UUID) -> dict[str, Any] | None:
-    """Return columns of a session, its models and its open turn; None if it is deleted."""
+    """Return columns of a session, its models, its open turn, its revision and newest messages.
+
+    None if the session is deleted.
+    """
     return fetch_row(_SESSION_SQL, [adapt_uuid(session_id)], _SESSION_CONVERTERS)
-
-
-def load_revision_row(session_id: UUID, version: int) -> dict[str, Any] | None:
-    """Return source, kept_seqs, background and placement of a revision, if it exists."""
-    return fetch_row(_REVISION_SQL, [adapt_uuid(session_id), version], _REVISION_CONVERTERS)
-
-
-def load_last_usage_row(facts: SessionFacts) -> dict[str, Any] | None:
-    """Return seq and token counts of the newest answer to exactly this context."""
-    return fetch_row(
-        _LAST_USAGE_SQL,
-        [adapt_uuid(facts.session_id), facts.boundary_seq or 0, facts.version, facts.model],
-    )
-
-
-def load_newest_prompt_row(facts: SessionFacts) -> dict[str, Any] | None:
-    """Return the token estimate of the newest live user message, if there is one."""
-    return fetch_row(_NEWEST_PROMPT_SQL, [adapt_uuid(facts.session_id), facts.boundary_seq or 0])
-
-
-def count_messages_around_boundary(facts: SessionFacts) -> int:
-    """Count the messages from the boundary on, pinned before it, or listed in `kept_seqs`."""
-    range_parameters = [adapt_uuid(facts.session_id), facts.boundary_seq]
-    placeholders = ", ".join(["%s"] * len(facts.kept_seqs)) or "NULL"
-    row = fetch_row(
-        _LIVE_COUNT_SQL.format(kept_seqs=placeholders),
-        [*range_parameters, *range_parameters, *range_parameters, *facts.kept_seqs],
-    )
-    assert row is not None
-    return int(row["message_count"])

@@ -1,12 +1,13 @@
 """Read requests that chatcore built as transcripts, change them, and hand them back."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from chatcore.context import builder
+from chatcore.context import builder, recalled
 from chatcore.context.compactor import FittedRequest
 from chatcore.files import rendering
 from chatcore.models import Session
+from chatcore.providers import overflow
 from chatcore.providers.base import Request
 from chatcore.providers.errors import ContextBudgetExceeded
 from chatcore.tools import registry as tool_registry
@@ -39,22 +40,27 @@ class ChatcoreRequestEditor:
         conversation = [
             (position, message)
             for position, message in enumerate(request.messages, start=1)
-            if not message.aside
+            if message.recalled or not message.aside
         ]
         transcript = Transcript(
-            entries=tuple(to_entry(message, position) for position, message in conversation),
+            entries=tuple(
+                [
+                    to_entry(message, position, images=len(message.images))
+                    for position, message in conversation
+                ]
+            ),
             summary=_join_summary_texts(request),
             system=_remove_summary(request),
             tools=serialize_tools(request.tools),
             family=family,
         )
         if last_usage is not None:
-            newer_positions = [
+            newer_positions = (
                 position
                 for position, message in conversation
                 if (message.seq or 0) > last_usage.after_seq
-            ]
-            first_newer = min(newer_positions, default=len(request.messages) + 1)
+            )
+            first_newer = next(newer_positions, len(request.messages) + 1)
             last_usage = replace(last_usage, after_seq=first_newer - 1)
         return ParsedRequest(transcript=transcript, last_usage=last_usage)
 
@@ -63,7 +69,19 @@ class ChatcoreRequestEditor:
         messages = (
             message
             for position, message in enumerate(request.messages, start=1)
-            if message.aside or position in positions
+            if position in positions or (message.aside and not message.recalled)
+        )
+        return replace(request, messages=tuple(messages))
+
+    def leave_out_recalled(self, request: Request) -> Request:
+        """Return the request without what the turn brought back from before the boundary."""
+        return recalled.remove_block(request)
+
+    def replace_texts(self, request: Request, texts: Mapping[int, str]) -> Request:
+        """Return the request with other texts for the messages at these positions."""
+        messages = (
+            replace(message, content=texts[position]) if position in texts else message
+            for position, message in enumerate(request.messages, start=1)
         )
         return replace(request, messages=tuple(messages))
 
@@ -88,6 +106,7 @@ class ChatcoreRequestEditor:
             model=str(model),
             family=model.provider.family,
             window=model.context_window_size,
+            max_input=model.max_input_tokens,
             output_reserve=model.output_reserve,
             model_policy=model.policy,
             max_tokens=request.max_tokens,
@@ -106,6 +125,10 @@ class ChatcoreRequestEditor:
             request=request, context_version=version, notices=notices, tokens=tokens
         )
 
+    def name_overflow(self, error: object) -> str | None:
+        """Return the provider in whose words an error says that a request was too long."""
+        return overflow.name_overflow(error)
+
     def build_overflow_error(
         self, detail: str, *, tokens: int, window: int
     ) -> ContextBudgetExceeded:
@@ -114,7 +137,9 @@ class ChatcoreRequestEditor:
 
 
 def _join_summary_texts(request: Request) -> str | None:
-    aside_texts = [message.content for message in request.messages if message.aside]
+    aside_texts = [
+        message.content for message in request.messages if message.aside and not message.recalled
+    ]
     texts = [text for text in (request.system_summary, request.preface, *aside_texts) if text]
     return "\n\n".join(texts) or None
 

@@ -1,24 +1,28 @@
 """Load facts about a chatcore session, and sums over its messages."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db.models import Exists, OuterRef, QuerySet, Sum
-from django.db.models.functions import Length
+from django.db.models import QuerySet
 
-from chatcore.context import live_messages, summary_block
+from chatcore.context import live_sums, recalled, summary_block
+from chatcore.context.live_sums import FileSum, LiveSum, SummedContext
 from chatcore.files.rendering import MAX_IMAGES
-from chatcore.models import Attachment, ContextEdit, ContextRevision, Message, Session, Turn
+from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.providers.base import Tool
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import client_tools
 from compaction.backends.base import SessionFacts
 from compaction.backends.chatcore import queries
-from compaction.backends.chatcore.translation import estimate_stored_tokens, serialize_tools
+from compaction.backends.chatcore.translation import serialize_tools
 from compaction.core.estimate import LastUsage
+from models_registry.catalog import look_up_model
+from models_registry.models import AiModel
 
+_NO_FILES = FileSum()
 _REWIND_SOURCES = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
 
 
@@ -28,21 +32,14 @@ class ChatcoreSessionFacts:
     def load_session_facts(self, session_id: UUID) -> SessionFacts | None:
         """Return the session's facts, or None if it is deleted.
 
-        This takes one query, and one more if the context has a revision.
+        This takes one query, and one more if the session has files.
         """
         row = queries.load_session_row(session_id)
         if row is None:
             return None
-        version = row["context_version"]
-        revision = (queries.load_revision_row(session_id, version) if version else None) or {}
-        kept_seqs = tuple(revision.get("kept_seqs", ()))
-        early_tokens, early_images = _sum_early_attachments(session_id, kept_seqs)
-        image_count = min((row["attached_images"] or 0) + early_images, MAX_IMAGES)
+        kept_seqs = tuple(row["kept_seqs"] or ())
         model_name = _join_model_name(row["provider_name"], row["model_name"])
-        summary_model_name = _join_model_name(
-            row["summary_provider_name"], row["summary_model_name"]
-        )
-        return SessionFacts(
+        facts = SessionFacts(
             session_id=session_id,
             policy=row["policy"],
             compact_threshold=row["compact_threshold"],
@@ -51,78 +48,84 @@ class ChatcoreSessionFacts:
             model=model_name,
             family=row["family"] or "",
             window=row["context_window_size"],
+            max_input=row["max_input_tokens"],
             output_reserve=row["output_reserve"],
             model_policy=row["model_policy"] or "",
-            summary_model=summary_model_name or model_name,
-            version=version,
-            is_rewound=revision.get("source") in _REWIND_SOURCES,
+            summary_model=row["summary_model_name"] or model_name,
+            version=row["context_version"],
+            is_rewound=row["revision_source"] in _REWIND_SOURCES,
             summary=row["compacted_summary"],
             boundary_seq=row["compact_boundary_seq"],
             kept_seqs=kept_seqs,
             system_chars=row["system_chars"],
             tool_chars=len(serialize_tools(_list_tools(row))),
             reference_chars=summary_block.count_wrapping_chars(
-                row["compacted_summary"],
-                revision.get("background", ""),
-                revision.get("placement", {}),
+                row["compacted_summary"], row["background"] or "", row["placement"] or {}
             ),
-            attached_tokens=(row["attached_tokens"] or 0) + early_tokens,
-            attached_images=image_count if row["supports_images"] else 0,
+            recalled_chars=recalled.count_block_chars(row["recalled"]),
             message_count=row["message_count"],
             last_seq=row["last_seq"],
+            newest_prompt_tokens=row["newest_prompt_tokens"] or 0,
+            last_usage=_build_last_usage(row),
+            summed_seq=row["summed_seq"],
+            summed_messages=row["summed_messages"],
+            summed_tokens=row["summed_tokens"],
+        )
+        return _add_files(facts, row) if row["has_attachments"] else facts
+
+    def describe_model(self, facts: SessionFacts, *, provider: str, model: str) -> SessionFacts:
+        """Return the facts with the sizes of the registry's model, else of the catalog's."""
+        name = model or facts.model.partition("/")[2]
+        if provider:
+            rows = AiModel.objects.select_related("provider")
+            row = rows.filter(provider__name=provider, name=name).first()
+        else:
+            row = AiModel.objects.find_by_name(name)
+        if row is not None:
+            family, model_policy, values = row.provider.family, row.policy, vars(row)
+        else:
+            catalog_model = look_up_model(name)
+            family, model_policy = provider, ""
+            values = catalog_model.values if catalog_model else {}
+        return replace(
+            facts,
+            model=str(row) if row else _join_model_name(provider, name),
+            family=family,
+            window=values.get("context_window_size"),
+            max_input=values.get("max_input_tokens"),
+            output_reserve=values.get("output_reserve"),
+            model_policy=model_policy,
+            last_usage=None,
         )
 
-    def load_last_usage(self, facts: SessionFacts) -> LastUsage | None:
-        """Return the token counts of the newest answer whose request was exactly this context."""
-        row = queries.load_last_usage_row(facts)
-        if row is None:
-            return None
-        input_tokens = row["token_count_input"]
-        output_tokens = row["token_count_output"] or 0
-        return LastUsage(
-            tokens=input_tokens + output_tokens, input=input_tokens, after_seq=row["seq"]
-        )
+    def list_policy_names(self, session: Session) -> Sequence[str]:
+        """Return the policies of the session and of its model; empty where none is named."""
+        return (session.policy, session.model.policy if session.model else "")
 
     def sum_message_tokens(
         self, facts: SessionFacts, *, after_seq: int = 0, before_seq: int | None = None
     ) -> int:
         """Return the stored token estimates of the live messages in a range, both ends excluded.
 
-        This takes one aggregate over indexed ranges, and one more for messages that are shown in
-        another form. Right after an answer it takes none, because the answer is then the newest
-        message.
+        This reads the messages that the session's running sum does not include. Right after an
+        answer it reads none after it, because the answer is then the newest message.
         """
         if after_seq >= facts.last_seq > 0:
             return 0
-        messages = self._select_live_messages(facts).filter(seq__gt=after_seq)
-        if before_seq:
-            messages = messages.filter(seq__lt=before_seq)
-        message_tokens = messages.aggregate(tokens=Sum("token_estimate"))["tokens"] or 0
-        if not facts.version:
-            return message_tokens
-        edits = ContextEdit.objects.filter(
-            session=facts.session_id,
-            until_version=None,
-            message__in=messages.order_by().values("pk"),
-        )
-        edit_sums = edits.aggregate(
-            original_tokens=Sum("message__token_estimate"),
-            replacement_chars=Sum(Length("replacement")),
-        )
-        original_tokens = edit_sums["original_tokens"] or 0
-        replacement_tokens = estimate_stored_tokens(edit_sums["replacement_chars"] or 0)
-        return max(0, message_tokens - original_tokens + replacement_tokens)
+        return live_sums.sum_live_messages(
+            _build_summed_context(facts), after_seq=after_seq, before_seq=before_seq
+        ).tokens
 
     def count_live_messages(self, facts: SessionFacts) -> int:
         """Return the number of messages that the next request would send."""
         if not facts.boundary_seq:
             return facts.message_count
-        return queries.count_messages_around_boundary(facts)
+        return live_sums.sum_live_messages(_build_summed_context(facts)).messages
 
-    def load_newest_prompt_tokens(self, facts: SessionFacts) -> int:
-        """Return the stored token estimate of the newest user message; 0 if there is none."""
-        row = queries.load_newest_prompt_row(facts)
-        return row["token_estimate"] if row else 0
+    def update_sums(self, facts: SessionFacts) -> None:
+        """Extend the session's running sums if they leave out many messages."""
+        if live_sums.is_extension_due(_build_summed_context(facts), facts.last_seq):
+            live_sums.extend_running_sums(facts.session_id)
 
     def load_last_model(self, facts: SessionFacts) -> str:
         """Return the model that gave the newest answer; empty before the first."""
@@ -154,14 +157,36 @@ class ChatcoreSessionFacts:
             session_id=facts.session_id, status=Turn.Status.RUNNING, cancel_requested=False
         ).exists()
 
+    def select_owner(self, session_id: UUID) -> QuerySet[Session, Any]:
+        """Return the key of the session's owner, as a subquery."""
+        return Session.objects.filter(pk=session_id).order_by().values("owner")
+
     def list_session_ids(self, owner: AbstractBaseUser | AnonymousUser) -> QuerySet[Session, UUID]:
         """Return the ids of a user's sessions, as a subquery."""
         return Session.objects.owned_by(owner).values_list("id", flat=True)
 
-    def _select_live_messages(self, facts: SessionFacts) -> QuerySet[Message]:
-        return live_messages.query_live_messages(
-            facts.session_id, facts.boundary_seq, facts.kept_seqs
-        )
+
+def _build_summed_context(facts: SessionFacts, file_sum: FileSum = _NO_FILES) -> SummedContext:
+    return SummedContext(
+        session_id=facts.session_id,
+        version=facts.version,
+        boundary_seq=facts.boundary_seq,
+        kept_seqs=facts.kept_seqs,
+        summed_seq=facts.summed_seq,
+        message_sum=LiveSum(messages=facts.summed_messages, tokens=facts.summed_tokens),
+        file_sum=file_sum,
+    )
+
+
+def _build_last_usage(row: dict[str, Any]) -> LastUsage | None:
+    """Return the token counts of the newest answer whose request was exactly this context."""
+    if row["usage_seq"] is None:
+        return None
+    input_tokens = row["usage_input"]
+    output_tokens = row["usage_output"] or 0
+    return LastUsage(
+        tokens=input_tokens + output_tokens, input=input_tokens, after_seq=row["usage_seq"]
+    )
 
 
 def _list_tools(row: dict[str, Any]) -> Sequence[Tool]:
@@ -174,27 +199,12 @@ def _list_tools(row: dict[str, Any]) -> Sequence[Tool]:
     return client_tools.merge_tools(built_in_tools, row["turn_tools"] or ())
 
 
-def _sum_early_attachments(session_id: UUID, kept_seqs: Sequence[int]) -> tuple[int, int]:
-    """Return text tokens and images attached to unpinned messages before the boundary."""
-    if not kept_seqs:
-        return 0, 0
-    active_edits = ContextEdit.objects.filter(message=OuterRef("message"), until_version=None)
-    attachments = Attachment.objects.filter(
-        ~Exists(active_edits),
-        session=session_id,
-        kind=Attachment.Kind.FILE,
-        message__seq__in=kept_seqs,
-        message__pinned=False,
-        message__branch=None,
-    ).order_by()
-    text_tokens = 0
-    image_count = 0
-    for media_type, token_estimate in attachments.values_list("media_type", "token_estimate"):
-        if media_type.startswith("image/"):
-            image_count += 1
-        else:
-            text_tokens += token_estimate
-    return text_tokens, image_count
+def _add_files(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:
+    """Return the facts with the sizes of the files that are sent."""
+    stored_sum = FileSum(tokens=row["summed_file_tokens"], images=row["summed_images"])
+    file_sum = live_sums.sum_live_files(_build_summed_context(facts, stored_sum))
+    image_count = min(file_sum.images, MAX_IMAGES) if row["supports_images"] else 0
+    return replace(facts, attached_tokens=file_sum.tokens, attached_images=image_count)
 
 
 def _join_model_name(provider_name: str | None, model_name: str | None) -> str:

@@ -2,20 +2,40 @@
 
 import asyncio
 import logging
+import re
+import time
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import close_old_connections
+from django.utils import timezone
 
-from chatcore.models import Session
+from chatcore.context import builder
+from chatcore.models import Message, Session
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
 from chatcore.providers.connections import build_connection
-from chatcore.providers.errors import ContextOverflow, ProviderError, ProviderRejected
-from compaction.backends.base import CallFailed, CallResult, Prompt, SummaryModel
+from chatcore.providers.errors import (
+    ContextOverflow,
+    ProviderError,
+    ProviderRejected,
+    ProviderTimeout,
+)
+from chatcore.tools import registry as tool_registry
+from compaction.backends.calls import CallFailed, CallResult, Prompt, SummaryModel
 from compaction.backends.chatcore.translation import estimate_stored_tokens
 from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)
+
+CACHE_LIFETIME = timedelta(minutes=5)  # without use; the shortest of the providers
+
+# OpenAI's models that reason, take the effort `low`, and take no temperature.
+_REASONING_NAME = re.compile(
+    r"(openai/)?(o3|o3-mini|o4-mini|gpt-5(\.\d+)?(-mini|-nano)?)(-\d{4}-\d{2}-\d{2})?"
+)
 
 
 class ChatcoreSummaryCaller:
@@ -25,7 +45,8 @@ class ChatcoreSummaryCaller:
         """Return the model that writes a session's summaries.
 
         It is the session's own, unless the registry or `model_name` names another. A provider whose
-        option `summary_headings` is `bare` has models that copy explanations of headings.
+        option `summary_headings` is `bare` has models that copy explanations of headings; the
+        option `summary_seconds` gives its models more time than the policy does.
         """
         session_model = _load_session_model(session_id)
         if session_model is None:
@@ -34,31 +55,36 @@ class ChatcoreSummaryCaller:
         return SummaryModel(
             model=str(model),
             echoes_headings=model.provider.options.get("summary_headings") == "bare",
-            window=model.context_window_size,
+            timeout=model.provider.options.get("summary_seconds", 0),
+            window=model.request_limit,
             max_output_tokens=model.max_output_tokens,
+            input_price=model.input_price,
+            cached_input_price=model.cached_input_price,
         )
+
+    def load_cached_tokens(self, session_id: UUID) -> int:
+        """Return what the newest answer read from a cache; 0 once the cache may be gone."""
+        answers = Message.objects.exclude_superseded().filter(
+            session=session_id, role=Message.Role.ASSISTANT
+        )
+        newest = answers.order_by("-seq").values_list("created_at", "token_count_cache_read")
+        for created_at, cached_tokens in newest[:1]:
+            if created_at >= timezone.now() - CACHE_LIFETIME:
+                return cached_tokens or 0
+        return 0
 
     def call_summary_model(self, session_id: UUID, prompt: Prompt) -> CallResult:
-        """Send one request to the prompt's model, and return its answer. Raises CallFailed.
-
-        A provider's option `summary_seconds` gives it more time than the policy does, because a
-        slow machine needs minutes to read a full window.
-        """
+        """Send one request to the prompt's model, and return its answer. Raises CallFailed."""
         model = _choose_model(session_id, prompt)
-        deadline = max(prompt.timeout, model.provider.options.get("summary_seconds", 0))
-        request = Request(
-            model=model.name,
-            system=prompt.system,
-            messages=(ChatMessage(role="user", content=prompt.text),),
-            max_tokens=prompt.max_tokens,
-            params={} if prompt.temperature is None else {"temperature": prompt.temperature},
-        )
+        request = _build_request(session_id, model, prompt)
         # The database connection goes back to the pool while the model writes.
         close_old_connections()
         try:
             # The caller counts its calls and pays for them, so the client must not repeat any.
             connection = build_connection(model.provider, max_retries=0, for_summary=True)
-            text, stream_end = asyncio.run(_collect_answer(connection, request, deadline))
+            first_wait = max(connection.timeout_seconds, prompt.first_word_seconds)
+            connection = replace(connection, timeout_seconds=first_wait)
+            answer = asyncio.run(_collect_answer(connection, request, prompt.timeout))
         except ContextOverflow as error:
             raise CallFailed(
                 error.detail, too_long=True, tokens=error.tokens, window=error.window
@@ -67,10 +93,52 @@ class ChatcoreSummaryCaller:
             is_about_temperature = "temperature" in error.detail.lower()
             raise CallFailed(error.detail, temperature=is_about_temperature) from None
         except ProviderError as error:
-            raise CallFailed(error.detail) from None
+            is_timeout = isinstance(error, ProviderTimeout)
+            raise CallFailed(error.detail, seconds=first_wait if is_timeout else None) from None
         except TimeoutError:
-            raise CallFailed(f"The summary was not finished within {deadline:g} seconds.") from None
-        return _build_call_result(model, prompt, text, stream_end)
+            raise CallFailed(
+                f"The summary was not finished within {prompt.timeout:g} seconds.",
+                seconds=prompt.timeout,
+            ) from None
+        return _build_call_result(model, prompt, answer)
+
+
+def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
+    message = ChatMessage(role="user", content=prompt.text)
+    params = _build_params(model, prompt)
+    if not prompt.rides_talk:
+        return Request(
+            model=model.name,
+            system=prompt.system,
+            messages=(message,),
+            max_tokens=prompt.max_tokens,
+            params=params,
+        )
+    session = Session.objects.select_related("model__provider").get(pk=session_id)
+    tools = tool_registry.list_session_tools(session) if model.supports_tools else ()
+    talk = builder.build_request(session, tools=tools)
+    if tools and model.provider.protocol == "openai":
+        # In Anthropic's protocol another choice of tools would make the cache useless.
+        params["tool_choice"] = "none"
+    return replace(
+        talk,
+        messages=(*talk.messages, message),
+        max_tokens=prompt.max_tokens,
+        params={**talk.params, **params},
+    )
+
+
+def _build_params(model: AiModel, prompt: Prompt) -> dict[str, Any]:
+    """Return the temperature, or little effort for a model that is known to reason.
+
+    A provider's option `summary_effort` names the effort for its other models, for example `low`;
+    none is sent where it is empty, and none in Anthropic's protocol, where thinking is off.
+    """
+    effort = "low" if _REASONING_NAME.fullmatch(model.name) else ""
+    effort = model.provider.options.get("summary_effort", effort)
+    if effort and model.provider.protocol == "openai":
+        return {"reasoning_effort": effort}
+    return {} if prompt.temperature is None else {"temperature": prompt.temperature}
 
 
 def _choose_model(session_id: UUID, prompt: Prompt) -> AiModel:
@@ -84,39 +152,58 @@ def _choose_model(session_id: UUID, prompt: Prompt) -> AiModel:
     return model
 
 
-async def _collect_answer(
-    connection: Connection, request: Request, deadline: float
-) -> tuple[str, StreamEnd]:
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """A complete answer; its two times are in seconds."""
+
+    text: str
+    end: StreamEnd
+    prompt_seconds: float
+    answer_seconds: float
+
+
+async def _collect_answer(connection: Connection, request: Request, deadline: float) -> _Answer:
     text_parts = []
     stream_end = None
+    start = first_word = time.perf_counter()
     async with asyncio.timeout(deadline):
         async for part in provider_registry.stream(connection, request):
+            if first_word == start:
+                first_word = time.perf_counter()
             if isinstance(part, TextDelta):
                 text_parts.append(part.text)
             elif isinstance(part, StreamEnd):
                 stream_end = part
     if stream_end is None:
         raise CallFailed("The summary broke off.")
-    return "".join(text_parts), stream_end
+    return _Answer(
+        text="".join(text_parts),
+        end=stream_end,
+        prompt_seconds=first_word - start,
+        answer_seconds=time.perf_counter() - first_word,
+    )
 
 
-def _build_call_result(
-    model: AiModel, prompt: Prompt, text: str, stream_end: StreamEnd
-) -> CallResult:
-    if stream_end.usage is None:
+def _build_call_result(model: AiModel, prompt: Prompt, answer: _Answer) -> CallResult:
+    usage = answer.end.usage
+    if usage is None:
         input_tokens = estimate_stored_tokens(len(prompt.system) + len(prompt.text))
-        output_tokens = estimate_stored_tokens(len(text))
+        output_tokens = estimate_stored_tokens(len(answer.text))
     else:
-        input_tokens = stream_end.usage.input
-        output_tokens = stream_end.usage.output
+        input_tokens = usage.input
+        output_tokens = usage.output
     return CallResult(
-        text=text,
-        finish="tool_calls" if stream_end.tool_calls else stream_end.reason,
+        text=answer.text,
+        finish="tool_calls" if answer.end.tool_calls else answer.end.reason,
         model=str(model),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
+        cached_tokens=(usage.cache_read or 0) if usage else 0,
+        prompt_seconds=answer.prompt_seconds,
+        answer_seconds=answer.answer_seconds,
         input_price=model.input_price,
         output_price=model.output_price,
+        cached_input_price=model.cached_input_price,
     )
 
 

@@ -1,16 +1,16 @@
 """Translate chatcore's messages, tools and stored estimates into the core's terms."""
 
-import json
 from collections.abc import Sequence
 
-from chatcore.providers.base import ChatMessage, Tool
+from chatcore.context.live_messages import LiveMessage
+from chatcore.providers.base import ChatMessage, Tool, ToolCall
 from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 
 
 def serialize_tools(tools: Sequence[Tool]) -> str:
     """Return about what a model is sent to describe the tools; only its length matters."""
-    return "".join(f"{tool.name}{tool.description}{json.dumps(tool.parameters)}" for tool in tools)
+    return "".join([tool.text for tool in tools])
 
 
 def estimate_stored_tokens(characters: int) -> int:
@@ -19,26 +19,42 @@ def estimate_stored_tokens(characters: int) -> int:
 
 
 def to_entry(
-    message: ChatMessage, seq: int, *, pinned: bool = False, original: str | None = None
+    message: ChatMessage | LiveMessage,
+    seq: int,
+    *,
+    images: int = 0,
+    original: str | None = None,
+    first_sent: str | None = None,
 ) -> TranscriptEntry:
     """Return a message as the core has it.
 
-    `original` is its stored text, if it is sent in another form.
+    `images` is how many it is sent with. `original` is its stored text, if it is sent in another
+    form. `first_sent` is what its first request held, if that differs.
     """
-    calls = tuple(
-        TranscriptCall(id=call.id, name=call.name, arguments=call.arguments)
-        for call in message.tool_calls
-    )
     return TranscriptEntry(
         seq=seq,
         role=message.role,
         content=message.content,
         tokens=message.token_estimate,
-        calls=calls,
+        calls=_to_calls(message.tool_calls),
         call_id=message.tool_call_id,
         tool_name=message.tool_name,
         is_error=message.is_error,
-        pinned=pinned,
-        images=len(message.images),
+        pinned=message.pinned,
+        images=images,
         original=original,
+        first_sent=first_sent,
+    )
+
+
+def to_stored_entry(message: LiveMessage) -> TranscriptEntry:
+    """Return a stored message without files as the core has it."""
+    return to_entry(message, message.seq, original=message.original_text)
+
+
+def _to_calls(tool_calls: Sequence[ToolCall]) -> tuple[TranscriptCall, ...]:
+    if not tool_calls:
+        return ()
+    return tuple(
+        TranscriptCall(id=call.id, name=call.name, arguments=call.arguments) for call in tool_calls
     )

@@ -18,6 +18,7 @@ TargetKind = Literal["tail", "fits"]
 SizeUnit = Literal["chars", "bytes", "tokens"]
 KeptEnd = Literal["head", "tail", "middle_out", "quarters"]
 FallbackKind = Literal["drop_oldest", "slide_window", "notice", "error"]
+FileSharing = Literal["proportional", "even"]
 TurnConduct = Literal["proceed", "wait"]
 
 _NUMBER = require_integer(0)
@@ -69,6 +70,11 @@ class FilesKnobs(KnobGroup):
     budget_ratio: float = knob(
         RATIO, "All files together take at most this share of the room that everything else leaves."
     )
+    sharing: FileSharing = knob(
+        require_choice(FileSharing),
+        "How files share that room if it is too small. `proportional`: each gives up the same "
+        "share. `even`: each gets the same room at most, so that no large one starves a small one.",
+    )
     fast_path_bytes: int = knob(_NUMBER, "A smaller file is sent whole while there is room.")
     preview_bytes: int = knob(_NUMBER, "Of a larger file only a preview is sent.")
     preview_chars: int = knob(_POSITIVE_NUMBER, "The characters of a preview.")
@@ -112,6 +118,10 @@ class FlowKnobs(KnobGroup):
     )
     workers: int = knob(_POSITIVE_NUMBER, "How many runs of this policy are worked on at once.")
     attempts: int = knob(_POSITIVE_NUMBER, "How often a run may be claimed before it has failed.")
+    log_requests: bool = knob(
+        FLAG,
+        "Log the size of each request at the level `INFO`, also of one that is sent unchanged.",
+    )
     runtime_hint: bool = knob(
         FLAG,
         "Tell the model, in a loop of tool calls, how much is done and that all must be done.",

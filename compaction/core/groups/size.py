@@ -117,7 +117,7 @@ class EstimateKnobs(KnobGroup):
     rounding: Rounding = knob(
         require_choice(Rounding),
         "How the tokens of one text become a whole number. `floor_min1` rounds down, but to 1 at "
-        "least.",
+        "least for a text that is not empty.",
     )
     per_message: int = knob(_TOKENS, "Tokens added for each message.")
     per_message_chars: int = knob(_TOKENS, "Characters added to each message.")

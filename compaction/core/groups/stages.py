@@ -30,8 +30,8 @@ class ProtectKnobs(KnobGroup):
         require_choice(ProtectionKind),
         "What the protected tail is. `token_ratio`: the newest messages that fit in `ratio` of the "
         "basis. `count`: the newest `count` messages. `count_ratio`: the newest `ratio` of all "
-        "messages. `per_role`: the newest `count` messages of each role. `user_turns`: the newest "
-        "`count` turns.",
+        "messages, rounded up. `per_role`: the newest `count` messages of each role. `user_turns`: "
+        "the newest `count` turns.",
     )
     ratio: float = knob(RATIO, "For `token_ratio` and `count_ratio`.")
     count: int = knob(_NUMBER, "For `count`, `per_role` and `user_turns`.")
@@ -48,10 +48,13 @@ class ProtectKnobs(KnobGroup):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StripKnobs(KnobGroup):
-    """The stage `strip_images`: older messages are sent without their images."""
+    """The stage `strip_images`: tool results and older messages are sent without their images."""
 
     prefix: ClassVar[str] = "strip"
-    placeholder: str = knob(TEXT, "The text that replaces the images of a message.")
+    placeholder: str = knob(TEXT, "The text that replaces the images of a tool result.")
+    other_placeholder: str = knob(
+        TEXT, "The text that replaces those of any other message, for example a user's picture."
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,6 +9,7 @@ from compaction.core.rules import (
     FLAG,
     NAMES,
     POSITIVE,
+    RATIO,
     SECONDS,
     TEXT,
     allow_null,
@@ -19,6 +20,9 @@ from compaction.core.rules import (
 TemplateName = Literal["facts", "nine_sections", "workstream", "task_state", "handoff"]
 SummarySource = Literal["shown", "originals"]
 MergingMode = Literal["sequential", "parts"]
+SpanMode = Literal["rewritten", "frozen"]
+PromptForm = Literal["transcript", "conversation", "cheapest"]
+RetryScope = Literal["call", "run"]
 ToolSelection = Literal["all", "listed"]
 Place = Literal["system_prefix", "first_system", "first_user", "last_user"]
 
@@ -39,10 +43,26 @@ class SummaryKnobs(KnobGroup):
     template: TemplateName = knob(
         require_choice(TemplateName), "The prompt, and with it the form of the summary."
     )
+    spans: SpanMode = knob(
+        require_choice(SpanMode),
+        "`rewritten`: each summary is written of the earlier one and of the messages since. "
+        "`frozen`: each span of messages is summarized once, from the messages alone, and the "
+        "summary is composed of these texts.",
+    )
     max_tokens: int = knob(_POSITIVE_NUMBER, "The most tokens that a summary may take.")
+    room_ratio: float | None = knob(
+        allow_null(RATIO),
+        "The share of the window, or of the input, that a summary may take where that is more "
+        "than `max_tokens`. Null: never more.",
+    )
     min_words: int = knob(_POSITIVE_NUMBER, "The fewest words that the prompt asks for.")
     max_words: int = knob(_POSITIVE_NUMBER, "The most words that the prompt asks for.")
     retries: int = knob(_NUMBER, "How many more calls follow a failed one.")
+    retry: RetryScope = knob(
+        require_choice(RetryScope),
+        "What is done again then: the `call`, or the whole `run`, from the loading of the messages "
+        "on.",
+    )
     backoff: tuple[float, ...] = knob(
         SECONDS, "Seconds to wait before each retry. The last number serves for further ones."
     )
@@ -50,6 +70,13 @@ class SummaryKnobs(KnobGroup):
     source: SummarySource = knob(
         require_choice(SummarySource),
         "The messages as they are `shown` after the stages before this one, or the `originals`.",
+    )
+    prompt: PromptForm = knob(
+        require_choice(PromptForm),
+        "What a call holds. `transcript`: the messages as quoted data. `conversation`: the talk as "
+        "it was sent, which the provider may have in its cache, with the instruction behind it; "
+        "only where the session's own model writes and one call is enough. `cheapest`: whichever "
+        "costs less by the registry's prices and the newest answer's cache.",
     )
     merging: MergingMode = knob(
         require_choice(MergingMode),
@@ -71,6 +98,10 @@ class SummaryKnobs(KnobGroup):
     tool_names: tuple[str, ...] = knob(NAMES, "The tools that are listed by name.")
     tool_prefixes: tuple[str, ...] = knob(NAMES, "The tools that are listed by their beginning.")
     state_delta: bool = knob(FLAG, "Also ask for changes of the structured state.")
+
+    def choose_wait(self, retry: int) -> float:
+        """Return how many seconds to wait before a retry, of which the first is 1."""
+        return self.backoff[min(retry, len(self.backoff)) - 1] if self.backoff else 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

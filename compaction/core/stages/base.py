@@ -9,11 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from compaction.core.budget import Budget
-from compaction.core.estimate import Measurement, count_entry_tokens, estimate_transcript
+from compaction.core.counting import TokenCounter, build_counter
+from compaction.core.estimate import Measurement, estimate_transcript
+from compaction.core.leaves.leaf import Leaf
 from compaction.core.policy import Policy
 from compaction.core.protection import PassLimits, Protection
 from compaction.core.state import StructuredState
-from compaction.core.transcript import Transcript, TranscriptEdit, TranscriptEntry
+from compaction.core.transcript import (
+    Transcript,
+    TranscriptEdit,
+    TranscriptEntry,
+    change_entry,
+)
 
 
 class SummaryFailed(Exception):
@@ -26,20 +33,35 @@ class SummaryFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SummaryTask:
-    """What to summarize: the earlier summary and these messages, in at most `max_tokens` tokens."""
+    """What to summarize: the earlier summary and these messages, in at most `max_tokens` tokens.
+
+    The earlier summary covers the messages up to `covered_seq`. `newest_entries` are the newest
+    messages, whether they are to be summarized or not: they say what is spoken of. `target_count`
+    is the number of messages that the pass changes or removes, as far as it has come.
+    """
 
     previous: str | None
     entries: tuple[TranscriptEntry, ...]
     instructions: str
     max_tokens: int
+    covered_seq: int = 0
+    newest_entries: tuple[TranscriptEntry, ...] = ()
+    target_count: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SummaryOutcome:
-    """The text of a summary, and the structured state that its writer proposes to store with it."""
+    """The text of a summary, and what its writer proposes to store with it.
+
+    That is the structured state, and the leaves that the text is composed of; None for a text that
+    is not composed.
+    """
 
     text: str
     proposed_state: StructuredState | None = None
+    proposed_leaves: tuple[Leaf, ...] | None = None
+    extract_reason: str = ""
+    """Why the text consists of the messages' own sentences; empty if a model wrote it."""
 
 
 class Summarize(Protocol):
@@ -113,6 +135,8 @@ class ContextDraft:
     left_out_seqs: tuple[int, ...] = ()
     """The messages that nothing replaces."""
     proposed_state: StructuredState | None = None
+    proposed_leaves: tuple[Leaf, ...] | None = None
+    extract_reason: str = ""
 
     @property
     def removal_count(self) -> int:
@@ -133,23 +157,20 @@ def apply_edits(
 
     A message is edited only if that makes it smaller. It keeps one edit, the latest.
     """
+    if not texts:
+        return draft
     transcript = draft.transcript
-    replaced_entries = tuple(
-        _replace_text(entry, texts[entry.seq]) if entry.seq in texts else entry
-        for entry in transcript.entries
-    )
-    sized_entries = count_entry_tokens(
-        replace(transcript, entries=replaced_entries), pass_context.policy
-    ).entries
+    token_counter = build_counter(pass_context.policy, transcript.family)
     entries: list[TranscriptEntry] = []
     edit_seqs: set[int] = set()
-    for old, new in zip(transcript.entries, sized_entries, strict=True):
-        # A placeholder may be longer than what it would replace: then the message stays.
-        if new.tokens < old.tokens:
-            entries.append(new)
-            edit_seqs.add(new.seq)
-        else:
-            entries.append(old)
+    for entry in transcript.entries:
+        if entry.seq in texts:
+            edited_entry = _replace_text(entry, texts[entry.seq], token_counter)
+            # A placeholder may be longer than what it would replace: then the message stays.
+            if edited_entry.tokens < entry.tokens:
+                edit_seqs.add(entry.seq)
+                entry = edited_entry
+        entries.append(entry)
     if not edit_seqs:
         return draft
     earlier_edits = [edit for edit in draft.edits if edit.seq not in edit_seqs]
@@ -169,6 +190,13 @@ def count_savings(before: ContextDraft, after: ContextDraft) -> dict[int, int]:
     return {old.seq: old.tokens - new.tokens for old, new in entry_pairs if new is not old}
 
 
-def _replace_text(entry: TranscriptEntry, text: str) -> TranscriptEntry:
-    original = entry.content if entry.original is None else entry.original
-    return replace(entry, content=text, original=original, images=0, tokens=0)
+def _replace_text(
+    entry: TranscriptEntry, text: str, token_counter: TokenCounter
+) -> TranscriptEntry:
+    return change_entry(
+        entry,
+        content=text,
+        original=entry.content if entry.original is None else entry.original,
+        images=0,
+        tokens=token_counter.count_entry(entry, content=text, images=0),
+    )

@@ -138,7 +138,7 @@ def _find_reads(
     Errors, and results that an edit has already shortened, are left out.
     """
     tools = frozenset(pass_context.policy.dedupe.tools)
-    for caller, result in sorted(find_pairs(entries), key=lambda pair: pair[1]):
+    for caller, result in find_pairs(entries):
         entry = entries[result]
         is_shortened = entry.original is not None and len(entry.content) < len(entry.original)
         if entry.is_error or is_shortened:

@@ -4,7 +4,8 @@ For example, under `wolffish` a tool result of 100,000 characters keeps the firs
 be 15,000, but the cap is 6,000) and the last 3,000, with a marker between them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from compaction.core.budget import take_share
 from compaction.core.groups.stages import ExcerptKnobs
@@ -20,11 +21,11 @@ def excerpt(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
     it; then all of them are cut. Tool calls stay as they are. What was cut before is not cut again.
     (Wolffish, Target Selection)
     """
-    candidates = _order_candidates(draft.transcript.entries, pass_context)
+    excerpts = _iterate_excerpts(draft.transcript.entries, pass_context)
     if pass_context.limits.is_over_threshold:
         excess = pass_context.measure_tokens(draft.transcript) - pass_context.budget.target
-        candidates = _take_until_saved(candidates, excess, pass_context)
-    texts = {entry.seq: _build_text(entry, pass_context) for entry in candidates}
+        excerpts = _take_until_saved(excerpts, excess, pass_context)
+    texts = {entry.seq: text for entry, text in excerpts}
     return apply_edits(draft, pass_context, "excerpted", texts)
 
 
@@ -47,48 +48,47 @@ def _compute_sizes(text: str, knobs: ExcerptKnobs) -> tuple[int, int]:
     return head, tail
 
 
-def _order_candidates(
+def _iterate_excerpts(
     entries: Sequence[TranscriptEntry], pass_context: PassContext
-) -> list[TranscriptEntry]:
-    """Return the messages that may be cut, in the order in which they are.
+) -> Iterator[tuple[TranscriptEntry, str]]:
+    """Yield the messages that may be cut with their excerpts, in the order in which they are cut.
 
     Tool results come first, the largest before the others; then answers and then questions, the
     oldest before the others.
     """
-    candidates = [
-        entry
-        for entry in entries
-        if not pass_context.protection.covers(entry) and _can_shrink(entry, pass_context)
-    ]
-    results = [entry for entry in candidates if entry.role == "tool"]
-    return [
-        *sorted(results, key=lambda entry: -len(entry.content)),
-        *(entry for entry in candidates if entry.role == "assistant"),
-        *(entry for entry in candidates if entry.role == "user"),
-    ]
+    results = [entry for entry in entries if entry.role == "tool"]
+    candidates = chain(
+        sorted(results, key=lambda entry: len(entry.content), reverse=True),
+        (entry for entry in entries if entry.role == "assistant"),
+        (entry for entry in entries if entry.role == "user"),
+    )
+    for entry in candidates:
+        if pass_context.protection.covers(entry):
+            continue
+        text = _cut_entry(entry, pass_context)
+        if text is not None:
+            yield entry, text
 
 
 def _take_until_saved(
-    candidates: Sequence[TranscriptEntry], excess: int, pass_context: PassContext
-) -> list[TranscriptEntry]:
-    """Return the first candidates whose expected savings cover the excess, given in real tokens."""
+    excerpts: Iterator[tuple[TranscriptEntry, str]], excess: int, pass_context: PassContext
+) -> Iterator[tuple[TranscriptEntry, str]]:
+    """Yield the first excerpts whose expected savings cover the excess, given in real tokens."""
     savings_ratio = 1 - pass_context.policy.excerpt.expected_ratio
-    selection: list[TranscriptEntry] = []
-    for entry in candidates:
-        if excess <= 0:
-            break
-        selection.append(entry)
-        excess -= max(0, int(pass_context.to_real_tokens(entry.tokens) * savings_ratio))
-    return selection
+    while excess > 0 and (candidate := next(excerpts, None)):
+        yield candidate
+        entry_tokens = pass_context.to_real_tokens(candidate[0].tokens)
+        excess -= max(0, int(entry_tokens * savings_ratio))
 
 
-def _can_shrink(entry: TranscriptEntry, pass_context: PassContext) -> bool:
-    """Return whether a cut makes a message shorter that no edit has shortened before."""
+def _cut_entry(entry: TranscriptEntry, pass_context: PassContext) -> str | None:
+    """Return the excerpt of a message.
+
+    Returns None if a cut makes the text no shorter, or if an edit has shortened it before.
+    """
     if entry.original is not None and len(entry.content) < len(entry.original):
-        return False
-    return len(cut_middle(entry.content, pass_context.policy.excerpt)) < len(entry.content)
-
-
-def _build_text(entry: TranscriptEntry, pass_context: PassContext) -> str:
+        return None
     text = cut_middle(entry.content, pass_context.policy.excerpt)
-    return add_placeholder(text, pass_context.policy.strip.placeholder) if entry.images else text
+    if len(text) >= len(entry.content):
+        return None
+    return add_placeholder(entry, text, pass_context.policy.strip) if entry.images else text

@@ -8,7 +8,7 @@ from compaction.core.estimate import estimate_transcript
 from compaction.core.protection import SplitPoint, find_splits
 from compaction.core.sliding import find_slide_index
 from compaction.core.stages.base import ContextDraft, PassContext
-from compaction.core.tool_pairs import find_safe_cuts, split_entries
+from compaction.core.tool_pairs import find_piece, find_safe_cuts
 from compaction.core.transcript import TranscriptEntry
 
 
@@ -31,11 +31,10 @@ def slide_window(draft: ContextDraft, pass_context: PassContext) -> ContextDraft
 
 def _find_newest_question(entries: Sequence[TranscriptEntry]) -> frozenset[int]:
     """Return the seqs of the newest user message and of what cannot be separated from it."""
-    question_seq = max((entry.seq for entry in entries if entry.role == "user"), default=None)
-    for piece in split_entries(entries):
-        seqs = frozenset(entry.seq for entry in piece)
-        if question_seq in seqs:
-            return seqs
+    for index in range(len(entries) - 1, -1, -1):
+        if entries[index].role == "user":
+            piece = find_piece(entries, find_safe_cuts(entries), index)
+            return frozenset(entry.seq for entry in piece)
     return frozenset()
 
 

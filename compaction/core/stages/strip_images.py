@@ -1,25 +1,36 @@
-"""Send older messages without their images, with a text that says that there was one."""
+"""Send tool results and older messages without their images, with a text in their place."""
 
+from compaction.core.groups.stages import StripKnobs
 from compaction.core.stages.base import ContextDraft, PassContext, apply_edits
+from compaction.core.transcript import TranscriptEntry
 
 
 def strip_images(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
-    """Replace the images of older messages by the placeholder, before the text of the message.
+    """Replace images by a placeholder, before the text of the message.
 
-    A message with few characters is not spared as elsewhere: its image is what takes the tokens.
-    (Wolffish, The Compaction Flow, step 1)
+    Those of tool results go wherever they stand, unless they are pinned; those of other messages
+    only where these are not protected. A message with few characters is not spared as elsewhere:
+    its image is what takes the tokens. (Wolffish, The Compaction Flow, step 1)
     """
-    placeholder = pass_context.policy.strip.placeholder
+    knobs = pass_context.policy.strip
     texts = {
-        entry.seq: add_placeholder(entry.content, placeholder)
+        entry.seq: add_placeholder(entry, entry.content, knobs)
         for entry in draft.transcript.entries
-        if entry.images and not pass_context.protection.covers(entry, include_small=False)
+        if entry.images and _may_lose_images(entry, pass_context)
     }
     return apply_edits(draft, pass_context, "images_stripped", texts)
 
 
-def add_placeholder(text: str, placeholder: str) -> str:
-    """Return the text of a message whose images are removed, with the placeholder once."""
-    if text.startswith(placeholder):
+def add_placeholder(entry: TranscriptEntry, text: str, knobs: StripKnobs) -> str:
+    """Return a text of a message whose images are removed, with the placeholder once."""
+    placeholder = knobs.placeholder if entry.role == "tool" else knobs.other_placeholder
+    if not placeholder or text.startswith(placeholder):
         return text
     return f"{placeholder}\n{text}" if text else placeholder
+
+
+def _may_lose_images(entry: TranscriptEntry, pass_context: PassContext) -> bool:
+    if entry.role != "tool":
+        return not pass_context.protection.covers(entry, include_small=False)
+    up_to_seq = pass_context.protection.up_to_seq
+    return not entry.pinned and (up_to_seq is None or entry.seq <= up_to_seq)

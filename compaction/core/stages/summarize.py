@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from compaction.core.estimate import count_entry_tokens, estimate_summary, estimate_transcript
+from compaction.core.counting import TokenCounter, build_counter
+from compaction.core.estimate import estimate_summary, estimate_transcript
 from compaction.core.policy import Policy
 from compaction.core.protection import SplitPoint, find_splits
 from compaction.core.stages.base import (
@@ -13,7 +14,9 @@ from compaction.core.stages.base import (
     SummaryOutcome,
     SummaryTask,
 )
-from compaction.core.transcript import TranscriptEntry
+from compaction.core.transcript import Transcript, TranscriptEntry, change_entry
+
+NEWEST_COUNT = 6  # messages that say what the conversation is about at the moment
 
 
 def summarize(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
@@ -77,9 +80,18 @@ def _add_summary(draft: ContextDraft, pass_context: PassContext) -> ContextDraft
     entries = draft.transcript.entries
     summary = _request_summary(draft, pass_context, entries)
     next_transcript = replace(
-        draft.transcript, summary=summary.text, summarized_up_to=entries[-1].seq
+        draft.transcript,
+        summary=summary.text,
+        summarized_up_to=entries[-1].seq,
+        untold_seqs=frozenset(),
     )
-    return replace(draft, transcript=next_transcript, proposed_state=summary.proposed_state)
+    return replace(
+        draft,
+        transcript=next_transcript,
+        proposed_state=summary.proposed_state,
+        proposed_leaves=summary.proposed_leaves,
+        extract_reason=summary.extract_reason,
+    )
 
 
 def _replace_with_summary(
@@ -89,10 +101,13 @@ def _replace_with_summary(
     if needs_original_summary(draft, pass_context.policy):
         sources = transcript.entries
         last_seq = transcript.entries[-1].seq
+        untold_seqs: frozenset[int] = frozenset()
     else:
         sources = tuple(entry for entry in transcript.entries if entry.seq < split.boundary)
         last_seq = transcript.last_summarized_seq
-    summary = _request_summary(draft, pass_context, sources)
+        untold_seqs = _find_pinned_sources(transcript, sources)
+        sources = tuple(entry for entry in sources if entry.seq not in untold_seqs)
+    summary = _request_summary(draft, pass_context, sources, old_seqs)
     next_transcript = replace(
         transcript,
         entries=tuple(
@@ -104,25 +119,48 @@ def _replace_with_summary(
         boundary_seq=split.boundary,
         # Needed only if the summary covers more than what the boundary says anyway.
         summarized_up_to=last_seq if last_seq >= split.boundary else None,
+        untold_seqs=untold_seqs,
     )
     return replace(
         draft,
         transcript=next_transcript,
         compacted_seqs=(*draft.compacted_seqs, *old_seqs),
         proposed_state=summary.proposed_state,
+        proposed_leaves=summary.proposed_leaves,
+        extract_reason=summary.extract_reason,
     )
 
 
+def _find_pinned_sources(
+    transcript: Transcript, entries: Iterable[TranscriptEntry]
+) -> frozenset[int]:
+    """Return the pinned messages that no summary tells of: they are sent as they are.
+
+    Once they are no longer pinned, the next summary tells of them.
+    """
+    return frozenset(
+        entry.seq for entry in entries if entry.pinned and _is_untold(entry, transcript)
+    )
+
+
+def _is_untold(entry: TranscriptEntry, transcript: Transcript) -> bool:
+    return entry.seq > transcript.last_summarized_seq or entry.seq in transcript.untold_seqs
+
+
 def _request_summary(
-    draft: ContextDraft, pass_context: PassContext, entries: Iterable[TranscriptEntry]
+    draft: ContextDraft,
+    pass_context: PassContext,
+    entries: Iterable[TranscriptEntry],
+    removed_seqs: Iterable[int] = (),
 ) -> SummaryOutcome:
     """Return a summary of the messages and of the earlier summary. Raises SummaryFailed.
 
-    If the earlier summary covers all of them already, it is returned and no model is called.
+    `removed_seqs` are the messages that the summary replaces, which may be none. If the earlier
+    summary covers all of them already, it is returned and no model is called.
     """
     previous = draft.transcript.summary
     last_summarized_seq = draft.transcript.last_summarized_seq
-    new_entries = tuple(entry for entry in entries if entry.seq > last_summarized_seq)
+    new_entries = tuple(entry for entry in entries if _is_untold(entry, draft.transcript))
     if previous and not new_entries:
         return SummaryOutcome(text=previous)
     task = SummaryTask(
@@ -130,6 +168,9 @@ def _request_summary(
         entries=_select_sources(draft, pass_context, new_entries),
         instructions=pass_context.instructions,
         max_tokens=pass_context.budget.summary_tokens,
+        covered_seq=last_summarized_seq,
+        newest_entries=draft.transcript.entries[-NEWEST_COUNT:],
+        target_count=len({*removed_seqs, *(edit.seq for edit in draft.edits)}),
     )
     summary = pass_context.summarize(task)
     summary = replace(summary, text=summary.text.strip())
@@ -142,12 +183,23 @@ def _request_summary(
 def _select_sources(
     draft: ContextDraft, pass_context: PassContext, entries: tuple[TranscriptEntry, ...]
 ) -> tuple[TranscriptEntry, ...]:
-    """Return the messages as the summarizer reads them: as they are shown, or their originals."""
-    if pass_context.policy.summary.source == "shown":
-        return entries
-    original_entries = tuple(
-        entry if entry.original is None else replace(entry, content=entry.original, tokens=0)
-        for entry in entries
-    )
-    originals = replace(draft.transcript, entries=original_entries)
-    return count_entry_tokens(originals, pass_context.policy).entries
+    """Return the messages as the summarizer reads them: as they are shown, or their originals.
+
+    Their files are in them as they were when they were sent: the next request may have less room.
+    """
+    token_counter = build_counter(pass_context.policy, draft.transcript.family)
+    source = pass_context.policy.summary.source
+    return tuple(_restore_text(entry, source, token_counter) for entry in entries)
+
+
+def _restore_text(
+    entry: TranscriptEntry, source: str, token_counter: TokenCounter
+) -> TranscriptEntry:
+    is_shortened = entry.original is not None
+    if is_shortened and source == "shown":
+        return entry
+    text = entry.first_sent or entry.original
+    if text is None:
+        return entry
+    tokens = token_counter.count_entry(entry, content=text)
+    return change_entry(entry, content=text, tokens=tokens)

@@ -12,7 +12,7 @@ from django.template.defaultfilters import pluralize
 from compaction import policies
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun
-from compaction.runs import engine, queue
+from compaction.runs import allowance, engine, queue
 from compaction.sizing import session_context
 
 
@@ -51,10 +51,16 @@ class Command(BaseCommand):
             if dry_run:
                 run = engine.preview_run(session, **run_options)
             else:
+                allowance.use_allowance(session)
                 run = engine.compact_now(session, trigger="manual", **run_options)
         except session_context.NoSuchSession:
             raise CommandError(f"There is no session {session}.") from None
-        except (policies.UnknownPolicy, PolicyError, queue.RunConflict) as error:
+        except (
+            policies.UnknownPolicy,
+            PolicyError,
+            queue.RunConflict,
+            allowance.TooManyRuns,
+        ) as error:
             raise CommandError(str(error)) from None
         self.stdout.write("\n".join(_format_report(run, dry_run=dry_run)))
         if run.status in (CompactionRun.Status.FAILED, CompactionRun.Status.FELL_BACK):

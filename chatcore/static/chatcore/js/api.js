@@ -3,6 +3,15 @@
 import { getText } from "./texts.js";
 
 const SIGN_IN_PATH = "/login/";
+// Texts of problems that pass by themselves, by the problem's type or the status of a page.
+const OUTAGE_TEXTS = {
+  overloaded: "overloaded",
+  too_many_turns: "tooManyTurns",
+  database_unavailable: "databaseUnavailable",
+  storage_full: "storageFull",
+  503: "databaseUnavailable",
+  507: "storageFull",
+};
 
 // An error of a request. `status` is 0 when the server could not be reached. `errors` is a list of
 // {field, detail}. `repeated` is true when the same request is already running.
@@ -46,9 +55,12 @@ async function createProblem(response) {
     .map((error) => error.detail ?? error.message)
     .filter(Boolean)
     .join(" ");
+  const outage = OUTAGE_TEXTS[problem.type] ?? (problem.type ? "" : OUTAGE_TEXTS[response.status]);
   return new Problem(
     response.status,
-    fields || problem.detail || problem.title || `HTTP ${response.status}`,
+    outage
+      ? getText(outage)
+      : fields || problem.detail || problem.title || `HTTP ${response.status}`,
     { ...problem, errors },
   );
 }

@@ -7,9 +7,11 @@ import "./context_meter.js";
 import { ContextPanel } from "./context_panel.js";
 import { EventStream } from "./event_stream.js";
 import { EventType } from "./event_types.js";
+import { formatDuration } from "./formats.js";
 import "./local_time.js";
 import { MessageActions } from "./message_actions.js";
 import { SlashCommands } from "./slash_commands.js";
+import { showSearchResult } from "./search_highlight.js";
 import { showSnackbar } from "./snackbar.js";
 import { SummaryCards } from "./summary_cards.js";
 import { getText } from "./texts.js";
@@ -17,6 +19,7 @@ import { Timeline } from "./timeline.js";
 
 // After this time the request counts as lost; its key makes a second attempt safe.
 const POST_MS = 30000;
+const LONG_SECONDS = 20; // a shorter wait is not worth a number
 
 class ChatStream extends HTMLElement {
   #queue = Promise.resolve();
@@ -36,6 +39,7 @@ class ChatStream extends HTMLElement {
       "click",
       (event) => event.target.closest("[data-again]") && this.#rewriteMessage(event.target),
     );
+    this.addEventListener("click", (event) => this.#showRecalledMessage(event));
     if (this.session) this.#followSession(Number(this.dataset.follow));
     else this.meter.showEmpty(this.composer.contextWindow);
   }
@@ -49,6 +53,14 @@ class ChatStream extends HTMLElement {
     this.awaitedTools = "";
     this.isBusy = isRunning;
     this.#showWaiting();
+  }
+
+  // Show a message that was brought back, without leaving the page.
+  #showRecalledMessage(event) {
+    const link = event.target.closest("[data-recalled-seq]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    showSearchResult(this, link.dataset.recalledSeq, "");
   }
 
   #followSession(after) {
@@ -125,8 +137,15 @@ class ChatStream extends HTMLElement {
     this.meter.refresh();
   }
 
-  showOptimizing(isRunning) {
-    this.querySelector(".optimizing span").hidden = !isRunning;
+  // Without `expectedSeconds` a line that is shown already keeps what it says of the time.
+  showOptimizing(isRunning, expectedSeconds) {
+    const line = this.querySelector(".optimizing span");
+    line.hidden = !isRunning;
+    if (isRunning && expectedSeconds === undefined) return;
+    const isLong = isRunning && expectedSeconds >= LONG_SECONDS;
+    line.querySelector("small").textContent = isLong
+      ? getText("expected", { time: formatDuration(1000 * expectedSeconds) })
+      : "";
   }
 
   async #refreshCards() {
@@ -159,6 +178,13 @@ class ChatStream extends HTMLElement {
   async reloadMessages() {
     await this.timeline.reload();
     return this.refreshContext();
+  }
+
+  // Events that this page has not seen are too old to be kept. A turn that is still open has all of
+  // its own, and they follow.
+  onEventsDropped() {
+    this.onTurnCompleted();
+    return this.reloadMessages();
   }
 
   #refreshChatList() {
@@ -220,11 +246,12 @@ const HANDLERS = {
   [EventType.CONTEXT_TRIMMED]: (chat, data) => {
     if (chat.timeline.addTrimNotice(data)) showSnackbar(getText("trimmed"));
   },
-  [EventType.COMPACTION_STARTED]: (chat) => chat.showOptimizing(true),
+  [EventType.COMPACTION_STARTED]: (chat, data) => chat.showOptimizing(true, data.expected_seconds),
   [EventType.COMPACTION_APPLIED]: (chat) => chat.refreshContext(),
   [EventType.COMPACTION_SKIPPED]: (chat, data) => chat.reportSkippedCompaction(data),
   [EventType.COMPACTION_FAILED]: (chat, data) => chat.reportSkippedCompaction(data),
   [EventType.SESSION_UPDATED]: (chat, data) => chat.onSessionUpdated(data),
+  [EventType.EVENTS_DROPPED]: (chat) => chat.onEventsDropped(),
 };
 
 customElements.define("chat-stream", ChatStream);

@@ -30,8 +30,9 @@ export class Composer {
       chat.changeModel(this.picker.value);
     });
     this.#showModelName();
-    // Otherwise the user typed before this script ran.
-    if (!this.field.value) this.#loadDraft(loadItem("draft", chat.session));
+    // The user may have typed before this script ran, and no event tells of it.
+    if (this.field.value) this.#saveDraft();
+    else this.#loadDraft(loadItem("draft", chat.session));
     this.files = new Attachments(chat, this);
     this.queue = new MessageQueue(chat, this);
     this.#refreshView();

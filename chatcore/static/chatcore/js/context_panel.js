@@ -2,6 +2,7 @@
 
 import { callApi } from "./api.js";
 import { formatCount, formatCountChange, formatDuration } from "./formats.js";
+import { Ledger } from "./ledger.js";
 import { showSnackbar } from "./snackbar.js";
 import { getRoleName, getText, textKey } from "./texts.js";
 import { estimateTokens } from "./token_estimate.js";
@@ -13,6 +14,7 @@ export class ContextPanel {
   constructor(chat) {
     this.chat = chat;
     this.dialog = chat.querySelector("#context-panel");
+    this.ledger = new Ledger(chat, this.dialog);
     this.dialog.addEventListener(
       "click",
       (event) => event.target === this.dialog && this.dialog.close(),
@@ -46,6 +48,7 @@ export class ContextPanel {
       ]);
       this.#render(request, context);
       this.#renderRuns(runs.results);
+      await this.ledger.refresh(context.policy);
     } catch (problem) {
       this.#find(".panel-facts").textContent = getText("failed", { why: problem.message });
     }

@@ -19,4 +19,5 @@ export const EventType = Object.freeze({
   CONTEXT_USAGE: "context.usage",
   CONTEXT_TRIMMED: "context.trimmed",
   SESSION_UPDATED: "session.updated",
+  EVENTS_DROPPED: "events.dropped",
 });

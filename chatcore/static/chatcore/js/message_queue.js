@@ -13,6 +13,11 @@ const RETRY_MS = 5000;
 export const canRetry = ({ status, type }) =>
   status === 0 || status === 401 || type === "turn_running" || type === "turn_waiting";
 
+// Return whether the server took nothing on because it has too much to do, or nowhere to store it.
+// A message of the queue waits for that to pass.
+const isOverloaded = ({ type }) =>
+  ["overloaded", "too_many_turns", "database_unavailable", "storage_full"].includes(type);
+
 export const mayHaveArrived = ({ status }) => status === 0;
 
 // Every tab of the chat shows the same queue. Two tabs that send at once use the same key, so the
@@ -68,7 +73,7 @@ export class MessageQueue {
       );
       this.#remove(message);
     } catch (problem) {
-      if (canRetry(problem))
+      if (canRetry(problem) || isOverloaded(problem))
         this.#update((waiting) =>
           waiting.map((other) =>
             other.key === message.key ? { ...other, unsure: mayHaveArrived(problem) } : other,

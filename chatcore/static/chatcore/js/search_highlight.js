@@ -21,6 +21,7 @@ function findRanges(article, query) {
   const texts = document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
   const ranges = [];
   while (texts.nextNode()) {
+    if (texts.currentNode.parentElement.closest(".recalled")) continue; // words of other messages
     const text = texts.currentNode.data.toLowerCase();
     for (const term of terms) {
       for (let at = text.indexOf(term); at >= 0; at = text.indexOf(term, at + term.length))

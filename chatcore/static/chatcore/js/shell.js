@@ -3,6 +3,7 @@
 import { getCsrfToken, isSignInUrl, reportSignedOut } from "./api.js";
 import { removeAllItems } from "./browser_storage.js";
 import { copyText } from "./clipboard.js";
+import { showSnackbar } from "./snackbar.js";
 
 const GAP = 6; // pixels between a menu and its button
 const MARGIN = 8; // pixels between a menu and the edge of the window
@@ -92,6 +93,11 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
 document.addEventListener("signed-out", () => {
   if (!document.querySelector("chat-stream"))
     location.assign(`/login/?${new URLSearchParams({ next: location.pathname })}`);
+});
+// The server answers htmx with one sentence when it is overloaded or its database is away.
+document.addEventListener("htmx:responseError", ({ detail }) => {
+  if (detail.xhr.getResponseHeader("Content-Type")?.startsWith("text/plain"))
+    showSnackbar(detail.xhr.responseText);
 });
 document.addEventListener(
   "submit",

@@ -36,6 +36,7 @@ export class SummaryCard {
         ? getText("cost", { cost: run.cost < 0.01 ? run.cost.toPrecision(2) : run.cost.toFixed(2) })
         : "",
       stages: run.stages_used.join(" + "),
+      checks: describeChecks(run.verification),
       focus: run.instructions ? getText("focusedOn", { focus: run.instructions }) : "",
     };
     for (const [name, text] of Object.entries(facts))
@@ -94,7 +95,7 @@ export class SummaryCard {
             seq,
             tool || getRoleName(role),
             getMethodName(method),
-            `${before.toLocaleString()} → ${after.toLocaleString()} ${getText("characters")}`,
+            formatSizes(before, after),
           ),
       ),
     );
@@ -211,6 +212,13 @@ export class SummaryCard {
   }
 }
 
+function formatSizes(before, after) {
+  const sizes = `${before.toLocaleString()} → ${after.toLocaleString()} ${getText("characters")}`;
+  if (after >= before) return sizes;
+  const change = (after / before - 1).toLocaleString(undefined, { style: "percent" });
+  return `${sizes} (${change})`;
+}
+
 function createRow(seq, ...texts) {
   const item = document.createElement("li");
   const link = createTextElement("button", `#${seq}`);
@@ -228,4 +236,12 @@ function createTextElement(tag, text) {
 
 function getMethodName(method) {
   return getText(textKey("method", method));
+}
+
+// Return what the checks of a summary led to, in a few words; an empty text where nothing was done.
+function describeChecks({ checks, findings = [], extract } = {}) {
+  if (extract) return getText("extract");
+  if (!checks) return "";
+  const count = findings.filter(({ action }) => action !== "refused").length;
+  return count ? getText("checkedRepairs", { count }) : getText("checked");
 }

@@ -63,6 +63,16 @@ export class Timeline {
     if (!this.pager.hasNewest || this.findMessage(message)) return;
     for (const element of elements) this.#insertBySeq(element);
     this.pager.trim();
+    if (data.recalled) await this.#addRecalled(session, message);
+  }
+
+  // Fetch the line that names what the turn brought back; only its first answer has one.
+  async #addRecalled(session, message) {
+    const [rendered] = await fetchElements(`/c/${session}/messages/${message}/`);
+    const recalled = rendered.querySelector(".recalled");
+    const answer = this.findMessage(message);
+    if (!recalled || !answer || answer.querySelector(".recalled")) return;
+    answer.querySelector(".reasoning").before(recalled);
   }
 
   #createAnswer({ message, message_seq: seq, turn, replaces }) {

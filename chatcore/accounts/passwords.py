@@ -1,0 +1,26 @@
+"""What goes with a password when it changes."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from knox.models import AuthToken
+
+
+class TokenRevoker:
+    """Deletes a user's API tokens when the password changes, however it is changed.
+
+    Django tells its password validators of every change, and not when it only hashes the same
+    password anew. The sessions of browsers end by themselves, because they carry a hash of it.
+    """
+
+    def validate(self, password: str, user: Any = None) -> None:
+        """Accept any password."""
+
+    def password_changed(self, password: str, user: Any = None) -> None:
+        """Revoke the tokens: whoever knew the old password may have made some."""
+        if user is not None and user.pk is not None:
+            AuthToken.objects.filter(user=user).delete()
+
+    def get_help_text(self) -> str:
+        """Return what the forms say beside a new password."""
+        return _("A new password revokes the API tokens and signs other browsers out.")

@@ -1,0 +1,34 @@
+"""API tokens: made with a name and an end, and listed with both."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, QuerySet
+from knox.models import AuthToken
+
+from chatcore.models import TokenName
+
+MAX_NAME_CHARS = TokenName._meta.get_field("name").max_length or 0
+
+
+def get_default_expiry() -> timedelta | None:
+    """Return how long a token is valid if nobody says otherwise; None: until it is revoked."""
+    return timedelta(days=settings.TOKEN_DAYS) if settings.TOKEN_DAYS else None
+
+
+def create_token(user: Any, *, name: str, expiry: timedelta | None) -> tuple[AuthToken, str]:
+    """Make a token of a user; return its row and its text, which is not stored."""
+    with transaction.atomic():
+        token, text = AuthToken.objects.create(user, expiry=expiry)
+        if name:
+            TokenName.objects.create(token=token, name=name)
+    token.name = name
+    return token, text
+
+
+def list_tokens(user: Any) -> QuerySet[AuthToken]:
+    """Return a user's tokens, newest first, each with its `name` (None: it has none)."""
+    tokens: QuerySet[AuthToken] = AuthToken.objects.filter(user=user)
+    return tokens.annotate(name=F("token_name__name")).order_by("-created", "-digest")

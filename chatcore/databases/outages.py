@@ -1,0 +1,135 @@
+"""Recognize errors of a database, a cache or a process that is away, locked, full or overloaded."""
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.db import InterfaceError, OperationalError
+from redis.exceptions import RedisError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outage:
+    """Why nothing can be stored or read now, and the seconds after which to try again.
+
+    `status` and `type` are those of the problem that a client gets.
+    """
+
+    status: int
+    type: str
+    detail: str
+    retry_after: int
+
+
+DATABASE_AWAY = Outage(
+    status=503,
+    type="database_unavailable",
+    detail="The database cannot be reached at the moment.",
+    retry_after=5,
+)
+DATABASE_LOCKED = Outage(
+    status=503,
+    type="database_unavailable",
+    detail="The database is busy with other writers.",
+    retry_after=2,
+)
+STORAGE_FULL = Outage(
+    status=507,
+    type="storage_full",
+    detail="The server has no room left to store anything.",
+    retry_after=60,
+)
+# Few things need Redis itself (chatcore/caches.py): the others go on in memory.
+CACHE_AWAY = Outage(
+    status=503,
+    type="cache_unavailable",
+    detail="The cache cannot be reached at the moment.",
+    retry_after=5,
+)
+
+NO_DESCRIPTORS = Outage(
+    status=503,
+    type="overloaded",
+    detail="The server has as many connections and files open as it may.",
+    retry_after=5,
+)
+
+# By the primary result code of SQLite. Other codes are errors of a statement, which are ours.
+SQLITE_OUTAGES = {
+    sqlite3.SQLITE_BUSY: DATABASE_LOCKED,
+    sqlite3.SQLITE_LOCKED: DATABASE_LOCKED,
+    sqlite3.SQLITE_PROTOCOL: DATABASE_LOCKED,
+    sqlite3.SQLITE_INTERRUPT: DATABASE_LOCKED,
+    sqlite3.SQLITE_FULL: STORAGE_FULL,
+    sqlite3.SQLITE_CANTOPEN: DATABASE_AWAY,
+    sqlite3.SQLITE_IOERR: DATABASE_AWAY,
+    sqlite3.SQLITE_NOMEM: DATABASE_AWAY,
+    sqlite3.SQLITE_READONLY: DATABASE_AWAY,
+}
+# By the code of PostgreSQL (its documentation, appendix A), or by the code's first characters.
+POSTGRESQL_OUTAGES = {
+    "53100": STORAGE_FULL,
+    "40001": DATABASE_LOCKED,  # serialization failure
+    "40P01": DATABASE_LOCKED,  # deadlock
+    "55P03": DATABASE_LOCKED,  # lock not available
+    "57014": DATABASE_LOCKED,  # statement timeout
+    "25006": DATABASE_AWAY,  # read only: a standby after a failover
+    "08": DATABASE_AWAY,  # connection failures
+    "53": DATABASE_AWAY,  # too many connections, out of memory
+    "57P": DATABASE_AWAY,  # shutting down, or starting
+    "58": DATABASE_AWAY,  # errors of its disk
+}
+SYSTEM_OUTAGES = {
+    errno.ENOSPC: STORAGE_FULL,
+    errno.EDQUOT: STORAGE_FULL,
+    errno.EMFILE: NO_DESCRIPTORS,
+    errno.ENFILE: NO_DESCRIPTORS,
+}
+
+
+def find_outage(error: BaseException) -> Outage | None:
+    """Return the outage behind an error, or None if the error has another reason."""
+    for cause in _iterate_causes(error):
+        outage = _classify_error(cause)
+        if outage:
+            return outage
+    return None
+
+
+def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the first cause first: the driver knows more than Django, which wraps its error."""
+    if error is not None:
+        yield from _iterate_causes(error.__cause__)
+        yield error
+
+
+def _classify_error(error: BaseException) -> Outage | None:
+    if isinstance(error, OSError):
+        return SYSTEM_OUTAGES.get(error.errno or 0)
+    if isinstance(error, RedisError):
+        return CACHE_AWAY
+    sqlite_code = getattr(error, "sqlite_errorcode", None)
+    if sqlite_code is not None:
+        return SQLITE_OUTAGES.get(sqlite_code & 0xFF)  # the rest of the number is a detail
+    postgresql_code = getattr(error, "sqlstate", None)
+    if postgresql_code is not None:
+        return _find_by_prefix(postgresql_code)
+    # Without a code: the connection could not be made, was lost, or did not come from the pool.
+    is_lost = isinstance(error, OperationalError | InterfaceError)
+    return DATABASE_AWAY if is_lost and not _has_code(error.__cause__) else None
+
+
+def _find_by_prefix(code: str) -> Outage | None:
+    for length in (5, 3, 2):
+        outage = POSTGRESQL_OUTAGES.get(code[:length])
+        if outage:
+            return outage
+    return None
+
+
+def _has_code(error: BaseException | None) -> bool:
+    """Return True if the driver gave a code, so that the error was classified by it."""
+    return getattr(error, "sqlite_errorcode", None) is not None or bool(
+        getattr(error, "sqlstate", None)
+    )

@@ -1,0 +1,86 @@
+"""Send events by a stream of Redis, and follow it."""
+
+import logging
+import time
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from chatcore.events.hub import EventHub
+from chatcore.events.relays.base import EventsBySession, encode_packets, publish_packet
+
+logger = logging.getLogger(__name__)
+
+STREAM = "chatcore:events"
+STREAM_LENGTH = 10_000  # packets; a reader that is further behind reads the database
+MAX_BYTES = 256_000
+WAIT_SECONDS = 1.0
+CONNECT_SECONDS = 0.5
+PAUSE_SECONDS = 2.0  # without a further attempt after Redis did not answer
+
+
+class RedisRelay:
+    """Sends events after the commit; Redis has them for a short time, and the database for good.
+
+    While Redis is away nothing is sent, and the readers of other processes find the events by the
+    checks of the database.
+    """
+
+    check_seconds = 2.0
+
+    def __init__(self) -> None:
+        self._client: Any = None
+        self._position = "0-0"
+        self._paused_until = 0.0
+
+    def send(self, events_by_session: EventsBySession) -> None:
+        """Add the events to the stream after the commit."""
+        packets = list(encode_packets(events_by_session, max_bytes=MAX_BYTES))
+        transaction.on_commit(lambda: self._add_packets(packets), robust=True)
+
+    def open(self) -> None:
+        """Begin behind the newest packet."""
+        newest_entries = self._get_client().xrevrange(STREAM, count=1)
+        self._position = newest_entries[0][0] if newest_entries else "0-0"
+
+    def receive(self, hub: EventHub) -> None:
+        """Publish what comes within WAIT_SECONDS."""
+        streams = self._get_client().xread(
+            {STREAM: self._position}, count=100, block=int(WAIT_SECONDS * 1000)
+        )
+        for _, entries in streams:
+            for entry_id, fields in entries:
+                self._position = entry_id
+                publish_packet(hub, fields["packet"])
+
+    def close(self) -> None:
+        """Close the database connection of this thread; the client's pool closes itself."""
+        connection.close()
+
+    def _add_packets(self, packets: list[str]) -> None:
+        """Add packets to the stream. Without Redis, drop them: the database has the events."""
+        import redis
+
+        if time.monotonic() < self._paused_until:
+            return
+        try:
+            pipeline = self._get_client().pipeline(transaction=False)
+            for packet in packets:
+                pipeline.xadd(STREAM, {"packet": packet}, maxlen=STREAM_LENGTH, approximate=True)
+            pipeline.execute()
+        except redis.RedisError as error:
+            self._paused_until = time.monotonic() + PAUSE_SECONDS
+            logger.warning("Redis does not take events: %s", error)
+
+    def _get_client(self) -> Any:
+        if self._client is None:
+            import redis
+
+            self._client = redis.Redis.from_url(
+                settings.REDIS_URL,
+                decode_responses=True,
+                socket_connect_timeout=CONNECT_SECONDS,
+                socket_timeout=WAIT_SECONDS * 3,
+            )
+        return self._client

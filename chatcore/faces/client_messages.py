@@ -1,0 +1,85 @@
+"""Messages as clients send them, before they are stored or sent on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+from chatcore.files.rendering import IMAGE_UNSUPPORTED_NOTE, NO_TEXT_NOTE, fence_text
+from chatcore.models import Attachment, Message, Session
+from chatcore.providers.base import ChatMessage, File, Image, ToolCall
+from chatcore.transfer import importer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientMessage:
+    """A message as a client sent it. Its files are not stored yet."""
+
+    role: Literal["user", "assistant", "tool"]
+    content: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    files: tuple[Attachment, ...] = ()
+    provider_data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_content(self) -> bool:
+        """False for an empty message, which clients store for an answer that failed."""
+        return bool(self.content or self.calls or self.files or self.role == "tool")
+
+    def to_import_record(self) -> dict[str, Any]:
+        """Return the message in the form that `transfer.importer.import_messages` reads."""
+        record: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.calls:
+            record["tool_calls"] = [
+                {"id": call.id, "name": call.name, "arguments": call.arguments}
+                for call in self.calls
+            ]
+        if self.role == "tool":
+            record["tool_call_id"] = self.call_id
+        return record
+
+    def to_chat_message(self, *, supports_images: bool) -> ChatMessage:
+        """Return the message for a provider, with its files in its text or as images."""
+        texts = [self.content]
+        image_parts = []
+        for file in self.files:
+            if file.media_type.startswith("image/"):
+                if supports_images:
+                    image_parts.append(Image(media_type=file.media_type, data=bytes(file.data)))
+                else:
+                    texts.append(IMAGE_UNSUPPORTED_NOTE.format(name=file.name))
+            elif file.text.strip():
+                texts.append(fence_text(File(name=file.name, size=file.size, text=file.text)))
+            else:
+                texts.append(NO_TEXT_NOTE.format(name=file.name))
+        return ChatMessage(
+            role=self.role,
+            content="\n\n".join(text for text in texts if text),
+            tool_calls=self.calls,
+            tool_call_id=self.call_id,
+            images=tuple(image_parts),
+            provider_data=self.provider_data,
+        )
+
+
+def store_files(
+    session: Session, message: ClientMessage, *, row: Message | None = None
+) -> list[UUID]:
+    """Store the files of a message, and return their ids; `row` is None until it is stored."""
+    for file in message.files:
+        file.session = session
+        file.message = row
+        file.save(force_insert=True)
+    return [file.pk for file in message.files]
+
+
+def import_messages(session: Session, messages: Sequence[ClientMessage]) -> list[Message]:
+    """Append messages to a session with their files, without calling a model."""
+    if not messages:
+        return []
+    rows = importer.import_messages(session, [message.to_import_record() for message in messages])
+    for message, row in zip(messages, rows, strict=True):
+        store_files(session, message, row=row)
+    session.refresh_from_db(fields=["last_seq"])
+    return rows

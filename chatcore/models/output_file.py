@@ -1,0 +1,34 @@
+"""The files outside the database that hold whole outputs of tools."""
+
+from functools import partial
+from typing import Any
+
+from django.db import models, transaction
+
+from chatcore.models.attachment import Attachment
+from chatcore.models.session import Session
+
+
+def cascade_to_file(collector: Any, field: Any, rows: Any, using: str) -> None:
+    """Delete the rows with the output that they belong to, and their files after the commit."""
+    # The store needs this model.
+    from chatcore.files import output_store
+
+    names = list(rows.values_list("name", flat=True))
+    transaction.on_commit(partial(output_store.delete_unused, names), using=using, robust=True)
+    models.CASCADE(collector, field, rows, using)
+
+
+class OutputFile(models.Model):
+    """Where an output is that is not stored in its own row.
+
+    The copy of a message in a fork refers to the same file, which goes with the last of them.
+    """
+
+    attachment = models.OneToOneField(Attachment, on_delete=cascade_to_file, related_name="file")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="output_files")
+    name = models.CharField(max_length=100, db_index=True, help_text="In the store of outputs.")
+    size = models.PositiveIntegerField(help_text="Bytes.")
+
+    def __str__(self) -> str:
+        return self.name

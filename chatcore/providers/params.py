@@ -1,0 +1,171 @@
+"""The parameters of an answer that users may set, by protocol, and the values each may have.
+
+A gateway understands many more: other addresses, keys, models, prices. So a name that is not
+listed here is not sent, unless the provider's option `params` names it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from models_registry.models import Provider
+
+MAX_STOPS = 16
+MAX_STOP_CHARS = 1000
+MAX_TEXT_CHARS = 200
+MAX_INTEGER = 2**31 - 1
+
+_SHARED_NAMES = frozenset({"temperature", "top_p", "top_k", "max_tokens", "tool_choice"})
+PARAM_NAMES = {
+    "openai": _SHARED_NAMES
+    | {
+        "frequency_penalty",
+        "logit_bias",
+        "min_p",
+        "n",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "prompt_cache_key",
+        "reasoning_effort",
+        "repetition_penalty",
+        "response_format",
+        "seed",
+        "stop",
+        "verbosity",
+    },
+    "anthropic": _SHARED_NAMES | {"output_config", "stop_sequences", "thinking"},
+}
+# A request has fields of its own for these.
+RESERVED_NAMES = frozenset(
+    {"model", "messages", "system", "stream", "stream_options", "tools", "functions"}
+)
+
+
+@dataclass(frozen=True)
+class ParamRule:
+    """The values that one parameter may have, with their JSON schema."""
+
+    is_valid: Callable[[Any], bool]
+    error_detail: str
+    schema: dict[str, Any]
+
+
+def _build_number_rule(low: float, high: float) -> ParamRule:
+    def is_valid(value: Any) -> bool:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and low <= value <= high
+
+    schema = {"type": ["number", "null"], "minimum": low, "maximum": high}
+    return ParamRule(is_valid, f"A number from {low:g} to {high:g}.", schema)
+
+
+def _build_integer_rule(low: int, high: int) -> ParamRule:
+    def is_valid(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+    schema = {"type": ["integer", "null"], "minimum": low, "maximum": high}
+    return ParamRule(is_valid, f"A whole number from {low} to {high}.", schema)
+
+
+def _build_stop_rule() -> ParamRule:
+    def is_valid(value: Any) -> bool:
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or len(texts) > MAX_STOPS:
+            return False
+        return all(isinstance(text, str) and 0 < len(text) <= MAX_STOP_CHARS for text in texts)
+
+    text_schema = {"type": "string", "minLength": 1, "maxLength": MAX_STOP_CHARS}
+    list_schema = {"type": "array", "items": text_schema, "maxItems": MAX_STOPS}
+    schema = {"anyOf": [text_schema, list_schema, {"type": "null"}]}
+    return ParamRule(is_valid, f"A text, or a list of at most {MAX_STOPS}.", schema)
+
+
+def _build_text_rule() -> ParamRule:
+    def is_valid(value: Any) -> bool:
+        return isinstance(value, str) and 0 < len(value) <= MAX_TEXT_CHARS
+
+    schema = {"type": ["string", "null"], "minLength": 1, "maxLength": MAX_TEXT_CHARS}
+    return ParamRule(is_valid, f"A text of at most {MAX_TEXT_CHARS} characters.", schema)
+
+
+_OBJECT_RULE = ParamRule(
+    lambda value: isinstance(value, dict), "An object.", {"type": ["object", "null"]}
+)
+_CHOICE_RULE = ParamRule(
+    lambda value: isinstance(value, str | dict),
+    "A text or an object.",
+    {"type": ["string", "object", "null"]},
+)
+_FLAG_RULE = ParamRule(
+    lambda value: isinstance(value, bool), "true or false.", {"type": ["boolean", "null"]}
+)
+
+PARAM_RULES = {
+    "temperature": _build_number_rule(0, 2),
+    "top_p": _build_number_rule(0, 1),
+    "min_p": _build_number_rule(0, 1),
+    "presence_penalty": _build_number_rule(-2, 2),
+    "frequency_penalty": _build_number_rule(-2, 2),
+    "repetition_penalty": _build_number_rule(0, 10),
+    "max_tokens": _build_integer_rule(1, MAX_INTEGER),
+    "top_k": _build_integer_rule(0, MAX_INTEGER),
+    "seed": _build_integer_rule(-(2**63), 2**63 - 1),
+    "n": _build_integer_rule(1, 1),
+    "stop": _build_stop_rule(),
+    "stop_sequences": _build_stop_rule(),
+    "reasoning_effort": _build_text_rule(),
+    "verbosity": _build_text_rule(),
+    "prompt_cache_key": _build_text_rule(),
+    "parallel_tool_calls": _FLAG_RULE,
+    "tool_choice": _CHOICE_RULE,
+    "logit_bias": _OBJECT_RULE,
+    "response_format": _OBJECT_RULE,
+    "output_config": _OBJECT_RULE,
+    "thinking": _OBJECT_RULE,
+}
+
+
+def list_extra_names(provider: Provider) -> frozenset[str]:
+    """Return the parameters that the operator allows for this provider."""
+    names = provider.options.get("params")
+    if not isinstance(names, list):
+        return frozenset()
+    return frozenset(name for name in names if isinstance(name, str)) - RESERVED_NAMES
+
+
+def list_param_names(provider: Provider | None) -> frozenset[str]:
+    """Return the parameters that may be sent to this provider.
+
+    Without one, those of all protocols: the session has no language model yet.
+    """
+    if provider is None:
+        return frozenset().union(*PARAM_NAMES.values())
+    return PARAM_NAMES[provider.protocol] | list_extra_names(provider)
+
+
+def select_params(params: Mapping[str, Any], provider: Provider | None) -> dict[str, Any]:
+    """Return the parameters that may be sent.
+
+    Others are stored where a session had a model of another protocol, or by an earlier version.
+    """
+    names = list_param_names(provider)
+    return {name: value for name, value in params.items() if name in names}
+
+
+def find_unknown_names(params: Mapping[str, Any], provider: Provider | None) -> dict[str, str]:
+    """Return what to say of each parameter that may not be sent to this provider."""
+    names = list_param_names(provider)
+    detail = "The provider of this language model is not sent such a parameter."
+    return {name: detail for name in params if name not in names}
+
+
+def find_bad_values(params: Mapping[str, Any]) -> dict[str, str]:
+    """Return what to say of each parameter whose value is wrong, whatever the provider."""
+    errors = {}
+    for name, value in params.items():
+        rule = PARAM_RULES.get(name)
+        if name in RESERVED_NAMES:
+            errors[name] = "The request has a field of its own for this."
+        elif rule is not None and not rule.is_valid(value):
+            errors[name] = rule.error_detail
+    return errors

@@ -1,0 +1,44 @@
+"""What a provider wants back with an answer: signed thoughts, reasoning, extras of calls.
+
+It is stored as the provider sent it. What does not have that form, from an import of an earlier
+version, is not sent: it would be a stranger's blocks in the request, or end every later turn.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+_TEXT_FIELDS = {"thinking": "thinking", "redacted_thinking": "data"}
+
+
+def select_thinking(provider_data: Mapping[str, Any], model: str) -> list[dict[str, Any]]:
+    """Return the thoughts that this model wrote with an answer, in Anthropic's protocol."""
+    blocks = _select_own_data(provider_data, "anthropic", model).get("thinking")
+    if not isinstance(blocks, list) or not all(map(_is_thinking, blocks)):
+        return []
+    return blocks
+
+
+def select_reasoning(provider_data: Mapping[str, Any], model: str) -> str:
+    """Return what this model thought before it called tools, in OpenAI's protocol."""
+    reasoning = _select_own_data(provider_data, "openai", model).get("reasoning")
+    return reasoning if isinstance(reasoning, str) else ""
+
+
+def select_extras(provider_data: Mapping[str, Any], model: str) -> Mapping[str, dict[str, Any]]:
+    """Return what this model's server sent with each call, by the id of the call."""
+    extras = _select_own_data(provider_data, "openai", model).get("extras")
+    if not isinstance(extras, Mapping):
+        return {}
+    return {call_id: extra for call_id, extra in extras.items() if isinstance(extra, dict)}
+
+
+def _select_own_data(provider_data: object, protocol: str, model: str) -> Mapping[str, Any]:
+    data = provider_data.get(protocol) if isinstance(provider_data, Mapping) else None
+    return data if isinstance(data, Mapping) and data.get("model") == model else {}
+
+
+def _is_thinking(block: object) -> bool:
+    if not isinstance(block, dict):
+        return False
+    text_field = _TEXT_FIELDS.get(str(block.get("type")))
+    return text_field in block and all(isinstance(value, str) for value in block.values())

@@ -1,0 +1,14 @@
+"""Name the tables and indexes of the search, and the term that all messages of a session have."""
+
+from uuid import UUID
+
+TABLE = "chatcore_message_words"  # trigrams
+STEM_TABLE = "chatcore_message_stems"
+FILE_TABLE = "chatcore_file_stems"
+INDEXES = (TABLE, STEM_TABLE, FILE_TABLE)
+MAX_FILE_CHARS = 200_000  # of a file that are searched
+
+
+def mark_session(session_id: UUID) -> str:
+    """Return the term that all messages of a session have in the tables of stems."""
+    return f"session{session_id.hex}"

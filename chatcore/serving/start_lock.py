@@ -1,0 +1,40 @@
+"""Let one process at a time prepare a database: several may start at once on an empty one."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+
+from django.db import connection
+
+LOCK_ID = 0x43484154434F5245  # of PostgreSQL's advisory lock; any number that others do not use
+
+
+def hold_start_lock() -> contextlib.AbstractContextManager[None]:
+    """Return a context in which this process alone prepares the database. Others wait."""
+    if connection.vendor == "postgresql":
+        return _hold_advisory_lock()
+    return _lock_file(f"{connection.settings_dict['NAME']}.start")
+
+
+@contextlib.contextmanager
+def _hold_advisory_lock() -> Iterator[None]:
+    import psycopg
+
+    # On a connection of its own: what prepares the database closes and opens the others.
+    params = connection.get_connection_params()
+    params.pop("cursor_factory", None)
+    with psycopg.connect(**params) as locking_connection:
+        locking_connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_ID])
+        yield
+
+
+@contextlib.contextmanager
+def _lock_file(path: str) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        # The kernel frees the lock of a process that dies. The file stays, for the next start.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

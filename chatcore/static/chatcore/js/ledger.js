@@ -1,0 +1,182 @@
+// Show the ledger of a session, what is remembered word for word, and let people change it.
+
+import { callApi } from "./api.js";
+import { formatCount } from "./formats.js";
+import { getText, textKey } from "./texts.js";
+
+const PAGE_LIMIT = 100;
+
+export class Ledger {
+  #policyNames = null; // of the policies that have a ledger
+
+  constructor(chat, panel) {
+    this.chat = chat;
+    this.element = panel.querySelector(".ledger");
+    this.list = this.#find(".ledger-lines");
+    this.#find(".ledger-form").addEventListener("submit", (event) => this.#addLine(event));
+    this.list.addEventListener("click", (event) => this.#handleClick(event));
+    this.list.addEventListener("submit", (event) => this.#saveText(event));
+  }
+
+  #find(selector) {
+    return this.element.querySelector(selector);
+  }
+
+  get #path() {
+    return `sessions/${this.chat.session}/ledger`;
+  }
+
+  // Show the lines as they are stored. Under a policy without a ledger there is nothing to show.
+  async refresh(policyName) {
+    this.#policyNames ??= await loadPolicyNames();
+    this.element.hidden = !this.#policyNames.has(policyName);
+    if (!this.element.hidden && !this.#isEditing) await this.#reload();
+  }
+
+  get #isEditing() {
+    return Boolean(this.#find(".ledger-edit:not([hidden])"));
+  }
+
+  // The rules that hold always stand before the lines of this session.
+  async #reload() {
+    const [lines, rules] = await Promise.all([loadAll(this.#path), loadAll("rules")]);
+    const liftedHere = new Set(lines.map(({ rule }) => rule));
+    const others = rules.filter(({ id }) => !liftedHere.has(id));
+    this.#render([
+      ...others.map((rule) => ({
+        ...rule,
+        id: `rule-${rule.id}`,
+        rule: rule.id,
+        isOnlyRule: true,
+      })),
+      ...lines,
+    ]);
+  }
+
+  #render(lines) {
+    const shown = lines.filter(({ status }) => status !== "superseded");
+    const current = shown.filter(({ status }) => status !== "dropped");
+    this.#find(".ledger-count").textContent = formatCount(current.length);
+    const focusedLine = this.list.contains(document.activeElement)
+      ? document.activeElement.closest("[data-line]").dataset.line
+      : null;
+    const focusedAct = document.activeElement?.dataset.act;
+    this.list.replaceChildren(...shown.map((line) => this.#createItem(line)));
+    if (focusedLine) this.#focusLine(focusedLine, focusedAct);
+  }
+
+  // Keep the focus on the button that was pressed, or on the line's first one.
+  #focusLine(line, act) {
+    const buttons = [...this.list.querySelectorAll(`[data-line="${line}"] [data-act]`)];
+    const visible = buttons.filter((button) => button.checkVisibility());
+    (visible.find((button) => button.dataset.act === act) ?? visible[0])?.focus();
+  }
+
+  #createItem(line) {
+    const [item] = this.chat.timeline.cloneTemplate("ledger-line-template");
+    Object.assign(item.dataset, {
+      line: line.id,
+      kind: line.kind,
+      status: line.status ?? "current",
+      rule: line.rule ?? "",
+      path: line.isOnlyRule ? `rules/${line.rule}` : `${this.#path}/${line.id}`,
+    });
+    item.querySelector(".ledger-kind").textContent = getText(textKey("ledger", line.kind));
+    item.querySelector(".ledger-text").textContent = line.text;
+    item.querySelector(".ledger-edit").elements.text.value = line.text;
+    const link = item.querySelector(".sent-seq");
+    link.hidden = !line.message;
+    link.textContent = `#${line.seq}`;
+    link.dataset.goesTo = line.seq;
+    const isDropped = line.status === "dropped";
+    item.querySelector("[data-act=pin]").ariaPressed = String(line.pinned ?? false);
+    item.querySelector("[data-act=always]").ariaPressed = String(Boolean(line.rule));
+    for (const act of ["pin", "always", "edit", "drop"])
+      item.querySelector(`[data-act=${act}]`).hidden = isDropped;
+    if (line.isOnlyRule)
+      for (const act of ["pin", "drop"]) item.querySelector(`[data-act=${act}]`).hidden = true;
+    item.querySelector("[data-act=restore]").hidden = !isDropped;
+    return item;
+  }
+
+  #handleClick({ target }) {
+    const button = target.closest("[data-act]");
+    if (!button) return;
+    const item = button.closest("[data-line]");
+    const actions = {
+      pin: () => this.#change(item, { pinned: button.ariaPressed !== "true" }),
+      always: () => this.#toggleRule(item),
+      drop: () => this.#change(item, { status: "dropped" }),
+      restore: () => this.#change(item, { status: "current" }),
+      edit: () => showForm(item, true),
+      cancel: () => showForm(item, false),
+    };
+    actions[button.dataset.act]();
+  }
+
+  #saveText(event) {
+    event.preventDefault();
+    const item = event.target.closest("[data-line]");
+    showForm(item, false);
+    this.#change(item, { text: event.target.elements.text.value });
+  }
+
+  #addLine(event) {
+    event.preventDefault();
+    const { kind, text } = event.target.elements;
+    this.#call("POST", this.#path, { kind: kind.value, text: text.value }).then((isStored) => {
+      if (isStored) text.value = "";
+    });
+  }
+
+  #change(item, fields) {
+    return this.#call("PATCH", item.dataset.path, fields);
+  }
+
+  // Let a line hold in all sessions of the user, or no longer.
+  #toggleRule({ dataset }) {
+    return dataset.rule
+      ? this.#call("DELETE", `rules/${dataset.rule}`)
+      : this.#call("POST", "rules", { line: Number(dataset.line) });
+  }
+
+  // Send a change and show the lines as they are then. Return whether it was stored.
+  async #call(method, path, body) {
+    const report = this.#find(".ledger-problem");
+    report.hidden = true;
+    try {
+      await callApi(method, path, body);
+      await this.#reload();
+      return true;
+    } catch (problem) {
+      report.textContent = getText("failed", { why: problem.message });
+      report.hidden = false;
+      return false;
+    }
+  }
+}
+
+function showForm(item, isShown) {
+  const form = item.querySelector(".ledger-edit");
+  form.hidden = !isShown;
+  item.querySelector(".ledger-text").hidden = isShown;
+  item.querySelector(".ledger-acts").hidden = isShown;
+  if (isShown) form.elements.text.focus();
+  else item.querySelector("[data-act=edit]").focus();
+}
+
+async function loadAll(path) {
+  const rows = [];
+  let query = `?limit=${PAGE_LIMIT}`;
+  while (query) {
+    const page = await callApi("GET", path + query);
+    rows.push(...page.results);
+    query = page.next && new URL(page.next).search;
+  }
+  return rows;
+}
+
+async function loadPolicyNames() {
+  const { results } = await callApi("GET", "policies");
+  return new Set(results.filter(({ knobs }) => knobs.ledger.ratio).map(({ name }) => name));
+}

@@ -1,0 +1,116 @@
+"""Bound the answers that are written at once, in this process and for one user.
+
+Beyond its bounds the process refuses at once, before anything is stored, so that the answers it has
+begun go on at their pace.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from chatcore.models import Session, Turn
+from chatcore.slots import ProcessFull, Slot, Slots, UserFull
+from chatcore.turns.runner import turn_runner
+
+RETRY_SECONDS = 5  # after which a place may be free; many answers take about as long
+
+
+class OverCapacity(Exception):
+    """No further answer can begin now; the text is for the user."""
+
+
+class ProcessOverloaded(OverCapacity):
+    """This process writes as many answers as it may."""
+
+    def __init__(self) -> None:
+        super().__init__("The server writes as many answers as it can at the moment.")
+
+
+class TooManyTurnsAtOnce(OverCapacity):
+    """The user has as many answers in progress as a user may."""
+
+    def __init__(self) -> None:
+        limit = settings.CHATCORE["TURNS_AT_ONCE_PER_USER"]
+        super().__init__(f"You have {limit} answers in progress, and no more are allowed at once.")
+
+
+# Answers that are about to begin, and those without a session, which are no turns.
+_slots = Slots()
+_thread = threading.local()
+
+
+def take_slot(user_id: Any) -> Slot:
+    """Take a place for an answer that is no turn, until the place is released.
+
+    Raises ProcessOverloaded and TooManyTurnsAtOnce.
+    """
+    user_limit = settings.CHATCORE["TURNS_AT_ONCE_PER_USER"]
+    try:
+        slot = _slots.take(
+            user_id,
+            process_limit=settings.CHATCORE["TURNS_AT_ONCE"],
+            user_limit=user_limit,
+            count_others=turn_runner.count,
+        )
+    except ProcessFull:
+        raise ProcessOverloaded from None
+    except UserFull:
+        raise TooManyTurnsAtOnce from None
+    try:
+        # After the place is taken: two requests at once then count each other, here or there.
+        if _count_running_turns(user_id) + slot.user_position > user_limit:
+            raise TooManyTurnsAtOnce
+    except BaseException:
+        slot.release()
+        raise
+    return slot
+
+
+@contextlib.contextmanager
+def reserve_turn(user_id: Any) -> Iterator[None]:
+    """Hold a place while this thread begins a turn; the runner counts the turn from then on.
+
+    Inside another reservation of the thread it does nothing. Raises what `take_slot` raises; then
+    nothing may have been stored yet.
+    """
+    if getattr(_thread, "has_reservation", False):
+        yield
+        return
+    with take_slot(user_id):
+        _thread.has_reservation = True
+        try:
+            yield
+        finally:
+            _thread.has_reservation = False
+
+
+def reserve_new_turn(
+    session: Session, idempotency_key: str | None
+) -> contextlib.AbstractContextManager[None]:
+    """Reserve a place for a new turn of the session; a repeated request needs none."""
+    if idempotency_key and session.turns.filter(idempotency_key=idempotency_key).exists():
+        return contextlib.nullcontext()
+    return reserve_turn(session.owner_id)
+
+
+def _count_running_turns(user_id: Any) -> int:
+    """Return how many turns of the user run in all processes."""
+    # By hand, because of two things that the ORM cannot say. CROSS JOIN makes SQLite begin with
+    # the running turns, of which there are few, and not with the user's sessions. The status as a
+    # literal lets both databases use the index of running turns.
+    statement = f"""
+        SELECT COUNT(*)
+        FROM {Turn._meta.db_table} AS turn
+        CROSS JOIN {Session._meta.db_table} AS session
+        WHERE session.id = turn.session_id
+        AND turn.status = '{Turn.Status.RUNNING.value}'
+        AND session.owner_id = %s
+    """  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [user_id])
+        count: int = cursor.fetchone()[0]
+    return count

@@ -1,0 +1,187 @@
+"""Write the new deltas of all answers of this process together, several times a second.
+
+Each commit waits for the disk, so commits must not grow with the number of answers. What a killed
+process loses of an answer is what arrived since the last write: FLUSH_SECONDS, and the time of the
+write itself.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.db import close_old_connections, connections, transaction
+
+from chatcore.databases import writer_queue
+from chatcore.databases.outages import find_outage
+from chatcore.events import log as event_log
+from chatcore.events.types import NewEvent
+from chatcore.models import Session, Turn
+from chatcore.turns.leases import TurnLost
+from chatcore.turns.queries import lock_free_turns
+
+if TYPE_CHECKING:
+    from chatcore.turns.recorder import AnswerRecorder, NewDelta
+
+logger = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.15  # how long deltas are collected before they are written together
+FIRST_SECONDS = 0.03  # the same for the first words of an answer, for which people wait
+# Answers that begin in one write. A message takes several statements of its own, and the answers
+# that have begun already must not wait for hundreds of them.
+BEGINNINGS_AT_ONCE = 20
+IDLE_SECONDS = 5.0  # after that the thread ends
+
+
+class DeltaWriter:
+    """One thread that writes for all answers of a process, in one transaction at a time.
+
+    The database being away costs nothing: the deltas stay in memory and are written later.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[AnswerRecorder, None] = {}
+        self._has_work = threading.Event()
+        self._has_beginning = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, recorder: "AnswerRecorder") -> None:
+        """Have the recorder's new deltas written soon. Any thread may call this."""
+        if recorder in self._waiting:
+            return
+        with self._lock:
+            self._waiting[recorder] = None
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="delta-writer", daemon=True)
+                self._thread.start()
+        self._has_work.set()
+        if recorder.message is None:
+            self._has_beginning.set()
+
+    def _run(self) -> None:
+        written_at = 0.0
+        while self._has_work.wait(IDLE_SECONDS) or not self._has_ended():
+            self._has_work.clear()
+            since = time.monotonic() - written_at
+            if self._has_beginning.wait(max(FLUSH_SECONDS - since, 0)):
+                time.sleep(max(FIRST_SECONDS - since, 0))
+            self._has_beginning.clear()
+            try:
+                self._write_waiting()
+            except Exception:
+                # The thread must outlive everything: without it no answer would be stored.
+                logger.exception("the writer of deltas goes on after an error")
+            written_at = time.monotonic()
+        connections.close_all()
+
+    def _has_ended(self) -> bool:
+        with self._lock:
+            if self._waiting:
+                return False
+            # Under the lock, so that an answer which comes now starts another thread.
+            self._thread = None
+            return True
+
+    def _write_waiting(self) -> None:
+        with self._lock:
+            recorders = list(self._waiting)
+            self._waiting.clear()
+        beginnings = [recorder for recorder in recorders if recorder.message is None]
+        put_off = set(beginnings[BEGINNINGS_AT_ONCE:])
+        for recorder in put_off:
+            self.submit(recorder)
+        chosen_recorders = [recorder for recorder in recorders if recorder not in put_off]
+        try:
+            self._write(chosen_recorders)
+        except Exception as error:
+            if find_outage(error):
+                logger.warning("deltas were not written, and are tried again: %s", error)
+                self._retry_later(chosen_recorders)
+            else:
+                logger.exception("deltas of %d answers were not written", len(chosen_recorders))
+                self._write_one_by_one(chosen_recorders)
+        finally:
+            close_old_connections()
+
+    def _write_one_by_one(self, recorders: Sequence["AnswerRecorder"]) -> None:
+        """Write each answer in a transaction of its own, so that one that fails stops no other."""
+        for recorder in recorders:
+            try:
+                self._write([recorder])
+            except Session.DoesNotExist:
+                recorder.failure = TurnLost(str(recorder.turn.pk))
+            except Exception as error:  # noqa: BLE001 - the turn's task raises it and fails
+                if find_outage(error):
+                    self._retry_later([recorder])
+                else:
+                    recorder.failure = error
+
+    def _retry_later(self, recorders: Sequence["AnswerRecorder"]) -> None:
+        time.sleep(FLUSH_SECONDS)
+        for recorder in recorders:
+            self.submit(recorder)
+
+    def _write(self, recorders: Sequence["AnswerRecorder"]) -> None:
+        # An answer whose lock is taken is being closed, and its end stores these deltas too.
+        locked_recorders = [
+            recorder for recorder in recorders if recorder.write_lock.acquire(blocking=False)
+        ]
+        try:
+            open_recorders = [item for item in locked_recorders if not item.is_closed]
+            if open_recorders:
+                self._write_locked(open_recorders)
+        finally:
+            for recorder in locked_recorders:
+                recorder.write_lock.release()
+
+    def _write_locked(self, recorders: Sequence["AnswerRecorder"]) -> None:
+        """Write the deltas in one transaction, and note afterwards what is stored."""
+        messages = {recorder: recorder.message for recorder in recorders}
+        written_deltas: dict[AnswerRecorder, list[NewDelta]] = {}
+        new_events: dict[UUID, list[NewEvent]] = {}
+        try:
+            # A hundred turns that begin at once write one after the other on SQLite. The words of
+            # all other answers must not wait for them.
+            with writer_queue.stand_first(), transaction.atomic():
+                locked_turns = lock_free_turns([recorder.turn.pk for recorder in recorders])
+                for recorder in recorders:
+                    if recorder.turn.pk not in locked_turns:
+                        continue
+                    recorder.read_back_if_uncertain()
+                    deltas = recorder.collect_new_deltas()
+                    if deltas:
+                        new_events[recorder.turn.session_id] = recorder.build_events(deltas)
+                    written_deltas[recorder] = deltas
+                if new_events:
+                    event_log.append_events_of_many(new_events)
+            for recorder, deltas in written_deltas.items():
+                recorder.mark_stored(deltas)
+        except BaseException:
+            for recorder, message in messages.items():
+                recorder.message = message
+                # The error may have come after the commit, so the log may have these deltas. Noted
+                # under the lock, because the end of the answer may be the next to write.
+                recorder.is_uncertain = True
+            raise
+        unlocked_recorders = [item for item in recorders if item not in written_deltas]
+        if unlocked_recorders:
+            self._settle_unlocked(unlocked_recorders)
+
+    def _settle_unlocked(self, recorders: Sequence["AnswerRecorder"]) -> None:
+        """Stop the answers whose turns have ended; try again those whose rows are in use."""
+        running_turns = set(
+            Turn.objects.filter(
+                pk__in=[recorder.turn.pk for recorder in recorders], status=Turn.Status.RUNNING
+            ).values_list("pk", flat=True)
+        )
+        for recorder in recorders:
+            if recorder.turn.pk in running_turns:
+                self.submit(recorder)
+            else:
+                recorder.failure = TurnLost(str(recorder.turn.pk))
+
+
+delta_writer = DeltaWriter()

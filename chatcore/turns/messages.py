@@ -1,0 +1,127 @@
+"""Store messages of turns, and describe them in events."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.db import connection
+
+from chatcore.events import log as event_log
+from chatcore.events.types import (
+    EventType,
+    MessageCompletedPayload,
+    MessageCreatedPayload,
+    NewEvent,
+    UsagePayload,
+)
+from chatcore.models import Message, Session, Turn
+from chatcore.statements import adapt_uuid, fetch_rows, insert_row
+
+# Builds an event of a message that was just stored, and so has its primary key and number.
+EventBuilder = Callable[[Message], NewEvent]
+
+_NEXT_NUMBERS_SQL = f"""
+    UPDATE {Session._meta.db_table}
+    SET last_seq = last_seq + 1,
+        message_count = message_count + 1,
+        last_event_seq = last_event_seq + %s,
+        updated_at = COALESCE(%s, updated_at)
+    WHERE id = %s AND discard_at IS NULL
+    RETURNING last_seq, last_event_seq
+"""  # noqa: S608
+
+
+class StoredMessage(NamedTuple):
+    """A message that was just stored, and the number of the last event that announced it."""
+
+    message: Message
+    last_event_seq: int
+
+
+def append_message(
+    session_id: UUID, turn: Turn | None, *build_events: EventBuilder, **fields: Any
+) -> Message:
+    """Store a message with the next number of its session, and the events that announce it.
+
+    Call it inside a transaction. Raises Session.DoesNotExist if the session is deleted.
+    """
+    return store_message(session_id, turn, *build_events, **fields).message
+
+
+def store_message(
+    session_id: UUID,
+    turn: Turn | None,
+    *build_events: EventBuilder,
+    used_at: datetime | None = None,
+    **fields: Any,
+) -> StoredMessage:
+    """Do what `append_message` does, and return the number of the last event as well.
+
+    `used_at` moves the session to the top of its owner's list. The turn may be stored later in the
+    same transaction.
+    """
+    message = Message(session_id=session_id, turn=turn, **fields)
+    message.prepare_to_store()
+    # One UPDATE gives all numbers. It locks the session's row until the transaction ends, so no
+    # other message takes the same number, and events become visible in the order of theirs.
+    used_at_value = connection.ops.adapt_datetimefield_value(used_at)
+    numbers = fetch_rows(
+        _NEXT_NUMBERS_SQL, [len(build_events), used_at_value, adapt_uuid(session_id)]
+    )
+    if not numbers:
+        raise Session.DoesNotExist(f"Session {session_id} is deleted.")
+    message.seq, last_event_seq = numbers[0]
+    insert_row(message)
+    if build_events:
+        new_events = [build_event(message) for build_event in build_events]
+        event_log.store_numbered_events({session_id: new_events}, {session_id: last_event_seq})
+    return StoredMessage(message, last_event_seq)
+
+
+def build_created_event(message: Message) -> NewEvent:
+    """Return the event `message.created`."""
+    return EventType.MESSAGE_CREATED, build_created_payload(message)
+
+
+def build_completed_event(message: Message) -> NewEvent:
+    """Return the event `message.completed`."""
+    return EventType.MESSAGE_COMPLETED, build_completed_payload(message)
+
+
+def build_created_payload(message: Message) -> MessageCreatedPayload:
+    """Return the data of `message.created`."""
+    payload = MessageCreatedPayload(
+        message=message.pk,
+        role=str(message.role),
+        message_seq=message.seq,
+        turn=_format_turn_id(message),
+    )
+    if message.replaces_id:
+        payload["replaces"] = message.replaces_id
+    if message.role == Message.Role.ASSISTANT and message.turn and message.turn.recalled:
+        payload["recalled"] = len(message.turn.recalled["passages"])
+    return payload
+
+
+def build_completed_payload(message: Message) -> MessageCompletedPayload:
+    """Return the data of `message.completed`."""
+    usage: UsagePayload | None = None
+    if message.token_count_input is not None:
+        usage = UsagePayload(
+            input=message.token_count_input,
+            output=message.token_count_output,
+            cache_read=message.token_count_cache_read,
+            cache_write=message.token_count_cache_write,
+        )
+    return MessageCompletedPayload(
+        message=message.pk,
+        role=message.role,
+        status=message.status,
+        usage=usage,
+        turn=_format_turn_id(message),
+    )
+
+
+def _format_turn_id(message: Message) -> str | None:
+    return str(message.turn_id) if message.turn_id else None

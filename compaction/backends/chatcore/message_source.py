@@ -1,0 +1,78 @@
+"""Hand over chatcore's stored messages by their numbers."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from chatcore.context import queries
+from chatcore.models import ContextEdit, ContextRevision, Message, Session
+from chatcore.statements import adapt_uuid, fetch_rows
+from compaction.backends.messages import SourceMessage
+
+BATCH_SIZE = 500  # numbers that one statement names
+
+# Message.objects.filter(session=session_id, seq__gt=after_seq, seq__lte=up_to_seq, branch=None,
+#     role__in=["user", "tool"]).exclude(status__in=["streaming", "failed"]).order_by("seq")
+#     .values_list("seq", "role", "content")[:limit]
+# Written by hand because it runs after every response.
+_SOURCE_SQL = """
+    SELECT seq, role, content
+    FROM chatcore_message
+    WHERE session_id = %s AND seq > %s AND seq <= %s AND branch IS NULL
+        AND role IN ('user', 'tool') AND status NOT IN ('streaming', 'failed')
+    ORDER BY seq LIMIT %s
+"""
+
+
+class ChatcoreMessageSource:
+    """The messages of chatcore's sessions. No method loads more than it is asked for."""
+
+    def load_source_messages(
+        self, session_id: UUID, *, after_seq: int, up_to_seq: int, limit: int
+    ) -> list[SourceMessage]:
+        """Return the first current messages of users and tools in a range, in order."""
+        parameters = [adapt_uuid(session_id), after_seq, up_to_seq, limit]
+        return [
+            SourceMessage(seq=seq, role=role, text=text)
+            for seq, role, text in fetch_rows(_SOURCE_SQL, parameters)
+        ]
+
+    def lock_session(self, session_id: UUID) -> bool:
+        """Lock the session's row to the end of the transaction. False if it is deleted."""
+        try:
+            Session.objects.lock(session_id)
+        except Session.DoesNotExist:
+            return False
+        return True
+
+    def list_current_seqs(self, session_id: UUID, first_seq: int, last_seq: int) -> frozenset[int]:
+        """Return the numbers of the messages in a range that are current."""
+        return frozenset(queries.load_current_seqs(session_id, first_seq, last_seq))
+
+    def map_message_ids(self, session_id: UUID, seqs: Collection[int]) -> dict[int, int]:
+        """Return the id of each message that exists, by its number."""
+        numbers = sorted(seqs)
+        ids: dict[int, int] = {}
+        for start in range(0, len(numbers), BATCH_SIZE):
+            messages = Message.objects.filter(
+                session=session_id, seq__in=numbers[start : start + BATCH_SIZE]
+            )
+            ids.update(messages.order_by().values_list("seq", "id"))
+        return ids
+
+    def find_message_seq(self, session_id: UUID, message_id: int) -> int | None:
+        """Return the number of the session's message with this id; None if there is none."""
+        messages = Message.objects.filter(session=session_id, pk=message_id)
+        return messages.values_list("seq", flat=True).first()
+
+    def list_shortened_seqs(self, session_id: UUID, *, first_seq: int) -> frozenset[int]:
+        """Return the numbers of messages from `first_seq` on that are sent in another form."""
+        edits = ContextEdit.objects.filter(
+            session=session_id, until_version=None, message__seq__gte=first_seq
+        )
+        return frozenset(edits.values_list("message__seq", flat=True))
+
+    def erase_background(self, session_id: UUID, texts: Collection[str]) -> None:
+        """Clear the background of every revision that holds one of these texts."""
+        for text in texts:
+            revisions = ContextRevision.objects.filter(session=session_id)
+            revisions.filter(background__contains=text).update(background="")

@@ -1,0 +1,1 @@
+"""English: its table is in `words`, its patterns are in `rules` and `statements`."""

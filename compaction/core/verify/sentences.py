@@ -1,0 +1,82 @@
+"""Divide a summary into sentences, each with its place in the text, and those into clauses."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_BULLET = re.compile(r"\s*(?:[-*•–+]|\(?\d{1,3}[.)])\s+")
+_HEADING = re.compile(r"\s*+(?:#{1,6}\s.*|[*_]{2}[^*_\n]{1,80}[*_]{2}:?|[^:.!?\n]{1,60}:)\s*\Z")
+_END = re.compile(
+    r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s++[\"'“„«(\[*_]*+[A-ZÄÖÜÀ-Þ0-9])|[。！？]+|;(?=\s)"
+)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:[A-Za-zÄÖÜ]|[ez]\.\s?[gB]|i\.\s?e|d\.\s?h|u\.\s?a|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|vs|etc|"
+    r"ca|approx|bzw|usw|inkl|evtl|Abs|Art|Str|Tel|Hr|Fr|max|min|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|"
+    r"Oct|Okt|Nov|Dec|Dez)|"
+    # In German a full stop makes an ordinal of a number.
+    r"(?:\b(?:am|vom|zum|bis|dem|der|den|die|das|ab|im|jeden)|–|-)\s?\d{1,2})\Z"
+)
+_CLAUSE_END = re.compile(
+    r"[;:!?()\n—]+|\s–\s|\.(?=\s|\Z)|"
+    r"(?:,|(?<!\s))\s++(?=(?:but|although|though|because|whereas|while|instead|"
+    r"aber|sondern|obwohl|weil|während|stattdessen|jedoch|doch)\b)|"
+    r",\s*(?=(?:use|not|never|always|only|please|do|don['’]t|let['’]?s?|so|then|and|"
+    r"nutze|nimm|nicht|nie|immer|nur|bitte|dann|und|we|i|he|she|they|it|ich|wir|er|sie|es)\b)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a summary. A heading says nothing that could be true or false."""
+
+    text: str
+    start: int
+    end: int
+    is_heading: bool
+    is_item: bool
+    """Whether it is all there is in an item of a list."""
+
+
+def split_sentences(text: str) -> list[Sentence]:
+    """Return the sentences of a text, in order, without the marks of lists."""
+    sentences: list[Sentence] = []
+    offset = 0
+    for line in text.splitlines(keepends=True):
+        sentences += _split_line(line, offset)
+        offset += len(line)
+    return sentences
+
+
+def split_clauses(text: str) -> list[str]:
+    """Return the parts of a text that say one thing each."""
+    return [clause for clause in _CLAUSE_END.split(text) if clause and not clause.isspace()]
+
+
+def _split_line(line: str, offset: int) -> Iterator[Sentence]:
+    bullet = _BULLET.match(line)
+    start = bullet.end() if bullet else 0
+    body = line[start:].rstrip()
+    if not body.strip():
+        return
+    if _HEADING.match(body) and not bullet:
+        yield Sentence(body.strip(), offset + start, offset + start + len(body), True, False)
+        return
+    pieces = list(_split_body(body))
+    for first, last in pieces:
+        text = body[first:last].strip()
+        if text:
+            is_item = bullet is not None and len(pieces) == 1
+            yield Sentence(text, offset + start + first, offset + start + last, False, is_item)
+
+
+def _split_body(body: str) -> Iterator[tuple[int, int]]:
+    first = 0
+    for match in _END.finditer(body):
+        is_dot = match[0].startswith(".")
+        if is_dot and _ABBREVIATION.search(body, first, match.start()):
+            continue
+        yield first, match.end()
+        first = match.end()
+    if first < len(body):
+        yield first, len(body)

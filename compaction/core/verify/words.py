@@ -1,0 +1,101 @@
+"""Words as the checks compare them: stems of those that carry meaning, in English and German."""
+
+import re
+from functools import lru_cache
+
+STEM_CHARS = 6
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<![\d_])\w*[^\W\d_]\w*")
+_SUFFIXES = (
+    "ungen", "ments", "ment", "tion", "ings", "ung", "ing", "ies", "ied", "ern", "est", "ly",
+    "ed", "es", "en", "er", "em", "te", "s", "e", "n", "y", "d", "t",
+)  # fmt: skip
+
+
+def build_word_set(text: str) -> frozenset[str]:
+    """Return the words of a text that are divided by white space."""
+    return frozenset(text.split())
+
+
+# Words that say how something is said and not what, in the languages that the checks know best.
+FUNCTION_WORDS = build_word_set(
+    """
+    a an the this that these those it its he him his she her they them their we us our i me my you
+    your who whom whose which what when where why how and or but if then than so as of at by for
+    from in into on onto to with about over under up down out off be is am are was were been being
+    have has had having do does did doing done will would shall should can could may might must
+    not no nor never none nothing yes there here very just also too only again more most some any
+    all both each every few such own same other another because while until after before during
+    between through against without within per via let lets please now yet still even much many
+    don't doesn't didn't isn't aren't wasn't weren't won't can't cannot couldn't shouldn't
+    wouldn't mustn't hasn't haven't hadn't i'm i'll i've i'd you're you'll we're we'll it's that's
+    there's let's ok okay
+    der die das den dem des ein eine einen einem einer eines dieser diese dieses diesen diesem und
+    oder aber wenn dann als ob wie wer wen wem was wann wo warum weil dass daß damit ich mich mir
+    mein meine meinen meiner du dich dir dein deine deinen er ihn ihm sein seine seinen sie ihr
+    ihre ihren ihnen wir uns unser unsere es man sich ist sind war waren wird werden wurde wurden
+    hat haben hatte hatten kann können soll sollen sollte muss müssen darf dürfen will wollen
+    wollte möchte mag bin bist sei nicht kein keine keinen keinem keiner keines nie niemals nichts
+    ja nein auch nur noch schon sehr mehr so zu zum zur in im ins an am auf aus bei beim mit nach
+    von vom vor für über unter um durch gegen ohne bis seit hier da dort nun jetzt bitte doch mal
+    alle alles jede jeder jedes immer etwa
+    """
+)
+# Words in which summaries speak of the conversation itself.
+REPORT_WORDS = build_word_set(
+    """
+    user users assistant assistants ai model conversation chat summary message messages request
+    requests requested question questions ask asks asked asking say says said tell tells told
+    mention mentions mentioned state states stated discuss discusses discussed talk talked explain
+    explains explained describe described note noted want wants wanted need needs needed wish
+    wishes like likes give gives gave given provide provides provided offer offers offered suggest
+    suggests suggested propose proposed recommend recommends recommended answer answers answered
+    reply replied respond responded confirm confirms confirmed agree agrees agreed decide decides
+    decided decision decisions plan plans planned key facts fact topic topics task tasks progress
+    remaining data next step steps open pending goal goals context details information info rule
+    rules point points issue issues currently previously later earlier further additionally first
+    second third finally overall according noted wants
+    nutzer nutzerin benutzer benutzerin anwender assistent assistentin assistenten gespräch
+    unterhaltung zusammenfassung nachricht nachrichten frage fragen fragt fragte gefragt sagt sagte
+    gesagt nennt nannte genannt erwähnt erwähnte wünscht wünschte bittet bat gebeten braucht
+    brauchte erklärt erklärte beschreibt beschrieben schlägt schlug vorgeschlagen empfiehlt
+    empfahl empfohlen antwortet antwortete bestätigt bestätigte einigt entschieden entscheidet
+    entscheidung entscheidungen plant plante geplant aufgabe aufgaben thema themen fakten offen
+    laut gilt gewünscht verlangt verlangte
+    offene regel regeln punkt punkte ziel ziele außerdem zuerst zuletzt schließlich derzeit zudem
+    """
+)
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without numbers and punctuation."""
+    return _WORD.findall(text.casefold())
+
+
+@lru_cache(maxsize=50_000)
+def stem_word(word: str) -> str:
+    """Return the beginning that the forms of a word share, for example `book` for `booked`."""
+    stem = word.replace("’", "'")
+    stem = stem.removesuffix("'s").removesuffix("s'")
+    if stem.startswith("ge") and len(stem) >= 7 and stem.endswith(("t", "en")):
+        stem = stem[2:]
+    for suffix in _SUFFIXES:
+        if stem.endswith(suffix) and len(stem) - len(suffix) >= 3:
+            stem = stem[: -len(suffix)]
+            break
+    return stem[:STEM_CHARS]
+
+
+def list_stems(text: str) -> set[str]:
+    """Return the stems of the words of a text that carry meaning."""
+    return set(list_ordered_stems(text))
+
+
+def list_ordered_stems(text: str) -> list[str]:
+    """Return the stems of the words of a text that carry meaning, in their order."""
+    return [stem_word(word) for word in split_words(text) if carries_meaning(word)]
+
+
+def carries_meaning(word: str) -> bool:
+    """Return whether a word, in lower case, says what a text is about."""
+    bare_word = word.replace("’", "'").removesuffix("'s")
+    return len(bare_word) > 1 and bare_word not in FUNCTION_WORDS and bare_word not in REPORT_WORDS

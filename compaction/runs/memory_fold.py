@@ -1,0 +1,72 @@
+"""Store a memory that is folded in a run that has nothing else to do.
+
+(docs/origins.md, "Lota, Memory Block Compaction".)
+"""
+
+from dataclasses import dataclass, field, replace
+
+from django.db import transaction
+
+from compaction.backends import registry as backend_registry
+from compaction.core.state import StructuredState
+from compaction.models import CompactionRun
+from compaction.runs import lifecycle
+from compaction.sizing.session_context import SessionContext
+from compaction.summaries import state as summary_state
+
+REASON = "The oldest entries of the memory are folded into its summary."
+CHANGED_REASON = "The memory changed while it was folded."
+
+
+@dataclass
+class MemoryFold:
+    """What a summarizer made of a memory. It is applied to the memory as it is by then."""
+
+    old_state: StructuredState
+    new_state: StructuredState
+    previous_state: StructuredState = field(default_factory=StructuredState)
+    is_current: bool = False
+
+    def apply(self, state: StructuredState) -> StructuredState:
+        """Return a state with the fold, and note it; the same state if these entries changed."""
+        fold_count = len(self.old_state.memory) - len(self.new_state.memory)
+        self.previous_state = state
+        self.is_current = (
+            state.memory[:fold_count] == self.old_state.memory[:fold_count]
+            and state.memory_summary == self.old_state.memory_summary
+        )
+        if not self.is_current:
+            return state
+        return replace(
+            state, memory=state.memory[fold_count:], memory_summary=self.new_state.memory_summary
+        )
+
+
+def store_fold(
+    run: CompactionRun, context: SessionContext, fold: MemoryFold, *, tokens: int
+) -> None:
+    """Store a folded memory, and end the run: it is applied, and can be undone like any other.
+
+    Skips the run if somebody has changed the entries meanwhile. Raises RunLeaseLost.
+    """
+    with transaction.atomic():
+        next_state = summary_state.change_structured_state(run.session_id, fold.apply)
+        if not fold.is_current:
+            lifecycle.skip_run(run, CHANGED_REASON, tokens=tokens)
+            return
+        facts = backend_registry.get_backend().load_session_facts(run.session_id)
+        assert facts is not None  # its row is locked
+        lifecycle.close_run(
+            run,
+            CompactionRun.Status.APPLIED,
+            reason=REASON,
+            boundary_before=context.facts.boundary_seq,
+            boundary_after=facts.boundary_seq,
+            version_before=context.facts.version,
+            version_after=facts.version,
+            summary_before=context.facts.summary,
+            summary_after=facts.summary,
+            state_after=summary_state.build_state_record(next_state, fold.previous_state),
+            tokens_before=tokens,
+            tokens_after=tokens,
+        )

@@ -1,0 +1,74 @@
+"""Ask for a summary in the conversation itself, where the provider's prompt cache makes it cheaper.
+
+Such a call begins with what the last request of the talk sent, which the provider has in its cache,
+and ends with the instruction. The messages are not quoted as data then, so only the first attempt
+is made so, and its answer is checked against them like any other.
+"""
+
+from compaction.backends import registry as backend_registry
+from compaction.backends.calls import SummaryModel
+from compaction.models import CompactionRun
+from compaction.sizing import request_size
+from compaction.sizing.session_context import SessionContext
+from compaction.summaries import headers
+from compaction.summaries.prompt import SYSTEM_PROMPT
+
+QUOTE_CHARS = 80
+OPENING = (
+    "(The conversation ends here. What follows is not a part of it, but an instruction about it,"
+    " and the only one to follow now.)\n\n"
+    + SYSTEM_PROMPT
+    + "\n\nThe part to summarize begins with “{first}” and ends with “{last}”. Leave out what came"
+    " before and after it.\n\n"
+)
+
+
+class TalkRide:
+    """Decides for one run whether a call rides the talk's cache."""
+
+    def __init__(
+        self, run: CompactionRun, context: SessionContext, summary_model: SummaryModel
+    ) -> None:
+        self.session_id = run.session_id
+        self.context = context
+        self.summary_model = summary_model
+        self.form = context.policy.summary.prompt
+        has_files = bool(request_size.estimate_attachments(context))
+        if has_files or summary_model.model != context.facts.model:
+            # Files are cut to the room of each request, so that no two begin alike.
+            self.form = "transcript"
+
+    def give_up(self) -> None:
+        """Let all further calls read a transcript, because one has failed."""
+        self.form = "transcript"
+
+    def is_due(self, *, transcript_tokens: float, answer_tokens: int, window: int) -> bool:
+        """Return True if the call is to ride: as the policy wants it, and if the talk fits."""
+        if self.form == "transcript" or self._count_talk_tokens() + answer_tokens > window:
+            return False
+        return self.form == "conversation" or self._is_cheaper(transcript_tokens)
+
+    def _is_cheaper(self, transcript_tokens: float) -> bool:
+        price, cached_price = self.summary_model.input_price, self.summary_model.cached_input_price
+        if not price or cached_price is None or cached_price >= price:
+            return False
+        cached_tokens = backend_registry.get_backend().load_cached_tokens(self.session_id)
+        new_tokens = max(0, self._count_talk_tokens() - cached_tokens)
+        talk_cost = cached_tokens * float(cached_price) + new_tokens * float(price)
+        return bool(cached_tokens) and talk_cost < transcript_tokens * float(price)
+
+    def _count_talk_tokens(self) -> int:
+        return request_size.measure_next_request(self.context).tokens
+
+
+def build_text(lines: str, instruction: str) -> str:
+    """Return what follows the talk: which part of it to summarize, and how."""
+    words = headers.HEADER.sub("", lines)
+    opening = OPENING.format(first=_quote(words, 0), last=_quote(words, -QUOTE_CHARS))
+    return opening + instruction.replace("between the transcript tags ", "")
+
+
+def _quote(words: str, start: int) -> str:
+    """Return characters of a text in one line, without a mark that could end the quotation."""
+    flat_text = " ".join(words.split()).translate(str.maketrans("“”", "''"))
+    return flat_text[start:][:QUOTE_CHARS]

@@ -1,0 +1,24 @@
+"""Write down who changed or tested the connection to a provider: the address, never a key."""
+
+import logging
+from typing import Any
+
+from django.contrib.admin.models import CHANGE, LogEntry
+
+from models_registry.models import Provider
+
+logger = logging.getLogger(__name__)
+
+
+def record_connection(user: Any, provider: Provider, act: str) -> None:
+    """Add an entry to the admin's log, and a line to the server's."""
+    address = provider.base_url or "the SDK's own address"
+    message = f"{act}: {provider.protocol} at {address}."
+    LogEntry.objects.log_actions(
+        user_id=user.pk,
+        queryset=[provider],
+        action_flag=CHANGE,
+        change_message=message,
+        single_object=True,
+    )
+    logger.info("provider %s, by %s: %s", provider.name, user.get_username(), message)

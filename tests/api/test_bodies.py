@@ -1,0 +1,163 @@
+"""Bodies are refused before they are read; half-sent requests are closed; /livez just answers."""
+
+import asyncio
+import time
+from typing import Any
+
+import httpx2
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from knox.models import AuthToken
+
+from chatcore import asgi
+from chatcore.models import Session
+from chatcore.serving.http_protocol import PatientHttpProtocol
+from tests.conftest import Live
+from tests.support.raw_http import RawConnection
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MB = 1024 * 1024
+IMPORT = "/api/v1/sessions/import"
+PROBLEM = "application/problem+json"
+
+
+@pytest.fixture
+def token(user: User) -> str:
+    return f"Bearer {AuthToken.objects.create(user)[1]}"
+
+
+def announce(live: Live, path: str, size: int, **headers: str) -> tuple[int, str]:
+    """Announce a body, send nothing of it, and return the answer."""
+    with RawConnection(live.url) as connection:
+        connection.send_head("POST", path, Content_Length=size, **headers)
+        return connection.receive_response()
+
+
+@pytest.mark.parametrize("sender", [{}, {"Authorization": "Bearer forged"}, {"Cookie": "a=b"}])
+@pytest.mark.parametrize("path", [IMPORT, "/api/v1/sessions", "/api/nowhere"])
+def test_nobody_may_send_a_large_body(live: Live, path: str, sender: dict[str, str]) -> None:
+    status, text = announce(live, path, MB, **sender)
+    assert (status, PROBLEM in text, "www-authenticate: Bearer" in text) == (401, True, True)
+
+
+def test_nor_to_the_openai_face(live: Live) -> None:
+    status, text = announce(live, "/v1/chat/completions", 50 * MB)
+    assert (status, '"code": "invalid_api_key"' in text) == (401, True)
+
+
+def test_a_page_takes_no_large_body_of_somebody_who_is_not_signed_in(live: Live) -> None:
+    assert announce(live, "/login/", MB)[0] == 413
+
+
+@pytest.mark.parametrize(
+    ("path", "size"),
+    [
+        ("/api/v1/sessions", 2 * MB + 1),
+        ("/api/v1/sessions/x/attachments", 11 * MB),
+        (IMPORT, 50 * MB + 1),
+        ("/v1/chat/completions", 50 * MB + 1),
+        ("/settings/language/", 2 * MB + 1),
+        ("/login/", 10_000 * MB),
+    ],
+)
+def test_a_body_over_the_limit_of_its_route_is_413_before_it_is_sent(
+    live: Live, token: str, path: str, size: int
+) -> None:
+    assert announce(live, path, size, Authorization=token)[0] == 413
+
+
+def test_a_client_that_waits_for_permission_does_not_get_it(live: Live) -> None:
+    status, text = announce(live, IMPORT, MB, Expect="100-continue")
+    assert (status, "connection: close" in text.lower()) == (401, True)
+
+
+def test_chunks_of_nobody_are_refused_after_a_few(live: Live) -> None:
+    with RawConnection(live.url) as connection:
+        connection.send_head("POST", IMPORT, Transfer_Encoding="chunked")
+        for _ in range(2):
+            connection.send(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+        assert connection.receive_response()[0] == 401
+
+
+def test_a_signed_in_browser_may_send_them(live: Live, user: User, session: Session) -> None:
+    browser = Client()
+    browser.force_login(user)
+    cookies = {"sessionid": browser.cookies["sessionid"].value, "csrftoken": "a" * 32}
+    body = {"messages": [{"role": "user", "content": "x" * 200_000}] * 2}
+    with httpx2.Client(base_url=live.url, cookies=cookies, timeout=60) as client:
+        address = f"/api/v1/sessions/{session.pk}/messages/import"
+        answer = client.post(address, json=body, headers={"X-CSRFToken": "a" * 32})
+    assert (answer.status_code, answer.json().get("imported")) == (201, 2)
+
+
+def test_what_is_sent_after_a_refusal_is_thrown_away_for_a_while(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the client's system would report a broken connection instead of the refusal."""
+    monkeypatch.setattr(PatientHttpProtocol, "REFUSED_SECONDS", 1.0)
+    with RawConnection(live.url) as connection:
+        connection.send_head("POST", IMPORT, Content_Length=20 * MB)
+        connection.send(b"x" * 4 * MB)
+        assert connection.receive_response()[0] == 401
+        assert connection.is_closed()
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"",
+        b"POST /api/v1/sessions HT",
+        b"POST /api/v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n{",
+    ],
+)
+def test_a_half_sent_request_is_closed(
+    live: Live, monkeypatch: pytest.MonkeyPatch, beginning: bytes
+) -> None:
+    monkeypatch.setattr(PatientHttpProtocol, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(PatientHttpProtocol, "BODY_SECONDS", 0.5)
+    with RawConnection(live.url) as connection:
+        connection.send(beginning)
+        assert connection.is_closed()
+
+
+def test_a_slow_body_that_goes_on_is_not(
+    live: Live, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PatientHttpProtocol, "BODY_SECONDS", 2.0)
+    monkeypatch.setattr(PatientHttpProtocol, "BODY_BYTES", 100)
+    body = b'{"system_prompt": "' + b"x" * 1_000 + b'"}'
+    with RawConnection(live.url) as connection:
+        connection.send_head(
+            "POST",
+            "/api/v1/sessions",
+            Content_Length=len(body),
+            Content_Type="application/json",
+            Authorization=token,
+        )
+        for start in range(0, len(body), 170):
+            connection.send(body[start : start + 170])
+            time.sleep(0.5)
+        assert connection.receive_response()[0] == 201
+
+
+def test_a_stream_is_not_closed_by_these_clocks(
+    live: Live, token: str, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HEAD_SECONDS", "BODY_SECONDS", "REFUSED_SECONDS"):
+        monkeypatch.setattr(PatientHttpProtocol, name, 0.3)
+    with RawConnection(live.url, timeout=1.5) as connection:
+        connection.send_head("GET", f"/api/v1/sessions/{session.pk}/events", Authorization=token)
+        assert not connection.is_closed()
+
+
+def test_the_process_says_that_it_lives_while_django_is_stuck(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(*_: Any) -> None:
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(asgi, "django_application", hang)
+    for path in ("/livez", "/livez/"):
+        answer = httpx2.get(f"{live.url}{path}", headers={"Host": "evil.example"}, timeout=10)
+        assert (answer.status_code, answer.json()) == (200, {"status": "ok"})

@@ -1,0 +1,55 @@
+"""Requests run in threads that are used again, one request in each at a time."""
+
+import asyncio
+import threading
+
+from asgiref.sync import sync_to_async
+
+from chatcore.serving.request_threads import MAX_IDLE_THREADS, RequestThreads
+
+
+def get_thread() -> int:
+    return threading.get_ident()
+
+
+async def run_request(threads: RequestThreads) -> set[int]:
+    """Run two synchronous parts of a request, and return the threads that they ran in."""
+    async with threads.lend_thread():
+        return {await sync_to_async(get_thread)() for _ in range(2)}
+
+
+async def test_one_request_after_the_other_has_the_same_thread() -> None:
+    threads = RequestThreads()
+    names = [await run_request(threads) for _ in range(3)]
+    assert names[0] == names[1] == names[2]
+    assert len(names[0]) == 1
+
+
+async def test_requests_at_once_have_threads_of_their_own() -> None:
+    threads, barrier = RequestThreads(), threading.Barrier(20, timeout=20)
+
+    async def meet_the_others() -> int:
+        async with threads.lend_thread():
+            await sync_to_async(barrier.wait)()
+            return await sync_to_async(get_thread)()
+
+    assert len(set(await asyncio.gather(*(meet_the_others() for _ in range(20))))) == 20
+    assert len(threads._idle_threads) == MAX_IDLE_THREADS
+
+
+async def test_a_thread_that_still_works_for_a_client_who_left_is_not_lent() -> None:
+    threads, go_on = RequestThreads(), threading.Event()
+
+    async def work_long() -> None:
+        async with threads.lend_thread():
+            await sync_to_async(go_on.wait)(20)
+
+    request = asyncio.create_task(work_long())
+    await asyncio.sleep(0.05)
+    request.cancel()
+    await asyncio.wait([request])
+    try:
+        assert threads._idle_threads == []
+        assert await asyncio.wait_for(run_request(threads), 10)
+    finally:
+        go_on.set()

@@ -1,0 +1,105 @@
+"""Upgrades: a database of release 0.2.0 keeps every row, and stays quick to ask."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.apps import apps as current_apps
+from django.core.management import call_command
+from django.db import connection, models
+from django.db.migrations.executor import MigrationExecutor
+
+from chatcore.models import Message, Session
+from chatcore.search import query as search_query
+
+RELEASE = ("chatcore", "0003_plain_help_texts")  # the newest migration of 0.2.0
+TABLES = ("session", "turn", "message", "sessionevent", "contextrevision")
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def released(transactional_db: None) -> Iterator[Any]:
+    """The models of the release, over its tables."""
+    call_command("migrate", *RELEASE, verbosity=0)
+    yield MigrationExecutor(connection).loader.project_state([RELEASE]).apps
+    call_command("migrate", verbosity=0)
+
+
+def fill(released: Any, owner: int) -> Any:
+    """Store a row of every kind, as the release did; return the session."""
+    session = released.get_model("chatcore", "Session").objects.create(
+        owner_id=owner, title="Birds", last_seq=2, message_count=1, last_event_seq=2
+    )
+    turn = session.turns.create(
+        lease_until="2026-11-22T12:00:00Z", status="completed", idempotency_key="k"
+    )
+    asked = session.messages.create(seq=1, role="user", content="A plover?", turn=turn)
+    again = session.messages.create(
+        seq=2, role="user", content="A swordfish?", replaces=asked, turn=turn
+    )
+    asked.branch, asked.branch_after = uuid4(), 0
+    asked.save()
+    turn.question = again
+    turn.replaces = asked
+    turn.save()
+    session.events.create(seq=1, name="turn.started", data={"turn": str(turn.pk)})
+    session.events.create(seq=2, name="context.usage", data={"level": "ok"})
+    session.revisions.create(version=1, summary="Birds.", source="compaction")
+    return session
+
+
+def read_rows(apps: Any) -> dict[str, list[dict[str, Any]]]:
+    return {
+        name: list(apps.get_model("chatcore", name).objects.order_by("pk").values())
+        for name in TABLES
+    }
+
+
+def test_every_row_is_still_there_and_found(released: Any, django_user_model: Any) -> None:
+    session = fill(released, django_user_model.objects.create(username="alice").pk)
+    rows_before = read_rows(released)
+    call_command("migrate", verbosity=0)
+    rows_after = read_rows(current_apps)
+    for name, rows in rows_before.items():
+        assert len(rows_after[name]) == len(rows)
+        for row, row_after in zip(rows, rows_after[name], strict=True):
+            assert row.items() <= row_after.items(), name
+    assert [hit.seq for hit in search_query.search_messages(session.pk, "SWORD")] == [2]
+
+
+def test_the_index_follows_what_is_written_after_the_upgrade(
+    released: Any, django_user_model: Any
+) -> None:
+    session = fill(released, django_user_model.objects.create(username="alice").pk)
+    call_command("migrate", verbosity=0)
+    Message.objects.filter(seq=2).update(content="A halibut?")
+    Message.objects.create(session_id=session.pk, seq=3, role="user", content="A trout?")
+
+    def find(query: str) -> list[int]:
+        return [hit.seq for hit in search_query.search_messages(session.pk, query)]
+
+    assert [find("swordfish"), find("halibut"), find("trout")] == [[], [2], [3]]
+    Session.objects.get(pk=session.pk).delete()
+    assert find("trout") == []
+
+
+def list_index_columns(model: type[models.Model]) -> list[tuple[str, ...]]:
+    """The columns of each index over all rows of a model, except those of single columns."""
+    meta = model._meta
+    return [
+        tuple(name.lstrip("-") for name in index.fields)
+        for index in (*meta.indexes, *meta.constraints)
+        if isinstance(index, models.Index | models.UniqueConstraint) and index.condition is None
+    ]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_key_has_an_index_that_another_one_begins_with(name: str) -> None:
+    model = current_apps.get_model("chatcore", name)
+    firsts = {columns[0] for columns in list_index_columns(model)}
+    doubled = [
+        field.name for field in model._meta.fields if field.db_index and field.name in firsts
+    ]
+    assert not doubled

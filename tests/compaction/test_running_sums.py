@@ -1,0 +1,350 @@
+"""Whatever is done to a session: its running sums give what adding up its messages gives."""
+
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from chatcore.context import live_sums, revisions
+from chatcore.files import intake
+from chatcore.models import ContextEdit, ContextRevision, Message, Session
+from chatcore.sessions import verification
+from chatcore.transfer.exporter import export_session
+from chatcore.transfer.importer import import_messages, import_session
+from chatcore.transfer.reader import InvalidImport
+from chatcore.turns import deletion, forks, pins, versions
+from chatcore.turns.messages import append_message
+from compaction.backends import registry as backend_registry
+from compaction.backends.base import SessionFacts
+from models_registry.models import AiModel
+from tests.support.database import wait_for_blocked_connection
+from tests.support.sample_files import build_png
+
+pytestmark = pytest.mark.django_db
+
+Act = Callable[[Session, int], Session | None]
+RANGES = ((0, None), (3, None), (0, 5), (2, 9), (7, 8))
+SIZES = (1, 3, 4, 7, 8, 41, 400)  # characters
+
+
+@pytest.fixture(autouse=True)
+def short_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums that are extended after few messages, so that short conversations have some."""
+    monkeypatch.setattr(live_sums, "NEWEST_MESSAGES", 2)
+    monkeypatch.setattr(live_sums, "MAX_UNSUMMED_MESSAGES", 4)
+    monkeypatch.setattr(live_sums, "BATCH_SIZE", 5)
+
+
+def load_facts(session: Session) -> SessionFacts:
+    facts = backend_registry.get_backend().load_session_facts(session.pk)
+    assert facts is not None
+    return facts
+
+
+def extend(session: Session) -> Session:
+    """Let the check after a response extend the sums, and return the session with them."""
+    backend_registry.get_backend().update_sums(load_facts(session))
+    return Session.objects.get(pk=session.pk)
+
+
+def list_live_messages(session: Session) -> list[Message]:
+    """The messages that are sent, by the rules and not by a query."""
+    boundary_seq = session.compact_boundary_seq or 0
+    revision = session.revisions.filter(version=session.context_version).first()
+    kept_seqs = revision.kept_seqs if revision else ()
+    return [
+        message
+        for message in session.messages.order_by("seq")
+        if message.branch is None
+        and message.role != "system"
+        and message.status in ("complete", "interrupted")
+        and (message.seq >= boundary_seq or message.pinned or message.seq in kept_seqs)
+    ]
+
+
+def count_tokens(message: Message, edits: dict[int, ContextEdit]) -> int:
+    edit = edits.get(message.pk)
+    if edit is None:
+        return message.token_estimate
+    return 0 if edit.kind == "hidden" else max(1, len(edit.replacement) // 4)
+
+
+def check_sums(session: Session) -> None:
+    """Compare every sum with what adding up gives."""
+    session = Session.objects.get(pk=session.pk)
+    facts = load_facts(session)
+    live_messages = list_live_messages(session)
+    edits = {edit.message_id: edit for edit in session.context_edits.filter(until_version=None)}
+    for after_seq, before_seq in RANGES:
+        in_range = [
+            message
+            for message in live_messages
+            if after_seq < message.seq < (before_seq or session.last_seq + 1)
+        ]
+        context = replace(live_sums.build_summed_context(session), kept_seqs=facts.kept_seqs)
+        live_sum = live_sums.sum_live_messages(context, after_seq=after_seq, before_seq=before_seq)
+        assert live_sum.messages == len(in_range)
+        assert live_sum.tokens == sum(count_tokens(message, edits) for message in in_range)
+    tokens = sum(count_tokens(message, edits) for message in live_messages)
+    assert backend_registry.get_backend().sum_message_tokens(facts) == tokens
+    sent_ids = {message.pk for message in live_messages} - edits.keys()
+    files = [file for file in session.attachments.all() if file.message_id in sent_ids]
+    texts = [file for file in files if not file.media_type.startswith("image/")]
+    assert facts.attached_tokens == sum(file.token_estimate for file in texts)
+    assert facts.attached_images == len(files) - len(texts)
+    for name in live_sums.NO_SUM.keys() - {"summed_seq"}:
+        assert verification.DERIVED_FIELDS[name].compute(session) == getattr(session, name)
+
+
+def choose(session: Session, choice: int, **conditions: Any) -> Message | None:
+    messages = list(session.messages.filter(**conditions).order_by("seq"))
+    return messages[choice % len(messages)] if messages else None
+
+
+def say(session: Session, choice: int) -> None:
+    role = ("user", "assistant", "assistant", "system")[choice % 4]
+    status = ("complete", "complete", "interrupted", "failed")[choice // 4 % 4]
+    content = "x" * SIZES[choice % len(SIZES)]
+    append_message(session.pk, None, role=role, status=status, content=content)
+
+
+def say_much(session: Session, choice: int) -> None:
+    for each in range(choice, choice + 6):
+        say(session, each)
+
+
+def say_with_files(session: Session, choice: int) -> None:
+    names = [("a.txt", b"words " * choice), ("a.png", build_png(4, 3))]
+    files = [intake.store_file(session, name=name, data=data) for name, data in names]
+    message = append_message(session.pk, None, role="user", content="see")
+    intake.bind_files(message, [file.pk for file in files])
+
+
+def begin_answer(session: Session, choice: int) -> None:
+    append_message(session.pk, None, role="assistant", status="streaming", content="")
+
+
+def end_answer(session: Session, choice: int) -> None:
+    answer = choose(session, choice, status="streaming")
+    if answer:
+        answer.content, answer.status = "y" * 50 * choice, "complete"
+        answer.save()
+
+
+def reword(session: Session, choice: int) -> None:
+    answer = choose(session, choice, branch=None)
+    if answer:
+        versions.edit_answer(answer, "other words " * choice)
+
+
+def answer_again(session: Session, choice: int) -> None:
+    question = choose(session, choice, branch=None)
+    if question:
+        session = Session.objects.lock(session.pk)
+        versions.supersede_messages(session, after_message=question)
+
+
+def restore(session: Session, choice: int) -> None:
+    message = choose(session, choice)
+    if message:
+        versions.restore_version(message)
+
+
+def delete(session: Session, choice: int) -> None:
+    message = choose(session, choice)
+    if message:
+        deletion.delete_message(message)
+
+
+def pin(session: Session, choice: int) -> None:
+    message = choose(session, choice)
+    if message:
+        pins.pin_message(message, pinned=not message.pinned)
+
+
+def install(session: Session, choice: int) -> None:
+    seqs = list(session.messages.filter(branch=None).values_list("seq", flat=True).order_by("seq"))
+    if not seqs:
+        return
+    boundary_seq = seqs[choice % len(seqs)] if choice % 3 else None
+    kept_seqs = [seq for seq in seqs[choice % 2 :: 3] if seq < (boundary_seq or 0)]
+    kinds = ("pruned", "excerpted", "hidden")
+    edits = [
+        revisions.MessageEdit(
+            message_seq=seq,
+            kind=kinds[(choice + seq) % 3],
+            replacement="z" * SIZES[(choice + seq) % len(SIZES)],
+        )
+        for seq in seqs[choice % 5 :: 4]
+    ]
+    revisions.install_revision(
+        session.pk,
+        base_version=Session.objects.get(pk=session.pk).context_version,
+        summary="They met." if boundary_seq else None,
+        boundary_seq=boundary_seq,
+        kept_seqs=kept_seqs,
+        edits=edits,
+        source=ContextRevision.Source.COMPACTION,
+    )
+
+
+def reword_summary(session: Session, choice: int) -> None:
+    revisions.reword_summary(session.pk, summary=f"They met {choice} times.")
+
+
+def rewind(session: Session, choice: int) -> None:
+    version = Session.objects.get(pk=session.pk).context_version
+    revisions.rewind_context(session.pk, to_version=choice % (version + 1))
+
+
+def reset(session: Session, choice: int) -> None:
+    revisions.reset_context(session.pk)
+
+
+def fork(session: Session, choice: int) -> Session | None:
+    message = choose(session, choice, branch=None)
+    return forks.fork_session(message) if message else None
+
+
+def carry_over(session: Session, choice: int) -> Session | None:
+    export_data = export_session(Session.objects.get(pk=session.pk))
+    # An import refuses a branch that follows a message which was deleted.
+    with contextlib.suppress(InvalidImport):
+        return import_session(session.owner, export_data)
+    return None
+
+
+def append_history(session: Session, choice: int) -> None:
+    messages = [{"role": "user", "content": "a" * 30}, {"role": "assistant", "content": "b" * 90}]
+    import_messages(session, messages * (choice % 4 + 1))
+
+
+ACTS: tuple[Act, ...] = (
+    say,
+    say_much,
+    say_with_files,
+    begin_answer,
+    end_answer,
+    reword,
+    answer_again,
+    restore,
+    delete,
+    pin,
+    install,
+    reword_summary,
+    rewind,
+    reset,
+    fork,
+    carry_over,
+    append_history,
+)
+
+
+@pytest.mark.lasting
+@settings(
+    max_examples=15,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    acts=st.lists(
+        st.tuples(st.sampled_from(ACTS), st.integers(0, 40), st.booleans()),
+        min_size=10,
+        max_size=20,
+    )
+)
+def test_sums_stay_true_whatever_is_done(
+    user: User, model: AiModel, acts: list[tuple[Act, int, bool]]
+) -> None:
+    AiModel.objects.update(supports_images=True)
+    with transaction.atomic():
+        session = Session.objects.create(owner=user, model=model)
+        say_much(session, 0)
+        for act, choice, is_checked in acts:
+            session = act(session, choice) or session
+            if is_checked:
+                extend(session)
+            check_sums(session)
+        check_sums(extend(session))
+        sentences = verification.find_violations(Session.objects.get(pk=session.pk))
+        assert not [sentence for sentence in sentences if sentence.startswith("summed")]
+        transaction.set_rollback(True)
+
+
+def test_the_check_keeps_a_sum_of_all_but_the_newest_messages(session: Session) -> None:
+    for _ in range(4):
+        say(session, 1)
+    assert extend(session).summed_seq == 0
+    say_much(session, 1)
+    assert extend(session).summed_seq == 8
+    say(session, 1)
+    assert extend(session).summed_seq == 8
+
+
+def test_what_happens_to_the_newest_messages_leaves_the_sum(session: Session) -> None:
+    say_much(session, 1)
+    say_much(session, 1)
+    assert extend(session).summed_seq == 10
+    newest_message = session.messages.get(seq=12)
+    pins.pin_message(newest_message)
+    versions.edit_answer(newest_message, "shorter")
+    revisions.reword_summary(session.pk, background="TASKS: none")
+    stored_session = Session.objects.get(pk=session.pk)
+    assert (stored_session.summed_seq, stored_session.summed_messages) == (10, 8)
+    deletion.delete_message(session.messages.get(seq=10))
+    stored_session.refresh_from_db()
+    assert {name: getattr(stored_session, name) for name in live_sums.NO_SUM} == live_sums.NO_SUM
+
+
+def test_a_sum_ends_before_an_answer_that_is_still_written(session: Session) -> None:
+    say(session, 1)
+    begin_answer(session, 0)
+    say_much(session, 1)
+    assert extend(session).summed_seq == 1
+    end_answer(session, 3)
+    assert extend(session).summed_seq == 6
+    check_sums(session)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sum_waits_for_an_edit_that_is_not_committed(session: Session) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite lets nobody wait for a row.")
+    say_much(session, 1)
+    say_much(session, 1)
+
+    def extend_and_leave() -> None:
+        try:
+            live_sums.extend_running_sums(session.pk)
+        finally:
+            connection.close()
+
+    extending = threading.Thread(target=extend_and_leave)
+    with transaction.atomic():
+        versions.edit_answer(session.messages.get(seq=2), "shorter")
+        extending.start()
+        wait_for_blocked_connection()
+    extending.join(30)
+    # Message 2 is superseded with all that followed it; 1 and the new one are left.
+    stored_session = Session.objects.get(pk=session.pk)
+    assert (stored_session.summed_seq, stored_session.summed_messages) == (10, 1)
+    check_sums(session)
+
+
+def test_a_long_history_is_summed_in_several_transactions(session: Session) -> None:
+    for _ in range(5):
+        say_much(session, 1)
+    with CaptureQueriesContext(connection) as queries:
+        assert extend(session).summed_seq == 28
+    stored = [query for query in queries if query["sql"].startswith("UPDATE")]
+    assert len(stored) == 6
+    check_sums(session)

@@ -1,0 +1,84 @@
+"""A boundary, trimming, sliding and a repair keep each call with its result."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compaction.core.boundary import find_boundary
+from compaction.core.estimate import count_entry_tokens
+from compaction.core.presets import ONECLAW
+from compaction.core.tool_pairs import find_pairs, find_pending_call, repair, split_entries
+from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.core.trimming import drop_oldest_to_fit, slide_to_fit
+from tests.support.random_transcripts import entries
+
+
+@settings(max_examples=300, deadline=None)
+@given(entries(), st.integers(0, 3_000), st.floats(1, 4))
+def test_a_boundary_is_always_a_safe_place(
+    messages: tuple[TranscriptEntry, ...], tail_tokens: int, scale: float
+) -> None:
+    sized = count_entry_tokens(Transcript(entries=messages), ONECLAW).entries
+    boundary = find_boundary(sized, protected_tokens=tail_tokens, token_ratio=scale)
+    if boundary is None:
+        return
+    first = next(index for index, entry in enumerate(sized) if entry.seq == boundary)
+    open_call = find_pending_call(sized)
+    assert first > 0
+    assert sized[first].role != "tool"
+    assert not any(caller < first <= result for caller, result in find_pairs(sized))
+    assert open_call is None or first <= open_call
+    newest = split_entries(sized)[-1]
+    assert sum(e.tokens for e in sized[first:]) * scale <= tail_tokens or boundary == newest[0].seq
+
+
+@settings(max_examples=300, deadline=None)
+@given(entries(), st.integers(0, 12_000), st.integers(0, 500))
+def test_trimming_keeps_pairs_the_newest_user_message_and_the_order(
+    messages: tuple[TranscriptEntry, ...], limit: int, overhead: int
+) -> None:
+    sized = count_entry_tokens(Transcript(entries=messages), ONECLAW).entries
+    rest = drop_oldest_to_fit(sized, limit_tokens=limit, overhead_tokens=overhead)
+    seqs = [entry.seq for entry in rest]
+    assert seqs == sorted(seqs)
+    assert {sized[a].seq in seqs for a, _ in find_pairs(sized)} <= {True, False}
+    assert all(
+        (sized[caller].seq in seqs) == (sized[result].seq in seqs)
+        for caller, result in find_pairs(sized)
+    )
+    users = [entry.seq for entry in sized if entry.role == "user"]
+    assert not users or users[-1] in seqs
+    assert not sized or sized[-1].seq in seqs
+    if overhead + sum(entry.tokens for entry in rest) > limit:
+        assert len(split_entries(rest)) <= 2
+    assert drop_oldest_to_fit(rest, limit_tokens=limit, overhead_tokens=overhead) == rest
+
+
+@settings(max_examples=200, deadline=None)
+@given(entries(), st.integers(0, 12_000), st.integers(0, 4), st.floats(0, 1))
+def test_sliding_keeps_pairs_the_first_the_newest_user_message_and_the_order(
+    messages: tuple[TranscriptEntry, ...], limit: int, first: int, fraction: float
+) -> None:
+    sized = count_entry_tokens(Transcript(entries=messages), ONECLAW).entries
+    rest = slide_to_fit(sized, limit_tokens=limit, first_count=first, fraction=fraction)
+    seqs = [entry.seq for entry in rest]
+    assert seqs == sorted(seqs)
+    assert all(
+        (sized[caller].seq in seqs) == (sized[result].seq in seqs)
+        for caller, result in find_pairs(sized)
+    )
+    assert {entry.seq for entry in sized[:first]} <= set(seqs)
+    assert {entry.seq for entry in sized if entry.pinned} <= set(seqs)
+    assert not sized or sized[-1].seq in seqs
+    assert (rest == sized) or sum(entry.tokens for entry in sized) > limit
+
+
+@settings(max_examples=200, deadline=None)
+@given(entries())
+def test_after_a_repair_every_call_has_its_result_and_every_result_its_call(
+    messages: tuple[TranscriptEntry, ...],
+) -> None:
+    repair_result = repair(messages)
+    complete = repair_result.entries
+    tasks = sum(len(entry.calls) for entry in complete)
+    assert len(find_pairs(complete)) == tasks == sum(entry.role == "tool" for entry in complete)
+    assert len(complete) == len(messages) + repair_result.calls_fixed + repair_result.results_fixed

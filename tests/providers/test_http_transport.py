@@ -1,0 +1,279 @@
+"""Connections to a provider: used again, given up, and read as HTTP/1.1 says, on real sockets."""
+
+import asyncio
+from contextlib import aclosing
+
+import httpx2
+import pytest
+
+from chatcore.providers import http_connection, http_transport
+from chatcore.providers import registry as provider_registry
+from tests.support.provider_calls import (
+    PROTOCOLS,
+    build_connection,
+    catch_error,
+    collect_parts,
+    join_text,
+    make_request,
+)
+from tests.support.raw_servers import CHUNKED, OK, answer_with, open_client, serve
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_the_next_answer_comes_over_the_same_connection(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    for _ in range(3):
+        await collect_parts(build_connection(scripted, protocol))
+    assert len({request.client_port for request in scripted.requests}) == 1
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_answers_at_the_same_time_have_a_connection_each(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(text="Hello.", delay=0.2)
+    connection = build_connection(scripted, protocol)
+    answers = await asyncio.gather(*(collect_parts(connection) for _ in range(3)))
+    assert [join_text(parts) for parts in answers] == ["Hello."] * 3
+    assert len({request.client_port for request in scripted.requests}) == 3
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_keys_and_headers_of_one_answer_are_not_those_of_the_next(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    options = {"headers": {"x-team": "blue"}}
+    await collect_parts(build_connection(scripted, protocol, api_key="sk-one", options=options))
+    await collect_parts(build_connection(scripted, protocol, api_key="sk-two"))
+    first, second = (request.headers for request in scripted.requests)
+    assert ("sk-one" in str(first), "sk-one" in str(second)) == (True, False)
+    assert "x-team" not in second
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_stream_that_was_left_early_takes_its_connection_with_it(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(chunks=["Well, ", "…"], cut_after=1, hang=True))
+    async with aclosing(
+        provider_registry.stream(build_connection(scripted, protocol), make_request())
+    ) as parts:
+        await anext(parts)
+    assert join_text(await collect_parts(build_connection(scripted, protocol)))
+    assert len({request.client_port for request in scripted.requests}) == 2
+
+
+async def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again(
+    scripted: ScriptedModel,
+) -> None:
+    connection = build_connection(scripted, "openai")
+    await collect_parts(connection)
+    scripted._server.close_connections()
+    await asyncio.sleep(0.1)
+    assert join_text(await collect_parts(connection))
+    assert len({request.client_port for request in scripted.requests}) == 2
+
+
+async def test_a_request_that_crosses_the_closing_of_its_connection_is_sent_once_more() -> None:
+    connection_count = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connection_count
+        connection_count += 1
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + b"Content-Length: 2\r\n\r\nhi")
+        # The second request of a connection arrives, and is never answered.
+        await reader.readuntil(b"\r\n\r\n")
+
+    async with serve(answer) as address, open_client() as client:
+        assert (await client.post(address)).text == "hi"
+        assert (await client.post(address)).text == "hi"
+    assert connection_count == 2
+
+
+async def test_a_new_connection_that_is_closed_without_a_response_is_an_error() -> None:
+    connection_count = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connection_count
+        connection_count += 1
+        await reader.readuntil(b"\r\n\r\n")
+
+    async with serve(answer) as address, open_client() as client:
+        with pytest.raises(httpx2.TransportError):
+            await client.post(address)
+    assert connection_count == 1
+
+
+async def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_transport, "IDLE_SECONDS", 0.1)
+    client_left = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer_with(OK + b"Content-Length: 2\r\n\r\nhi")(reader, writer)
+        client_left.set()
+
+    async with serve(answer) as address, open_client() as client:
+        await client.post(address)
+        await asyncio.wait_for(client_left.wait(), 10)
+
+
+async def test_no_more_idle_connections_are_kept_than_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_transport, "MAX_IDLE_CONNECTIONS", 2)
+    open_count = 0
+    surplus_left = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal open_count
+        open_count += 1
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(0.1)
+        writer.write(OK + b"Content-Length: 2\r\n\r\nhi")
+        await reader.read()
+        open_count -= 1
+        if open_count == 2:
+            surplus_left.set()
+
+    async with serve(answer) as address, open_client() as client:
+        await asyncio.gather(*(client.post(address) for _ in range(5)))
+        await asyncio.wait_for(surplus_left.wait(), 10)
+        await asyncio.sleep(0.1)
+        assert open_count == 2
+
+
+def test_the_end_of_an_event_loop_closes_its_connections() -> None:
+    with ScriptedModel() as scripted:
+        connection = build_connection(scripted, "openai")
+        asyncio.run(collect_parts(connection))
+        asyncio.run(collect_parts(connection))
+        first, second = scripted.requests
+        assert first.client_port != second.client_port
+
+
+@pytest.mark.parametrize(
+    ("response", "body"),
+    [
+        (OK + b"Content-Length: 5\r\n\r\nhello", "hello"),
+        (OK + b"Content-Length: 0\r\n\r\n", ""),
+        (CHUNKED + b"5\r\nhello\r\n1;extension=x\r\n!\r\n0\r\nTrailer: x\r\n\r\n", "hello!"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"Content-Length: 2\r\n\r\nhi", "hi"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", ""),
+        # What sloppy servers send, and other clients understand.
+        (b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi", "hi"),
+        (OK + b"X-Odd: \x01\r\nContent-Length: 2\r\n\r\nhi", "hi"),
+        (OK + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", "hi"),
+    ],
+)
+async def test_every_kind_of_complete_response_is_read(response: bytes, body: str) -> None:
+    async with serve(answer_with(response)) as address, open_client() as client:
+        assert (await client.post(address, timeout=5)).text == body
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+async def test_a_response_without_a_length_ends_with_its_connection(version: bytes) -> None:
+    response = b"HTTP/" + version + b" 200 OK\r\n\r\nhello"
+    async with serve(answer_with(response, closes=True)) as address, open_client() as client:
+        assert (await client.post(address)).text == "hello"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"",
+        b"<html>",
+        b"HTTP/1.1 200",
+        OK + b"Content-Length: 5\r\n\r\nhell",
+        CHUNKED + b"5\r\nhell",
+        CHUNKED + b"5\r\nhello\r\n",
+        CHUNKED + b"what\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+    ],
+)
+async def test_what_is_no_complete_response_is_an_error(response: bytes) -> None:
+    async with serve(answer_with(response, closes=True)) as address, open_client() as client:
+        with pytest.raises(httpx2.TransportError):
+            await client.post(address)
+
+
+@pytest.mark.parametrize(
+    "endless_bytes",
+    [b"X-Header: " + b"x" * 1000 + b"\r\n", b"x" * 1000],
+    ids=["headers", "one header"],
+)
+async def test_headers_without_end_are_refused(
+    endless_bytes: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_connection, "MAX_OVERHEAD_BYTES", 100_000)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + b"X-First: ")
+        while not writer.is_closing():
+            writer.write(endless_bytes)
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    async with serve(answer) as address, open_client() as client:
+        with pytest.raises(httpx2.RemoteProtocolError, match="without end"):
+            await client.post(address)
+
+
+async def test_a_header_cannot_bring_another_one_with_it(scripted: ScriptedModel) -> None:
+    options = {"headers": {"x-team": "blue\r\nx-evil: 1"}}
+    error = await catch_error(build_connection(scripted, "openai", options=options))
+    assert (error.type, scripted.requests) == ("provider_unavailable", [])
+
+
+async def test_the_network_s_buffers_bound_what_a_reader_falls_behind() -> None:
+    """A server that sends faster than the answer is stored waits; it does not fill the memory."""
+    total_bytes = 32_000_000
+    sent_bytes = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent_bytes
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(OK + b"Content-Length: %d\r\n\r\n" % total_bytes)
+        while sent_bytes < total_bytes:
+            writer.write(b"x" * 64_000)
+            await writer.drain()
+            sent_bytes += 64_000
+
+    async with serve(answer) as address, open_client() as client:
+        async with client.stream("POST", address) as response:
+            chunks = response.aiter_raw()
+            read_bytes = len(await anext(chunks))
+            await asyncio.sleep(1)
+            assert sent_bytes < 16_000_000
+            async for chunk in chunks:
+                read_bytes += len(chunk)
+        assert read_bytes == total_bytes
+
+
+async def test_a_long_stream_is_read_in_steps_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_transport, "UNPACED_SECONDS", 0)
+    words = [f"word {number}. " for number in range(300)]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(CHUNKED)
+        for word in words:
+            writer.write(b"%x\r\n%s\r\n" % (len(word), word.encode()))
+            await asyncio.sleep(0.002)
+        writer.write(b"0\r\n\r\n")
+        await reader.read()
+
+    async with (
+        serve(answer) as address,
+        open_client() as client,
+        client.stream("POST", address) as response,
+    ):
+        chunks = [chunk async for chunk in response.aiter_raw()]
+    assert b"".join(chunks).decode() == "".join(words)
+    assert len(chunks) < 150

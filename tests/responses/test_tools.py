@@ -1,0 +1,153 @@
+"""Function tools: calls go out as items, outputs come back, and the same turn goes on."""
+
+from typing import Any
+
+import openai
+import pytest
+from openai import OpenAI
+
+from chatcore.models import Message, Session, Turn
+from chatcore.sessions import verification
+from chatcore.turns.runner import turn_runner
+from tests.support.open_responses import (
+    MODEL,
+    WEATHER,
+    check_response,
+    check_stream,
+    read_events,
+)
+from tests.support.openai_client import client, list_completions
+from tests.support.scripted_model import ScriptedModel, make_tool_call
+from tests.support.scripted_wire import Reply
+
+__all__ = ["client"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROME = make_tool_call("weather", {"city": "Rome"}, id="call_rome")
+OSLO = make_tool_call("weather", {"city": "Oslo"}, id="call_oslo")
+
+
+@pytest.fixture(autouse=True)
+def verify_sessions(client: OpenAI) -> Any:
+    yield
+    turn_runner.drain()
+    for session in Session.objects.all():
+        assert list(verification.find_violations(session)) == []
+
+
+def build_output(call_id: str, text: str) -> Any:
+    return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+
+def ask_weather(client: OpenAI, **other: Any) -> Any:
+    return client.responses.create(model=MODEL, input="Weather?", tools=[WEATHER], **other)
+
+
+def test_a_call_goes_out_and_its_output_continues_the_turn(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="Let me look.", tool_calls=[ROME]), Reply(text="Sunny."))
+    first = ask_weather(client)
+    assert [item.type for item in first.output] == ["message", "function_call"]
+    assert (first.status, first.output[0].phase) == ("completed", "commentary")
+    second = client.responses.create(
+        model=MODEL,
+        previous_response_id=first.id,
+        input=[build_output(first.output[1].call_id, "21 degrees")],
+        tools=[WEATHER],
+    )
+    assert (second.output_text, second.previous_response_id) == ("Sunny.", first.id)
+    assert Turn.objects.get().status == Turn.Status.COMPLETED
+    # The first response still says what it said.
+    assert client.responses.retrieve(first.id).output == first.output
+
+
+def test_calls_are_streamed_by_the_standard(client: OpenAI, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=[ROME, OSLO]))
+    events = read_events(client, input="Weather?", tools=[WEATHER])
+    check_stream(events)
+    check_response(events[-1]["response"])
+    assert [item["call_id"] for item in events[-1]["response"]["output"]] == [
+        "call_rome",
+        "call_oslo",
+    ]
+
+
+def test_a_missing_output_is_named(client: OpenAI, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=[ROME, OSLO]))
+    first = ask_weather(client)
+    with pytest.raises(openai.BadRequestError, match=r"No tool output found .* call_oslo"):
+        client.responses.create(
+            model=MODEL, previous_response_id=first.id, input=[build_output("call_rome", "21")]
+        )
+
+
+def test_a_user_may_go_on_instead_of_the_outputs(client: OpenAI, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=[ROME]), Reply(text="Never mind, then."))
+    first = ask_weather(client)
+    second = client.responses.create(
+        model=MODEL, previous_response_id=first.id, input="Never mind."
+    )
+    assert second.output_text == "Never mind, then."
+
+
+def test_a_question_may_follow_the_outputs(client: OpenAI, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=[ROME]), Reply(text="Both."))
+    first = ask_weather(client)
+    client.responses.create(
+        model=MODEL,
+        previous_response_id=first.id,
+        input=[build_output("call_rome", "21"), {"role": "user", "content": "And Oslo?"}],
+    )
+    sent = list_completions(scripted)[-1].json["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool", "user"]
+
+
+def test_outputs_may_be_given_again_as_a_branch(client: OpenAI, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=[ROME]), Reply(text="Sunny."), Reply(text="Rainy."))
+    first = ask_weather(client)
+    for degrees, answer in (("21", "Sunny."), ("9", "Rainy.")):
+        response = client.responses.create(
+            model=MODEL, previous_response_id=first.id, input=[build_output("call_rome", degrees)]
+        )
+        assert response.output_text == answer
+    current = Message.objects.filter(branch=None).order_by("seq")
+    assert [message.content for message in current] == ["Weather?", "", "9", "Rainy."]
+
+
+def test_a_whole_history_with_calls_stays_in_one_session(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(tool_calls=[ROME]), Reply(text="Sunny."), Reply(text="Welcome."))
+    items: list[Any] = [{"role": "user", "content": "Weather?"}]
+    for extra in ([build_output("call_rome", "21")], [{"role": "user", "content": "Thanks."}]):
+        response = client.responses.create(model=MODEL, input=items, tools=[WEATHER])
+        items += [*response.output, *extra]
+    response = client.responses.create(model=MODEL, input=items, tools=[WEATHER])
+    assert response.output_text == "Welcome."
+    assert Session.objects.count() == 1
+    assert Message.objects.count() == 6
+
+
+def test_only_allowed_tools_are_offered(client: OpenAI, scripted: ScriptedModel) -> None:
+    other = WEATHER | {"name": "stocks"}
+    choice: Any = {
+        "type": "allowed_tools",
+        "mode": "required",
+        "tools": [{"type": "function", "name": "stocks"}],
+    }
+    raw = client.responses.with_raw_response.create(
+        model=MODEL, input="Hi", tools=[WEATHER, other], tool_choice=choice
+    )
+    sent = list_completions(scripted)[-1].json
+    assert [tool["function"]["name"] for tool in sent["tools"]] == ["stocks"]
+    assert sent["tool_choice"] == "required"
+    resource: Any = raw.http_response.json()
+    check_response(resource)
+    assert [tool["name"] for tool in resource["tools"]] == ["weather", "stocks"]
+    assert resource["tool_choice"] == choice
+
+
+def test_a_tool_of_another_type_is_refused_by_name(client: OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="web_search"):
+        client.responses.create(model=MODEL, input="Hi", tools=[{"type": "web_search"}])

@@ -1,0 +1,73 @@
+"""Streams of a served product: a model to talk to, and its events as a browser receives them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from compaction.worker.processes import list_descendants
+from tests.support.scripted_model import ScriptedModel
+from tests.support.served_product import ServedProduct
+
+WITHIN = 90  # seconds until a partial answer must be marked as interrupted
+WEB_SERVER = b"chatcore.serving.web_server"
+REGISTER = (
+    "from models_registry.models import AiModel, Provider;"
+    "p = Provider.objects.create(name='scripted', protocol='openai', base_url='{url}');"
+    "AiModel.objects.create("
+    "provider=p, name='test-model', context_window_size=8192, is_default=True)"
+)
+
+
+def register_model(product: ServedProduct, scripted: ScriptedModel) -> None:
+    """Wait until the product is up, and make the scripted model its default."""
+    assert product.sign_in_link
+    product.run_command("shell", "-c", REGISTER.format(url=scripted.base_url))
+
+
+def read_events(
+    api: httpx2.Client, session: str, *, after: int, enough: Any
+) -> Iterator[dict[str, Any]]:
+    """Yield events as a browser receives them, until there are enough."""
+    seen: list[dict[str, Any]] = []
+    with api.stream(
+        "GET", f"/sessions/{session}/events", headers={"Last-Event-ID": str(after)}, timeout=WITHIN
+    ) as stream:
+        event: dict[str, Any] = {}
+        for line in stream.iter_lines():
+            name, _, value = line.partition(": ")
+            if name in ("id", "event", "data"):
+                event[name] = value if name == "event" else json.loads(value)
+            elif not line and "id" in event:
+                seen.append(event)
+                yield event
+                event = {}
+                if enough(seen):
+                    return
+
+
+def join_text(events: list[dict[str, Any]]) -> str:
+    text = ""
+    for event in events:
+        if event["event"] == "message.delta":
+            assert event["data"]["offset"] == len(text)
+            text += event["data"]["text"]
+    return text
+
+
+def find_web_processes(product: ServedProduct) -> list[int]:
+    """Return the process ids of the web servers."""
+    return [
+        process.pid
+        for process in list_descendants(product.pid)
+        if process.parent == product.pid
+        and WEB_SERVER in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+    ]
+
+
+def find_own_url(web_process: int) -> str:
+    """Return the address at which this web process alone listens."""
+    arguments = Path(f"/proc/{web_process}/cmdline").read_text().rstrip("\0").split("\0")
+    return f"http://127.0.0.1:{arguments[-1]}"

@@ -1,0 +1,100 @@
+"""Talk with a served product over REST while something happens to it."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+
+from tests.support.served_product import ServedProduct, wait_for
+from tests.support.served_streams import WITHIN, read_events
+
+ENDS = ("turn.completed", "turn.failed", "turn.cancelled")
+LONG_AWAY = 60.0  # seconds that a client goes on trying to reach the server
+
+
+@contextlib.contextmanager
+def open_api(product: ServedProduct) -> Iterator[httpx2.Client]:
+    token = product.run_command("create_token", "admin").split()[-1]
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx2.Client(base_url=f"{product.url}/api/v1", headers=headers, timeout=60) as api:
+        yield api
+
+
+def create_session(api: httpx2.Client, **fields: Any) -> str:
+    answer = api.post("/sessions", json=fields)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+class Listener(threading.Thread):
+    """Asks a question and reads the answer as a page does, which connects again until the end."""
+
+    def __init__(self, api: httpx2.Client, session: str, content: str = "Count.") -> None:
+        super().__init__(daemon=True)
+        self._api = api
+        self.session = session
+        self.events: list[dict[str, Any]] = []
+        headers = {"Prefer": "respond-async"}
+        body = {"content": content}
+        answer = api.post(f"/sessions/{session}/messages", json=body, headers=headers)
+        assert answer.status_code == 202, answer.text
+        self.start()
+
+    @property
+    def text(self) -> str:
+        """The words of the answer that were shown."""
+        text = ""
+        for event in self.events:
+            if event["event"] == "message.delta":
+                assert event["data"]["offset"] <= len(text), "a word was left out"
+                text = text[: event["data"]["offset"]] + event["data"]["text"]
+        return text
+
+    @property
+    def end(self) -> str:
+        """The event that ended the turn, or nothing yet."""
+        return next((e["event"] for e in self.events if e["event"] in ENDS), "")
+
+    def run(self) -> None:
+        deadline = time.monotonic() + WITHIN
+        while not self.end and time.monotonic() < deadline:
+            last = self.events[-1]["id"] if self.events else 0
+            with contextlib.suppress(httpx2.HTTPError):
+                for event in read_events(self._api, self.session, after=last, enough=_is_over):
+                    self.events.append(event)
+            time.sleep(0.2)
+
+    def wait_for_words(self) -> None:
+        wait_for(lambda: len(self.text) > 20, LONG_AWAY, every=0.05)
+
+    def check(self) -> None:
+        """Every word that was shown is stored, and the session takes the next message."""
+        self.join(WITHIN)
+        assert self.end, self.events[-3:]
+        messages = self._api.get(f"/sessions/{self.session}/messages").json()["results"]
+        (answer,) = (message for message in messages if message["role"] == "assistant")
+        assert answer["content"] == self.text
+        assert answer["status"] in ("complete", "interrupted"), answer["status"]
+
+
+def _is_over(events: list[dict[str, Any]]) -> bool:
+    return events[-1]["event"] in ENDS
+
+
+def say(api: httpx2.Client, session: str, content: str = "Are you there?") -> dict[str, Any]:
+    """Send a message until it is answered, as a client does that repeats what did not arrive."""
+    answer: dict[str, Any] = {}
+
+    def is_answered() -> bool:
+        with contextlib.suppress(httpx2.HTTPError):
+            response = api.post(f"/sessions/{session}/messages", json={"content": content})
+            assert response.status_code in (201, 409, 503), response.text
+            answer.update(response.json())
+            return response.status_code == 201
+        return False
+
+    wait_for(is_answered, LONG_AWAY, every=0.5)
+    return answer

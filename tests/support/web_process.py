@@ -1,0 +1,38 @@
+"""One web process as `serve` starts it, with settings of a test's own and no others."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from chatcore.local_model.server import find_free_port
+from tests.support.waiting import wait_until
+
+
+@contextmanager
+def run_web_server(folder: Path, **variables: str) -> Iterator[str]:
+    """Run a web process that gets these CHATCORE_ variables only, and yield its address."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("CHATCORE_", "DJANGO_"))
+    }
+    port = find_free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "chatcore.serving.web_server", "127.0.0.1", str(port), "0"],
+        env={**inherited, "CHATCORE_DATA_DIR": str(folder), **variables},
+    )
+    try:
+        wait_until(lambda: is_listening(port), seconds=60, what="the web server")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
