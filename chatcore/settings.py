@@ -123,7 +123,8 @@ SESSION_COOKIE_SAMESITE = "Lax"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        # Named, because the template of the admin site must come before the admin's own.
+        "DIRS": [BASE_DIR / "chatcore/templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -181,7 +182,7 @@ CACHES = {"default": REDIS_CACHE if REDIS_URL else DATABASE_CACHE}
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "German")]
-LOCALE_PATHS = [BASE_DIR / "locale"]
+LOCALE_PATHS = [BASE_DIR / "chatcore/locale"]
 TIME_ZONE = "UTC"
 USE_I18N = True
 USE_TZ = True

@@ -18,10 +18,11 @@ from django.utils.translation.template import templatize
 
 KEYWORDS = {**DEFAULT_KEYWORDS, "gettext_lazy": None}
 LINE_WIDTH = 100  # columns
-SOURCES = (
-    ("templates", "**.html", "chatcore.web.translations:extract_template"),
-    ("chatcore", "**.py", "python"),
-)
+PACKAGE = "chatcore"
+EXTRACTORS = [
+    ("**.html", "chatcore.web.translations:extract_template"),
+    ("**.py", "python"),
+]
 
 
 def get_catalog_path(language: str) -> Path:
@@ -32,10 +33,9 @@ def get_catalog_path(language: str) -> Path:
 def collect_texts(root: Path) -> Catalog:
     """Return every text that the templates and modules under `root` mark for translation."""
     catalog = Catalog(charset="utf-8")
-    for folder, pattern, method in SOURCES:
-        texts = extract_from_dir(root / folder, [(pattern, method)], keywords=KEYWORDS)
-        for _path, _line, message_id, comments, context in texts:
-            catalog.add(message_id, auto_comments=comments, context=context)
+    texts = extract_from_dir(root / PACKAGE, EXTRACTORS, keywords=KEYWORDS)
+    for _path, _line, message_id, comments, context in texts:
+        catalog.add(message_id, auto_comments=comments, context=context)
     return catalog
 
 

@@ -39,7 +39,7 @@ def test_every_sentence_has_its_german() -> None:
     texts = set(translations_by_text(translations.collect_texts(ROOT)))
     translations_by_source = translations_by_text(catalog)
     missing = sorted(text[0] for text in texts if not all(translations_by_source.get(text, ("",))))
-    assert missing == [], "run `chatcore translations` and fill in locale/de/LC_MESSAGES/django.po"
+    assert missing == [], "run `chatcore translations` and fill in django.po"
     assert set(translations_by_source) == texts, "run `chatcore translations`"
     assert list(translations.find_untranslated_texts(catalog)) == []
 
@@ -72,7 +72,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 def test_new_texts_wait_for_a_translation_and_old_ones_go(tmp_path: Path, settings: Any) -> None:
     settings.LOCALE_PATHS = [tmp_path / "locale"]
-    template = tmp_path / "templates" / "page.html"
+    template = tmp_path / "chatcore" / "page.html"
     template.parent.mkdir()
     template.write_text('{% load i18n %}\n  {% trans "Good morning" %}\n')
     assert translations.update_catalog("de", tmp_path) == ["Good morning"]
