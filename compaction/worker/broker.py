@@ -11,7 +11,7 @@ import uuid
 from datetime import timedelta
 from time import monotonic, sleep
 
-from django.db.models import Case, Value, When
+from django.db.models import Case, Q, Value, When
 from django.utils import timezone
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
@@ -22,6 +22,7 @@ from compaction.worker.tasks import CANARY_TASK
 
 CANARY_LIFETIME = timedelta(hours=1)
 STATISTICS_INTERVAL = 5.0  # seconds
+CLOCK_TOLERANCE = timedelta(minutes=5)
 
 
 class LaneBroker(ORM):
@@ -39,7 +40,7 @@ class LaneBroker(ORM):
         """
         is_in_lane = Case(When(key=self.lane, then=Value(0)), default=Value(1))
         waiting_rows = self.get_connection().filter(
-            key__in=(self.lane, self.list_key), lock__lt=timezone.now()
+            self._is_free(), key__in=(self.lane, self.list_key)
         )
         row = waiting_rows.order_by(is_in_lane, "id").first()
         if row is None:
@@ -50,6 +51,18 @@ class LaneBroker(ORM):
             self.get_connection().filter(pk=row.pk, lock=row.lock).update(lock=self.timeout(row))
         )
         return [(row.pk, row.payload)] if row_count else None
+
+    @staticmethod
+    def _is_free() -> Q:
+        """Return the condition under which nobody works on a message.
+
+        No clock that is right sets a lock further ahead than the time of a try. Such a lock is
+        from a clock that was wrong, and waiting for it could take days. A message taken twice does
+        no harm: a run is claimed by its own fence.
+        """
+        now = timezone.now()
+        latest = now + timedelta(seconds=Conf.RETRY) + CLOCK_TOLERANCE
+        return Q(lock__lt=now) | Q(lock__gt=latest)
 
     def set_stat(self, key: str, value: str, timeout: int) -> None:
         """Store statistics every 5 seconds at most.

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from datetime import timedelta
 from multiprocessing import Value
 from pathlib import Path
 from queue import Queue
@@ -12,6 +13,7 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.utils import timezone
 from django_q.models import OrmQ
 from django_q.signals import post_execute_in_worker, pre_execute
 from django_q.signing import SignedPackage
@@ -85,6 +87,15 @@ def test_a_message_is_taken_by_one_cluster_and_in_the_order_it_came() -> None:
     first, second = LaneBroker(), LaneBroker()
     messages = [row for queue in (first, second, first) for row in queue.dequeue() or []]
     assert [OrmQ.objects.get(pk=pk).task_id() for pk, _ in messages] == sent
+    assert second.dequeue() is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_that_a_wrong_clock_locked_for_days_is_taken_at_once() -> None:
+    async_task("compaction.worker.tasks.canary", "from the future")
+    OrmQ.objects.update(lock=timezone.now() + timedelta(days=3))
+    first, second = LaneBroker(), LaneBroker()
+    assert [pk for pk, _ in first.dequeue() or []] == [OrmQ.objects.get().pk]
     assert second.dequeue() is None
 
 
