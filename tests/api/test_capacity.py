@@ -93,7 +93,7 @@ def test_answers_of_other_processes_count_for_the_user(
 ) -> None:
     bound(TURNS_AT_ONCE=1, TURNS_AT_ONCE_PER_USER=1)
     first, second = create_sessions(user, model, 2)
-    Turn.objects.create(session=first, lease_until=timezone.now() + timedelta(seconds=30))
+    Turn.objects.create(session=first, lease_until=timezone.now() + timedelta(seconds=60))
     assert send(api, second).status_code == 429
 
 
@@ -179,7 +179,7 @@ def test_an_openai_client_is_refused_in_its_own_form(
         except APIStatusError:
             return False
 
-    wait_until(is_answered, seconds=20, what="the place of the closed stream")
+    wait_until(is_answered, seconds=60, what="the place of the closed stream")
 
 
 def test_the_bounds_are_settings_with_defaults(settings: Any) -> None:

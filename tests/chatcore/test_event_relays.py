@@ -69,7 +69,7 @@ async def follow_another_process(session: Session, **environment: str) -> list[s
     reader = asyncio.create_task(read_texts(session.pk, len(TEXTS)))
     await asyncio.sleep(0.3)  # until the listener has begun; what comes before is read besides
     await asyncio.to_thread(append_from_another_process, session, **environment)
-    return await asyncio.wait_for(reader, 20)
+    return await asyncio.wait_for(reader, 60)
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +124,7 @@ def test_what_redis_brings_needs_no_reading_of_the_database(
     async def receive() -> list[Event] | None:
         with hub.watch_session(session.pk) as subscription:
             await asyncio.to_thread(relay.receive, hub)
-            await asyncio.wait_for(subscription.wake_event.wait(), 10)
+            await asyncio.wait_for(subscription.wake_event.wait(), 60)
             return subscription.get_events_after(0)
 
     (event,) = asyncio.run(receive()) or []

@@ -119,7 +119,7 @@ def test_the_first_worker_writes_nothing_after_the_second_took_over(
 
     sleeper = threading.Thread(target=first)
     sleeper.start()
-    assert call_began.wait(10)
+    assert call_began.wait(60)
     CompactionRun.objects.filter(pk=run.pk).update(
         lease_until=timezone.now() - timedelta(seconds=1)
     )

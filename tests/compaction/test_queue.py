@@ -30,13 +30,13 @@ def being_worked_on(run: CompactionRun, scripted: ScriptedModel) -> Iterator[thr
 
     def slowly(_: dict[str, Any]) -> Reply:
         call_began.set()
-        go.wait(20)
+        go.wait(60)
         return Reply(text=SUMMARY)
 
     scripted.script(slowly)
     worker = compact_in_thread(run)
     try:
-        assert call_began.wait(20)
+        assert call_began.wait(60)
         yield go
     finally:
         go.set()

@@ -122,7 +122,7 @@ def test_it_locks_the_session_before_the_run_as_a_deletion_does(full: Session) -
         wait_for_blocked_connection()
         # A run that the rewind had locked already would raise here: that was the deadlock.
         CompactionRun.objects.select_for_update(nowait=True).get(pk=run.pk)
-    rewinding.join(30)
+    rewinding.join(60)
     assert outcomes == ["rewound"]
 
 
@@ -146,5 +146,5 @@ def test_a_session_that_is_deleted_meanwhile_has_nothing_to_rewind(full: Session
         rewinding.start()
         wait_for_blocked_connection()
         full.delete()
-    rewinding.join(30)
+    rewinding.join(60)
     assert refusals == ["The session was deleted."]

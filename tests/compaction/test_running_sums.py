@@ -333,7 +333,7 @@ def test_a_sum_waits_for_an_edit_that_is_not_committed(session: Session) -> None
         versions.edit_answer(session.messages.get(seq=2), "shorter")
         extending.start()
         wait_for_blocked_connection()
-    extending.join(30)
+    extending.join(60)
     # Message 2 is superseded with all that followed it; 1 and the new one are left.
     stored_session = Session.objects.get(pk=session.pk)
     assert (stored_session.summed_seq, stored_session.summed_messages) == (10, 1)

@@ -58,10 +58,10 @@ def execute_as_a_worker_does(payload: str) -> None:
 
 def test_it_applies_a_run_and_ends_with_all_its_processes_when_told(stage: WorkerScenario) -> None:
     run = stage.request_run()
-    stage.wait_until_applied(run, seconds=30)
+    stage.wait_until_applied(run, seconds=60)
     stage.worker.list_members()
     stage.worker.process.send_signal(signal.SIGTERM)
-    assert stage.worker.process.wait(15) == 0
+    assert stage.worker.process.wait(60) == 0
     assert stage.worker.find_orphans() == []
     assert not OrmQ.objects.filter(key="chatcore").exists()
 

@@ -121,12 +121,12 @@ def test_a_summary_in_the_middle_of_a_restart_is_installed_soon(
         restart.start()
         if moment == "while it is written":
             return Reply(text=SUMMARY, delay=AWAY_SECONDS + 2)
-        wait_for(lambda: not database.answers(), 20, every=0.02)
+        wait_for(lambda: not database.answers(), 60, every=0.02)
         return Reply(text=SUMMARY)
 
     scripted.script(write_summary)
     run = api.post(f"/sessions/{session}/compact", json={}).json()["id"]
-    wait_for(restart.is_alive, 30, every=0.05)
+    wait_for(restart.is_alive, 60, every=0.05)
     restart.join()
     start = time.monotonic()
     wait_for(lambda: find_end(api, run), RUN_SECONDS)

@@ -95,6 +95,6 @@ def test_the_worker_command_is_heard_until_it_hangs(tmp_path: Path) -> None:
         wait_until(is_heard)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
         os.close(reader)
         os.close(writer)

@@ -96,7 +96,7 @@ def run_server(folder: Path) -> Iterator[Serving]:
             ),
             server.read_output(),
         )
-        wait_until(server.is_live, seconds=30), server.read_output()
+        wait_until(server.is_live, seconds=60), server.read_output()
         yield server
     finally:
         server.process.terminate()
@@ -166,7 +166,7 @@ def test_a_signal_stops_all_of_it(doomed: Serving, number: signal.Signals) -> No
     doomed.process.send_signal(number)
     assert doomed.process.wait(60) == 0
     (
-        wait_until(lambda: not list_alive(pids), seconds=15),
+        wait_until(lambda: not list_alive(pids), seconds=60),
         [read_command_line(pid) for pid in list_alive(pids)],
     )
 
@@ -175,7 +175,7 @@ def test_a_killed_supervisor_leaves_no_orphan(doomed: Serving) -> None:
     pids = [process.pid for process in list_descendants(doomed.process.pid)]
     doomed.process.kill()
     (
-        wait_until(lambda: not list_alive(pids), seconds=30),
+        wait_until(lambda: not list_alive(pids), seconds=60),
         [read_command_line(pid) for pid in list_alive(pids)],
     )
 

@@ -68,7 +68,7 @@ def test_streams_end_with_the_end_of_their_turn_and_are_not_broken_off(
         )
         os.kill(web_process, signal.SIGTERM)
         for future in reading:
-            future.result(timeout=30)
+            future.result(timeout=60)
     for text in texts.values():
         assert "event: turn.failed" in text
         assert '"type":"interrupted"' in text.replace(" ", "")

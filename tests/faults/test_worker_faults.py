@@ -83,8 +83,8 @@ def test_a_worker_that_is_started_again_goes_on_with_the_run_it_left(
 ) -> None:
     run = stage.start_slow_run()
     WHOLE_COMMAND[how](stage.worker)
-    stage.worker.process.wait(20)
-    wait_until(lambda: not stage.worker.find_orphans(), seconds=5, what="no orphans")
+    stage.worker.process.wait(60)
+    wait_until(lambda: not stage.worker.find_orphans(), seconds=60, what="no orphans")
     stage.worker.start()
     stage.wait_for_canary()
     stage.wait_until_applied(run)
@@ -95,14 +95,14 @@ def test_a_run_that_kills_every_worker_ends_as_failed(stage: WorkerScenario) -> 
     stage.scripted.default = Reply(delay=60)
 
     def wait_for_calls(count: int) -> None:
-        wait_until(lambda: len(stage.scripted.requests) == count, seconds=30, what="the next call")
+        wait_until(lambda: len(stage.scripted.requests) == count, seconds=60, what="the next call")
 
     for call in range(1, 4):
         wait_for_calls(call)
         AT_WORK["busy worker"](stage.worker)
     wait_until(
         lambda: CompactionRun.objects.filter(pk=run.pk, status__in=["failed", "fell_back"]),
-        seconds=30,
+        seconds=60,
         what="the end",
     )
     stage.wait_for_canary()

@@ -41,7 +41,7 @@ def test_a_background_response_is_polled_to_its_end(
     go_on = threading.Event()
 
     def answer(_: dict[str, Any]) -> Reply:
-        go_on.wait(10)
+        go_on.wait(60)
         return Reply(text="Done.")
 
     scripted.script(answer)

@@ -102,7 +102,7 @@ def test_a_new_turn_waits_for_the_job_and_then_begins_with_the_summary(
 
     worker = threading.Thread(target=execute)
     worker.start()
-    assert call_began.wait(20)
+    assert call_began.wait(60)
     assert load_usage(stream.pk)["compacting"] is True
     assert say(stream, "And the flight?").status == "completed"
     worker.join()

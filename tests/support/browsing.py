@@ -24,8 +24,8 @@ ARGUMENTS = (
     " --disable-background-networking --disable-component-update --disable-sync"
 )
 # Milliseconds that a page may take on a busy machine. Only a failing test waits that long.
-EXPECT_TIMEOUT = 15_000
-NAVIGATION_TIMEOUT = 30_000
+EXPECT_TIMEOUT = 60_000
+ACTION_TIMEOUT = 90_000
 PHONE = {"width": 360, "height": 740}
 
 
@@ -68,7 +68,7 @@ def page(browser: Browser, live: Live, user: User) -> Iterator[Page]:
         [{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live.url}]
     )
     context.grant_permissions(["clipboard-read", "clipboard-write"])
-    context.set_default_navigation_timeout(NAVIGATION_TIMEOUT)
+    context.set_default_timeout(ACTION_TIMEOUT)
     new_page = context.new_page()
     problems: list[str] = []
     new_page.on("pageerror", lambda error: problems.append(str(error)))
@@ -88,8 +88,8 @@ def send_message(page: Page, words: str) -> None:
 
 
 def wait_until(page: Page, condition: Callable[[], bool]) -> None:
-    """Wait up to 15 seconds for a condition that the page does not show."""
-    for _ in range(150):
+    """Wait up to a minute for a condition that the page does not show."""
+    for _ in range(600):
         if condition():
             return
         page.wait_for_timeout(100)

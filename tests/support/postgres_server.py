@@ -70,10 +70,10 @@ class PostgresServer:
         assert self._process
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(20)
+            self._process.wait(60)
         # Its children lead sessions of their own; they end when they miss their parent.
         (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
-        wait_until(lambda: not self._has_processes(), seconds=30, what="the end of its processes")
+        wait_until(lambda: not self._has_processes(), seconds=60, what="the end of its processes")
 
     def answers(self) -> bool:
         try:

@@ -33,7 +33,7 @@ class RedisServer:
             ["redis-server", *(part for option in options.items() for part in option)],
             stdout=subprocess.DEVNULL,
         )
-        wait_until(self._answers, seconds=20, what="Redis")
+        wait_until(self._answers, seconds=60, what="Redis")
 
     def kill(self) -> None:
         """Kill the server as a crash does."""
@@ -54,7 +54,7 @@ class RedisServer:
     def _end(self, number: int) -> None:
         if self._process and self._process.poll() is None:
             self._process.send_signal(number)
-            self._process.wait(10)
+            self._process.wait(60)
 
     def _answers(self) -> bool:
         try:

@@ -97,6 +97,6 @@ def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedP
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(30)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()

@@ -30,7 +30,7 @@ def run_web_server(folder: Path, **variables: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(60)
 
 
 def is_listening(port: int) -> bool:

@@ -102,7 +102,7 @@ def open_scenario(kind: str, folder: Path, *arguments: str) -> Iterator[WorkerSc
             yield WorkerScenario(scripted, worker, session)
         finally:
             worker.stop()
-            wait_until(lambda: not worker.find_orphans(), seconds=5, what="no orphans")
+            wait_until(lambda: not worker.find_orphans(), seconds=60, what="no orphans")
 
 
 def create_session(scripted: ScriptedModel) -> Session:

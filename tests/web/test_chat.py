@@ -155,7 +155,7 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(
     seen = threading.Event()
 
     def when_seen(_: dict[str, Any]) -> Reply:
-        seen.wait(15)
+        seen.wait(60)
         return Reply(text=SUMMARY)
 
     scripted.script(when_seen)
