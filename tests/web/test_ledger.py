@@ -9,6 +9,7 @@ from chatcore.models import Session
 from compaction.ledger.rule_tables import StandingRule
 from compaction.models import LedgerLine
 from tests.support.browsing import store_exchange
+from tests.support.events import append_events
 from tests.support.page_compactions import fill_long, run_in_background
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -67,6 +68,28 @@ def test_a_line_is_shown_pinned_edited_dropped_and_brought_back(
     item.get_by_role("button", name="Bring the line back").click()
     expect(item).to_have_attribute("data-status", "current")
     expect(page.locator(".sent pre").first).to_contain_text("Never fly on a Sunday.")
+
+
+def test_an_open_editor_outlives_a_change_that_was_made_elsewhere(
+    page: Page, session: Session, remembered: LedgerLine
+) -> None:
+    item = open_ledger(page, session).locator(".ledger-line").first
+    item.get_by_role("button", name="Edit the line").click()
+    field = item.get_by_label("The line", exact=True)
+    field.fill("Half a sente")
+    run_in_background(add_line_elsewhere, session).join()
+    expect(page.locator(".ledger-line")).to_have_count(2)
+    expect(field).to_have_value("Half a sente")
+    expect(field).to_be_focused()
+    item.get_by_role("button", name="Save").click()
+    expect(item.locator(".ledger-text")).to_have_text("Half a sente")
+
+
+def add_line_elsewhere(session: Session) -> None:
+    LedgerLine.objects.create(
+        session=session, kind="value", text="180 euros", original_text="180 euros", key="y"
+    )
+    append_events(session.pk, ("session.updated", {"fields": ["ledger"]}))
 
 
 def test_a_line_holds_always_until_the_button_is_pressed_again(

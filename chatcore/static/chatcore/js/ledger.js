@@ -8,6 +8,7 @@ const PAGE_LIMIT = 100;
 
 export class Ledger {
   #policyNames = null; // of the policies that have a ledger
+  #newestLoad = 0; // only the newest answer of the server is shown
 
   constructor(chat, panel) {
     this.chat = chat;
@@ -30,16 +31,14 @@ export class Ledger {
   async refresh(policyName) {
     this.#policyNames ??= await loadPolicyNames();
     this.element.hidden = !this.#policyNames.has(policyName);
-    if (!this.element.hidden && !this.#isEditing) await this.#reload();
-  }
-
-  get #isEditing() {
-    return Boolean(this.#find(".ledger-edit:not([hidden])"));
+    if (!this.element.hidden) await this.#reload();
   }
 
   // The rules that hold always stand before the lines of this session.
   async #reload() {
+    const load = ++this.#newestLoad;
     const [lines, rules] = await Promise.all([loadAll(this.#path), loadAll("rules")]);
+    if (load !== this.#newestLoad) return;
     const liftedHere = new Set(lines.map(({ rule }) => rule));
     const others = rules.filter(({ id }) => !liftedHere.has(id));
     this.#render([
@@ -57,23 +56,40 @@ export class Ledger {
     const shown = lines.filter(({ status }) => status !== "superseded");
     const current = shown.filter(({ status }) => status !== "dropped");
     this.#find(".ledger-count").textContent = formatCount(current.length);
-    const focusedLine = this.list.contains(document.activeElement)
-      ? document.activeElement.closest("[data-line]").dataset.line
-      : null;
-    const focusedAct = document.activeElement?.dataset.act;
-    this.list.replaceChildren(...shown.map((line) => this.#createItem(line)));
-    if (focusedLine) this.#focusLine(focusedLine, focusedAct);
+    const focused = this.list.contains(document.activeElement) ? document.activeElement : null;
+    this.#placeItems(shown.map((line) => this.#fillItem(this.#getItem(line), line)));
+    if (focused) this.#restoreFocus(focused);
   }
 
-  // Keep the focus on the button that was pressed, or on the line's first one.
-  #focusLine(line, act) {
-    const buttons = [...this.list.querySelectorAll(`[data-line="${line}"] [data-act]`)];
-    const visible = buttons.filter((button) => button.checkVisibility());
-    (visible.find((button) => button.dataset.act === act) ?? visible[0])?.focus();
+  // The focus stays on what was pressed, or goes to what is next to it.
+  #restoreFocus(focused) {
+    const item = focused.closest("[data-line]");
+    const isHere = item.isConnected;
+    const candidates = isHere ? [focused, ...item.querySelectorAll("[data-act]")] : [];
+    const target = candidates.find((each) => each.checkVisibility());
+    (target ?? this.#find("summary")).focus();
   }
 
-  #createItem(line) {
-    const [item] = this.chat.timeline.cloneTemplate("ledger-line-template");
+  // Only what moved is moved: an editor that is open, a press and the focus outlive a change that
+  // was made elsewhere.
+  #placeItems(items) {
+    const placed = new Set(items);
+    for (const item of [...this.list.children]) if (!placed.has(item)) item.remove();
+    let next = this.list.firstElementChild;
+    for (const item of items) {
+      if (item === next) next = next.nextElementSibling;
+      else this.list.insertBefore(item, next);
+    }
+  }
+
+  #getItem({ id }) {
+    return (
+      this.#find(`[data-line="${id}"]`) ??
+      this.chat.timeline.cloneTemplate("ledger-line-template")[0]
+    );
+  }
+
+  #fillItem(item, line) {
     Object.assign(item.dataset, {
       line: line.id,
       kind: line.kind,
@@ -83,7 +99,6 @@ export class Ledger {
     });
     item.querySelector(".ledger-kind").textContent = getText(textKey("ledger", line.kind));
     item.querySelector(".ledger-text").textContent = line.text;
-    item.querySelector(".ledger-edit").elements.text.value = line.text;
     const link = item.querySelector(".sent-seq");
     link.hidden = !line.message;
     link.textContent = `#${line.seq}`;
@@ -108,8 +123,8 @@ export class Ledger {
       always: () => this.#toggleRule(item),
       drop: () => this.#change(item, { status: "dropped" }),
       restore: () => this.#change(item, { status: "current" }),
-      edit: () => showForm(item, true),
-      cancel: () => showForm(item, false),
+      edit: () => openForm(item),
+      cancel: () => closeForm(item),
     };
     actions[button.dataset.act]();
   }
@@ -117,7 +132,7 @@ export class Ledger {
   #saveText(event) {
     event.preventDefault();
     const item = event.target.closest("[data-line]");
-    showForm(item, false);
+    closeForm(item);
     this.#change(item, { text: event.target.elements.text.value });
   }
 
@@ -156,13 +171,22 @@ export class Ledger {
   }
 }
 
+function openForm(item) {
+  const { text } = item.querySelector(".ledger-edit").elements;
+  text.value = item.querySelector(".ledger-text").textContent;
+  showForm(item, true);
+  text.focus();
+}
+
+function closeForm(item) {
+  showForm(item, false);
+  item.querySelector("[data-act=edit]").focus();
+}
+
 function showForm(item, isShown) {
-  const form = item.querySelector(".ledger-edit");
-  form.hidden = !isShown;
+  item.querySelector(".ledger-edit").hidden = !isShown;
   item.querySelector(".ledger-text").hidden = isShown;
   item.querySelector(".ledger-acts").hidden = isShown;
-  if (isShown) form.elements.text.focus();
-  else item.querySelector("[data-act=edit]").focus();
 }
 
 async function loadAll(path) {
