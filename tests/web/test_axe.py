@@ -19,6 +19,16 @@ from tests.support.browsing import PHONE, store_exchange
 WIDE = {"width": 1280, "height": 860}
 VENDOR = Path(__file__).resolve().parents[1] / "vendor"
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+# A screen is measured when its fonts are there, two frames were drawn (what depends on sizes, such
+# as the tab stop of a box that scrolls, comes with the first), and nothing moves any more.
+DRAWN = """
+async () => {
+  await document.fonts.ready;
+  for (const _ of [1, 2]) await new Promise(requestAnimationFrame);
+  const moving = document.getAnimations().slice(0, 50);
+  await Promise.all(moving.map(each => each.finished.catch(() => {})));
+}
+"""
 TABS = ("Summary", "Changes", "Messages", "Kept as written")
 ANSWER = (
     "A bread **raised** by yeast:\n\n"
@@ -37,10 +47,7 @@ def find_objections(page: Page) -> list[tuple[str, str]]:
 
     axe is evaluated from outside, because the page's policy allows no other script.
     """
-    page.evaluate(
-        "Promise.all(document.getAnimations()"
-        ".map(each => each.finished.catch(() => {})).slice(0, 50))"
-    )
+    page.evaluate(DRAWN)
     page.evaluate((VENDOR / "axe.min.js").read_text())
     violations: list[dict[str, Any]] = page.evaluate(
         "rules => axe.run(document, rules).then(result => result.violations)", RULES
@@ -55,10 +62,15 @@ def find_objections(page: Page) -> list[tuple[str, str]]:
 def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
     """Return for each screen the function that opens it."""
 
+    chat = f"/c/{session.pk}/"
+
     def open_screen(path: str, *acts: Callable[[], Any]) -> Callable[[], None]:
         def go() -> None:
             page.goto(path)
             expect(page.locator("h1")).to_be_visible()
+            if path == chat:  # its numbers and its card come from the server afterwards
+                expect(page.locator(".meter-used")).to_contain_text("/")
+                expect(page.locator(".card")).to_be_visible()
             for act in acts:
                 act()
 
@@ -69,6 +81,7 @@ def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
 
     def view(tab: str) -> None:
         page.get_by_role("tab", name=tab).click()
+        expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
 
     def menu() -> None:
         page.locator(".user").last.hover()
@@ -77,9 +90,8 @@ def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
     def meter() -> None:
         page.locator(".meter-button").click()
 
-    chat = f"/c/{session.pk}/"
     return {
-        "chat": open_screen(chat, lambda: expect(page.locator(".card")).to_be_visible()),
+        "chat": open_screen(chat),
         "palette": open_screen(
             chat,
             lambda: page.keyboard.press("Control+k"),
@@ -99,26 +111,35 @@ def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
             chat, menu, lambda: expect(page.locator("#message-menu")).to_be_visible()
         ),
         "message edited": open_screen(
-            chat, menu, lambda: page.locator("[data-menu='edit']").click()
+            chat,
+            menu,
+            lambda: page.locator("[data-menu='edit']").click(),
+            lambda: expect(page.locator(".editor textarea")).to_be_focused(),
         ),
         "message deleted": open_screen(
-            chat, menu, lambda: page.locator("[data-menu='delete']").click()
+            chat,
+            menu,
+            lambda: page.locator("[data-menu='delete']").click(),
+            lambda: expect(page.locator("#dialog")).to_be_visible(),
         ),
         "meter": open_screen(chat, meter, lambda: expect(page.locator("#context")).to_be_visible()),
         "context panel": open_screen(
             chat,
             meter,
             lambda: page.get_by_role("button", name="Show the whole context").click(),
-            lambda: expect(page.locator("#context-panel .sent-messages li").first).to_be_visible(),
+            lambda: expect(page.locator(".panel-facts")).to_contain_text("version"),
         ),
         "commands": open_screen(
-            chat, lambda: page.get_by_label("Your message").press_sequentially("/")
+            chat,
+            lambda: page.get_by_label("Your message").press_sequentially("/"),
+            lambda: expect(page.locator("#slash li").first).to_be_visible(),
         ),
         "new chat": open_screen("/new/"),
         "help": open_screen(
             "/new/",
             lambda: page.get_by_label("Your message").blur(),
             lambda: page.keyboard.press("?"),
+            lambda: expect(page.locator("#help")).to_be_visible(),
         ),
         "settings": open_screen("/settings/"),
     }
@@ -180,6 +201,7 @@ def test_no_screen_has_anything_axe_objects_to(
     if size == PHONE:
         page.goto(f"/c/{staff_session.pk}/")
         page.get_by_role("button", name="Chats", exact=True).click()
+        expect(page.locator("#sidebar")).to_be_visible()
         objections["drawer"] = find_objections(page)
     AiModel.objects.update(is_active=False)
     page.goto("/new/")
