@@ -2,12 +2,15 @@
 
 import django.db.models.deletion
 import django.utils.timezone
+from django.conf import settings
 from django.db import migrations, models
+
+SESSION_MODEL = settings.COMPACTION["SESSION_MODEL"]
 
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatcore", "0010_files_of_a_session"),
+        migrations.swappable_dependency(SESSION_MODEL),
         ("compaction", "0002_plain_help_texts"),
     ]
 
@@ -109,7 +112,7 @@ class Migration(migrations.Migration):
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
-                        to="chatcore.session",
+                        to=SESSION_MODEL,
                     ),
                 ),
             ],

@@ -2,13 +2,16 @@
 
 import django.db.models.deletion
 import django.utils.timezone
+from django.conf import settings
 from django.db import migrations, models
+
+SESSION_MODEL = settings.COMPACTION["SESSION_MODEL"]
 
 
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chatcore', '0010_files_of_a_session'),
+        migrations.swappable_dependency(SESSION_MODEL),
         ('compaction', '0003_ledger'),
     ]
 
@@ -20,7 +23,7 @@ class Migration(migrations.Migration):
                 ('fingerprint', models.CharField(max_length=64)),
                 ('leaf_ids', models.JSONField(default=list, help_text='Keys of the leaves, in order.')),
                 ('last_seq', models.PositiveIntegerField(help_text='Number of the last message.')),
-                ('session', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='chatcore.session')),
+                ('session', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=SESSION_MODEL)),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('session', 'fingerprint'), name='one_composition_a_summary')],
@@ -38,7 +41,7 @@ class Migration(migrations.Migration):
                 ('fingerprint', models.CharField(blank=True, help_text='Of what a span was written from.', max_length=64)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='compaction.compactionrun')),
-                ('session', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='chatcore.session')),
+                ('session', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=SESSION_MODEL)),
             ],
             options={
                 'verbose_name_plural': 'summary leaves',

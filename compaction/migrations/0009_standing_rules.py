@@ -5,10 +5,12 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
+SESSION_MODEL = settings.COMPACTION["SESSION_MODEL"]
+
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatcore", "0016_responses"),
+        migrations.swappable_dependency(SESSION_MODEL),
         ("compaction", "0008_speed_of_models"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
@@ -24,7 +26,7 @@ class Migration(migrations.Migration):
                         primary_key=True,
                         related_name="+",
                         serialize=False,
-                        to="chatcore.session",
+                        to=SESSION_MODEL,
                     ),
                 ),
                 ("fingerprint", models.CharField(max_length=64)),

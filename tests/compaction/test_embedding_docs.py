@@ -1,5 +1,6 @@
 """docs/embedding.md: its programs run as they stand."""
 
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,20 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = re.findall(
     r"```python\n(.*?)```", (ROOT / "docs" / "embedding.md").read_text(), re.DOTALL
 )
+FILES = {"mysite/settings.py": 1, "talks/models.py": 2, "talks/backend.py": 3}
+RUN = """
+import importlib, sys
+sys.path[:0] = [sys.argv[1], {root!r}]
+import django
+from django.core.management import call_command
+django.setup()
+call_command("makemigrations", "talks", verbosity=0)
+importlib.invalidate_caches()
+call_command("migrate", verbosity=0)
+call_command("check", databases=["default"])
+assert "chatcore" not in sys.modules, "a project of one's own needs none of Chatcore"
+exec(sys.stdin.read())
+"""
 
 
 def test_the_first_needs_no_django_and_nothing_installed() -> None:
@@ -31,13 +46,72 @@ def test_the_first_needs_no_django_and_nothing_installed() -> None:
     assert "applied ('summarize',)" in process.stdout
 
 
+def write_project(folder: Path) -> None:
+    """Write the document's project, with the files that startproject and startapp make."""
+    for name in ("mysite", "talks", "talks/migrations"):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").touch()
+    for path, number in FILES.items():
+        program = PROGRAMS[number]
+        assert program.startswith(f"# {path}\n")
+        (folder / path).write_text(program)
+
+
+def run_project(folder: Path, scripted: ScriptedModel, program: str) -> str:
+    process = subprocess.run(
+        [sys.executable, "-c", RUN.format(root=str(ROOT)), str(folder)],
+        input=program,
+        env={
+            "PATH": os.environ["PATH"],
+            "DJANGO_SETTINGS_MODULE": "mysite.settings",
+            "SECRET_KEY": "a secret of tests",
+            "OPENAI_API_KEY": "a key of tests",
+            "OPENAI_BASE_URL": scripted.base_url,
+        },
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    assert "compaction" not in process.stderr  # no check has a word to say
+    return process.stdout
+
+
+def test_a_project_with_models_of_its_own_has_less_than_a_hundred_lines() -> None:
+    assert sum(len(program.splitlines()) for program in PROGRAMS[1:5]) < 100
+
+
+def test_it_compacts_goes_back_and_compacts_again(tmp_path: Path, scripted: ScriptedModel) -> None:
+    scripted.default = summarize_or_chat()
+    write_project(tmp_path)
+    printed = run_project(tmp_path, scripted, PROGRAMS[4] + GO_BACK)
+    first, second, *rest = printed.splitlines()
+    assert re.fullmatch(r"True \d{4,} -> \d{3,} tokens", first)
+    sent = re.fullmatch(r"(\d+) messages are sent, 40 are stored", second)
+    assert sent
+    assert 1 < int(sent.group(1)) < 40
+    assert rest == ["rewound 40", "True 3"]
+    assert scripted.requests[0].json["model"] == "gpt-5-mini"
+
+
+GO_BACK = """
+from compaction.models import CompactionRun
+from compaction.runs.engine import rewind_run
+run = rewind_run(CompactionRun.objects.get())
+print(run.status, len(get_backend().build_messages(talk.id)))
+print(compact_session(talk.id).compacted, Talk.objects.get().context_version)
+"""
+
+
 @pytest.mark.django_db(transaction=True)
-def test_the_second_runs_over_a_session(
+def test_the_one_over_sessions_runs(
     session: Session, scripted: ScriptedModel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scripted.default = summarize_or_chat()
     fill_session(session, messages=14, tokens=520)
-    exec(PROGRAMS[1], {"session": session})
+    exec(PROGRAMS[5], {"session": session})
     printed_lines = capsys.readouterr().out.splitlines()
     assert printed_lines[0].endswith("of 8192 tokens")
     assert printed_lines[1].startswith("True ('summarize',)")
