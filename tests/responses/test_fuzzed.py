@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 from models_registry.models import AiModel
 from tests.support.open_responses import MODEL, WEATHER, check_response, find_violations
 from tests.support.scripted_model import ScriptedModel
+from tests.support.standard_strategies import spoil
 
 pytestmark = pytest.mark.django_db(transaction=True)
 EXAMPLES = int(os.environ.get("CHATCORE_RESPONSES_EXAMPLES", "60"))
@@ -52,11 +53,6 @@ SEEDS: dict[str, list[Any]] = {
     "top_logprobs": [0],
     "model": ["unknown"],
 }
-JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
-    max_leaves=6,
-)
 
 
 @st.composite
@@ -67,19 +63,8 @@ def build_bodies(draw: Any) -> dict[str, Any]:
     body |= {name: draw(st.sampled_from(SEEDS[name])) for name in names}
     if draw(st.booleans()):
         name = draw(st.sampled_from(sorted(SEEDS)))
-        body[name] = _spoil(draw, body.get(name))
+        body[name] = spoil(draw, body.get(name))
     return body
-
-
-def _spoil(draw: Any, value: Any) -> Any:
-    """Return the value with another one at its place, or somewhere inside it."""
-    if isinstance(value, dict) and value and draw(st.booleans()):
-        key = draw(st.sampled_from(sorted(value)))
-        return value | {key: _spoil(draw, value[key])}
-    if isinstance(value, list) and value and draw(st.booleans()):
-        index = draw(st.integers(0, len(value) - 1))
-        return [*value[:index], _spoil(draw, value[index]), *value[index + 1 :]]
-    return draw(JSON_VALUES)
 
 
 @settings(

@@ -85,7 +85,8 @@ def parse_events(text: str) -> list[dict[str, Any]]:
 
 
 @functools.cache
-def _load_document() -> dict[str, Any]:
+def load_document() -> dict[str, Any]:
+    """Return the OpenAPI document of the standard."""
     document: dict[str, Any] = json.loads(DOCUMENT_PATH.read_text())
     return document
 
@@ -93,7 +94,7 @@ def _load_document() -> dict[str, Any]:
 @functools.cache
 def _build_validator(schema_name: str) -> Draft202012Validator:
     resource = Resource.from_contents(
-        {"$schema": "https://json-schema.org/draft/2020-12/schema", **_load_document()}
+        {"$schema": "https://json-schema.org/draft/2020-12/schema", **load_document()}
     )
     registry: Registry[Any] = Registry().with_resource(DOCUMENT_URI, resource)
     return Draft202012Validator(
@@ -105,6 +106,6 @@ def _build_validator(schema_name: str) -> Draft202012Validator:
 def _map_event_schemas() -> dict[str, str]:
     return {
         schema["properties"]["type"]["enum"][0]: name
-        for name, schema in _load_document()["components"]["schemas"].items()
+        for name, schema in load_document()["components"]["schemas"].items()
         if name.endswith("StreamingEvent")
     }
