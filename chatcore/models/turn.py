@@ -43,6 +43,11 @@ class Turn(models.Model):
         default=list,
         help_text="Tools that the client runs itself: [{name, description, parameters}].",
     )
+    max_tool_calls = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="How many tools its answers may call in all. Null: any number.",
+    )
     recalled = models.JSONField(
         null=True,
         blank=True,

@@ -28,7 +28,7 @@ from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.output import ToolOutput
 from chatcore.tools.registry import ToolOutcome
-from chatcore.turns import client_tools, lifecycle, recall, sent_files
+from chatcore.turns import client_tools, lifecycle, recall, sent_files, tool_limits
 from chatcore.turns.durable import run_until_stored
 from chatcore.turns.leases import TurnCancelled, TurnLost, lock_running_turn
 from chatcore.turns.recorder import AnswerRecorder
@@ -151,6 +151,7 @@ def _prepare_call(turn: Turn) -> tuple[Connection, FittedRequest]:
         tools = client_tools.list_offered_tools(session, turn)
     get_compactor().refresh_background(session)
     request = builder.build_request(session, tools=tools)
+    request = tool_limits.forbid_calls_over_limit(turn, request)
     request = recall.bring_back_passages(turn, request)
     fitted_request = get_compactor().before_request(session, request)
     sent_files.record_sent_files(turn, request, fitted_request.request)
@@ -242,6 +243,7 @@ def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -
         # Whoever asked was told that the turn is cancelled, so it may not complete any more.
         if locked_turn.is_cancel_requested:
             raise TurnCancelled(str(turn.pk))
+        completion = tool_limits.drop_calls_over_limit(turn, completion)
         message = recorder.complete_message(completion)
         if not message.tool_calls:
             lifecycle.end_turn(turn, Turn.Status.COMPLETED, message_id=message.pk)

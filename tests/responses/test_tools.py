@@ -151,3 +151,46 @@ def test_only_allowed_tools_are_offered(client: OpenAI, scripted: ScriptedModel)
 def test_a_tool_of_another_type_is_refused_by_name(client: OpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="web_search"):
         client.responses.create(model=MODEL, input="Hi", tools=[{"type": "web_search"}])
+
+
+def test_calls_over_the_limit_are_ignored(client: OpenAI, scripted: ScriptedModel) -> None:
+    paris = make_tool_call("weather", {"city": "Paris"}, id="call_paris")
+    scripted.default = Reply(tool_calls=[ROME, OSLO, paris])
+    for store in (True, False):
+        events = read_events(
+            client, input="Weather?", tools=[WEATHER], max_tool_calls=2, store=store
+        )
+        check_stream(events)
+        output = events[-1]["response"]["output"]
+        assert [item["call_id"] for item in output] == ["call_rome", "call_oslo"]
+
+
+def test_the_limit_counts_for_each_response(client: OpenAI, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=[ROME, OSLO]), Reply(tool_calls=[ROME, OSLO]))
+    first = ask_weather(client, max_tool_calls=1)
+    assert [item.call_id for item in first.output] == ["call_rome"]
+    second = client.responses.create(
+        model=MODEL,
+        previous_response_id=first.id,
+        input=[build_output("call_rome", "21 degrees")],
+        tools=[WEATHER],
+        max_tool_calls=1,
+    )
+    assert [item.type for item in second.output] == ["function_call"]
+
+
+def test_a_model_that_has_made_its_calls_is_asked_for_words(
+    client: OpenAI, scripted: ScriptedModel, session: Session
+) -> None:
+    session.tools = ["calculate"]
+    session.external_id = "mine"
+    session.save()
+    calculate = make_tool_call("calculate", {"expression": "1 + 1"}, id="call_1")
+    scripted.script(Reply(tool_calls=[calculate]), Reply(text="Two."))
+    response = client.responses.create(
+        model=MODEL, input="1 + 1?", max_tool_calls=1, extra_headers={"X-Session-Id": "mine"}
+    )
+    assert response.output_text == "Two."
+    requests = [request.json for request in list_completions(scripted)]
+    assert [request.get("tool_choice") for request in requests] == [None, "none"]
+    assert requests[1]["tools"] == requests[0]["tools"]

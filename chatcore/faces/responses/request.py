@@ -271,7 +271,7 @@ def _build_params(
     values["response_format"] = _build_response_format(body.get("text"), echo["text"]["format"])
     if has_tools:
         values["tool_choice"] = request_tools.build_choice_param(body.get("tool_choice"))
-        # One call at a time is the only way to bound their number.
+        # A model that knows that it may make one call chooses the one that it needs most.
         if not echo["parallel_tool_calls"] or echo["max_tool_calls"] == 1:
             values["parallel_tool_calls"] = False
     params = ParamsField().to_internal_value(values)

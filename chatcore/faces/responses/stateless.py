@@ -27,6 +27,7 @@ from chatcore.providers.base import (
     Tool,
 )
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.turns.tool_limits import keep_first_calls
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +140,7 @@ class UnstoredResponse:
 
     def _add_part(self, writer: EventWriter | None, part: StreamPart) -> list[Event]:
         if isinstance(part, StreamEnd):
-            self._end = part
+            self._end = keep_first_calls(part, self.request.echo["max_tool_calls"])
             return []
         self._texts[type(part)].append(part.text)
         if writer is None:

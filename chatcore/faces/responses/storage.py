@@ -28,6 +28,7 @@ from chatcore.turns import (
     lifecycle,
     recovery,
     service,
+    tool_limits,
     versions,
 )
 
@@ -152,6 +153,7 @@ def _answer(
         record.request["metadata"] = compaction["links"] | record.request["metadata"]
     _apply_settings(locked_session, request, origin)
     record.turn = _start_turn(locked_session, origin.messages, request.tools)
+    tool_limits.limit_calls(record.turn, request.echo["max_tool_calls"])
     if next_question and len(origin.messages) == 1:
         # Pages then show both questions as versions of one.
         own_messages = record.turn.messages.filter(role=Message.Role.USER)
@@ -232,6 +234,7 @@ def _resume_turn(
     record.after_seq = Session.objects.values_list("last_seq", flat=True).get(pk=session.pk)
     record.turn, record.after_event_seq = service.submit_tool_results(session, client_results)
     _merge_tools(record.turn, request.tools)
+    tool_limits.limit_calls(record.turn, request.echo["max_tool_calls"])
     _apply_settings(session, request, origin)
     _save_record(record)
     return record
