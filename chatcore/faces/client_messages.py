@@ -19,6 +19,7 @@ class ClientMessage:
     content: str = ""
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
+    is_error: bool = False
     files: tuple[Attachment, ...] = ()
     provider_data: dict[str, Any] = field(default_factory=dict)
 
@@ -37,6 +38,7 @@ class ClientMessage:
             ]
         if self.role == "tool":
             record["tool_call_id"] = self.call_id
+            record["is_error"] = self.is_error
         return record
 
     def to_chat_message(self, *, supports_images: bool) -> ChatMessage:
@@ -58,6 +60,7 @@ class ClientMessage:
             content="\n\n".join(text for text in texts if text),
             tool_calls=self.calls,
             tool_call_id=self.call_id,
+            is_error=self.is_error,
             images=tuple(image_parts),
             provider_data=self.provider_data,
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from rest_framework.exceptions import APIException
 
 from chatcore.faces.chat_completions import errors as openai_errors
+from chatcore.faces.messages import errors as anthropic_errors
 from chatcore.rest import problems
 
 
@@ -24,9 +25,12 @@ def is_api_path(path: str) -> bool:
 
 
 def build_refusal(path: str, problem: APIException) -> Refusal:
-    """Build the response to a request for `path`: a problem, OpenAI's error, or plain text."""
+    """Build the response to a request for `path`: a problem, an error, or plain text."""
     headers = problems.build_headers(problem)
     body = problems.build_body(problem)
+    if path.startswith("/v1/messages"):
+        status, anthropic_body = anthropic_errors.format_error(body)
+        return _build_json(status, headers, "application/json", anthropic_body)
     if path.startswith("/v1/"):
         status, openai_body = openai_errors.format_error(body)
         return _build_json(status, headers, "application/json", openai_body)

@@ -75,6 +75,11 @@ class PartJoiner:
             self._kind = ReasoningDelta
         self._pieces.append(text)
 
+    def add_thought(self, thought: dict[str, Any]) -> None:
+        """Add a signed thought that has ended."""
+        self._close_part()
+        self._parts.append(ReasoningDelta("", thought))
+
     def take_parts(self) -> list[StreamPart]:
         """Return the parts since the last time."""
         self._close_part()

@@ -38,7 +38,9 @@ class AnthropicProvider:
             ) as client:
                 create: Any = client.messages.create
                 arguments = _build_arguments(connection, request, create)
-                reader = anthropic_stream.AnthropicStreamReader(request.model)
+                reader = anthropic_stream.AnthropicStreamReader(
+                    request.model, reports_thoughts=request.wants_thoughts
+                )
                 async with aclosing(
                     provider_client.stream_parts(
                         create(**arguments), reader, connection.timeout_seconds

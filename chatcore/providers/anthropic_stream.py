@@ -15,6 +15,7 @@ _FINISH_REASONS: dict[str, Literal["stop", "length", "tool_calls", "refusal"]] =
     "tool_use": "tool_calls",
     "refusal": "refusal",
 }
+THOUGHT_KINDS = ("thinking", "redacted_thinking")
 _USAGE_FIELDS = (
     "input_tokens",
     "output_tokens",
@@ -26,17 +27,20 @@ _USAGE_FIELDS = (
 class AnthropicStreamReader:
     """Collects an answer while its events arrive (the protocol AnswerReader).
 
-    `model` is stored with the thinking, which only this model may receive again.
+    `model` is stored with the thinking, which only this model may receive again. With
+    `reports_thoughts`, the parts include each signed thought at its end.
     """
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, *, reports_thoughts: bool = False) -> None:
         self.event_count = 0
         self.is_done = False
         self._model = model
+        self._reports_thoughts = reports_thoughts
         self._part_joiner = PartJoiner()
         self._blocks: dict[int, _Block] = {}
         self._counts: dict[str, int] = {}
         self._stop_reason: str | None = None
+        self._stop_sequence: str | None = None
         self._has_output = False
 
     def read_events(self, events: Iterable[Event]) -> None:
@@ -76,6 +80,7 @@ class AnthropicStreamReader:
             tool_calls = ()
         return StreamEnd(
             reason=reason,
+            stop_sequence=self._stop_sequence,
             tool_calls=tool_calls,
             usage=self._build_usage(),
             provider_data=self._collect_thinking(),
@@ -87,10 +92,13 @@ class AnthropicStreamReader:
             self._read_delta(self._blocks[event["index"]], event["delta"])
         elif kind == "content_block_start":
             self._open_block(event["index"], event["content_block"])
+        elif kind == "content_block_stop":
+            self._close_block(event["index"])
         elif kind == "message_start":
             self._record_usage(event["message"].get("usage"))
         elif kind == "message_delta":
             self._stop_reason = event["delta"].get("stop_reason") or self._stop_reason
+            self._stop_sequence = event["delta"].get("stop_sequence") or self._stop_sequence
             self._record_usage(event.get("usage"))
 
     def _open_block(self, index: int, fields: dict[str, Any]) -> None:
@@ -100,6 +108,11 @@ class AnthropicStreamReader:
             self._has_output = True
         elif fields.get("text"):
             self._add_text(fields["text"])
+
+    def _close_block(self, index: int) -> None:
+        block = self._blocks.get(index)
+        if self._reports_thoughts and block and block.kind in THOUGHT_KINDS:
+            self._part_joiner.add_thought(block.to_thinking())
 
     def _read_delta(self, block: "_Block", delta: dict[str, Any]) -> None:
         kind = delta.get("type")
@@ -139,9 +152,7 @@ class AnthropicStreamReader:
 
     def _collect_thinking(self) -> dict[str, Any]:
         blocks = [
-            block.to_thinking()
-            for block in self._blocks.values()
-            if block.kind in ("thinking", "redacted_thinking")
+            block.to_thinking() for block in self._blocks.values() if block.kind in THOUGHT_KINDS
         ]
         return {"anthropic": {"model": self._model, "thinking": blocks}} if blocks else {}
 

@@ -6,21 +6,25 @@ from itertools import count
 from typing import Any
 
 from chatcore.providers.base import EARLIER_MESSAGES_NOTICE, ChatMessage, Request
-from chatcore.providers.provider_data import select_thinking
+from chatcore.providers.provider_data import select_cache_control, select_thinking
 
 _NOTICE_MESSAGE = {"role": "user", "content": [{"type": "text", "text": EARLIER_MESSAGES_NOTICE}]}
 
 
 def build_system(request: Request) -> str | list[dict[str, Any]]:
-    """Return the system text, or two blocks if there is a preface.
+    """Return the system text, or blocks if there is a preface or a mark of the cache.
 
     An empty text means that there is nothing to send: the protocol refuses empty texts.
     """
-    if not request.preface.strip():
+    mark = request.system_cache_control
+    if not request.preface.strip() and not mark:
         return request.system if request.system.strip() else ""
-    return [
+    blocks: list[dict[str, Any]] = [
         {"type": "text", "text": text} for text in (request.system, request.preface) if text.strip()
     ]
+    if mark and request.system.strip():
+        blocks[0]["cache_control"] = mark
+    return blocks
 
 
 def build_messages(request: Request) -> list[dict[str, Any]]:
@@ -52,6 +56,7 @@ def build_tools(request: Request) -> list[dict[str, Any]]:
             "description": tool.description,
             "input_schema": tool.parameters,
             **({"strict": True} if tool.strict else {}),
+            **({"cache_control": tool.cache_control} if tool.cache_control else {}),
         }
         for tool in request.tools
     ]
@@ -83,6 +88,14 @@ class _CallIds:
 
 def _build_blocks(message: ChatMessage, model: str, call_ids: _CallIds) -> list[dict[str, Any]]:
     """Return a message as content blocks, none if it is empty: the protocol refuses empty texts."""
+    blocks = _build_content_blocks(message, call_ids)
+    mark = select_cache_control(message.provider_data)
+    if mark and blocks:
+        blocks[-1]["cache_control"] = mark
+    return [*select_thinking(message.provider_data, model), *blocks] if blocks else []
+
+
+def _build_content_blocks(message: ChatMessage, call_ids: _CallIds) -> list[dict[str, Any]]:
     if message.role == "tool":
         return [_build_tool_result(message, call_ids)]
     blocks = [_build_image(image.media_type, image.data) for image in message.images]
@@ -97,7 +110,7 @@ def _build_blocks(message: ChatMessage, model: str, call_ids: _CallIds) -> list[
         }
         for call in message.tool_calls
     ]
-    return [*select_thinking(message.provider_data, model), *blocks] if blocks else []
+    return blocks
 
 
 def _build_tool_result(message: ChatMessage, call_ids: _CallIds) -> dict[str, Any]:

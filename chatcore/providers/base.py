@@ -53,13 +53,15 @@ class ToolCall:
 class Tool:
     """A tool definition; `parameters` is a JSON schema.
 
-    `strict` asks the provider to hold the model to the schema, where the protocol has that.
+    `strict` asks the provider to hold the model to the schema, and `cache_control` to cache up to
+    this tool, where the protocol has that.
     """
 
     name: str
     description: str
     parameters: dict[str, Any]
     strict: bool = False
+    cache_control: dict[str, Any] | None = None
 
     @functools.cached_property
     def text(self) -> str:
@@ -120,7 +122,9 @@ class Request:
     """Everything that one call of a language model sends.
 
     `preface` is a second system text, after `system`. `system_summary` repeats the part of `system`
-    that summarizes messages which are not sent; it is not sent again.
+    that summarizes messages which are not sent; it is not sent again. `system_cache_control` asks
+    to cache up to the end of `system`, where the protocol has that. With `wants_thoughts`, the
+    parts of the answer include signed thoughts, each at its end.
     """
 
     model: str
@@ -131,6 +135,8 @@ class Request:
     tools: Sequence[Tool] = ()
     max_tokens: int | None = None
     params: dict[str, Any] = field(default_factory=dict)
+    system_cache_control: dict[str, Any] | None = None
+    wants_thoughts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,16 +158,25 @@ class TextDelta:
 
 @dataclass(frozen=True)
 class ReasoningDelta:
-    """A piece of the model's reasoning, which is not part of the answer."""
+    """A piece of the model's reasoning, which is not part of the answer.
+
+    `thought` is the signed thought that ends here, as its provider wants it back. It comes with an
+    empty text, and only where the request wants it.
+    """
 
     text: str
+    thought: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamEnd:
-    """The last part of every complete stream. A stream without one raises ProviderUnavailable."""
+    """The last part of every complete stream. A stream without one raises ProviderUnavailable.
+
+    `stop_sequence` is the text of the request at which the model stopped, where the provider says.
+    """
 
     reason: Literal["stop", "length", "tool_calls", "refusal"]
+    stop_sequence: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     provider_data: dict[str, Any] = field(default_factory=dict)

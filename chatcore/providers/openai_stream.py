@@ -48,6 +48,7 @@ class OpenAIStreamReader:
         self._calls: list[_PartialCall] = []
         self._usage: Usage | None = None
         self._finish_reason: str | None = None
+        self._stop_sequence: str | None = None
         self._is_refusal = False
 
     def read_events(self, events: Iterable[Event]) -> None:
@@ -81,6 +82,7 @@ class OpenAIStreamReader:
         return StreamEnd(
             # Not every server distinguishes the two, so the calls decide.
             reason="tool_calls" if tool_calls else "stop",
+            stop_sequence=self._stop_sequence,
             tool_calls=tool_calls,
             usage=self._usage,
             provider_data=self._build_provider_data(),
@@ -105,6 +107,9 @@ class OpenAIStreamReader:
             self._usage = parse_usage(api_usage) or self._usage
         for choice in chunk.get("choices") or ():
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
+            stop_sequence = choice.get("stop_reason")  # vLLM's
+            if isinstance(stop_sequence, str):
+                self._stop_sequence = stop_sequence
             delta = choice.get("delta")
             if delta is not None:
                 self._read_delta(delta)

@@ -33,7 +33,8 @@ PARAM_NAMES = {
         "stop",
         "verbosity",
     },
-    "anthropic": _SHARED_NAMES | {"output_config", "stop_sequences", "thinking"},
+    "anthropic": _SHARED_NAMES
+    | {"cache_control", "metadata", "output_config", "stop_sequences", "thinking"},
 }
 # A request has fields of its own for these.
 RESERVED_NAMES = frozenset(
@@ -120,6 +121,8 @@ PARAM_RULES = {
     "tool_choice": _CHOICE_RULE,
     "logit_bias": _OBJECT_RULE,
     "response_format": _OBJECT_RULE,
+    "cache_control": _OBJECT_RULE,
+    "metadata": _OBJECT_RULE,
     "output_config": _OBJECT_RULE,
     "thinking": _OBJECT_RULE,
 }

@@ -7,6 +7,8 @@ version, is not sent: it would be a stranger's blocks in the request, or end eve
 from collections.abc import Mapping
 from typing import Any
 
+# The key of a mark up to which a provider is to cache, whatever model wrote the message.
+CACHE_CONTROL = "cache_control"
 _TEXT_FIELDS = {"thinking": "thinking", "redacted_thinking": "data"}
 
 
@@ -16,6 +18,12 @@ def select_thinking(provider_data: Mapping[str, Any], model: str) -> list[dict[s
     if not isinstance(blocks, list) or not all(map(_is_thinking, blocks)):
         return []
     return blocks
+
+
+def select_cache_control(provider_data: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the mark that the client put behind a message, in Anthropic's protocol."""
+    mark = provider_data.get(CACHE_CONTROL)
+    return mark if isinstance(mark, dict) else None
 
 
 def select_reasoning(provider_data: Mapping[str, Any], model: str) -> str:

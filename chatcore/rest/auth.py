@@ -12,6 +12,8 @@ from rest_framework import exceptions
 
 from chatcore.rest.problems import Problem
 
+API_KEY_NAME = "HTTP_X_API_KEY"
+
 
 class BearerTokenAuthentication(TokenAuthentication):
     """Authentication by the header `Authorization: Bearer TOKEN` (RFC 6750)."""
@@ -25,14 +27,29 @@ class BearerTokenAuthentication(TokenAuthentication):
         return user, auth_token
 
 
+class ApiKeyAuthentication(BearerTokenAuthentication):
+    """Authentication by a bearer token, or by the header `x-api-key` of Anthropic's clients."""
+
+    def authenticate(self, request: Any) -> tuple[Any, Any] | None:
+        """Return the user and the token's row; None without either header."""
+        api_key = request.META.get(API_KEY_NAME, "")
+        if api_key and not request.META.get("HTTP_AUTHORIZATION"):
+            # A header is text in Latin-1, so every one of its characters is a byte.
+            return self.authenticate_credentials(api_key.encode("latin-1", errors="replace"))
+        result: tuple[Any, Any] | None = super().authenticate(request)
+        return result
+
+
 def find_sender(headers: Mapping[bytes, bytes]) -> Any:
     """Return the user who sends a request with these headers, by a token or a session; or None."""
     request = HttpRequest()
     authorization = headers.get(b"authorization", b"").decode("latin-1")
-    if authorization:
+    api_key = headers.get(b"x-api-key", b"").decode("latin-1")
+    if authorization or api_key:
         request.META["HTTP_AUTHORIZATION"] = authorization
+        request.META[API_KEY_NAME] = api_key
         try:
-            result = BearerTokenAuthentication().authenticate(request)
+            result = ApiKeyAuthentication().authenticate(request)
         except exceptions.AuthenticationFailed:
             return None
         return result[0] if result else None

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 HEADER = "X-Request-Id"
+ANTHROPIC_HEADER = "Request-Id"  # its name in Anthropic's API
 CLIENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
@@ -25,4 +26,5 @@ class RequestIds:
         with structlog.contextvars.bound_contextvars(request=request_id):
             response = self.get_response(request)
         response.headers[HEADER] = request_id
+        response.headers[ANTHROPIC_HEADER] = request_id
         return response

@@ -84,10 +84,15 @@ def count_turn(request: Any) -> None:
         raise Problem(429, "too_many_turns", detail, retry_after=wait_seconds)
 
 
+def describe_turns(user_pk: Any) -> tuple[int, int, float]:
+    """Return the user's turns a minute, how many are left, and the seconds until all are again."""
+    limit = settings.CHATCORE["TURNS_PER_MINUTE"]
+    return limit, *_get_window("turn", user_pk).describe(limit)
+
+
 def build_turn_headers(user_pk: Any) -> dict[str, str]:
     """Return OpenAI's headers about the turns that the user may still start this minute."""
-    limit = settings.CHATCORE["TURNS_PER_MINUTE"]
-    remaining, seconds = _get_window("turn", user_pk).describe(limit)
+    limit, remaining, seconds = describe_turns(user_pk)
     return {
         "X-RateLimit-Limit-Requests": str(limit),
         "X-RateLimit-Remaining-Requests": str(remaining),

@@ -82,6 +82,8 @@ def validate_tools(
         }
         if tool.get("strict"):
             definition["strict"] = True
+        if tool.get("cache_control"):
+            definition["cache_control"] = tool["cache_control"]
         valid_definitions.append(definition)
     return valid_definitions
 

@@ -54,7 +54,7 @@ RIGHTS: list[dict[str, Any]] = [
 SECRET = "Alice's secret"
 FACES = ("api/v1/", "v1/")
 JSON, PROBLEM = "application/json", "application/problem+json"
-UNKNOWN_PATH_ROUTE = "v1/"  # answers unknown paths of the OpenAI face
+UNKNOWN_PATH_ROUTES = ("v1/", "v1/messages/")  # answers unknown paths of the OpenAI face
 
 
 def list_routes(patterns: list[Any] | None = None, before: str = "") -> Iterator[tuple[str, Any]]:
@@ -66,7 +66,7 @@ def list_routes(patterns: list[Any] | None = None, before: str = "") -> Iterator
         elif (
             isinstance(pattern, URLPattern)
             and route.startswith(FACES)
-            and route != UNKNOWN_PATH_ROUTE
+            and route not in UNKNOWN_PATH_ROUTES
         ):
             either = route.endswith("/?$")  # one pattern with and without a slash at its end
             plain = route.removesuffix("/?$")

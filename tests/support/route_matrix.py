@@ -63,6 +63,13 @@ MATRIX: dict[str, dict[str, Any]] = {
     "v1/chat/completions": {
         "POST": {"model": "test-model", "messages": [{"role": "user", "content": "Hi"}]}
     },
+    "v1/messages": {
+        "POST": {
+            "model": "test-model",
+            "max_tokens": 100,
+            "messages": [{"role": "user", "content": "Hi"}],
+        }
+    },
     "v1/models": {"GET": None},
     "v1/models/<path:name>": {"GET": None},
     "v1/responses": {"POST": {"model": "test-model", "input": "Hi"}},

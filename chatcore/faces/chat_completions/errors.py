@@ -54,7 +54,7 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     type = response.data["type"]
     response.status_code, response.data = format_error(response.data)
     response.content_type = "application/json"
-    if _is_final(type, response.status_code):
+    if is_final(type, response.status_code):
         response.headers["x-should-retry"] = "false"
     return response
 
@@ -91,6 +91,6 @@ def _get_type(status: int) -> str:
     return "requests" if status == 429 else "invalid_request_error"
 
 
-def _is_final(type: str, status: int) -> bool:
+def is_final(type: str, status: int) -> bool:
     """Return True if the same request would fail again, so that clients must not repeat it."""
     return type in FINAL_TYPES or (status == 409 and type not in RETRYABLE_CONFLICTS)

@@ -215,15 +215,32 @@ def _resume_turn(
     _refuse_missing_results(session, results)
     _apply_request_settings(session, completion_request)
     client_results = [
-        client_tools.ClientToolResult(tool_call_id=message.call_id, content=message.content)
+        client_tools.ClientToolResult(
+            tool_call_id=message.call_id, content=message.content, is_error=message.is_error
+        )
         for message in results
     ]
+    has_files = any(message.files for message in results)
     try:
-        turn, after_seq = service.submit_tool_results(session, client_results)
+        # Files are stored before the turn goes on, which is when the transaction is committed.
+        with transaction.atomic() if has_files else contextlib.nullcontext():
+            turn, after_seq = service.submit_tool_results(session, client_results)
+            _store_result_files(turn, results)
     except service.NoWaitingTurn:
         return None
     is_usable = turn.status in (*Turn.OPEN_STATUSES, Turn.Status.COMPLETED)
     return (turn, after_seq) if is_usable else None
+
+
+def _store_result_files(turn: Turn, results: Sequence[ClientMessage]) -> None:
+    """Store the files of results that were stored just now; repeated ones have theirs."""
+    for result in results:
+        if not result.files:
+            continue
+        rows = turn.messages.filter(role=Message.Role.TOOL, tool_call_id=result.call_id)
+        row = rows.order_by("seq").last()
+        if row and not row.attachments.exists():
+            store_files(turn.session, result, row=row)
 
 
 def _refuse_missing_results(session: Session, results: Sequence[ClientMessage]) -> None:

@@ -91,8 +91,8 @@ def parse_completion_request(body: Any, headers: Mapping[str, str]) -> Completio
         params=_parse_params(body, model, has_tools=bool(tools)),
         stream=stream,
         include_usage=bool(stream_options.get("include_usage")),
-        session_name=_parse_session_name(body, headers),
-        on_divergence=_parse_on_divergence(headers),
+        session_name=parse_session_name(body, headers),
+        on_divergence=parse_on_divergence(headers),
         ignored_fields=tuple(_list_ignored_fields(body, model)),
     )
 
@@ -138,7 +138,7 @@ def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:
     )
 
 
-def _parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+def parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
     """Return the session's name from the header, or else from the metadata; empty if none."""
     source = SESSION_HEADER
     name: Any = headers.get(SESSION_HEADER)
@@ -153,7 +153,8 @@ def _parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> 
     return name
 
 
-def _parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence:
+def parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence:
+    """Return what a history that leaves the stored one means. Raises the 400 problem."""
     value = headers.get(DIVERGENCE_HEADER) or OnDivergence.EDIT
     try:
         return OnDivergence(value.lower())

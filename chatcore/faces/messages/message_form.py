@@ -1,0 +1,169 @@
+"""Answers as Anthropic's messages (the protocol AnswerForm)."""
+
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from typing import Any
+
+from chatcore.context import tool_pairs
+from chatcore.faces.messages import errors
+from chatcore.faces.messages.input_messages import OWN_SIGNATURE
+from chatcore.faces.messages.message_format import (
+    PING_EVENT,
+    Block,
+    MessageEnvelope,
+    build_content,
+    build_thoughts,
+    format_event,
+    format_usage,
+    get_stop_members,
+)
+from chatcore.faces.messages.request import MessageRequest
+from chatcore.providers.base import (
+    ReasoningDelta,
+    Request,
+    StreamEnd,
+    StreamPart,
+    TextDelta,
+    Tool,
+    ToolCall,
+)
+from chatcore.threads import run_in_thread
+
+
+class MessageForm:
+    """The form of one message."""
+
+    def __init__(self, message_request: MessageRequest) -> None:
+        self._request = message_request
+        # The events are written when the request itself, and the log's notes of it, are over.
+        self._request_id = errors.get_request_id()
+        self._envelope = MessageEnvelope(model=message_request.model_name)
+
+    def build_provider_request(self) -> Request:
+        """Return the request without a memory, before it is made to fit.
+
+        Calls without results and results without calls are repaired as in a session.
+        """
+        model = self._request.model
+        params = dict(self._request.params)
+        max_tokens = params.pop("max_tokens", None)
+        messages = [
+            message.to_chat_message(supports_images=model.supports_images)
+            for message in self._request.messages
+        ]
+        return Request(
+            model=model.name,
+            system=self._request.system or "",
+            system_cache_control=self._request.system_cache_control,
+            messages=tool_pairs.pair_tool_calls(messages),
+            tools=[Tool(**tool) for tool in self._request.tools],
+            max_tokens=max_tokens,
+            params=params,
+            wants_thoughts=True,
+        )
+
+    def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
+        """Return the whole message."""
+        return self._envelope.format_message(
+            build_content(text, build_thoughts(reasoning, final_part), final_part),
+            format_usage(final_part.usage),
+            **get_stop_members(final_part),
+        )
+
+    async def stream(
+        self, parts: AsyncGenerator[StreamPart | None], count_input: Callable[[], int]
+    ) -> AsyncGenerator[bytes]:
+        """Yield the message as events; an error after the first one becomes an event."""
+        writer = BlockWriter()
+        has_started = False
+        try:
+            async with aclosing(parts):
+                async for part in parts:
+                    if not has_started:
+                        usage = {"input_tokens": await run_in_thread(count_input)}
+                        yield self._format_start(usage)
+                        has_started = True
+                    if part is None:
+                        yield PING_EVENT
+                        continue
+                    for event in writer.add_part(part):
+                        yield event
+        except Exception as error:
+            if not has_started:
+                raise
+            body = errors.describe_error(error, self._request_id)
+            yield format_event("error", error=body["error"], request_id=body["request_id"])
+
+    def _format_start(self, usage: dict[str, Any]) -> bytes:
+        usage = format_usage(None) | usage
+        return format_event("message_start", message=self._envelope.format_message([], usage))
+
+
+class BlockWriter:
+    """Writes the parts of an answer as content blocks, one after the other."""
+
+    def __init__(self) -> None:
+        self._index = -1
+        self._open_type = ""
+
+    def add_part(self, part: StreamPart) -> Iterator[bytes]:
+        """Yield the events of a part; those of the last one end the message."""
+        if isinstance(part, TextDelta):
+            yield from self._open({"type": "text", "text": ""})
+            yield self._format_delta("text_delta", text=part.text)
+        elif isinstance(part, ReasoningDelta):
+            yield from self._add_reasoning(part)
+        else:
+            yield from self._end(part)
+
+    def _add_reasoning(self, part: ReasoningDelta) -> Iterator[bytes]:
+        thought = part.thought
+        if thought and thought["type"] == "redacted_thinking":
+            yield from self._close()
+            yield from self._open(thought)
+            yield from self._close()
+            return
+        yield from self._open({"type": "thinking", "thinking": "", "signature": ""})
+        if part.text:
+            yield self._format_delta("thinking_delta", thinking=part.text)
+        if thought:
+            yield from self._close(signature=thought.get("signature", ""))
+
+    def _end(self, final_part: StreamEnd) -> Iterator[bytes]:
+        yield from self._close()
+        for call in final_part.tool_calls:
+            yield from self._write_call(call)
+        usage = format_usage(final_part.usage)
+        if final_part.usage is None:
+            usage = {"output_tokens": 0}
+        yield format_event("message_delta", delta=get_stop_members(final_part), usage=usage)
+        yield format_event("message_stop")
+
+    def _write_call(self, call: ToolCall) -> Iterator[bytes]:
+        yield from self._open({"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
+        arguments = json.dumps(call.parse_arguments(), ensure_ascii=False)
+        yield self._format_delta("input_json_delta", partial_json=arguments)
+        yield from self._close()
+
+    def _open(self, block: Block) -> Iterator[bytes]:
+        """Begin a block, unless one of its type is open."""
+        if self._open_type == block["type"]:
+            return
+        yield from self._close()
+        self._index += 1
+        self._open_type = block["type"]
+        yield format_event("content_block_start", index=self._index, content_block=block)
+
+    def _close(self, *, signature: str = OWN_SIGNATURE) -> Iterator[bytes]:
+        if not self._open_type:
+            return
+        if self._open_type == "thinking":
+            yield self._format_delta("signature_delta", signature=signature)
+        self._open_type = ""
+        yield format_event("content_block_stop", index=self._index)
+
+    def _format_delta(self, type: str, **members: Any) -> bytes:
+        return format_event(
+            "content_block_delta", index=self._index, delta={"type": type} | members
+        )

@@ -1,0 +1,133 @@
+"""Parse the body of `/v1/messages`.
+
+Nothing is dropped in silence: a field is carried, or refused by its name, or, where the answer is
+no other without it, named in the header X-Ignored-Fields.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chatcore.faces.chat_completions.request import (
+    CompletionRequest,
+    get_usable_model,
+    parse_on_divergence,
+    parse_session_name,
+)
+from chatcore.faces.messages.errors import MessagesProblem
+from chatcore.faces.messages.input_messages import Input, parse_input
+from chatcore.faces.messages.params import OWN_NAMES, build_params, list_untranslated
+from chatcore.faces.messages.request_tools import parse_tools
+from chatcore.providers.params import list_extra_names
+from chatcore.rest.problems import InvalidFieldError
+from models_registry.models import AiModel, Provider
+
+SESSION_PREFIX = "session:"  # of a `metadata.user_id` that names a session
+# The fields that are read here, besides the parameters.
+OWN_FIELDS = frozenset({"model", "messages", "system", "tools", "stream", "metadata"})
+# The answer is no other without these: they are about Anthropic's accounts, places and prices.
+HARMLESS_FIELDS = frozenset(
+    {
+        "billing_policy",
+        "diagnostics",
+        "inference_geo",
+        "service_tier",
+        "speed",
+        "user_profile_id",
+        "workspace_id",
+    }
+)
+BETA_HEADER = "anthropic-beta"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageRequest(CompletionRequest):
+    """A request for a message. `system_cache_control` is the mark behind the system text."""
+
+    system_cache_control: dict[str, Any] | None = None
+
+
+def parse_message_request(body: Any, headers: Mapping[str, str]) -> MessageRequest:
+    """Return the request of a JSON body.
+
+    Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.
+    """
+    if not isinstance(body, Mapping):
+        raise InvalidFieldError("body", "A JSON object.")
+    model = get_usable_model(body.get("model"))
+    if body.get("thread"):
+        detail = "thread: Send the whole conversation, or name a session (X-Session-Id)."
+        raise MessagesProblem("thread_unsupported_request", detail, unsupported=["thread"])
+    _refuse_unknown_fields(body, model)
+    parsed_input = parse_input(body, model)
+    if not parsed_input.messages:
+        raise InvalidFieldError("messages", "None of the messages has any content.")
+    tools = parse_tools(body.get("tools"), model)
+    stream = body.get("stream") or False
+    if not isinstance(stream, bool):
+        raise InvalidFieldError("stream", "Either true or false.")
+    session_name = _parse_session_name(body, headers)
+    params = build_params(body, model, has_tools=bool(tools))
+    if session_name and model.provider.protocol == Provider.Protocol.ANTHROPIC:
+        _mark_cache_of_session(params, parsed_input, tools)
+    return MessageRequest(
+        model=model,
+        model_name=str(body["model"]),
+        system="\n\n".join(parsed_input.system_texts) if parsed_input.system_texts else None,
+        system_cache_control=parsed_input.system_cache_control,
+        messages=parsed_input.messages,
+        tools=tools,
+        params=params,
+        stream=stream,
+        session_name=session_name,
+        on_divergence=parse_on_divergence(headers),
+        ignored_fields=tuple(_list_ignored_fields(body, headers, model)),
+    )
+
+
+def _refuse_unknown_fields(body: Mapping[str, Any], model: AiModel) -> None:
+    """Raise the 400 problem for the first field that would change the answer and is not carried."""
+    known_fields = OWN_FIELDS | HARMLESS_FIELDS | OWN_NAMES | list_extra_names(model.provider)
+    for name in sorted(body.keys() - known_fields):
+        # Clients send an empty value for what they leave to the server.
+        if body[name] not in (None, False, 0, "", [], {}):
+            raise InvalidFieldError(name, "This is not supported here.")
+
+
+def _list_ignored_fields(
+    body: Mapping[str, Any], headers: Mapping[str, str], model: AiModel
+) -> list[str]:
+    names = {name for name in HARMLESS_FIELDS if body.get(name) is not None}
+    if headers.get(BETA_HEADER):
+        names.add(BETA_HEADER)
+    return sorted(names | set(list_untranslated(body, model)))
+
+
+def _parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+    """Return the session's name from the header or the metadata; empty if none.
+
+    A client whose types know no other metadata names it in `user_id`, behind `session:`.
+    """
+    name = parse_session_name(body, headers)
+    metadata = body.get("metadata")
+    user_id = metadata.get("user_id") if isinstance(metadata, Mapping) else None
+    if name or not isinstance(user_id, str) or not user_id.startswith(SESSION_PREFIX):
+        return name
+    return parse_session_name(
+        {"metadata": {"session_id": user_id.removeprefix(SESSION_PREFIX)}}, headers
+    )
+
+
+def _mark_cache_of_session(
+    params: dict[str, Any], parsed_input: Input, tools: list[dict[str, Any]]
+) -> None:
+    """Have the provider cache the whole request where the client has marked any part of it.
+
+    A session builds its own requests, so the client's marks have no place in them.
+    """
+    marks = [parsed_input.system_cache_control]
+    marks += [message.provider_data.get("cache_control") for message in parsed_input.messages]
+    marks += [tool.pop("cache_control", None) for tool in tools]
+    mark = next((mark for mark in reversed(marks) if mark), None)
+    if mark and "cache_control" not in params:
+        params["cache_control"] = mark

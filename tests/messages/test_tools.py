@@ -1,0 +1,187 @@
+"""Tools that the client runs, over `/v1/messages`, with a memory and without one."""
+
+import base64
+import json
+from typing import Any
+
+import anthropic
+import pytest
+from anthropic import Anthropic
+
+from chatcore.models import Message
+from models_registry.models import AiModel
+from tests.support.anthropic_client import (
+    HELLO,
+    MODEL,
+    WEATHER,
+    ask,
+    build_body,
+    claude,
+    client,
+    get_last_call,
+    gpt,
+)
+from tests.support.sample_files import build_png
+from tests.support.scripted_model import ScriptedModel, make_tool_call
+from tests.support.scripted_wire import Reply
+
+__all__ = ["claude", "client", "gpt"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CALLS = (
+    make_tool_call("weather", {"city": "Oslo"}, id="toolu_1"),
+    make_tool_call("weather", {"city": "Rome"}, id="toolu_2"),
+)
+NAMED = {"X-Session-Id": "trip"}
+
+
+def build_results(**other: Any) -> dict[str, Any]:
+    results: list[Any] = [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": "Rain", **other},
+        {"type": "tool_result", "tool_use_id": "toolu_2", "content": "Sun"},
+    ]
+    return {"role": "user", "content": results}
+
+
+def test_parallel_calls_and_their_results(client: Anthropic, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="Let me look.", tool_calls=CALLS), Reply(text="Rain and sun."))
+    answer = ask(client, tools=[WEATHER])
+    assert answer.stop_reason == "tool_use"
+    assert [block.type for block in answer.content] == ["text", "tool_use", "tool_use"]
+    assert answer.content[2].input == {"city": "Rome"}
+    said = {"role": "assistant", "content": answer.content}
+    assert ask(client, [*HELLO, said, build_results()], tools=[WEATHER]).content[0].text
+    sent = json.dumps(get_last_call(scripted)["messages"])
+    assert sent.index("Rain") < sent.index("Sun")
+
+
+def test_calls_are_streamed(client: Anthropic, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="Let me look.", tool_calls=CALLS))
+    with client.messages.stream(**build_body(tools=[WEATHER])) as stream:
+        message = stream.get_final_message()
+    assert [block.input for block in message.content if block.type == "tool_use"] == [
+        {"city": "Oslo"},
+        {"city": "Rome"},
+    ]
+    assert message.stop_reason == "tool_use"
+
+
+@pytest.mark.parametrize(
+    ("choice", "translated"),
+    [
+        ({"type": "any"}, "required"),
+        ({"type": "none"}, "none"),
+        (
+            {"type": "tool", "name": "weather"},
+            {"type": "function", "function": {"name": "weather"}},
+        ),
+    ],
+)
+def test_a_choice_of_tools_is_translated(
+    gpt: Anthropic, scripted: ScriptedModel, choice: Any, translated: Any
+) -> None:
+    ask(gpt, tools=[WEATHER | {"strict": True}], tool_choice=choice)
+    call = get_last_call(scripted)
+    assert call["tool_choice"] == translated
+    assert call["tools"][0]["function"]["strict"] is True
+
+
+def test_a_choice_of_tools_reaches_a_model_of_the_same_protocol(
+    claude: Anthropic, scripted: ScriptedModel
+) -> None:
+    choice: Any = {"type": "tool", "name": "weather", "disable_parallel_tool_use": True}
+    ask(claude, tools=[WEATHER | {"strict": True}], tool_choice=choice)
+    call = get_last_call(scripted)
+    assert call["tool_choice"] == choice
+    assert call["tools"][0]["strict"] is True
+
+
+def test_the_turn_of_a_session_goes_on_with_the_results(
+    client: Anthropic, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(tool_calls=CALLS), Reply(text="Rain and sun."))
+    ask(client, tools=[WEATHER], extra_headers=NAMED)
+    answer = ask(client, [build_results(is_error=True)], tools=[WEATHER], extra_headers=NAMED)
+    assert answer.content[0].text == "Rain and sun."
+    stored = Message.objects.filter(role="tool").order_by("seq")
+    assert list(stored.values_list("content", "is_error")) == [("Rain", True), ("Sun", False)]
+
+
+def test_words_beside_the_results_are_the_next_question_of_a_session(
+    client: Anthropic, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(tool_calls=CALLS), Reply(text="As you wish."))
+    answer = ask(client, tools=[WEATHER], extra_headers=NAMED)
+    said = {"role": "assistant", "content": answer.content}
+    results = build_results()
+    results["content"].append({"type": "text", "text": "Only Rome, please."})
+    ask(client, [*HELLO, said, results], tools=[WEATHER], extra_headers=NAMED)
+    sent = json.dumps(get_last_call(scripted)["messages"])
+    assert sent.index("Rain") < sent.index("Sun") < sent.index("Only Rome")
+    current = Message.objects.filter(branch=None).order_by("seq")
+    assert list(current.values_list("role", flat=True)) == [
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "user",
+        "assistant",
+    ]
+
+
+@pytest.mark.parametrize("headers", [{}, NAMED])
+def test_an_image_in_a_result_reaches_the_model(
+    claude: Anthropic, scripted: ScriptedModel, headers: dict[str, str]
+) -> None:
+    AiModel.objects.update(supports_images=True)
+    scripted.script(Reply(tool_calls=CALLS[:1]), Reply(text="A square."))
+    answer = ask(claude, tools=[WEATHER], extra_headers=headers)
+    data = base64.b64encode(build_png(2, 2)).decode()
+    image = {"type": "base64", "media_type": "image/png", "data": data}
+    content: Any = [{"type": "text", "text": "Look:"}, {"type": "image", "source": image}]
+    result: Any = {"type": "tool_result", "tool_use_id": "toolu_1", "content": content}
+    said = {"role": "assistant", "content": answer.content}
+    ask(
+        claude,
+        [*HELLO, said, {"role": "user", "content": [result]}],
+        tools=[WEATHER],
+        extra_headers=headers,
+    )
+    sent = get_last_call(scripted)["messages"][-1]["content"][0]["content"]
+    assert [part["type"] for part in sent] == ["text", "image"]
+
+
+def test_a_missing_result_is_named(client: Anthropic, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(tool_calls=CALLS))
+    ask(client, tools=[WEATHER], extra_headers=NAMED)
+    results = build_results()
+    results["content"].pop()
+    with pytest.raises(anthropic.BadRequestError, match="toolu_2") as refusal:
+        ask(client, [results], tools=[WEATHER], extra_headers=NAMED)
+    assert "`tool_result` blocks" in str(refusal.value)
+
+
+def test_tools_that_run_at_anthropic_are_refused_by_name(claude: Anthropic) -> None:
+    tool: Any = {"type": "web_search_20250305", "name": "web_search"}
+    with pytest.raises(anthropic.BadRequestError, match=r"tools\[0\].type"):
+        ask(claude, tools=[tool])
+
+
+def test_the_clients_own_loop_of_tools_ends(client: Anthropic, scripted: ScriptedModel) -> None:
+    @anthropic.beta_tool
+    def weather(city: str) -> str:
+        """Return the weather.
+
+        Args:
+            city: The city.
+        """
+        return f"Rain in {city}"
+
+    scripted.script(Reply(tool_calls=CALLS), Reply(text="Take an umbrella."))
+    runner = client.beta.messages.tool_runner(
+        model=MODEL, max_tokens=500, messages=HELLO, tools=[weather]
+    )
+    answer: Any = runner.until_done()
+    assert answer.content[0].text == "Take an umbrella."
+    assert "Rain in Oslo" in json.dumps(get_last_call(scripted))
