@@ -6,12 +6,13 @@ silent default.
 """
 
 import contextlib
+import json
 import re
 import secrets
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import environ
 from cryptography.fernet import Fernet
@@ -38,6 +39,22 @@ def read_list(name: str, default: list[str]) -> list[str]:
     """Return the parts of the variable's text, which are separated by commas."""
     values: list[str] = _read_variable(env.list, name, default)
     return values
+
+
+def read_commands(name: str) -> dict[str, list[str]]:
+    """Return named commands, each a list of its words, from a JSON object."""
+    commands: object = None
+    with contextlib.suppress(ValueError, RecursionError):
+        commands = json.loads(read_text(name, "{}") or "{}")
+    is_valid = isinstance(commands, dict) and all(
+        isinstance(words, list) and words and all(isinstance(word, str) for word in words)
+        for words in commands.values()
+    )
+    if not is_valid:
+        raise ImproperlyConfigured(
+            f'{name} is no JSON object of commands; one is as {{"files": ["mcp-files", "/srv"]}}.'
+        )
+    return cast(dict[str, list[str]], commands)
 
 
 def read_choice(name: str, choices: list[str]) -> str:

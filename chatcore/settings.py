@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from chatcore.databases.sqlite import QueueingConnection
 from chatcore.environment import (
     read_choice,
+    read_commands,
     read_database,
     read_encryption_keys,
     read_folder,
@@ -332,6 +333,12 @@ CHATCORE: dict[str, Any] = {
     # Private hosts that fetch_url may reach nevertheless: "host" means ports 80 and 443,
     # "host:port" another port.
     "FETCH_ALLOW_HOSTS": read_list("CHATCORE_FETCH_ALLOW_HOSTS", []),
+    # Commands of MCP servers that run on this machine and speak over stdin and stdout; a JSON
+    # object, as {"files": ["mcp-files", "/srv/docs"]}. A shared server with the address stdio:files
+    # uses it. Only who starts Chatcore can name a command.
+    "MCP_COMMANDS": read_commands("CHATCORE_MCP_COMMANDS"),
+    # Seconds that a call of an MCP server's tool may take, the connection included.
+    "MCP_SECONDS": read_number("CHATCORE_MCP_SECONDS", 60, minimum=1),
 }
 
 USER_CACHE_DIR = Path(read_text("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "chatcore"

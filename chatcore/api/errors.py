@@ -14,7 +14,7 @@ from chatcore.rest.commits import NOTHING_STORED
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.sessions import drafts
 from chatcore.transfer import importer, reader
-from chatcore.turns import capacity, client_tools, leases, service, versions
+from chatcore.turns import approvals, capacity, client_tools, leases, service, versions
 
 # The status and the `type` of errors whose text is the whole problem.
 PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
@@ -61,6 +61,7 @@ def to_problem(error: Exception) -> APIException | None:
             reader.InvalidImport()
             | client_tools.InvalidClientTools()
             | client_tools.InvalidToolResult()
+            | approvals.InvalidApproval()
         ):
             return InvalidFieldError(error.field, error.detail)
     return None
@@ -87,7 +88,7 @@ def _build_capacity_problem(status: int, type: str, error: capacity.OverCapacity
 
 def _build_busy_problem(error: leases.TurnRunning) -> Problem:
     if error.is_waiting:
-        type, detail = "turn_waiting", "The session is waiting for results of tools."
+        type, detail = "turn_waiting", "The session is waiting for results or an approval of tools."
     else:
         type, detail = "turn_running", "The session is still answering."
     return Problem(409, type, detail, turn=str(error.turn_id), repeated=error.is_repeat)

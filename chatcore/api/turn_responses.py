@@ -15,7 +15,7 @@ from chatcore.databases.outages import find_outage
 from chatcore.models import Message, Turn
 from chatcore.rest.problems import Problem
 from chatcore.rest.routes import build_api_path
-from chatcore.turns import client_tools, service, versions
+from chatcore.turns import service, versions, waiting
 
 TURN_RESPONSES: dict[Any, Any] = {
     (200, event_streams.MEDIA_TYPE): event_streams.STREAM_RESPONSE,
@@ -97,13 +97,15 @@ def build_turn_response(turn: Turn) -> Response:
     )
     assistant_messages = [message for message in messages if message.role == Message.Role.ASSISTANT]
     is_waiting = turn.status == Turn.Status.WAITING
+    open_calls = waiting.find_open_calls(turn) if is_waiting else waiting.OpenCalls()
     body = {
         "turn": turn.pk,
         "status": turn.status,
         "user_message": turn.question,
         "assistant_message": assistant_messages[-1] if assistant_messages else None,
         "tool_messages": [message for message in messages if message.role == Message.Role.TOOL],
-        "requires_action": client_tools.find_pending_calls(turn) if is_waiting else [],
+        "requires_action": open_calls.client_calls,
+        "approvals": waiting.build_approval_requests(turn, open_calls.undecided_calls),
         "notices": turn.notices,
     }
     context = {"versions": versions.map_message_versions(turn.session_id)}

@@ -4,10 +4,12 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 
 from chatcore.api import (
+    approvals,
     attachments,
     context,
     event_streams,
     forks,
+    mcp_servers,
     messages,
     models,
     pins,
@@ -27,6 +29,7 @@ ROUTES = {
     "v1/sessions/<uuid:session_id>/messages": messages.MessageListView,
     "v1/sessions/<uuid:session_id>/messages/import": transfer.MessageImportView,
     "v1/sessions/<uuid:session_id>/tool_results": turns.ToolResultsView,
+    "v1/sessions/<uuid:session_id>/approvals": approvals.ApprovalListView,
     "v1/sessions/<uuid:session_id>/attachments": attachments.AttachmentListView,
     "v1/sessions/<uuid:session_id>/cancel": turns.CancelTurnView,
     "v1/sessions/<uuid:session_id>/events": event_streams.EventStreamView,
@@ -42,6 +45,9 @@ ROUTES = {
     "v1/messages/<int:message_id>/regenerate": versions.RegenerateMessageView,
     "v1/messages/<int:message_id>/restore": versions.RestoreMessageView,
     "v1/search": search.SearchView,
+    "v1/mcp_servers": mcp_servers.McpServerListView,
+    "v1/mcp_servers/<uuid:server_id>": mcp_servers.McpServerDetailView,
+    "v1/mcp_servers/<uuid:server_id>/refresh": mcp_servers.McpServerRefreshView,
     "v1/models": models.AiModelListView,
     "v1/tokens": tokens.TokenListView,
     "v1/tokens/<str:token_id>": tokens.TokenDetailView,

@@ -20,6 +20,7 @@ class EventType(StrEnum):
     TURN_COMPLETED = "turn.completed"
     TURN_FAILED = "turn.failed"
     TURN_CANCELLED = "turn.cancelled"
+    APPROVAL_DECIDED = "approval.decided"
     MESSAGE_CREATED = "message.created"
     MESSAGE_DELTA = "message.delta"
     MESSAGE_COMPLETED = "message.completed"
@@ -86,11 +87,30 @@ class ToolCallPayload(TypedDict):
     arguments: str
 
 
+class ApprovalRequestPayload(ToolCallPayload):
+    """A call that a person has to allow: its MCP server, and what the tool is called there."""
+
+    server: str
+    tool: str
+
+
 class TurnWaitingPayload(TypedDict):
-    """The calls whose results the client must send before the turn can continue."""
+    """The calls whose results the client must send before the turn can continue.
+
+    `approvals` are the calls that a person has to allow or to refuse before, if there are any.
+    """
 
     turn: str
     tool_calls: list[ToolCallPayload]
+    approvals: NotRequired[list[ApprovalRequestPayload]]
+
+
+class ApprovalDecidedPayload(TypedDict):
+    """What a person decided about the call `id`: once, always, deny or never."""
+
+    turn: str
+    id: str
+    decision: str
 
 
 class TurnEndPayload(TypedDict):
@@ -244,6 +264,7 @@ class EventsDroppedPayload(TypedDict):
 NewEvent = (
     tuple[Literal[EventType.TURN_STARTED], TurnStartedPayload]
     | tuple[Literal[EventType.TURN_WAITING], TurnWaitingPayload]
+    | tuple[Literal[EventType.APPROVAL_DECIDED], ApprovalDecidedPayload]
     | tuple[TurnEndType, TurnEndPayload]
     | tuple[Literal[EventType.MESSAGE_CREATED], MessageCreatedPayload]
     | tuple[DeltaType, DeltaPayload]

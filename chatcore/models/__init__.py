@@ -3,6 +3,7 @@
 from chatcore.models.attachment import Attachment
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
+from chatcore.models.mcp_server import McpServer, ToolApproval
 from chatcore.models.message import (
     CHAT_COLUMNS,
     MAX_CALL_ID,
@@ -24,6 +25,7 @@ __all__ = [
     "Attachment",
     "ContextEdit",
     "ContextRevision",
+    "McpServer",
     "Message",
     "MessageQuerySet",
     "OutputFile",
@@ -32,6 +34,7 @@ __all__ = [
     "SessionQuerySet",
     "StoredResponse",
     "TokenName",
+    "ToolApproval",
     "Turn",
     "Webhook",
     "WebhookDelivery",

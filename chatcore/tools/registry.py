@@ -1,4 +1,4 @@
-"""List the built-in tools, describe them to the model, and run their calls."""
+"""List the tools that run here or on MCP servers, describe them to the model, and run calls."""
 
 import logging
 from collections.abc import Collection
@@ -11,6 +11,8 @@ from chatcore.providers.base import Tool, ToolCall
 from chatcore.tools import calculate, current_time, fetch_url, read_tool_output, search_history
 from chatcore.tools.arguments import parse_arguments
 from chatcore.tools.base import BuiltInTool, ToolError, render_value
+from chatcore.tools.mcp import catalog as mcp_catalog
+from chatcore.tools.mcp import connection as mcp_connection
 
 log = logging.getLogger(__name__)
 
@@ -29,24 +31,34 @@ class ToolOutcome:
 
 
 def build_definitions(
-    names: Collection[str] | None = None, *, has_outputs: bool = False
+    names: Collection[str] | None = None,
+    *,
+    has_outputs: bool = False,
+    session_id: UUID | None = None,
 ) -> list[Tool]:
-    """Return the definitions of the named tools (None: of all), in a fixed order.
+    """Return the definitions of the named tools (None: of all built-in ones), in a fixed order.
 
     Unknown names are ignored. With `has_outputs` the tool that reads stored outputs is always
-    included, because notes at the end of shortened outputs refer to it.
+    included, because notes at the end of shortened outputs refer to it. With `session_id` the names
+    may be those of MCP servers' tools that the session's owner may use.
     """
     tools = [tool for tool in _SELECTABLE_TOOLS if names is None or tool.name in names]
     if has_outputs:
         tools.append(read_tool_output.TOOL)
-    return [tool.definition for tool in tools]
+    mcp_tools = mcp_catalog.list_chosen_tools(names, session_id)
+    return [
+        *(tool.definition for tool in tools),
+        *(tool.definition for tool in mcp_tools),
+    ]
 
 
 def list_session_tools(session: Session) -> list[Tool]:
     """Return the tools that the session's model may call; none if it cannot call tools."""
     if session.model is None or not session.model.supports_tools:
         return []
-    return build_definitions(session.tools, has_outputs=has_stored_outputs(session.pk))
+    return build_definitions(
+        session.tools, has_outputs=has_stored_outputs(session.pk), session_id=session.pk
+    )
 
 
 def run_tool(call: ToolCall, *, session_id: UUID) -> ToolOutcome:
@@ -54,18 +66,24 @@ def run_tool(call: ToolCall, *, session_id: UUID) -> ToolOutcome:
 
     Never raises: a failure becomes an error result, which the model reads.
     """
-    tool = BUILT_IN_TOOLS.get(call.name)
-    if tool is None:
-        known_names = ", ".join(BUILT_IN_TOOLS)
-        return ToolOutcome(
-            content=f"There is no tool called {call.name!r}. There are: {known_names}.",
-            is_error=True,
-        )
     try:
-        tool_arguments = parse_arguments(call.arguments, tool.parameters)
-        return ToolOutcome(content=render_value(tool.run(tool_arguments, session_id)))
+        return ToolOutcome(content=_run(call, session_id))
     except ToolError as error:
         return ToolOutcome(content=str(error), is_error=True)
     except Exception:
-        log.exception("tool failed", extra={"tool": tool.name, "session": str(session_id)})
-        return ToolOutcome(content=f"The tool {tool.name} failed.", is_error=True)
+        log.exception("tool failed", extra={"tool": call.name, "session": str(session_id)})
+        return ToolOutcome(content=f"The tool {call.name} failed.", is_error=True)
+
+
+def _run(call: ToolCall, session_id: UUID) -> str:
+    tool = BUILT_IN_TOOLS.get(call.name)
+    if tool is not None:
+        tool_arguments = parse_arguments(call.arguments, tool.parameters)
+        return render_value(tool.run(tool_arguments, session_id))
+    mcp_tool = mcp_catalog.find_chosen_tool(call.name, session_id)
+    if mcp_tool is None:
+        known_names = ", ".join(BUILT_IN_TOOLS)
+        raise ToolError(f"There is no tool called {call.name!r}. There are: {known_names}.")
+    # Only its server checks the rest: a schema of a stranger could name addresses to load.
+    arguments = parse_arguments(call.arguments, {})
+    return mcp_connection.call_tool(mcp_tool.server, mcp_tool.name, arguments)

@@ -12,8 +12,6 @@ from chatcore.events.types import (
     EventType,
     NewEvent,
     ToolCallCompletedPayload,
-    ToolCallPayload,
-    TurnWaitingPayload,
 )
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Tool, ToolCall
@@ -62,7 +60,10 @@ def validate_tools(
     if len(definitions) > MAX_TOOLS:
         raise InvalidClientTools("tools", f"At most {MAX_TOOLS} tools.")
     used_names = {
-        tool.name for tool in tool_registry.build_definitions(session.tools, has_outputs=True)
+        tool.name
+        for tool in tool_registry.build_definitions(
+            session.tools, has_outputs=True, session_id=session.pk
+        )
     }
     valid_definitions = []
     for index, tool in enumerate(definitions):
@@ -107,23 +108,25 @@ def get_tool_names(turn: Turn) -> set[str]:
     return {tool["name"] for tool in turn.tools}
 
 
-def find_pending_calls(turn: Turn) -> list[ToolCall]:
-    """Return the calls of the newest round that have no result yet, in their order."""
-    calling_message = _query_calling_messages(turn).last()
+def find_calling_message(turn: Turn) -> Message | None:
+    """Return the turn's newest complete message that calls tools."""
+    return (
+        turn.messages.filter(role=Message.Role.ASSISTANT, status=Message.Status.COMPLETE)
+        .exclude(tool_calls=[])
+        .order_by("seq")
+        .last()
+    )
+
+
+def find_pending_calls(turn: Turn, calling_message: Message | None = None) -> list[ToolCall]:
+    """Return the calls of a message, or of the newest round, without a result, in their order."""
+    calling_message = calling_message or find_calling_message(turn)
     if calling_message is None:
         return []
     stored_results = _load_results(turn, calling_message)
     return [
         ToolCall(**call) for call in calling_message.tool_calls if call["id"] not in stored_results
     ]
-
-
-def build_waiting_event(turn: Turn, calls: Sequence[ToolCall]) -> NewEvent:
-    """Return the event that names the calls for which the turn waits."""
-    call_payloads = [
-        ToolCallPayload(id=call.id, name=call.name, arguments=call.arguments) for call in calls
-    ]
-    return EventType.TURN_WAITING, TurnWaitingPayload(turn=str(turn.pk), tool_calls=call_payloads)
 
 
 @contextlib.contextmanager
@@ -150,7 +153,7 @@ def accept_results(
     outputs = outputs or _build_outputs(turn.session, results)
     calls: dict[str, ToolCall] = {}
     stored_results: dict[str, Message] = {}
-    calling_message = _query_calling_messages(turn).last()
+    calling_message = find_calling_message(turn)
     if calling_message:
         calls = {call["id"]: ToolCall(**call) for call in calling_message.tool_calls}
         stored_results = _load_results(turn, calling_message)
@@ -208,14 +211,6 @@ def store_result(turn: Turn, call: ToolCall, output: ToolOutput, *, is_error: bo
 
 def _build_outputs(session: Session, results: Sequence[ClientToolResult]) -> list[ToolOutput]:
     return [tool_output.build_tool_output(session, "", result.content) for result in results]
-
-
-def _query_calling_messages(turn: Turn) -> QuerySet[Message]:
-    return (
-        turn.messages.filter(role=Message.Role.ASSISTANT, status=Message.Status.COMPLETE)
-        .exclude(tool_calls=[])
-        .order_by("seq")
-    )
 
 
 def _load_results(turn: Turn, calling_message: Message) -> dict[str, Message]:

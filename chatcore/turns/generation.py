@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +26,19 @@ from chatcore.signals import response_completed
 from chatcore.threads import run_in_thread
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
+from chatcore.tools.mcp import catalog as mcp_catalog
 from chatcore.tools.output import ToolOutput
 from chatcore.tools.registry import ToolOutcome
-from chatcore.turns import client_tools, lifecycle, recall, sent_files, tool_limits
+from chatcore.turns import (
+    approvals,
+    client_tools,
+    lifecycle,
+    recall,
+    sent_files,
+    tool_limits,
+    waiting,
+)
+from chatcore.turns.approvals import REFUSAL
 from chatcore.turns.durable import run_until_stored
 from chatcore.turns.leases import TurnCancelled, TurnLost, lock_running_turn
 from chatcore.turns.recorder import AnswerRecorder
@@ -52,16 +62,28 @@ class TurnWork:
 
 
 async def generate_answer(turn_id: UUID) -> None:
-    """Answer a committed turn, or continue with it.
+    """Answer a committed turn."""
+    await _work_on_turn(turn_id, _run_rounds)
+
+
+async def resume_answer(turn_id: UUID) -> None:
+    """Continue with a turn that has waited."""
+    await _work_on_turn(turn_id, _resume_rounds)
+
+
+async def _work_on_turn(
+    turn_id: UUID, run_rounds: Callable[[TurnWork, Turn], Awaitable[None]]
+) -> None:
+    """Run the rounds of a turn to its end, or until it waits.
 
     This is the edge of the program for a turn, so it catches every exception: whatever happens, the
-    turn is closed, or waits for its client, and its events say why.
+    turn is closed, or waits, and its events say why.
     """
     work = TurnWork(turn_id)
     with get_turn_watcher().watch(turn_id):
         try:
             turn = await run_until_stored(_load_turn, turn_id)
-            await _run_rounds(work, turn)
+            await run_rounds(work, turn)
         except (asyncio.CancelledError, TurnCancelled):
             await _close(work, lifecycle.close_cancelled_turn)
         except (TurnLost, Turn.DoesNotExist):
@@ -108,7 +130,7 @@ def _load_turn(turn_id: UUID) -> Turn:
 
 
 async def _run_rounds(work: TurnWork, turn: Turn) -> None:
-    """Call the model until it answers without calling tools, or until calls wait for the client.
+    """Call the model until it answers without calling tools, or until calls wait.
 
     Only rounds of tools that run here are bounded: a client decides itself when it has enough.
     """
@@ -117,11 +139,19 @@ async def _run_rounds(work: TurnWork, turn: Turn) -> None:
         answer = await _request_answer(work, turn)
         if not answer.tool_calls:
             return
-        client_calls = await _run_tools(turn, answer)
-        if client_calls:
-            await run_until_stored(_wait_for_client, turn, client_calls)
+        if await _run_tools(turn, answer, [ToolCall(**call) for call in answer.tool_calls]):
             return
     raise TooManyToolRounds(f"The model called tools {limit} times in a row without answering.")
+
+
+async def _resume_rounds(work: TurnWork, turn: Turn) -> None:
+    """Run the calls that a person has decided on meanwhile, then continue."""
+    answer = await run_until_stored(client_tools.find_calling_message, turn)
+    if answer is not None:
+        pending_calls = await run_until_stored(client_tools.find_pending_calls, turn, answer)
+        if await _run_tools(turn, answer, pending_calls):
+            return
+    await _run_rounds(work, turn)
 
 
 async def _request_answer(work: TurnWork, turn: Turn) -> Message:
@@ -261,21 +291,32 @@ def _announce_response(turn: Turn, message: Message) -> None:
     )
 
 
-async def _run_tools(turn: Turn, answer: Message) -> Sequence[ToolCall]:
-    """Run the calls of one round at the same time, and return those that the client runs.
+async def _run_tools(turn: Turn, answer: Message, calls: Sequence[ToolCall]) -> bool:
+    """Run calls of one round at the same time; return True if the turn waits for others now.
 
     Each result is stored as soon as it is there.
     """
-    calls = [ToolCall(**call) for call in answer.tool_calls]
-    client_calls = [call for call in calls if call.name in client_tools.get_tool_names(turn)]
-    own_calls = [call for call in calls if call not in client_calls]
-    await asyncio.gather(*(_run_tool(turn, answer, call) for call in own_calls))
-    return client_calls
+    client_calls, own_calls = waiting.split_calls(turn, calls)
+    sorted_calls = approvals.SortedCalls(allowed_calls=own_calls)
+    if any(mcp_catalog.is_tool_name(call.name) for call in own_calls):
+        sorted_calls = await run_until_stored(approvals.sort_calls, turn.session, answer, own_calls)
+    await asyncio.gather(
+        *(_run_tool(turn, answer, call) for call in sorted_calls.allowed_calls),
+        *(_store_outcome(turn, answer, call, REFUSAL) for call in sorted_calls.refused_calls),
+    )
+    open_calls = waiting.OpenCalls(client_calls, sorted_calls.undecided_calls)
+    if open_calls:
+        await run_until_stored(_wait, turn, open_calls)
+    return bool(open_calls)
 
 
 async def _run_tool(turn: Turn, answer: Message, call: ToolCall) -> None:
     """Run a tool once, and store its result."""
     outcome = await run_in_thread(tool_registry.run_tool, call, session_id=turn.session_id)
+    await _store_outcome(turn, answer, call, outcome)
+
+
+async def _store_outcome(turn: Turn, answer: Message, call: ToolCall, outcome: ToolOutcome) -> None:
     output = await run_until_stored(_put_output_away, turn, call, outcome)
     await run_until_stored(_store_result, turn, answer, call, output, outcome.is_error)
 
@@ -295,8 +336,8 @@ def _store_result(
             client_tools.store_result(turn, call, output, is_error=is_error)
 
 
-def _wait_for_client(turn: Turn, calls: Sequence[ToolCall]) -> None:
-    """Let the turn wait, without a lease, until the client has run its tools."""
+def _wait(turn: Turn, open_calls: waiting.OpenCalls) -> None:
+    """Let the turn wait, without a lease, for results of the client or for a person's word."""
     with transaction.atomic():
         # A user who cancels now only sets a flag, because the turn is still running. Nobody would
         # look at the flag of a waiting turn.
@@ -304,4 +345,4 @@ def _wait_for_client(turn: Turn, calls: Sequence[ToolCall]) -> None:
             return lifecycle.end_turn(turn, Turn.Status.CANCELLED)
         turn.status = Turn.Status.WAITING
         turn.save(update_fields=["status"])
-        event_log.append_events(turn.session_id, client_tools.build_waiting_event(turn, calls))
+        event_log.append_events(turn.session_id, waiting.build_waiting_event(turn, open_calls))

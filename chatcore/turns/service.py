@@ -18,8 +18,17 @@ from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
 from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
 from chatcore.statements import insert_row
-from chatcore.turns import capacity, client_tools, lifecycle, queries, versions
-from chatcore.turns.generation import generate_answer
+from chatcore.turns import (
+    approvals,
+    capacity,
+    client_tools,
+    lifecycle,
+    queries,
+    versions,
+    waiting,
+)
+from chatcore.turns.approvals import Approval
+from chatcore.turns.generation import generate_answer, resume_answer
 from chatcore.turns.leases import TurnRunning, compute_lease_end, refuse_open_turn
 from chatcore.turns.messages import build_created_event, store_message
 from chatcore.turns.recovery import close_dead_turn, recover_dead_turns
@@ -184,17 +193,28 @@ def submit_tool_results(
             return _find_resumed_turn(session, results)
         last_event_seq = Session.objects.values_list("last_event_seq", flat=True).get(pk=session.pk)
         client_tools.accept_results(turn, results, outputs)
-        pending_calls = client_tools.find_pending_calls(turn)
-        if pending_calls:
-            event_log.append_events(
-                session.pk, client_tools.build_waiting_event(turn, pending_calls)
-            )
-        else:
-            reservation.enter_context(capacity.reserve_turn(session.owner_id))
-            turn.status = Turn.Status.RUNNING
-            turn.lease_until = compute_lease_end()
-            turn.save(update_fields=["status", "lease_until"])
-            transaction.on_commit(lambda: turn_runner.launch(turn.pk, generate_answer))
+        _continue_turn(turn, reservation)
+    return turn, last_event_seq
+
+
+def submit_approvals(session: Session, decisions: Sequence[Approval]) -> tuple[Turn, int]:
+    """Store what a person decided about calls that wait; with the last one, the turn continues.
+
+    A decision that is sent twice is stored once. Returns the turn, and the number of an event
+    before everything that follows. Raises NoWaitingTurn, TurnRunning, approvals.InvalidApproval and
+    capacity.OverCapacity; then nothing is stored.
+    """
+    with contextlib.ExitStack() as reservation, transaction.atomic():
+        turn = session.turns.select_for_update().filter(status=Turn.Status.WAITING).first()
+        if turn is None:
+            return _find_approved_turn(session, decisions)
+        last_event_seq = Session.objects.values_list("last_event_seq", flat=True).get(pk=session.pk)
+        message = client_tools.find_calling_message(turn)
+        assert message is not None  # a turn waits for nothing else
+        pending_calls = client_tools.find_pending_calls(turn, message)
+        _, own_calls = waiting.split_calls(turn, pending_calls)
+        approvals.record_decisions(turn, message, own_calls, decisions)
+        _continue_turn(turn, reservation)
     return turn, last_event_seq
 
 
@@ -323,6 +343,36 @@ def _get_client_tools(message: Message) -> list[dict[str, Any]]:
     return message.turn.tools if message.turn else []
 
 
+def _continue_turn(turn: Turn, reservation: contextlib.ExitStack) -> None:
+    """Continue a turn whose row is locked, or announce what it still waits for."""
+    open_calls = waiting.find_open_calls(turn)
+    if open_calls:
+        event_log.append_events(turn.session_id, waiting.build_waiting_event(turn, open_calls))
+        return
+    reservation.enter_context(capacity.reserve_turn(turn.session.owner_id))
+    turn.status = Turn.Status.RUNNING
+    turn.lease_until = compute_lease_end()
+    turn.save(update_fields=["status", "lease_until"])
+    transaction.on_commit(lambda: turn_runner.launch(turn.pk, resume_answer))
+
+
+def _find_approved_turn(session: Session, decisions: Sequence[Approval]) -> tuple[Turn, int]:
+    """Return the newest turn if it continued with these same decisions."""
+    turn = session.turns.order_by("-started_at").first()
+    if turn and decisions and approvals.has_decisions(turn, decisions):
+        return turn, _find_last_wait(session, turn)
+    if turn and turn.status == Turn.Status.RUNNING:
+        raise TurnRunning(turn.pk)
+    raise NoWaitingTurn("No turn waits for an approval.")
+
+
+def _find_last_wait(session: Session, turn: Turn) -> int:
+    """Return the number of the event at which the turn waited last."""
+    waits = session.events.filter(name=EventType.TURN_WAITING, seq__gte=turn.first_event_seq)
+    event = waits.order_by("-seq").first()
+    return event.seq if event else turn.first_event_seq - 1
+
+
 def _find_resumed_turn(
     session: Session, results: Sequence[client_tools.ClientToolResult]
 ) -> tuple[Turn, int]:
@@ -332,12 +382,7 @@ def _find_resumed_turn(
     """
     turn = session.turns.order_by("-started_at").first()
     if turn and turn.tools and results and client_tools.has_results(turn, results):
-        waiting_event = (
-            session.events.filter(name=EventType.TURN_WAITING, seq__gte=turn.first_event_seq)
-            .order_by("-seq")
-            .first()
-        )
-        return turn, waiting_event.seq if waiting_event else turn.first_event_seq - 1
+        return turn, _find_last_wait(session, turn)
     if turn and turn.status == Turn.Status.RUNNING:
         raise TurnRunning(turn.pk)
     raise NoWaitingTurn("No turn waits for results of tools.")

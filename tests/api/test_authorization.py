@@ -21,6 +21,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import (
     Attachment,
+    McpServer,
     Message,
     Session,
     StoredResponse,
@@ -40,6 +41,7 @@ from tests.support.route_matrix import (
     RESPONSE,
     RULE,
     RUN,
+    SERVER,
     SESSION,
 )
 
@@ -128,7 +130,9 @@ def owned_rows(user: User) -> OwnedRows:
     response = StoredResponse.objects.create(session=session, turn=turn, input_seq=2)
     hook = Webhook.objects.create(owner=user, url="https://example.com/alice", secret="x")
     WebhookDelivery.objects.create(webhook=hook, event="turn.completed", payload={"text": SECRET})
+    server = McpServer.objects.create(owner=user, name="alice", url="http://127.0.0.1/mcp")
     ids: dict[str, list[Any]] = {
+        SERVER: [server.pk, uuid4()],
         SESSION: [session.pk, uuid4()],
         LINE: [line.pk, 0, 10**30],
         RULE: [rule.pk, 0, 10**30],

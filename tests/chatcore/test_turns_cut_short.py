@@ -22,6 +22,7 @@ from chatcore.turns.leases import TurnLost
 from chatcore.turns.messages import append_message
 from chatcore.turns.recorder import AnswerRecorder
 from chatcore.turns.runner import turn_runner
+from chatcore.turns.waiting import OpenCalls
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -246,7 +247,7 @@ def test_a_turn_that_was_cancelled_before_it_waits_does_not_wait(
     session: Session, turn: Turn
 ) -> None:
     Turn.objects.update(cancel_requested=True)
-    generation._wait_for_client(turn, [])
+    generation._wait(turn, OpenCalls())
     turn.refresh_from_db()
     assert (turn.status, names_of(session)) == (Turn.Status.CANCELLED, ["turn.cancelled"])
 

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-SESSION, LINE, RULE, MESSAGE, RUN, HOOK = (
+SESSION, LINE, RULE, MESSAGE, RUN, HOOK, SERVER = (
     "<uuid:session_id>",
     "<int:line_id>",
     "<int:rule_id>",
     "<int:message_id>",
     "<uuid:run_id>",
     "<uuid:webhook_id>",
+    "<uuid:server_id>",
 )
 RESPONSE, CONVERSATION, ITEM = (
     "(?P<response_id>resp_[^/]*)",
@@ -26,6 +27,11 @@ MATRIX: dict[str, dict[str, Any]] = {
     },
     f"api/v1/sessions/{SESSION}/tool_results": {
         "POST": {"results": [{"tool_call_id": "c1", "content": "Rain"}]}
+    },
+    f"api/v1/sessions/{SESSION}/approvals": {
+        "GET": None,
+        "POST": {"approvals": [{"tool_call_id": "c1", "decision": "once"}]},
+        "DELETE": None,
     },
     f"api/v1/sessions/{SESSION}/attachments": {"POST": "a file"},
     f"api/v1/sessions/{SESSION}/cancel": {"POST": None},
@@ -53,6 +59,12 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/compactions/{RUN}": {"GET": None},
     f"api/v1/compactions/{RUN}/rewind": {"POST": None},
     "api/v1/search": {"GET": {"q": "secret"}},
+    "api/v1/mcp_servers": {
+        "GET": None,
+        "POST": {"name": "files", "url": "http://127.0.0.1/mcp"},  # the guard refuses it at once
+    },
+    f"api/v1/mcp_servers/{SERVER}": {"GET": None, "PATCH": {"is_active": False}, "DELETE": None},
+    f"api/v1/mcp_servers/{SERVER}/refresh": {"POST": None},
     "api/v1/models": {"GET": None},
     "api/v1/policies": {"GET": None},
     "api/v1/tokens": {"GET": None, "POST": {}, "DELETE": None},

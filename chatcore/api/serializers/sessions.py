@@ -12,6 +12,7 @@ from chatcore.providers.params import find_unknown_names
 from chatcore.rest import limits
 from chatcore.rest.fields import RatioField, StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.tools import registry as tool_registry
+from chatcore.tools.mcp import catalog as mcp_catalog
 from models_registry.models import AiModel
 
 READ_ONLY_FIELDS = (
@@ -65,7 +66,7 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
         help_text="A share of the context window that replaces the policy's trigger.threshold.",
     )
     tools = serializers.ListField(
-        child=StrictTextField(max_length=128), allow_null=True, required=False, max_length=64
+        child=StrictTextField(max_length=128), allow_null=True, required=False, max_length=256
     )
     params = ParamsField(required=False)
     pinned = StrictBooleanField(required=False)
@@ -119,6 +120,9 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
     def validate_tools(self, names: list[str] | None) -> list[str] | None:
         """Refuse tools that do not exist."""
         known_names = {tool.name for tool in tool_registry.build_definitions()}
+        if any(mcp_catalog.is_tool_name(name) for name in names or ()):
+            mcp_tools = mcp_catalog.list_available_tools(self.context["request"].user)
+            known_names |= {tool.definition.name for tool in mcp_tools}
         unknown_names = sorted(set(names or ()) - known_names)
         if unknown_names:
             raise serializers.ValidationError(

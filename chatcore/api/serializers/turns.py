@@ -7,8 +7,18 @@ from rest_framework import serializers
 from chatcore.api.serializers.messages import MessageSerializer, ToolCallSerializer
 
 
+class ApprovalRequestSerializer(serializers.Serializer[Any]):
+    """A call of an MCP server's tool that waits for a person; `arguments` is JSON text."""
+
+    id = serializers.CharField()
+    name = serializers.CharField(help_text="What the model calls the tool.")
+    arguments = serializers.CharField()
+    server = serializers.CharField()
+    tool = serializers.CharField(help_text="What the server calls it.")
+
+
 class AnswerSerializer(serializers.Serializer[Any]):
-    """A turn that has ended, or waits for the results of tools that the client runs."""
+    """A turn that has ended, or waits: for results of the client's tools, or for approvals."""
 
     turn = serializers.UUIDField()
     status = serializers.ChoiceField(["completed", "waiting", "cancelled"])
@@ -21,6 +31,9 @@ class AnswerSerializer(serializers.Serializer[Any]):
     tool_messages = MessageSerializer(many=True, help_text="The results of tool calls, in order.")
     requires_action = ToolCallSerializer(
         many=True, help_text="The calls whose results the client must send; empty if none waits."
+    )
+    approvals = ApprovalRequestSerializer(
+        many=True, help_text="The calls that a person must allow or refuse; empty if none waits."
     )
     notices = serializers.ListField(child=serializers.CharField())
 

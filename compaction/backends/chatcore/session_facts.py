@@ -58,7 +58,7 @@ class ChatcoreSessionFacts:
             boundary_seq=row["compact_boundary_seq"],
             kept_seqs=kept_seqs,
             system_chars=row["system_chars"],
-            tool_chars=len(serialize_tools(_list_tools(row))),
+            tool_chars=len(serialize_tools(_list_tools(session_id, row))),
             reference_chars=summary_block.count_wrapping_chars(
                 row["compacted_summary"], row["background"] or "", row["placement"] or {}
             ),
@@ -189,12 +189,12 @@ def _build_last_usage(row: dict[str, Any]) -> LastUsage | None:
     )
 
 
-def _list_tools(row: dict[str, Any]) -> Sequence[Tool]:
+def _list_tools(session_id: UUID, row: dict[str, Any]) -> Sequence[Tool]:
     """Return the tools of the next request: chatcore's and those of the turn's client."""
     if not row["supports_tools"]:
         return ()
     built_in_tools = tool_registry.build_definitions(
-        row["tools"], has_outputs=bool(row["has_outputs"])
+        row["tools"], has_outputs=bool(row["has_outputs"]), session_id=session_id
     )
     return client_tools.merge_tools(built_in_tools, row["turn_tools"] or ())
 

@@ -6,6 +6,7 @@ export const EventType = Object.freeze({
   TURN_COMPLETED: "turn.completed",
   TURN_FAILED: "turn.failed",
   TURN_CANCELLED: "turn.cancelled",
+  APPROVAL_DECIDED: "approval.decided",
   MESSAGE_CREATED: "message.created",
   MESSAGE_DELTA: "message.delta",
   MESSAGE_COMPLETED: "message.completed",

@@ -1,0 +1,161 @@
+"""Ask a person before a tool of an MCP server is called, and remember what was decided."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db.models import Q
+
+from chatcore.events import log as event_log
+from chatcore.events.types import ApprovalDecidedPayload, EventType, NewEvent
+from chatcore.models import McpServer, Message, Session, ToolApproval, Turn
+from chatcore.providers.base import ToolCall
+from chatcore.tools.mcp import catalog
+from chatcore.tools.mcp.catalog import McpTool
+from chatcore.tools.registry import ToolOutcome
+from chatcore.turns import client_tools
+
+REFUSING_DECISIONS = (ToolApproval.Decision.DENY, ToolApproval.Decision.NEVER)
+REFUSAL = ToolOutcome(content="The person did not allow this call.", is_error=True)
+
+
+class InvalidApproval(Exception):
+    """A decision about an unknown call, or another one than before; `field` is its path."""
+
+    def __init__(self, index: int, detail: str) -> None:
+        super().__init__(detail)
+        self.field = f"approvals[{index}].tool_call_id"
+        self.detail = detail
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approval:
+    """What a person decided about one call."""
+
+    tool_call_id: str
+    decision: str
+
+
+@dataclass(frozen=True)
+class SortedCalls:
+    """Calls by what a person has decided: they may run, they may not, nobody has said."""
+
+    allowed_calls: list[ToolCall] = field(default_factory=list)
+    refused_calls: list[ToolCall] = field(default_factory=list)
+    undecided_calls: list[ToolCall] = field(default_factory=list)
+
+
+def sort_calls(session: Session, message: Message, calls: Sequence[ToolCall]) -> SortedCalls:
+    """Sort the calls of a message. What is no tool of an MCP server may always run.
+
+    Without calls of such tools this takes no query.
+    """
+    sorted_calls = SortedCalls()
+    tools = find_tools(session, calls)
+    decisions = _load_decisions(session, message) if tools else []
+    for call in calls:
+        tool = tools.get(call.name)
+        decision = _find_decision(decisions, message, call, tool) if tool else None
+        if decision in REFUSING_DECISIONS:
+            sorted_calls.refused_calls.append(call)
+        elif tool is None or decision or tool.server.require_approval == McpServer.Approval.NEVER:
+            sorted_calls.allowed_calls.append(call)
+        else:
+            sorted_calls.undecided_calls.append(call)
+    return sorted_calls
+
+
+def record_decisions(
+    turn: Turn, message: Message, calls: Sequence[ToolCall], approvals: Sequence[Approval]
+) -> None:
+    """Store decisions about calls of a waiting turn whose row is locked, and announce them.
+
+    Repeated ones are stored once. A tool that the session has lost meanwhile needs no decision:
+    its call says so. Raises InvalidApproval.
+    """
+    decisions = _map_decisions(message)
+    open_calls = {call.id: call for call in calls if call.id not in decisions}
+    tools = find_tools(turn.session, calls)
+    rows, events = [], []
+    for index, approval in enumerate(approvals):
+        call = open_calls.pop(approval.tool_call_id, None)
+        if call is None:
+            if decisions.get(approval.tool_call_id) != approval.decision:
+                raise InvalidApproval(index, "No call that waits for an approval has this id.")
+            continue
+        events.append(_build_event(turn, approval))
+        tool = tools.get(call.name)
+        if tool is None:
+            continue
+        rows.append(
+            ToolApproval(
+                session_id=turn.session_id,
+                server=tool.server,
+                tool=tool.name,
+                message=message,
+                tool_call_id=call.id,
+                decision=approval.decision,
+            )
+        )
+    ToolApproval.objects.bulk_create(rows)
+    event_log.append_events(turn.session_id, *events)
+
+
+def has_decisions(turn: Turn, approvals: Iterable[Approval]) -> bool:
+    """Return True if exactly these decisions are stored for the turn's newest calls."""
+    message = client_tools.find_calling_message(turn)
+    decisions = _map_decisions(message) if message else {}
+    return all(decisions.get(approval.tool_call_id) == approval.decision for approval in approvals)
+
+
+def find_tools(session: Session, calls: Sequence[ToolCall]) -> dict[str, McpTool]:
+    """Return the MCP tools that the calls name, of those that the session has chosen."""
+    names = {call.name for call in calls}.intersection(session.tools or ())
+    return {tool.definition.name: tool for tool in catalog.list_chosen_tools(names, session.pk)}
+
+
+def list_decisions(session: Session) -> list[ToolApproval]:
+    """Return what holds in the session, the newest decision on each tool first."""
+    rows = session.tool_approvals.filter(decision__in=ToolApproval.LASTING_DECISIONS)
+    newest: dict[tuple[UUID, str], ToolApproval] = {}
+    for row in rows.select_related("server").order_by("-id"):
+        newest.setdefault((row.server_id, row.tool), row)
+    return list(newest.values())
+
+
+def forget_decisions(session: Session) -> None:
+    """Ask again before each tool of the session: what was decided for good holds no longer."""
+    session.tool_approvals.filter(decision__in=ToolApproval.LASTING_DECISIONS).delete()
+
+
+def _load_decisions(session: Session, message: Message) -> list[ToolApproval]:
+    """Return what holds in the session, the newest first, and the decisions on this message."""
+    lasting = Q(decision__in=ToolApproval.LASTING_DECISIONS)
+    return list(session.tool_approvals.filter(lasting | Q(message=message)).order_by("-id"))
+
+
+def _find_decision(
+    decisions: Sequence[ToolApproval], message: Message, call: ToolCall, tool: McpTool
+) -> str | None:
+    """Return the decision on this call, else the newest one on its tool that lasts."""
+    lasting = None
+    for row in decisions:
+        if row.message_id == message.pk and row.tool_call_id == call.id:
+            return row.decision
+        is_of_tool = row.server_id == tool.server.pk and row.tool == tool.name
+        if lasting is None and is_of_tool and row.decision in ToolApproval.LASTING_DECISIONS:
+            lasting = row.decision
+    return lasting
+
+
+def _map_decisions(message: Message) -> dict[str, str]:
+    """Return the decisions about single calls of a message, by call id."""
+    rows = ToolApproval.objects.filter(message=message)
+    return dict(rows.values_list("tool_call_id", "decision"))
+
+
+def _build_event(turn: Turn, approval: Approval) -> NewEvent:
+    payload = ApprovalDecidedPayload(
+        turn=str(turn.pk), id=approval.tool_call_id, decision=approval.decision
+    )
+    return EventType.APPROVAL_DECIDED, payload

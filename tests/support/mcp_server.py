@@ -1,0 +1,82 @@
+"""A real MCP server on loopback, of the official SDK, with a few tools."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+
+@dataclass
+class ToolServer:
+    """A running server. `calls` are the calls that arrived, `headers` those of the requests."""
+
+    url: str = ""
+    host: str = ""
+    calls: list[tuple[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+
+@contextmanager
+def run_tool_server() -> Iterator[ToolServer]:
+    """Run the server until the block ends."""
+    state = ToolServer()
+    application = _note_headers(_build_server(state).streamable_http_app(), state)
+    config = uvicorn.Config(
+        application, host="127.0.0.1", port=0, log_level="error", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    socket = config.bind_socket()
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the server could not start"
+        time.sleep(0.01)
+    state.host = f"127.0.0.1:{socket.getsockname()[1]}"
+    state.url = f"http://{state.host}/mcp"
+    try:
+        yield state
+    finally:
+        server.should_exit = True
+        thread.join(timeout=15)
+        socket.close()
+
+
+def _build_server(state: ToolServer) -> MCPServer:
+    server = MCPServer("files")
+
+    @server.tool()
+    def read(path: str) -> str:
+        """Read a file."""
+        state.calls.append(("read", path))
+        return f"The text of {path}."
+
+    @server.tool()
+    def dump(size: int) -> str:
+        """Return many words."""
+        state.calls.append(("dump", size))
+        return "x" * size
+
+    @server.tool()
+    def fail(reason: str) -> str:
+        """Fail."""
+        state.calls.append(("fail", reason))
+        raise ToolError(reason)
+
+    return server
+
+
+def _note_headers(application: Any, state: ToolServer) -> Any:
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            state.headers.append(
+                {name.decode(): value.decode() for name, value in scope["headers"]}
+            )
+        await application(scope, receive, send)
+
+    return serve
