@@ -101,6 +101,10 @@ class Compactor:
         """
         return stateless.fit_stateless_request(model, request, refusal=overflow)
 
+    def estimate_request(self, model: object, request: Request) -> int:
+        """Return the estimated tokens of a request without a session."""
+        return stateless.estimate_request(model, request)
+
     def learn_token_count(self, model: object, request: Request, tokens: int) -> None:
         """Learn from the provider's count of a request without a session."""
         stateless.learn_token_count(model, request, tokens)

@@ -11,8 +11,9 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from chatcore.models import Session
-from chatcore.providers.base import Request
+from chatcore.providers.base import ChatMessage, Request
 from chatcore.providers.errors import ContextOverflow
+from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.sessions.truncation import cut_tool_result
 from models_registry.models import AiModel
 
@@ -189,6 +190,10 @@ class Compactor(Protocol):
         """
         ...
 
+    def estimate_request(self, model: AiModel, request: Request) -> int:
+        """Return the estimated tokens of a request that belongs to no session, all of it."""
+        ...
+
     def learn_token_count(self, model: AiModel, request: Request, tokens: int) -> None:
         """Learn how many tokens the provider counted in a request that belongs to no session."""
         ...
@@ -287,6 +292,11 @@ class NullCompactor:
             raise overflow
         return FittedRequest(request=request, context_version=0)
 
+    def estimate_request(self, model: AiModel, request: Request) -> int:
+        texts = (request.system, *(tool.text for tool in request.tools))
+        char_count = sum(len(text) for text in texts)
+        return estimate_tokens(char_count + sum(map(_count_chars, request.messages)))
+
     def learn_token_count(self, model: AiModel, request: Request, tokens: int) -> None:
         pass
 
@@ -305,6 +315,11 @@ class NullCompactor:
     def truncate_tool_output(self, session: Session, tool_name: str, text: str) -> TruncatedOutput:
         content, original_chars = cut_tool_result(text)
         return PlainTruncation(content=content, original_chars=original_chars)
+
+
+def _count_chars(message: ChatMessage) -> int:
+    calls = message.tool_calls
+    return len(message.content) + sum(len(call.name) + len(call.arguments) for call in calls)
 
 
 def get_compactor() -> Compactor:

@@ -50,6 +50,11 @@ def fit_stateless_request(
     return _build_trimmed_answer(measured_request, request, remaining_entries)
 
 
+def estimate_request(model: object, request: HostRequest) -> int:
+    """Return the tokens of the whole request, as its model is known to count them."""
+    return _measure_stateless_request(model, request).measurement.tokens
+
+
 def learn_token_count(model: object, request: HostRequest, tokens: int) -> None:
     """Learn from a provider's count of a sent request how its model counts tokens."""
     backend = backend_registry.get_backend()

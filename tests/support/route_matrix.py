@@ -82,6 +82,9 @@ MATRIX: dict[str, dict[str, Any]] = {
             "messages": [{"role": "user", "content": "Hi"}],
         }
     },
+    "v1/messages/count_tokens": {
+        "POST": {"model": "test-model", "messages": [{"role": "user", "content": "Hi"}]}
+    },
     "v1/models": {"GET": None},
     "v1/models/<path:name>": {"GET": None},
     "v1/responses": {"POST": {"model": "test-model", "input": "Hi"}},

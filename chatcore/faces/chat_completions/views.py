@@ -11,11 +11,15 @@ from rest_framework.views import APIView
 from chatcore.faces import answers
 from chatcore.faces.chat_completions import errors
 from chatcore.faces.chat_completions.completion_form import CompletionForm
+from chatcore.faces.chat_completions.model_format import format_model, format_models
 from chatcore.faces.chat_completions.request import get_usable_model, parse_completion_request
+from chatcore.faces.messages import errors as anthropic_errors
 from chatcore.rest import turn_rate
 from chatcore.rest.auth import ApiKeyAuthentication
 from chatcore.rest.parsers import ImportBodyParser
 from models_registry.models import AiModel
+
+VERSION_HEADER = "anthropic-version"  # which Anthropic's clients send with every request
 
 
 class OpenAIFaceView(APIView):
@@ -49,21 +53,31 @@ class ChatCompletionsView(OpenAIFaceView):
         return answers.answer(request, completion_request, CompletionForm(completion_request))
 
 
-class ModelListView(OpenAIFaceView):
+class ModelsFaceView(OpenAIFaceView):
+    """A view for the clients of both APIs, each of which gets errors in its own form."""
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
+        """Return the handler of the API whose client sends the request."""
+        if VERSION_HEADER in self.request.headers:
+            return anthropic_errors.handle_exception
+        return super().get_exception_handler()
+
+
+class ModelListView(ModelsFaceView):
     """The language models that can be used."""
 
     def get(self, request: Request) -> Response:
         """Return all models on one page, as OpenAI does."""
         models = AiModel.objects.filter_usable().order_by("id")
-        return Response({"object": "list", "data": [_format_model(model) for model in models]})
+        return Response(format_models(models))
 
 
-class ModelDetailView(OpenAIFaceView):
+class ModelDetailView(ModelsFaceView):
     """One language model."""
 
     def get(self, request: Request, name: str) -> Response:
         """Return the model of this name, or of `provider/name`."""
-        return Response(_format_model(get_usable_model(name)))
+        return Response(format_model(get_usable_model(name)))
 
 
 class UnknownUrlView(OpenAIFaceView):
@@ -77,14 +91,3 @@ class UnknownUrlView(OpenAIFaceView):
         raise errors.OpenAIProblem(
             404, "unknown_url", f"Unknown request URL: {request.method} {request.path[:200]}."
         )
-
-
-def _format_model(model: AiModel) -> dict[str, Any]:
-    """Return the model in OpenAI's form. `context_window` is our addition."""
-    return {
-        "id": str(model),
-        "object": "model",
-        "created": 0,
-        "owned_by": model.provider.name,
-        "context_window": model.context_window_size,
-    }

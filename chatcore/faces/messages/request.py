@@ -47,6 +47,13 @@ class MessageRequest(CompletionRequest):
     system_cache_control: dict[str, Any] | None = None
 
 
+def parse_count_request(body: Any, headers: Mapping[str, str]) -> MessageRequest:
+    """Return the request of a body whose tokens are to be counted: it asks for no answer."""
+    if isinstance(body, Mapping):
+        body = {**body, "max_tokens": 1, "stream": False}
+    return parse_message_request(body, headers)
+
+
 def parse_message_request(body: Any, headers: Mapping[str, str]) -> MessageRequest:
     """Return the request of a JSON body.
 

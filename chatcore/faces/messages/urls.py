@@ -6,5 +6,6 @@ from chatcore.faces.messages import views
 
 urlpatterns = [
     re_path(r"^messages/?$", views.MessagesView.as_view()),
+    re_path(r"^messages/count_tokens/?$", views.CountTokensView.as_view()),
     re_path(r"^messages/", views.UnknownUrlView.as_view()),
 ]

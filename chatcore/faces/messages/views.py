@@ -4,11 +4,13 @@ from typing import Any
 
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
+from rest_framework.response import Response
 
+from chatcore.context.compactor import get_compactor
 from chatcore.faces import answers
 from chatcore.faces.messages.face_view import MessagesFaceView
 from chatcore.faces.messages.message_form import MessageForm
-from chatcore.faces.messages.request import parse_message_request
+from chatcore.faces.messages.request import parse_count_request, parse_message_request
 from chatcore.rest.problems import Problem
 
 
@@ -19,6 +21,17 @@ class MessagesView(MessagesFaceView):
         """Answer the last message, with a memory if the request names a session."""
         message_request = parse_message_request(request.data, request.headers)
         return answers.answer(request, message_request, MessageForm(message_request))
+
+
+class CountTokensView(MessagesFaceView):
+    """Counting the tokens of a request."""
+
+    def post(self, request: Request) -> Response:
+        """Return how many tokens a request has. Nothing is stored or sent."""
+        message_request = parse_count_request(request.data, request.headers)
+        provider_request = MessageForm(message_request).build_provider_request()
+        tokens = get_compactor().estimate_request(message_request.model, provider_request)
+        return Response({"input_tokens": tokens})
 
 
 class UnknownUrlView(MessagesFaceView):
