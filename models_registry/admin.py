@@ -155,7 +155,19 @@ class AiModelAdmin(admin.ModelAdmin):
             },
         ),
         ("Abilities", {"fields": ("supports_tools", "supports_images")}),
-        ("Prices", {"fields": ("input_price", "cached_input_price", "output_price")}),
+        (
+            "Prices",
+            {
+                "fields": (
+                    "input_price",
+                    "cached_input_price",
+                    "cache_write_price",
+                    "output_price",
+                    "price_tiers",
+                ),
+                "description": "Of a million tokens. Empty: unknown.",
+            },
+        ),
         ("Compaction", {"fields": ("policy", "summary_model")}),
     )
 

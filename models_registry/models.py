@@ -6,6 +6,7 @@ from django.db import models, transaction
 from django.db.models import Q, TextChoices
 
 from models_registry import key_variables, keys
+from models_registry.prices import validate_price_tiers
 
 
 class ProviderQuerySet(models.QuerySet["Provider"]):
@@ -153,8 +154,24 @@ class AiModel(models.Model):
         blank=True,
         help_text="Per million tokens that are read from a cache; empty when unknown.",
     )
+    cache_write_price = models.DecimalField(
+        max_digits=12,
+        decimal_places=6,
+        null=True,
+        blank=True,
+        help_text="Per million tokens that are written to a cache; empty when unknown.",
+    )
     output_price = models.DecimalField(
         max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens."
+    )
+    price_tiers = models.JSONField(
+        default=list,
+        blank=True,
+        validators=[validate_price_tiers],
+        help_text=(
+            'Other prices for long requests: [{"above": 200000, "input": "2.50", "output": "15",'
+            ' "cached_input": "0.25"}]; "above" is a number of input tokens.'
+        ),
     )
     supports_tools = models.BooleanField(default=False)
     supports_images = models.BooleanField(default=False)

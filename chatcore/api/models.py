@@ -17,6 +17,7 @@ class AiModelSerializer(serializers.ModelSerializer[AiModel]):
     provider = serializers.CharField(source="provider.name")
     input_price = serializers.FloatField(allow_null=True)
     cached_input_price = serializers.FloatField(allow_null=True)
+    cache_write_price = serializers.FloatField(allow_null=True)
     output_price = serializers.FloatField(allow_null=True)
 
     class Meta:
@@ -29,7 +30,9 @@ class AiModelSerializer(serializers.ModelSerializer[AiModel]):
             "max_output_tokens",
             "input_price",
             "cached_input_price",
+            "cache_write_price",
             "output_price",
+            "price_tiers",
             "supports_tools",
             "supports_images",
             "policy",
