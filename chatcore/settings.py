@@ -308,6 +308,8 @@ CHATCORE: dict[str, Any] = {
     # them a message is refused before anything of it is stored.
     "TURNS_AT_ONCE": read_number("CHATCORE_TURNS_AT_ONCE", 200, minimum=1),
     "TURNS_AT_ONCE_PER_USER": read_number("CHATCORE_TURNS_AT_ONCE_PER_USER", 20, minimum=1),
+    # What the models' prices and the budgets are in; only its name is shown.
+    "CURRENCY": read_text("CHATCORE_CURRENCY", "USD"),
     # Event streams that are open at once: in a web process, and for a user in each of them.
     "STREAMS_AT_ONCE": read_number("CHATCORE_STREAMS_AT_ONCE", 5_000, minimum=1),
     "STREAMS_AT_ONCE_PER_USER": read_number("CHATCORE_STREAMS_AT_ONCE_PER_USER", 50, minimum=1),

@@ -3,6 +3,22 @@
 Django's autodiscovery imports this package, and each module registers its pages on import.
 """
 
-from chatcore.admin import context_revisions, mcp_servers, messages, sessions, turns, webhooks
+from chatcore.admin import (
+    context_revisions,
+    mcp_servers,
+    messages,
+    sessions,
+    spending,
+    turns,
+    webhooks,
+)
 
-__all__ = ["context_revisions", "mcp_servers", "messages", "sessions", "turns", "webhooks"]
+__all__ = [
+    "context_revisions",
+    "mcp_servers",
+    "messages",
+    "sessions",
+    "spending",
+    "turns",
+    "webhooks",
+]

@@ -13,11 +13,13 @@ from chatcore.rest import problems
 from chatcore.rest.commits import NOTHING_STORED
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.sessions import drafts
+from chatcore.spending.budgets import BudgetSpent
 from chatcore.transfer import importer, reader
 from chatcore.turns import approvals, capacity, client_tools, leases, service, versions
 
 # The status and the `type` of errors whose text is the whole problem.
 PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
+    BudgetSpent: (429, "budget_spent"),
     drafts.DraftLost: (503, "writing_interrupted"),
     output_store.StoreFull: (STORAGE_FULL.status, STORAGE_FULL.type),
     service.IdempotencyConflict: (422, "idempotency_key_reused"),
@@ -43,7 +45,8 @@ def to_problem(error: Exception) -> APIException | None:
     """Return the problem for an error of the domain; None if there is none for it."""
     for error_class, (status, type) in PLAIN_PROBLEMS.items():
         if isinstance(error, error_class):
-            return Problem(status, type, str(error), retry_after=RETRY_SECONDS.get(error_class))
+            seconds = getattr(error, "retry_after", RETRY_SECONDS.get(error_class))
+            return Problem(status, type, str(error), retry_after=seconds)
     match error:
         case capacity.ProcessOverloaded():
             return _build_capacity_problem(503, "overloaded", error)

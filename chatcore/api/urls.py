@@ -18,6 +18,7 @@ from chatcore.api import (
     tokens,
     transfer,
     turns,
+    usage,
     versions,
     webhooks,
 )
@@ -49,6 +50,7 @@ ROUTES = {
     "v1/mcp_servers/<uuid:server_id>": mcp_servers.McpServerDetailView,
     "v1/mcp_servers/<uuid:server_id>/refresh": mcp_servers.McpServerRefreshView,
     "v1/models": models.AiModelListView,
+    "v1/usage": usage.UsageView,
     "v1/tokens": tokens.TokenListView,
     "v1/tokens/<str:token_id>": tokens.TokenDetailView,
     "v1/webhooks": webhooks.WebhookListView,

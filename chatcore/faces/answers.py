@@ -100,7 +100,9 @@ def _answer_without_memory(
     request: Request, completion_request: CompletionRequest, form: AnswerForm, slot: Slot
 ) -> HttpResponseBase:
     """Answer the request. The slot is released with the end of the answer."""
-    exchange = StatelessExchange(completion_request.model, form.build_provider_request())
+    exchange = StatelessExchange(
+        completion_request.model, form.build_provider_request(), owner_id=request.user.pk
+    )
     ignored_header = _build_ignored_header(completion_request)
     if completion_request.stream:
         parts = streams.add_heartbeats(exchange.stream_parts(), HEARTBEAT_SECONDS)

@@ -14,6 +14,7 @@ from chatcore.models.message import (
 from chatcore.models.output_file import OutputFile
 from chatcore.models.response import StoredResponse
 from chatcore.models.session import Session, SessionQuerySet
+from chatcore.models.spending import Budget, UsageSum
 from chatcore.models.token_name import TokenName
 from chatcore.models.turn import Turn
 from chatcore.models.webhook import Webhook, WebhookDelivery
@@ -23,6 +24,7 @@ __all__ = [
     "MAX_CALL_ID",
     "MAX_TOOL_NAME",
     "Attachment",
+    "Budget",
     "ContextEdit",
     "ContextRevision",
     "McpServer",
@@ -36,6 +38,7 @@ __all__ = [
     "TokenName",
     "ToolApproval",
     "Turn",
+    "UsageSum",
     "Webhook",
     "WebhookDelivery",
 ]

@@ -94,6 +94,13 @@ class Message(models.Model):
     token_count_output = models.PositiveIntegerField(null=True, blank=True)
     token_count_cache_read = models.PositiveIntegerField(null=True, blank=True)
     token_count_cache_write = models.PositiveIntegerField(null=True, blank=True)
+    cost = models.DecimalField(
+        max_digits=18,
+        decimal_places=12,
+        null=True,
+        blank=True,
+        help_text="What the call cost, by the prices at that time; null: unknown.",
+    )
     token_estimate = models.PositiveIntegerField(
         default=0, help_text="Estimated tokens of this message alone."
     )

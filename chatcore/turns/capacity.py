@@ -14,6 +14,7 @@ from django.db import connection
 
 from chatcore.models import Session, Turn
 from chatcore.slots import ProcessFull, Slot, Slots, UserFull
+from chatcore.spending.budgets import require_budget
 from chatcore.turns.runner import turn_runner
 
 RETRY_SECONDS = 5  # after which a place may be free; many answers take about as long
@@ -46,8 +47,9 @@ _thread = threading.local()
 def take_slot(user_id: Any) -> Slot:
     """Take a place for an answer that is no turn, until the place is released.
 
-    Raises ProcessOverloaded and TooManyTurnsAtOnce.
+    Raises ProcessOverloaded, TooManyTurnsAtOnce and BudgetSpent.
     """
+    require_budget(user_id)
     user_limit = settings.CHATCORE["TURNS_AT_ONCE_PER_USER"]
     try:
         slot = _slots.take(

@@ -19,6 +19,7 @@ from chatcore.events.types import (
 from chatcore.models import Message, Turn
 from chatcore.providers.base import ReasoningDelta, StreamEnd, TextDelta
 from chatcore.sessions.truncation import clean_text
+from chatcore.spending import records
 from chatcore.statements import update_row
 from chatcore.turns.delta_writer import delta_writer
 from chatcore.turns.leases import TurnLost, lock_running_turn
@@ -214,6 +215,7 @@ class AnswerRecorder:
             replaces_id=None if tool_calls else self.turn.replaces_id,
             provider_data=completion.provider_data,
             context_version=self.context_version,
+            cost=records.record_answer(self.turn, usage),
             token_count_input=usage.input if usage else None,
             token_count_output=usage.output if usage else None,
             token_count_cache_read=usage.cache_read if usage else None,

@@ -68,8 +68,8 @@ class CallResult:
     """A language model's answer and its cost.
 
     Token counts are the provider's, or estimates where it gave none. `cached_tokens` are those of
-    the input that came from a cache. Prices are for a million tokens. `prompt_seconds` is the time
-    to the first word, and `answer_seconds` that from there to the end.
+    the input that came from a cache. `cost` is None where it is unknown. `prompt_seconds` is the
+    time to the first word, and `answer_seconds` that from there to the end.
     """
 
     text: str
@@ -80,9 +80,7 @@ class CallResult:
     cached_tokens: int = 0
     prompt_seconds: float = 0.0
     answer_seconds: float = 0.0
-    input_price: Decimal | None = None
-    output_price: Decimal | None = None
-    cached_input_price: Decimal | None = None
+    cost: Decimal | None = None
 
 
 class SummaryCaller(Protocol):

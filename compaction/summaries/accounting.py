@@ -29,10 +29,9 @@ def record_call(run: CompactionRun, answer: CallResult | None) -> None:
             "cached_tokens": F("cached_tokens") + answer.cached_tokens,
             "output_tokens": F("output_tokens") + answer.output_tokens,
         }
-        cost = _compute_cost(answer)
-        if cost is not None:
+        if answer.cost is not None:
             earlier_cost = Coalesce("cost", Value(Decimal(0)), output_field=DecimalField())
-            fields["cost"] = earlier_cost + cost
+            fields["cost"] = earlier_cost + answer.cost
     while not _store_once(run.pk, fields):
         pass
 
@@ -54,18 +53,6 @@ def _store_once(run_id: UUID, fields: dict[str, Any]) -> bool:
         return bool(stored_run.filter(provider_calls=call_count).update(**fields)) or is_retry
 
     return store_patiently(store)
-
-
-def _compute_cost(answer: CallResult) -> Decimal | None:
-    if answer.input_price is None or answer.output_price is None:
-        return None
-    cached_price = answer.cached_input_price
-    if cached_price is None:
-        cached_price = answer.input_price
-    input_cost = (answer.input_tokens - answer.cached_tokens) * answer.input_price
-    input_cost += answer.cached_tokens * cached_price
-    output_cost = answer.output_tokens * answer.output_price
-    return (input_cost + output_cost) / Decimal(1_000_000)
 
 
 def read_times(answer: CallResult) -> CallTimes:

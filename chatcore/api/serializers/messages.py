@@ -30,6 +30,10 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
         allow_null=True,
         help_text="The message that this one is another version of.",
     )
+    cost = serializers.FloatField(
+        allow_null=True,
+        help_text="What its call cost, by the prices at that time; null: unknown.",
+    )
     versions = serializers.SerializerMethodField()
     superseded = serializers.SerializerMethodField()
     compacted = serializers.SerializerMethodField()
@@ -54,6 +58,7 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
             "token_count_output",
             "token_count_cache_read",
             "token_count_cache_write",
+            "cost",
             "token_estimate",
             "original_chars",
             "replaces",

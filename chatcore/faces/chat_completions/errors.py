@@ -19,6 +19,7 @@ OPENAI_ERRORS = {
     "provider_rejected": (400, "provider_rejected"),
     "provider_rate_limited": (429, "rate_limit_exceeded"),
     "too_many_turns": (429, "rate_limit_exceeded"),
+    "budget_spent": (429, "insufficient_quota"),
     "not_authenticated": (401, "invalid_api_key"),
     "authentication_failed": (401, "invalid_api_key"),
     "too_large": (413, "request_too_large"),
@@ -34,7 +35,7 @@ MESSAGES = {
 # OpenAI's clients repeat a request by themselves after 409 and 5xx. That helps only with these
 # 409s, and never with these other types.
 RETRYABLE_CONFLICTS = frozenset({"turn_running", "internal_error"})
-FINAL_TYPES = frozenset({"provider_auth", "no_model", "tool_rounds_exceeded"})
+FINAL_TYPES = frozenset({"provider_auth", "no_model", "tool_rounds_exceeded", "budget_spent"})
 
 
 class OpenAIProblem(Problem):

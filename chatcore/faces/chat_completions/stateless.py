@@ -3,17 +3,20 @@
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any
 
 from django.db import DatabaseError
 
 from chatcore.context import tool_pairs
 from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.faces.chat_completions.request import CompletionRequest
+from chatcore.models import UsageSum
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool
+from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool, Usage
 from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ContextOverflow, ProviderUnavailable
 from chatcore.sessions.token_estimate import estimate_tokens
+from chatcore.spending.records import record_call
 from chatcore.threads import run_in_thread
 from models_registry.models import AiModel
 
@@ -26,8 +29,9 @@ class StatelessExchange:
     Raises ContextOverflow if the newest message alone is too large.
     """
 
-    def __init__(self, model: AiModel, request: Request) -> None:
+    def __init__(self, model: AiModel, request: Request, *, owner_id: Any) -> None:
         self.model = model
+        self.owner_id = owner_id
         self.fit = get_compactor().fit_request(self.model, request)
 
     @property
@@ -72,8 +76,8 @@ class StatelessExchange:
         connection = await run_in_thread(build_connection, self.model.provider)
         async with aclosing(provider_registry.stream(connection, self.fit.request)) as parts:
             async for part in parts:
-                if isinstance(part, StreamEnd) and part.usage:
-                    await run_in_thread(self._learn_token_count, part.usage.input)
+                if isinstance(part, StreamEnd):
+                    await run_in_thread(self._record_usage, part.usage)
                 yield part
 
     def _fit_again(self, overflow: ContextOverflow) -> None:
@@ -86,12 +90,14 @@ class StatelessExchange:
             tokens=fit.tokens,
         )
 
-    def _learn_token_count(self, tokens: int) -> None:
+    def _record_usage(self, usage: Usage | None) -> None:
         try:
-            get_compactor().learn_token_count(self.model, self.fit.request, tokens)
+            record_call(self.owner_id, self.model, UsageSum.Purpose.ANSWER, usage)
+            if usage:
+                get_compactor().learn_token_count(self.model, self.fit.request, usage.input)
         except DatabaseError:
-            # The count only improves later estimates, so the answer must not fail for it.
-            logger.warning("the token count of %s was not stored", self.model, exc_info=True)
+            # The client has paid for the answer, so it must not fail for its record.
+            logger.warning("the usage of %s was not stored", self.model, exc_info=True)
 
 
 def build_provider_request(completion_request: CompletionRequest) -> Request:

@@ -62,7 +62,9 @@ class UnstoredResponse:
             _refuse_unknown_results(memory, self.messages)
             self.messages = [*memory.messages, *self.messages]
             request.input.system_texts[:0] = memory.system_texts
-        self.exchange = StatelessExchange(request.model, _build_provider_request(self))
+        self.exchange = StatelessExchange(
+            request.model, _build_provider_request(self), owner_id=user.pk
+        )
         if request.body.get("truncation") == "disabled" and self.exchange.is_shortened:
             detail = "The input is longer than the context window, and truncation is disabled."
             raise OpenAIProblem(400, "context_length_exceeded", detail, param="input")

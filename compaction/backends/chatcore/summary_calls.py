@@ -6,6 +6,7 @@ import re
 import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -13,9 +14,9 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from chatcore.context import builder
-from chatcore.models import Message, Session
+from chatcore.models import Message, Session, UsageSum
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
+from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta, Usage
 from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import (
     ContextOverflow,
@@ -23,9 +24,11 @@ from chatcore.providers.errors import (
     ProviderRejected,
     ProviderTimeout,
 )
+from chatcore.spending.records import record_call
 from chatcore.tools import registry as tool_registry
 from compaction.backends.calls import CallFailed, CallResult, Prompt, SummaryModel
 from compaction.backends.chatcore.translation import estimate_stored_tokens
+from compaction.patience import store_patiently
 from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)
@@ -100,7 +103,20 @@ class ChatcoreSummaryCaller:
                 f"The summary was not finished within {prompt.timeout:g} seconds.",
                 seconds=prompt.timeout,
             ) from None
-        return _build_call_result(model, prompt, answer)
+        cost = _record_usage(session_id, model, answer.end.usage)
+        return _build_call_result(model, prompt, answer, cost)
+
+
+def _record_usage(session_id: UUID, model: AiModel, usage: Usage | None) -> Decimal | None:
+    """Add the call to what the session's owner has used, and return its cost."""
+    owner_ids = Session.objects.filter(pk=session_id).values_list("owner_id", flat=True)
+
+    def record() -> Decimal | None:
+        owner_id = owner_ids.first()
+        purpose = UsageSum.Purpose.SUMMARY
+        return record_call(owner_id, model, purpose, usage, session_id=session_id)
+
+    return store_patiently(record)
 
 
 def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
@@ -184,7 +200,9 @@ async def _collect_answer(connection: Connection, request: Request, deadline: fl
     )
 
 
-def _build_call_result(model: AiModel, prompt: Prompt, answer: _Answer) -> CallResult:
+def _build_call_result(
+    model: AiModel, prompt: Prompt, answer: _Answer, cost: Decimal | None
+) -> CallResult:
     usage = answer.end.usage
     if usage is None:
         input_tokens = estimate_stored_tokens(len(prompt.system) + len(prompt.text))
@@ -201,9 +219,7 @@ def _build_call_result(model: AiModel, prompt: Prompt, answer: _Answer) -> CallR
         cached_tokens=(usage.cache_read or 0) if usage else 0,
         prompt_seconds=answer.prompt_seconds,
         answer_seconds=answer.answer_seconds,
-        input_price=model.input_price,
-        output_price=model.output_price,
-        cached_input_price=model.cached_input_price,
+        cost=cost,
     )
 
 

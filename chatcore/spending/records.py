@@ -1,0 +1,178 @@
+"""Record what a call of a language model used and cost, when it ends."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Sum
+from django.utils import timezone
+
+from chatcore.context import recalled
+from chatcore.models import Message, Session, Turn, UsageSum
+from chatcore.models.spending import COST_UNIT, NO_SESSION
+from chatcore.providers.base import Usage
+from chatcore.sessions.token_estimate import estimate_tokens
+from chatcore.statements import adapt_uuid
+from models_registry.models import AiModel
+from models_registry.prices import Prices, TokenUse, find_prices
+
+_KEYS = ("owner_id", "session", "day", "model", "purpose")
+_SUMS = (
+    "calls",
+    "unpriced_calls",
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "recalled_tokens",
+    "spared_tokens",
+    "cost_units",
+    "recall_units",
+    "cache_saving_units",
+    "summary_saving_units",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallExtras:
+    """Estimated tokens of a request that recall brought back, and that summaries spared it."""
+
+    recalled_tokens: int = 0
+    spared_tokens: int = 0
+
+
+NO_EXTRAS = CallExtras()
+
+
+def record_answer(turn: Turn, usage: Usage | None) -> Decimal | None:
+    """Add a call for an answer of the turn, and return its cost; None where that is unknown."""
+    session = turn.session
+    assert session.model is not None
+    extras = CallExtras(
+        recalled_tokens=sum(passage.tokens for passage in recalled.list_passages(turn.recalled)),
+        spared_tokens=estimate_spared_tokens(session),
+    )
+    return record_call(
+        session.owner_id,
+        session.model,
+        UsageSum.Purpose.ANSWER,
+        usage,
+        session_id=session.pk,
+        extras=extras,
+    )
+
+
+def record_call(
+    owner_id: Any,
+    model: AiModel,
+    purpose: str,
+    usage: Usage | None,
+    *,
+    session_id: UUID = NO_SESSION,
+    extras: CallExtras = NO_EXTRAS,
+) -> Decimal | None:
+    """Add one call to the sum of its owner, session, day, model and purpose; return its cost.
+
+    `usage` is None where the provider counted nothing; such a call, or one without a price, has an
+    unknown cost, which is None. Inside a transaction the record stands or falls with it.
+    """
+    use = _read_use(usage)
+    prices = find_prices(model, use.input) if usage else None
+    cost = prices.compute_cost(use) if prices else None
+    values = {
+        "calls": 1,
+        "unpriced_calls": 0 if prices else 1,
+        "input_tokens": use.input,
+        "cache_read_tokens": use.cache_read,
+        "cache_write_tokens": use.cache_write,
+        "output_tokens": use.output,
+        "recalled_tokens": extras.recalled_tokens,
+        "spared_tokens": extras.spared_tokens,
+        **(_compute_units(model, prices, use, extras) if prices else {}),
+    }
+    keys = (owner_id, session_id, timezone.now().date(), str(model), str(purpose))
+    _add_to_sum(dict(zip(_KEYS, keys, strict=True)), values)
+    return cost
+
+
+def estimate_spared_tokens(session: Session) -> int:
+    """Return the estimated tokens of the messages that the session's summary stands for.
+
+    The summary's own tokens are taken off. The messages are added up once for each boundary.
+    """
+    boundary_seq = session.compact_boundary_seq
+    if not boundary_seq:
+        return 0
+    message_tokens = _sum_tokens_before(session.pk, boundary_seq, session.context_version)
+    summary_tokens = estimate_tokens(len(session.compacted_summary or ""))
+    return max(0, message_tokens - summary_tokens)
+
+
+@lru_cache(maxsize=4096)
+def _sum_tokens_before(session_id: UUID, boundary_seq: int, _version: int) -> int:
+    messages = Message.objects.filter(session_id=session_id, seq__lt=boundary_seq, branch=None)
+    return messages.aggregate(tokens=Sum("token_estimate"))["tokens"] or 0
+
+
+def _read_use(usage: Usage | None) -> TokenUse:
+    if usage is None:
+        return TokenUse(input=0, output=0)
+    return TokenUse(
+        input=usage.input,
+        output=usage.output,
+        cache_read=usage.cache_read or 0,
+        cache_write=usage.cache_write or 0,
+    )
+
+
+def _compute_units(
+    model: AiModel, prices: Prices, use: TokenUse, extras: CallExtras
+) -> dict[str, int]:
+    """Return the cost of a call, the part for recall, and both savings, in units.
+
+    Spared tokens are counted up to what the model's window would have taken. Where the call read
+    from a cache, most of them would have come from it too, so they have its price.
+    """
+    plain_cost = prices.compute_cost(TokenUse(input=use.input, output=use.output))
+    cost = prices.compute_cost(use)
+    spared_tokens = extras.spared_tokens
+    if model.request_limit:
+        spared_tokens = max(0, min(spared_tokens, model.request_limit - use.input))
+    spared_price = prices.cached_input if use.cache_read else prices.input
+    return {
+        "cost_units": _to_units(cost),
+        "recall_units": _to_units(extras.recalled_tokens * prices.input / 1_000_000),
+        "cache_saving_units": _to_units(plain_cost - cost),
+        "summary_saving_units": _to_units(spared_tokens * spared_price / 1_000_000),
+    }
+
+
+def _to_units(cost: Decimal) -> int:
+    return int(cost / COST_UNIT)
+
+
+def _add_to_sum(keys: Mapping[str, Any], values: Mapping[str, int]) -> None:
+    """Add the values to the row with these keys; create it if there is none.
+
+    By hand, because one statement does it under any number of writers, and the ORM needs two.
+    """
+    table = UsageSum._meta.db_table
+    names = ", ".join((*_KEYS, *_SUMS))
+    placeholders = ", ".join(["%s"] * (len(_KEYS) + len(_SUMS)))
+    additions = ", ".join(f"{name} = {table}.{name} + EXCLUDED.{name}" for name in _SUMS)
+    statement = f"""
+        INSERT INTO {table} ({names})
+        VALUES ({placeholders})
+        ON CONFLICT (session, day, model, purpose, owner_id) DO UPDATE SET {additions}
+    """  # noqa: S608
+    parameters = [*keys.values(), *(values.get(name, 0) for name in _SUMS)]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [_adapt_value(value) for value in parameters])
+
+
+def _adapt_value(value: Any) -> Any:
+    return adapt_uuid(value) if isinstance(value, UUID) else value
