@@ -56,9 +56,9 @@ class CompactionRun(models.Model):
     policy_snapshot = models.JSONField(default=dict)
     instructions = models.TextField(blank=True)
     up_to_seq = models.PositiveIntegerField(null=True, blank=True)
-    only_stages = models.JSONField(
-        default=list, help_text="The stages to run; empty: all stages of the policy."
-    )
+    # The version of the context to begin from; what came after it is replaced on success.
+    from_version = models.PositiveIntegerField(null=True, blank=True)
+    only_stages = models.JSONField(default=list, help_text="Only these stages; empty: all.")
 
     lease_until = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveIntegerField(

@@ -89,8 +89,10 @@ def reword_summary(
         return _record_revision(session, fields, shows_same_messages=True, source=source)
 
 
-def rewind_context(session_id: UUID, *, to_version: int) -> ContextRevision:
+def rewind_context(session_id: UUID, *, to_version: int, run: str = "") -> ContextRevision:
     """Go back to what the model saw under an earlier version; version 0 is the whole history.
+
+    `run` names the compaction run that goes on from there and installs its own version next.
 
     A version that covers messages which were edited or deleted since is stale. In its place, the
     newest version before it that is not stale is restored. Raises ContextRevision.DoesNotExist.
@@ -100,7 +102,7 @@ def rewind_context(session_id: UUID, *, to_version: int) -> ContextRevision:
         if to_version:
             session.revisions.get(version=to_version)
         sound_version = _find_sound_version(session, to_version)
-        return _restore_version(session, sound_version, ContextRevision.Source.REWIND)
+        return _restore_version(session, sound_version, ContextRevision.Source.REWIND, run=run)
 
 
 def reset_context(session_id: UUID, *, base_version: int | None = None) -> ContextRevision:
@@ -213,9 +215,15 @@ def _load_revision_fields(session: Session, version: int) -> dict[str, Any]:
     return {name: getattr(revision, name) for name in REVISION_FIELDS}
 
 
-def _restore_version(session: Session, to_version: int, source: str) -> ContextRevision:
+def _restore_version(
+    session: Session, to_version: int, source: str, *, run: str = ""
+) -> ContextRevision:
     revision = _record_revision(
-        session, _load_revision_fields(session, to_version), source=source, restores=to_version
+        session,
+        _load_revision_fields(session, to_version),
+        source=source,
+        restores=to_version,
+        run=run,
     )
     _restore_edits(session, to_version, revision.version)
     return revision

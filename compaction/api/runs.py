@@ -27,7 +27,7 @@ from compaction.backends.base import StaleTranscript
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES
 from compaction.models import MAX_SEQ, OPEN_STATUSES, CompactionRun
-from compaction.runs import allowance, engine, queue
+from compaction.runs import allowance, cancellation, engine, queue, replacement
 
 Trigger = CompactionRun.Trigger
 
@@ -124,6 +124,11 @@ class CompactSerializer(StrictSerializer):
         required=False,
         help_text="Use only these of the policy's stages.",
     )
+    replace = StrictBooleanField(
+        required=False,
+        help_text="Write the summary in force anew, from the messages. It is replaced in one act, "
+        "when the new one is there; up_to_seq is then the end of the old one.",
+    )
     wait = StrictBooleanField(required=False, help_text="Answer when the run has ended.")
     dry_run = StrictBooleanField(required=False, help_text="Only show what a run would do.")
 
@@ -162,6 +167,8 @@ class CompactView(SessionScopedView):
         serializer.is_valid(raise_exception=True)
         options = dict(serializer.validated_data)
         should_wait = options.pop("wait", False)
+        if options.pop("replace", False):
+            options |= _choose_base(session_id)
         if options.pop("dry_run", False):
             preview = _call_engine(engine.preview_run, session_id, **options)
             return Response(RunSerializer(preview).data | {"id": None})
@@ -246,6 +253,34 @@ class RewindView(SessionScopedView):
             version = _load_version(run.session_id)
             raise conditions.build_context_changed_problem(version) from None
         return Response(self.get_serializer(run).data)
+
+
+class CancelRunView(SessionScopedView):
+    """The end of a run that nobody wants any more."""
+
+    serializer_class = RunSerializer
+
+    @extend_schema(
+        operation_id="cancel_compaction",
+        request=None,
+        responses={200: RunSerializer, 409: OpenApiResponse(description="It has ended already.")},
+    )
+    def post(self, request: Request, run_id: UUID) -> Response:
+        """Stop an open run; the context stays as it is. Automatic runs wait for a while."""
+        run = _get_owned_run(request, run_id)
+        if not cancellation.cancel_run(run):
+            raise Problem(409, "not_running", "The run has ended already.")
+        run.refresh_from_db()
+        return Response(self.get_serializer(run).data)
+
+
+def _choose_base(session_id: UUID) -> dict[str, Any]:
+    """Return the options of a run that replaces the summary in force. Raises the 409 problem."""
+    try:
+        version, last_seq = replacement.find_base(session_id)
+    except replacement.NothingToReplace as error:
+        raise Problem(409, "nothing_to_replace", str(error)) from None
+    return {"from_version": version, "up_to_seq": last_seq}
 
 
 def _call_engine(

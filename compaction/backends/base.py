@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from compaction.backends.calls import SummaryCaller
 from compaction.backends.events import CompactionEvent
+from compaction.backends.history import ContextHistory
 from compaction.backends.messages import MessageSource
 from compaction.core.estimate import CHARS_PER_TOKEN, LastUsage
 from compaction.core.outcome import Outcome
@@ -214,8 +215,15 @@ class ContextStore(Protocol[RequestT]):
         """
         ...
 
-    def rewind_context(self, session_id: UUID, *, to_version: int) -> int:
-        """Go back to an earlier version of the context, and return the new version's number."""
+    def rewind_context(self, session_id: UUID, *, to_version: int, run: str = "") -> int:
+        """Go back to an earlier version of the context, and return the new version's number.
+
+        `run` names the run that goes on from there in the same transaction.
+        """
+        ...
+
+    def load_history(self, session_id: UUID) -> ContextHistory:
+        """Return how the context came about, as far as people can undo and redo it."""
         ...
 
     def reset_context(self, session_id: UUID) -> int:

@@ -20,6 +20,7 @@ from compaction.backends.base import (
 )
 from compaction.backends.calls import CallResult, Prompt, SummaryModel
 from compaction.backends.events import CompactionEvent
+from compaction.backends.history import ContextHistory, NoHistory
 from compaction.backends.messages import SourceMessage
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript, TranscriptEntry, change_entry
@@ -128,7 +129,11 @@ class SimpleBackend(ABC):
         }
         return _store_context(session, {name: value for name, value in context.items() if value})
 
-    def rewind_context(self, session_id: UUID, *, to_version: int) -> int:
+    def load_history(self, session_id: UUID) -> ContextHistory:
+        """Return a history without steps: of earlier contexts only what they hold is stored."""
+        return NoHistory()
+
+    def rewind_context(self, session_id: UUID, *, to_version: int, run: str = "") -> int:
         """Go back to an earlier version of the context, and return the new version's number.
 
         Raises ObjectDoesNotExist for a version that is not stored any more.

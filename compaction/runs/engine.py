@@ -31,7 +31,7 @@ from compaction.ledger import changes as ledger_changes
 from compaction.ledger import store as ledger_store
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.patience import store_patiently
-from compaction.runs import execution, leases, lifecycle
+from compaction.runs import execution, leases, lifecycle, replacement
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
 from compaction.sizing.session_context import NoSuchSession
 from compaction.summaries import state
@@ -176,13 +176,17 @@ def preview_run(session_id: UUID, **options: Unpack[RunOptions]) -> CompactionRu
         up_to_seq=options.get("up_to_seq"),
         only_stages=list(options.get("stages", ())),
     )
+    run.from_version = options.get("from_version")
     run.boundary_before = context.facts.boundary_seq
     if objection := execution.find_objection(run, context):
         run.status = Status.SKIPPED
         run.reason = objection
         return run
     simulate = partial(simulate_summary, policy=context.policy)
-    _, outcome = execution.propose_outcome(run, context, simulate)
+    with replacement.go_back_to_read(run):
+        context = load_run_context(session_id, options)
+        transcript = execution.load_transcript(context)
+    outcome = execution.propose_outcome(run, context, transcript, simulate)
     run.status = outcome.status
     run.reason = outcome.reason
     for name, value in lifecycle.build_run_record(outcome).items():

@@ -19,7 +19,7 @@ from compaction.ledger import recorder, reference
 from compaction.models import CompactionRun
 from compaction.patience import is_outage, store_patiently
 from compaction.requests import attachments
-from compaction.runs import leases, lifecycle, repetition
+from compaction.runs import leases, lifecycle, repetition, replacement
 from compaction.runs.memory_fold import MemoryFold, store_fold
 from compaction.sizing import request_size, session_context
 from compaction.sizing.session_context import SessionContext
@@ -72,21 +72,27 @@ def process_run(run: CompactionRun) -> None:
         _store_end(run, partial(lifecycle.fail_run, run, f"{type(error).__name__}: {error}", None))
 
 
+def load_transcript(context: SessionContext) -> Transcript:
+    """Return the current transcript, counted as the policy counts."""
+    stored_transcript = backend_registry.get_backend().load_transcript(
+        context.facts, fit_request=partial(attachments.fit_attachments, context)
+    )
+    return request_size.recount_transcript(stored_transcript, context.policy)
+
+
 def propose_outcome(
-    run: CompactionRun, context: SessionContext, summarize: Summarize | None = None
-) -> tuple[Transcript, Outcome]:
-    """Return the current transcript and what the run's policy makes of it. Nothing is installed.
+    run: CompactionRun,
+    context: SessionContext,
+    transcript: Transcript,
+    summarize: Summarize | None = None,
+) -> Outcome:
+    """Return what the run's policy makes of a transcript. Nothing is installed.
 
     Without `summarize` the session's summary model writes the summary.
     """
-    backend = backend_registry.get_backend()
-    stored_transcript = backend.load_transcript(
-        context.facts, fit_request=partial(attachments.fit_attachments, context)
-    )
-    transcript = request_size.recount_transcript(stored_transcript, context.policy)
     measurement = request_size.measure_transcript(context, transcript, context.facts.last_usage)
     growth_chars = reference.estimate_growth(context, context.facts.last_seq)
-    outcome = pipeline.run(
+    return pipeline.run(
         transcript,
         context.policy,
         _choose_budget(run, context),
@@ -98,7 +104,6 @@ def propose_outcome(
         force=run.is_forced,
         growth_tokens=request_size.estimate_text_tokens(context, growth_chars),
     )
-    return transcript, outcome
 
 
 def find_objection(run: CompactionRun, context: SessionContext) -> str:
@@ -143,7 +148,9 @@ def _compact_context(run: CompactionRun) -> None:
     try:
         _execute_job(run, policy)
     except JobFailed as failure:
-        reason, context, tokens = failure.reason, failure.context, failure.tokens
+        reason, tokens = failure.reason, failure.tokens
+        # A summary that was to be replaced is still in force, so nothing outgrows the window.
+        context = failure.context if run.from_version is None else None
         _store_end(run, partial(lifecycle.fail_run, run, reason, context, tokens=tokens))
 
 
@@ -172,7 +179,12 @@ def _try_to_compact(run: CompactionRun, policy: Policy) -> bool:
         _store_end(run, partial(lifecycle.skip_run, run, objection))
         return True
     recorder.record_all_lines(context)
-    transcript, outcome = propose_outcome(run, context)
+    with replacement.go_back_to_read(run):
+        context = session_context.load_session_context(run.session_id, policy=named_policy)
+        if context is None:
+            raise leases.RunLeaseLost  # deleted in this moment, and its runs with it
+        transcript = load_transcript(context)
+    outcome = propose_outcome(run, context, transcript)
     if outcome.status == "failed":
         raise JobFailed(outcome.reason, context, outcome.tokens_before)
     if outcome.status == "skipped" and memory.is_session_memory_full(context):
@@ -216,7 +228,8 @@ def _install_outcome(
     if latest_context and (objection := find_objection(run, latest_context)):
         lifecycle.skip_run(run, objection, tokens=outcome.tokens_before)
         return
-    lifecycle.apply_run(run, context, transcript, outcome)
+    with replacement.go_back_to_install(run):
+        lifecycle.apply_run(run, context, transcript, outcome)
 
 
 def _store_end(run: CompactionRun, write_end: Callable[[], None]) -> None:

@@ -14,8 +14,8 @@ cannot go on gives it back: the database stumbled, or the context keeps changing
 *applied* when what the model sees was changed, and as *skipped* when there was nothing to do or no
 longer a reason to do it. A run that could not be completed is *failed*; it is *fell_back* when the
 context is over its threshold, so that requests are trimmed from now on. An applied run becomes
-*rewound* when a user goes back to the context before it (`engine.py`). No other change of state
-exists.
+*rewound* when a user goes back to the context before it (`engine.py`) or a new run replaces it, and
+*applied* again when that is undone (`history.py`). No other change of state exists.
 
 Each end is one transaction that locks in the order of docs/concurrency.md: the session (by
 announcing an event or installing), then the run, then the structured state and the SessionState.
@@ -362,6 +362,11 @@ def _record_success(run: CompactionRun, context: SessionContext, outcome: Outcom
     else:
         fields |= {"failures": 0, "not_before": None}
     _store_session_state(run, fields)
+
+
+def delay_automatic_runs(run: CompactionRun) -> None:
+    """Let the next automatic run of the session wait, as after a failure."""
+    _store_session_state(run, _extend_wait(load_session_state(run.session_id)))
 
 
 def _record_failure(run: CompactionRun, *, trims_requests: bool) -> None:

@@ -15,7 +15,14 @@ from compaction.runs import lifecycle, repetition
 from compaction.sizing import session_context
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 
-OPTION_FIELDS = ("policy", "policy_snapshot", "instructions", "up_to_seq", "only_stages")
+OPTION_FIELDS = (
+    "policy",
+    "policy_snapshot",
+    "instructions",
+    "up_to_seq",
+    "only_stages",
+    "from_version",
+)
 
 
 class RunOptions(TypedDict, total=False):
@@ -24,12 +31,14 @@ class RunOptions(TypedDict, total=False):
     `policy` is the name of a policy. `overrides` are knobs that replace some of that policy's, such
     as `{"trigger": {"threshold": 0.7}}`. `instructions` say what the summary should give attention
     to. `up_to_seq` is the last message to compact. `stages` names the policy's stages to run.
+    `from_version` is the version of the context to begin from; what came after it is replaced.
     """
 
     policy: str | None
     overrides: Mapping[str, Any] | None
     instructions: str
     up_to_seq: int | None
+    from_version: int | None
     stages: Sequence[str]
 
 
@@ -59,7 +68,7 @@ def find_or_create_run(
     elif trigger not in CompactionRun.FORCED_TRIGGERS and (open_run := find_open_run(session_id)):
         return open_run, False
     run = _build_run(session_id, trigger, options)
-    has_options = any(options.values())
+    has_options = any(value not in (None, "", ()) for value in options.values())
     # Between the query and the write another process may end the open run or insert one of its
     # own. Both are noticed, and then the question is asked again.
     while True:
@@ -105,6 +114,7 @@ def _build_run(session_id: UUID, trigger: str, options: RunOptions) -> Compactio
         policy_snapshot=context.policy.to_dict(),
         instructions=options.get("instructions", ""),
         up_to_seq=options.get("up_to_seq"),
+        from_version=options.get("from_version"),
         only_stages=list(options.get("stages", ())),
         model=context.facts.summary_model,
         basis=repetition.describe_basis(context, options),

@@ -38,6 +38,9 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/sessions/{SESSION}/events": {"GET": None},
     f"api/v1/sessions/{SESSION}/context": {"GET": None},
     f"api/v1/sessions/{SESSION}/context/preview": {"GET": None},
+    f"api/v1/sessions/{SESSION}/context/history": {"GET": None},
+    f"api/v1/sessions/{SESSION}/context/undo": {"POST": None},
+    f"api/v1/sessions/{SESSION}/context/redo": {"POST": None},
     f"api/v1/sessions/{SESSION}/compact": {"POST": {"wait": True}},
     f"api/v1/sessions/{SESSION}/compactions": {"GET": None},
     f"api/v1/sessions/{SESSION}/summary": {"PATCH": {"summary": "Nothing."}, "DELETE": None},
@@ -58,6 +61,7 @@ MATRIX: dict[str, dict[str, Any]] = {
     "api/v1/attachments/<uuid:attachment_id>": {"GET": None, "DELETE": None},
     f"api/v1/compactions/{RUN}": {"GET": None},
     f"api/v1/compactions/{RUN}/rewind": {"POST": None},
+    f"api/v1/compactions/{RUN}/cancel": {"POST": None},
     "api/v1/search": {"GET": {"q": "secret"}},
     "api/v1/mcp_servers": {
         "GET": None,

@@ -160,7 +160,7 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(
 
     scripted.script(when_seen)
     page.locator(".meter-button").click()
-    page.get_by_role("button", name="Optimize now").click()
+    page.get_by_role("button", name="Summarize now").click()
     expect(page.locator("#context")).to_be_hidden()
     run = wait_for_run(page)
     engine_thread = run_in_background(engine.execute_run, run.pk)

@@ -56,9 +56,9 @@ def test_the_meter_tells_what_fills_the_window_and_counts_the_draft(
     for part in ("Messages", "Newest message", "Your draft", "Tools"):
         expect(popover.locator(".parts")).to_contain_text(part)
     expect(popover.locator(".marks")).to_have_text(
-        re.compile(r"Warning\s*5\.57k\s*Optimizes\s*6\.96k\s*Window\s*8\.19k")
+        re.compile(r"Warning\s*5\.57k\s*Summarizes\s*6\.96k\s*Window\s*8\.19k")
     )
-    expect(popover).to_contain_text("Will compact after this reply")
+    expect(popover).to_contain_text("Will be summarized after this reply")
     expect(popover.locator(".context-note")).to_have_text(re.compile("Estimated.*policy oneclaw"))
     page.locator(".chat-title").hover()
     expect(popover).to_be_hidden()
@@ -104,7 +104,7 @@ def test_a_summary_is_edited_and_written_anew_with_a_focus(
     card.get_by_label("What the summary should focus on").fill("the numbers")
     card.get_by_role("button", name="Rewrite").click()
     expect(page.locator("#snackbar")).to_contain_text("being rewritten")
-    expect(card).to_have_count(0)
+    expect(card.locator(".card-summary")).to_contain_text("In my own words.")
     again = CompactionRun.objects.get(status="queued")
     assert again.instructions == "the numbers"
     scripted.script(Reply(text=SUMMARY))
@@ -134,7 +134,7 @@ def test_the_panel_shows_the_next_request_word_for_word(
     expect(panel.get_by_role("button", name="Copied")).to_be_attached()
     context = json.loads(page.evaluate("navigator.clipboard.readText()"))
     assert context["messages"][0]["seq"] == run.boundary_after
-    panel.get_by_text("All optimizations").click()
+    panel.get_by_text("All summaries").click()
     expect(panel.locator(".runs li")).to_contain_text("applied")
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
@@ -224,7 +224,7 @@ def test_a_message_is_where_optimizing_ends_and_the_page_says_while_it_runs(
     message.hover()
     message.get_by_role("button", name="More actions").click()
     with page.expect_response("**/compact"):
-        page.get_by_role("button", name="Optimize up to here").click()
+        page.get_by_role("button", name="Summarize up to here").click()
     run = CompactionRun.objects.get()
     chunks = PausedChunks(
         "## Goal\n\nSix questions, each of them about everything, ", "and a short answer to each."

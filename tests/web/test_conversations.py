@@ -181,7 +181,7 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
     dialog.get_by_label("Temperature").fill("0,5")
     dialog.get_by_label("Start at, in % of the context window").fill("60")
     dialog.get_by_label("Policy").select_option("neurolink")
-    dialog.get_by_label("Optimize automatically").uncheck()
+    dialog.get_by_label("Summarize automatically").uncheck()
     dialog.get_by_role("button", name="Save").click()
     expect(dialog).to_be_hidden()
     session.refresh_from_db()

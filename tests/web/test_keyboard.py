@@ -98,7 +98,7 @@ def test_the_keyboard_reaches_all_that_can_be_done_with_a_message(
         "Quote",
         "Pin",
         "Fork from here",
-        "Optimize up to here",
+        "Summarize up to here",
         "Delete…",
         "Copy",
     ):

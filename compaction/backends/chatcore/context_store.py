@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from chatcore.context import live_messages, revisions, summary_block
+from chatcore.context import history, live_messages, revisions, summary_block
 from chatcore.context.live_messages import LiveMessage
 from chatcore.files.rendering import replace_file_texts
 from chatcore.models import ContextRevision, Message, Session, Turn
@@ -109,9 +109,13 @@ class ChatcoreContextStore:
             raise StaleTranscript(str(error)) from None
         return revision.version
 
-    def rewind_context(self, session_id: UUID, *, to_version: int) -> int:
+    def rewind_context(self, session_id: UUID, *, to_version: int, run: str = "") -> int:
         """Go back to an earlier version of the context, and return the new version's number."""
-        return revisions.rewind_context(session_id, to_version=to_version).version
+        return revisions.rewind_context(session_id, to_version=to_version, run=run).version
+
+    def load_history(self, session_id: UUID) -> history.ContextHistory:
+        """Return how the context came about."""
+        return history.load_history(session_id)
 
     def reset_context(self, session_id: UUID) -> int:
         """Send the whole history again, and return the new version's number."""

@@ -4,6 +4,7 @@ import { callApi } from "./api.js";
 import { Composer } from "./composer.js";
 import { ConnectionStatus } from "./connection_status.js";
 import "./context_meter.js";
+import { tryToMove } from "./context_moves.js";
 import { ContextPanel } from "./context_panel.js";
 import { EventStream } from "./event_stream.js";
 import { EventType } from "./event_types.js";
@@ -40,6 +41,7 @@ class ChatStream extends HTMLElement {
       (event) => event.target.closest("[data-again]") && this.#rewriteMessage(event.target),
     );
     this.addEventListener("click", (event) => this.#showRecalledMessage(event));
+    this.meter.addEventListener("redo", () => tryToMove(this, "redo"));
     if (this.session) this.#followSession(Number(this.dataset.follow));
     else this.meter.showEmpty(this.composer.contextWindow);
   }
@@ -149,8 +151,9 @@ class ChatStream extends HTMLElement {
   }
 
   async #refreshCards() {
-    const { session, summarizing } = await this.cards.refresh();
-    this.showOptimizing(summarizing);
+    const { session, history, running } = await this.cards.refresh();
+    this.showOptimizing(Boolean(running));
+    this.meter.offerRedo(history.can_redo);
     this.querySelector(".chat-title").textContent =
       session.title || this.querySelector(".chat-title").textContent;
     document.title = `${this.querySelector(".chat-title").textContent} · Chatcore`;

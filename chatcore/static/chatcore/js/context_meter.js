@@ -16,6 +16,10 @@ class ContextMeter extends HTMLElement {
 
   connectedCallback() {
     this.querySelector(".compact").addEventListener("click", () => this.requestCompaction());
+    this.querySelector(".redo").addEventListener("click", () => {
+      this.querySelector("#context").hidePopover();
+      this.dispatchEvent(new Event("redo"));
+    });
     openOnHover(this, this.querySelector(".meter-button"), this.querySelector("#context"));
   }
 
@@ -144,6 +148,11 @@ class ContextMeter extends HTMLElement {
     this.querySelector(".context-policy").textContent = usage.policy
       ? getText("policy", { name: usage.policy })
       : "";
+  }
+
+  // Offer to redo what was undone last.
+  offerRedo(isPossible) {
+    this.querySelector(".redo").hidden = !isPossible;
   }
 
   // Tell the reason only to a user who asked for the run. An automatic run fails silently.

@@ -1,6 +1,7 @@
 // Show one compaction as a card: its numbers, its texts, and the actions on it.
 
 import { callApi } from "./api.js";
+import { moveContext } from "./context_moves.js";
 import { formatCountChange, formatDuration } from "./formats.js";
 import { getMarkdownView } from "./markdown.js";
 import { showSnackbar } from "./snackbar.js";
@@ -11,8 +12,8 @@ import { renderDiff } from "./word_diff.js";
 const EXCERPT_CHARACTERS = 240; // of a message that is kept as it was written
 
 export class SummaryCard {
-  constructor(element, { run, session, current, onChange }) {
-    Object.assign(this, { element, run, session, current, onChange });
+  constructor(element, { run, session, history, current, chat }) {
+    Object.assign(this, { element, run, session, history, current, chat });
     this.summary = (current ? session.compacted_summary : run.summary_after) ?? "";
     element.dataset.run = run.id;
     this.#showFacts();
@@ -44,6 +45,7 @@ export class SummaryCard {
     if (!run.boundary_after)
       this.#setTitle(getText("shortened", { count: run.messages_compacted }));
     else if (!this.current) this.#setTitle(getText("superseded"));
+    else if (!this.summary) this.#setTitle(getText("leftOutAbove"));
     if (!this.current) this.element.dataset.superseded = "";
   }
 
@@ -61,7 +63,7 @@ export class SummaryCard {
     };
     for (const [name, isAvailable] of Object.entries(availability))
       this.#find(`[data-tab="${name}"]`).hidden = !isAvailable;
-    if (this.current && this.summary !== (run.summary_after ?? ""))
+    if (this.current && this.history.is_edited)
       this.#find(".card-focus").textContent = getText("edited");
     if (Object.keys(run.state_after ?? {}).length) this.#renderState(run.state_after);
     this.#find("details").addEventListener("toggle", () => this.#renderTabs(), { once: true });
@@ -83,7 +85,8 @@ export class SummaryCard {
   }
 
   #renderChanges(panel) {
-    if (this.run.summary_before) renderDiff(panel, this.run.summary_before, this.summary);
+    const before = this.current ? this.history.previous_summary : this.run.summary_before;
+    if (before) renderDiff(panel, before, this.summary);
     else panel.textContent = getText("firstSummary");
   }
 
@@ -129,8 +132,10 @@ export class SummaryCard {
 
   #setUpActions() {
     const undo = this.#find(".card-undo");
-    undo.hidden = false;
-    undo.addEventListener("click", () => this.#runAction(undo, () => this.#undo()));
+    undo.hidden = !this.history.can_undo;
+    undo.addEventListener("click", () =>
+      this.#runAction(undo, () => moveContext(this.chat, "undo")),
+    );
     this.#find(".card-acts").hidden = !this.summary;
     for (const opener of this.element.querySelectorAll("[data-form]"))
       opener.addEventListener("click", () => this.#showForm(opener.dataset.form));
@@ -181,12 +186,6 @@ export class SummaryCard {
     }
   }
 
-  async #undo() {
-    await callApi("POST", `compactions/${this.run.id}/rewind`);
-    showSnackbar(getText("undone"));
-    await this.onChange();
-  }
-
   async #saveSummary(summary) {
     await callApi(
       "PATCH",
@@ -196,19 +195,17 @@ export class SummaryCard {
     );
     delete this.element.dataset.editing;
     showSnackbar(getText("summarySaved"));
-    await this.onChange();
+    await this.chat.refreshContext();
   }
 
-  // Undo first, so that the messages themselves are summarized. A summary of a summary loses more.
+  // The messages themselves are summarized, because a summary of a summary loses more. The present
+  // summary stays until the new one takes its place.
   async #summarizeAgain(instructions) {
-    await callApi("POST", `compactions/${this.run.id}/rewind`);
+    await callApi("POST", `sessions/${this.session.id}/compact`, { instructions, replace: true });
+    this.#showForm(null);
     delete this.element.dataset.editing;
-    await callApi("POST", `sessions/${this.session.id}/compact`, {
-      instructions,
-      up_to_seq: this.run.boundary_after - 1,
-    });
     showSnackbar(getText("redoing"));
-    await this.onChange();
+    await this.chat.refreshContext();
   }
 }
 

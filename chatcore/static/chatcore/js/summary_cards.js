@@ -5,11 +5,22 @@ import { SummaryCard } from "./summary_card.js";
 
 const PAGE_SIZE = 20; // runs in one request
 const MAX_PAGE_SIZE = 100;
+// A summary that no run wrote: it came with a fork or an import.
+const NO_RUN = Object.freeze({
+  id: "context",
+  status: "applied",
+  tokens_before: null,
+  duration_ms: null,
+  model: "",
+  stages_used: [],
+  targets: [],
+});
 
 export class SummaryCards {
   #runs = []; // the applied runs, newest first
   #nextUrl = null; // the URL of the page with older runs
   #sessionData = null;
+  #history = null; // what can be undone and redone
   #elements = new Map(); // run id → its card, whether or not it is on the page
   #sentForms = []; // what the model sees in place of a message that was shortened
 
@@ -35,18 +46,20 @@ export class SummaryCards {
   // Fetch the state of the context and the newest runs.
   async refresh() {
     const limit = Math.min(Math.max(PAGE_SIZE, this.#runs.length), MAX_PAGE_SIZE);
-    const [session, applied, running, forms] = await Promise.all([
+    const [session, history, applied, running, forms] = await Promise.all([
       callApi("GET", `sessions/${this.session}`),
+      callApi("GET", `sessions/${this.session}/context/history`),
       this.#fetchRuns(`?status=applied&limit=${limit}`),
       this.#fetchRuns("?status=running&limit=1"),
       fetchElements(`/c/${this.session}/shortened/`),
     ]);
     this.#sessionData = session;
+    this.#history = history;
     this.#runs = applied.results;
     this.#nextUrl = applied.next;
     this.#replaceForms(forms);
     this.placeCards();
-    return { session, summarizing: running.results.length > 0 };
+    return { session, history, running: running.results[0] };
   }
 
   #fetchRuns(query) {
@@ -104,10 +117,13 @@ export class SummaryCards {
   }
 
   // Return the newest run at each boundary. A run that moved no boundary stands after the last
-  // message that it changed.
+  // message that it changed. The boundary in force has a card in any case: the context decides
+  // where it is, and a run only adds facts.
   #visibleRuns() {
     const boundary = this.#sessionData.compact_boundary_seq ?? 0;
     const applied = this.#runs.filter((run) => (run.boundary_after ?? 0) <= boundary);
+    if (boundary > 1 && !applied.some((run) => run.boundary_after === boundary))
+      applied.unshift({ ...NO_RUN, boundary_after: boundary });
     const cards = new Map();
     for (const run of applied) {
       const seq = getBoundarySeq(run);
@@ -122,8 +138,9 @@ export class SummaryCards {
     new SummaryCard(element, {
       run,
       session: this.#sessionData,
+      history: this.#history,
       current,
-      onChange: () => this.timeline.chat.refreshContext(),
+      chat: this.timeline.chat,
     });
     element.dataset.version = version;
     if (old) {

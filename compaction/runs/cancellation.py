@@ -1,0 +1,36 @@
+"""Stop a run by hand: whoever works on it notices that its claim is lost, and writes nothing."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from compaction.backends import registry as backend_registry
+from compaction.backends.events import CompactionEvent
+from compaction.models import OPEN_STATUSES, CompactionRun
+from compaction.runs import lifecycle
+
+REASON = "It was stopped by hand."
+
+
+def cancel_run(run: CompactionRun) -> bool:
+    """End an open run as skipped, and let automatic runs wait. Return False if it had ended.
+
+    The worker's next write is conditional on its claim, which this takes away.
+    """
+    with transaction.atomic():
+        # The event locks the session's row, which comes before the run (docs/concurrency.md).
+        payload = {"run": str(run.pk), "reason": REASON}
+        backend_registry.get_backend().announce_events(
+            run.session_id, (CompactionEvent.COMPACTION_SKIPPED, payload)
+        )
+        open_run = CompactionRun.objects.filter(pk=run.pk, status__in=OPEN_STATUSES)
+        has_ended = not open_run.update(
+            status=CompactionRun.Status.SKIPPED,
+            reason=REASON,
+            finished_at=timezone.now(),
+            lease_until=None,
+        )
+        if has_ended:
+            transaction.set_rollback(True)
+            return False
+        lifecycle.delay_automatic_runs(run)
+    return True

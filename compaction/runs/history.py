@@ -1,0 +1,86 @@
+"""Undo and redo what was done to a context, one step in either direction."""
+
+from uuid import UUID
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import transaction
+
+from compaction.backends import registry as backend_registry
+from compaction.backends.base import StaleTranscript
+from compaction.backends.history import ContextHistory
+from compaction.ledger import changes as ledger_changes
+from compaction.ledger import store as ledger_store
+from compaction.models import CompactionRun
+from compaction.sizing.session_context import NoSuchSession
+from compaction.summaries import state
+
+Status = CompactionRun.Status
+
+
+class NothingToMove(Exception):
+    """There is no step in this direction."""
+
+
+def undo_step(session_id: UUID, *, base_version: int | None = None) -> None:
+    """Go back to the step before the one in force: a summary, an edit of it, or a reset.
+
+    Automatic runs then wait, as after every rewind. Raises NothingToMove, NoSuchSession, and
+    StaleTranscript when the context is no longer at `base_version`.
+    """
+    history = backend_registry.get_backend().load_history(session_id)
+    if history.undo_version is None:
+        raise NothingToMove("There is nothing to undo.")
+    _move(session_id, history, history.undo_version, base_version)
+
+
+def redo_step(session_id: UUID, *, base_version: int | None = None) -> None:
+    """Go forward to the step that was undone last. Raises what `undo_step` raises."""
+    history = backend_registry.get_backend().load_history(session_id)
+    if history.redo_version is None:
+        raise NothingToMove("There is nothing to redo.")
+    _move(session_id, history, history.redo_version, base_version)
+
+
+def _move(
+    session_id: UUID, history: ContextHistory, to_version: int, base_version: int | None
+) -> None:
+    backend = backend_registry.get_backend()
+    with transaction.atomic():
+        # This locks the session's row, and only then are runs locked (docs/concurrency.md).
+        try:
+            version = backend.rewind_context(session_id, to_version=to_version)
+        except ObjectDoesNotExist:
+            raise NoSuchSession(str(session_id)) from None
+        if base_version not in (None, version - 1):
+            raise StaleTranscript(f"The context is at version {version - 1}, not {base_version}.")
+        _mark_runs(session_id, history, to_version)
+        # The step has the ledger as it was then; people may have changed it since.
+        if ledger_store.has_lines(session_id):
+            ledger_changes.publish_ledger(session_id)
+        backend.announce_context_change(session_id, version)
+
+
+def _mark_runs(session_id: UUID, history: ContextHistory, to_version: int) -> None:
+    """Mark the runs that are in force from now on, and those that no longer are."""
+    left_steps = set(history.list_path(history.current))
+    new_steps = set(history.list_path(to_version))
+    runs = CompactionRun.objects.select_for_update().filter(session_id=session_id)
+    undone_runs = list(
+        runs.filter(status=Status.APPLIED, version_after__in=left_steps - new_steps).order_by(
+            "version_after"
+        )
+    )
+    redone_runs = list(
+        runs.filter(status=Status.REWOUND, version_after__in=new_steps).order_by("version_after")
+    )
+    _set_status(undone_runs, Status.REWOUND)
+    _set_status(redone_runs, Status.APPLIED)
+    if redone_runs and "before" in redone_runs[-1].state_after:
+        after = state.parse_structured_state(redone_runs[-1].state_after)
+        state.store_structured_state(session_id, after)
+    elif undone_runs:
+        state.rewind_structured_state(undone_runs[0])
+
+
+def _set_status(runs: list[CompactionRun], status: str) -> None:
+    CompactionRun.objects.filter(pk__in=[run.pk for run in runs]).update(status=status)
