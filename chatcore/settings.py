@@ -235,7 +235,10 @@ REST_FRAMEWORK = {
         "chatcore.rest.auth.BearerTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "rest_framework.permissions.IsAuthenticated",
+        "chatcore.rest.query_params.KnownParameters",
+    ],
     "DEFAULT_PARSER_CLASSES": ["chatcore.rest.parsers.JsonBodyParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.rest.negotiation.JsonOnlyNegotiation",
@@ -260,6 +263,8 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    # A body without the fields that only the server writes: generated clients require all fields.
+    "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
         "KindEnum": "chatcore.models.Attachment.Kind",
         "LedgerKindEnum": "compaction.models.LedgerLine.Kind",

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,6 +20,8 @@ from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTex
 from chatcore.turns import approvals, client_tools, service, waiting
 
 
+# Its own name in bodies would be that of ApprovalRequestSerializer.
+@extend_schema_serializer(component_name="ApprovalDecision")
 class ApprovalSerializer(StrictSerializer):
     """A decision about one call."""
 

@@ -26,7 +26,7 @@ MEDIA_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 STREAM_RETRY_SECONDS = 30
 MAX_SEQ = 2**63 - 1
-EVENT_SCHEMA = {
+FRAME_SCHEMA = {
     "type": "object",
     "properties": {
         "id": {
@@ -46,8 +46,14 @@ EVENT_SCHEMA = {
 # Streams that follow a session. One that begins with a turn ends with it, and is bounded as turns
 # are (chatcore/turns/capacity.py).
 _stream_slots = Slots()
+# Text, as generated clients take it. OpenAPI 3.2 has a word for what the frames are, 3.1 has not.
+STREAM_SCHEMA = {
+    "type": "string",
+    "description": "Server-Sent Events: frames of `id`, `event` and `data`.",
+    "x-itemSchema": FRAME_SCHEMA,
+}
 STREAM_RESPONSE = OpenApiResponse(
-    response=EVENT_SCHEMA, description="Server-Sent Events, each of this form."
+    response=STREAM_SCHEMA, description="Server-Sent Events; those of a turn end with it."
 )
 
 

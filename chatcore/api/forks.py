@@ -5,9 +5,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.api import idempotency
 from chatcore.api.ownership import get_owned_message, get_owned_session
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.api.sessions import build_created_response
+from chatcore.rest import conditions
 from chatcore.rest.commits import all_or_nothing
 from chatcore.turns import forks
 
@@ -18,11 +20,16 @@ class ForkMessageView(APIView):
     @extend_schema(
         operation_id="fork_message",
         request=None,
+        parameters=[*idempotency.PARAMETERS, conditions.ENTITY_TAG],
         responses={
             201: SessionSerializer,
-            409: OpenApiResponse(description="The message was superseded."),
+            409: OpenApiResponse(
+                description="The message was superseded, or a request with this key is running."
+            ),
+            422: idempotency.CONFLICT_RESPONSE,
         },
     )
+    @idempotency.repeatable(in_transaction=False)
     def post(self, request: Request, message_id: int) -> Response:
         """Copy all messages up to this one into a new session.
 

@@ -2,15 +2,18 @@
 
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.api import idempotency
 from chatcore.api.ownership import get_owned_session
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.models import Session
+from chatcore.rest import conditions
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.rest.routes import build_api_path
 from chatcore.sessions.archive import archive_surplus_sessions
@@ -24,11 +27,17 @@ FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 def build_created_response(request: Request, session: Session) -> Response:
     """Return a new session with its path in the Location header."""
-    return Response(
-        SessionSerializer(session).data,
+    representation = SessionSerializer(session).data
+    response = Response(
+        representation,
         status=201,
-        headers={"Location": build_api_path(request, f"sessions/{session.pk}")},
+        headers={
+            "Location": build_api_path(request, f"sessions/{session.pk}"),
+            **conditions.build_entity_headers(representation),
+        },
     )
+    response.session_id = session.pk  # type: ignore[attr-defined]  # for a repeated request
+    return response
 
 
 def parse_flag(name: str, text: str) -> bool:
@@ -74,7 +83,12 @@ class SessionListView(GenericAPIView[Session]):
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
-    @extend_schema(operation_id="create_session", responses={201: SessionSerializer})
+    @extend_schema(
+        operation_id="create_session",
+        parameters=[*idempotency.PARAMETERS, conditions.ENTITY_TAG],
+        responses={201: SessionSerializer} | idempotency.RESPONSES,
+    )
+    @idempotency.repeatable()
     def post(self, request: Request) -> Response:
         """Create a session. It gets the default language model if the body names none."""
         serializer = self.get_serializer(data=request.data)
@@ -92,12 +106,16 @@ class SessionDetailView(GenericAPIView[Session]):
 
     serializer_class = SessionSerializer
 
-    @extend_schema(operation_id="read_session")
+    @extend_schema(operation_id="read_session", parameters=[conditions.ENTITY_TAG])
     def get(self, request: Request, session_id: UUID) -> Response:
         """Return the session."""
-        return Response(self.get_serializer(get_owned_session(request, session_id)).data)
+        return self._respond(get_owned_session(request, session_id))
 
-    @extend_schema(operation_id="change_session")
+    @extend_schema(
+        operation_id="change_session",
+        parameters=[conditions.IF_UNCHANGED, conditions.ENTITY_TAG],
+        responses={200: SessionSerializer} | conditions.CHANGED_RESPONSES,
+    )
     def patch(self, request: Request, session_id: UUID) -> Response:
         """Change the given fields only. A running turn or compaction is not affected."""
         session = get_owned_session(request, session_id)
@@ -105,11 +123,27 @@ class SessionDetailView(GenericAPIView[Session]):
         serializer.is_valid(raise_exception=True)
         # Not `serializer.save()`: it would write every column, and undo what a turn or a
         # compaction has written since the row was read.
-        record_session_change(session.pk, serializer.validated_data)
-        return Response(self.get_serializer(get_owned_session(request, session_id)).data)
+        with transaction.atomic():
+            if conditions.has_condition(request):
+                self._check_unchanged(Session.objects.lock(session.pk))
+            record_session_change(session.pk, serializer.validated_data)
+        return self._respond(get_owned_session(request, session_id))
 
-    @extend_schema(operation_id="delete_session", responses={204: None})
+    @extend_schema(
+        operation_id="delete_session",
+        parameters=[conditions.IF_UNCHANGED],
+        responses={204: None} | conditions.CHANGED_RESPONSES,
+    )
     def delete(self, request: Request, session_id: UUID) -> Response:
         """Delete the session with all its content. A running turn is stopped."""
-        delete_session(get_owned_session(request, session_id).pk)
+        session = get_owned_session(request, session_id)
+        delete_session(session.pk, check=self._check_unchanged)
         return Response(status=204)
+
+    def _respond(self, session: Session) -> Response:
+        representation = SessionSerializer(session).data
+        return Response(representation, headers=conditions.build_entity_headers(representation))
+
+    def _check_unchanged(self, session: Session) -> None:
+        """Raise the 412 problem if the locked session is not as If-Match names it."""
+        conditions.check_entity_tag(self.request, SessionSerializer(session).data)

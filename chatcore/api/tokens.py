@@ -18,6 +18,7 @@ from chatcore.accounts.tokens import (
     get_default_expiry,
     list_tokens,
 )
+from chatcore.api import idempotency
 from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
 from chatcore.sessions.truncation import clean_text
 
@@ -74,8 +75,10 @@ class TokenListView(GenericAPIView[Any]):
     @extend_schema(
         operation_id="create_token",
         request=NewTokenSerializer,
-        responses={201: CreatedTokenSerializer},
+        parameters=idempotency.PARAMETERS,
+        responses={201: CreatedTokenSerializer} | idempotency.RESPONSES,
     )
+    @idempotency.repeatable()
     def post(self, request: Request) -> Response:
         """Create a token. Only this response shows it."""
         serializer = NewTokenSerializer(data=request.data)

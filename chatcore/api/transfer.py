@@ -12,13 +12,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.api import idempotency
 from chatcore.api.ownership import get_owned_session
 from chatcore.api.serializers.messages import ImportedSerializer, ImportSerializer
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.api.sessions import build_created_response
 from chatcore.api.turn_responses import TURN_RESPONSES
 from chatcore.models import Message
-from chatcore.rest import limits
+from chatcore.rest import conditions, limits
 from chatcore.rest.commits import all_or_nothing
 from chatcore.rest.parsers import ImportBodyParser
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
@@ -35,8 +36,14 @@ class MessageImportView(GenericAPIView[Message]):
 
     @extend_schema(
         operation_id="import_messages",
-        responses={201: ImportedSerializer, 409: TURN_RESPONSES[409]},
+        parameters=idempotency.PARAMETERS,
+        responses={
+            201: ImportedSerializer,
+            409: TURN_RESPONSES[409],
+            422: idempotency.CONFLICT_RESPONSE,
+        },
     )
+    @idempotency.repeatable(in_transaction=False)
     def post(self, request: Request, session_id: UUID) -> Response:
         """Append messages without calling a model: all of them, or none if one is not valid."""
         session = get_owned_session(request, session_id)
@@ -81,8 +88,10 @@ class SessionImportView(APIView):
     @extend_schema(
         operation_id="import_session",
         request=OpenApiTypes.OBJECT,
-        responses={201: SessionSerializer},
+        parameters=[*idempotency.PARAMETERS, conditions.ENTITY_TAG],
+        responses={201: SessionSerializer} | idempotency.RESPONSES,
     )
+    @idempotency.repeatable(in_transaction=False)
     def post(self, request: Request) -> Response:
         """Create a session from what `export` returned: all of it, or nothing."""
         _validate_exported_session(request.data)

@@ -10,6 +10,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from chatcore.api import idempotency
 from chatcore.api.serializers.attachments import AttachmentField
 from chatcore.api.serializers.sessions import ModelNameField
 from chatcore.files import intake
@@ -20,11 +21,9 @@ from chatcore.rest.fields import (
     StrictSerializer,
     StrictTextField,
 )
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import client_tools
 
 STREAM_HELP_TEXT = "Answer with the turn's events."
-MAX_IDEMPOTENCY_KEY_CHARS = 255
 PREFER_PARAMETER = OpenApiParameter(
     "Prefer",
     str,
@@ -32,12 +31,7 @@ PREFER_PARAMETER = OpenApiParameter(
     description="`respond-async`: 202 at once; follow the events.",
 )
 TURN_PARAMETERS = [
-    OpenApiParameter(
-        "Idempotency-Key",
-        {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY_CHARS},
-        OpenApiParameter.HEADER,
-        description="The same key gives the same turn.",
-    ),
+    *idempotency.PARAMETERS,
     PREFER_PARAMETER,
 ]
 
@@ -125,9 +119,7 @@ def build_idempotency_fields(
     `stream` is not part of the hash: a client may repeat a request and want the answer in another
     form. Raises the 400 problem for a key of the wrong length.
     """
-    key = request.headers.get("Idempotency-Key")
-    if key is not None and not 1 <= len(key) <= MAX_IDEMPOTENCY_KEY_CHARS:
-        raise InvalidFieldError("Idempotency-Key", f"1 to {MAX_IDEMPOTENCY_KEY_CHARS} characters.")
+    key = idempotency.parse_key(request)
     hashed_payload = {"act": action, **payload}
     hashed_payload.pop("stream", None)
     text = json.dumps(hashed_payload, sort_keys=True, default=str)

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.api import event_streams
+from chatcore.api import event_streams, idempotency
 from chatcore.api.errors import build_turn_problem
 from chatcore.api.serializers.turns import AnswerSerializer, StartedTurnSerializer
 from chatcore.databases.outages import find_outage
@@ -40,7 +40,7 @@ TURN_RESPONSES: dict[Any, Any] = {
 }
 ANSWER_GOES_ON = "The message is stored and is being answered: do not send it again, read it later."
 NEW_TURN_RESPONSES: dict[Any, Any] = TURN_RESPONSES | {
-    422: OpenApiResponse(description="The key was used with another payload."),
+    422: idempotency.CONFLICT_RESPONSE,
 }
 
 
@@ -52,6 +52,15 @@ def respond_with_turn(
     As a stream: its events after the event `after_seq`, by default all. With
     `Prefer: respond-async`: 202 with the URL of its events. Otherwise wait for its end.
     """
+    response = _build_response(request, turn, stream=stream, after_seq=after_seq)
+    if turn.is_repeat:
+        response[idempotency.REPLAYED_HEADER] = "true"
+    return response
+
+
+def _build_response(
+    request: Request, turn: Turn, *, stream: bool, after_seq: int | None
+) -> HttpResponseBase:
     if after_seq is None:
         after_seq = turn.first_event_seq - 1
     if stream or event_streams.MEDIA_TYPE in request.headers.get("Accept", ""):

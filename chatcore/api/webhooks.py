@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx2
+from django.db import transaction
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
@@ -12,8 +13,11 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.api import idempotency
 from chatcore.events import webhooks
 from chatcore.models import Webhook, WebhookDelivery
+from chatcore.net import address_guard
+from chatcore.rest import conditions
 from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.rest.problems import InvalidFieldError
 from models_registry import keys
@@ -23,21 +27,22 @@ MAX_WEBHOOKS_A_HOST = 5  # each event is sent to each of them
 
 
 class WebhookUrlField(StrictTextField):
-    """An http or https URL with a host and without credentials.
+    """An http or https URL with a host and without credentials, as far as its text tells.
 
-    Whether the host may be reached is checked at each delivery, because a name can later point to
-    another address.
+    To which address a name leads is checked at each delivery, because that can change.
     """
 
     def to_internal_value(self, data: Any) -> str:
         """Return the URL as it was sent. Raises ValidationError."""
         text = super().to_internal_value(data)
         try:
-            url = httpx2.URL(text)
+            address_guard.check_url(httpx2.URL(text))
         except (httpx2.InvalidURL, UnicodeError):
-            url = httpx2.URL("")
-        if url.scheme not in ("http", "https") or not url.host or url.userinfo:
-            raise serializers.ValidationError("An http or https address without credentials.")
+            raise serializers.ValidationError(
+                "An http or https address without credentials."
+            ) from None
+        except address_guard.AddressRefused as refusal:
+            raise serializers.ValidationError(str(refusal)) from None
         return text
 
 
@@ -49,6 +54,7 @@ class WebhookSerializer(StrictSerializer, serializers.ModelSerializer[Webhook]):
         child=serializers.ChoiceField(choices=webhooks.WEBHOOK_EVENTS),
         required=False,
         max_length=len(webhooks.WEBHOOK_EVENTS),
+        help_text="The events it wants; empty: all.",
     )
     is_active = StrictBooleanField(required=False)
 
@@ -101,7 +107,12 @@ class WebhookListView(GenericAPIView[Webhook]):
         page = self.paginate_queryset(self.get_queryset())
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
-    @extend_schema(operation_id="create_webhook", responses={201: CreatedWebhookSerializer})
+    @extend_schema(
+        operation_id="create_webhook",
+        parameters=[*idempotency.PARAMETERS, conditions.ENTITY_TAG],
+        responses={201: CreatedWebhookSerializer} | idempotency.RESPONSES,
+    )
+    @idempotency.repeatable()
     def post(self, request: Request) -> Response:
         """Create a webhook. Only this response shows its secret."""
         serializer = self.get_serializer(data=request.data)
@@ -111,7 +122,12 @@ class WebhookListView(GenericAPIView[Webhook]):
         _check_host(self.get_queryset(), serializer.validated_data["url"])
         secret = webhooks.generate_secret()
         webhook = serializer.save(owner=request.user, secret=keys.encrypt(secret))
-        return Response({**self.get_serializer(webhook).data, "secret": secret}, status=201)
+        representation = self.get_serializer(webhook).data
+        return Response(
+            {**representation, "secret": secret},
+            status=201,
+            headers=conditions.build_entity_headers(representation),
+        )
 
 
 class WebhookDetailView(GenericAPIView[Webhook]):
@@ -119,27 +135,44 @@ class WebhookDetailView(GenericAPIView[Webhook]):
 
     serializer_class = WebhookSerializer
 
-    @extend_schema(operation_id="read_webhook")
+    @extend_schema(operation_id="read_webhook", parameters=[conditions.ENTITY_TAG])
     def get(self, request: Request, webhook_id: UUID) -> Response:
         """Return the webhook."""
-        return Response(self.get_serializer(_get_owned_webhook(request, webhook_id)).data)
+        return self._respond(_get_owned_webhook(request, webhook_id))
 
-    @extend_schema(operation_id="change_webhook")
+    @extend_schema(
+        operation_id="change_webhook",
+        parameters=[conditions.IF_UNCHANGED, conditions.ENTITY_TAG],
+        responses={200: WebhookSerializer} | conditions.CHANGED_RESPONSES,
+    )
+    @transaction.atomic
     def patch(self, request: Request, webhook_id: UUID) -> Response:
         """Change the given fields only."""
-        webhook = _get_owned_webhook(request, webhook_id)
+        webhook = _get_owned_webhook(request, webhook_id, is_locked=True)
+        conditions.check_entity_tag(request, self.get_serializer(webhook).data)
         serializer = self.get_serializer(webhook, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         if "url" in serializer.validated_data:
             others = Webhook.objects.filter(owner=webhook.owner_id).exclude(pk=webhook.pk)
             _check_host(others, serializer.validated_data["url"])
-        return Response(self.get_serializer(serializer.save()).data)
+        return self._respond(serializer.save())
 
-    @extend_schema(operation_id="delete_webhook", responses={204: None})
+    @extend_schema(
+        operation_id="delete_webhook",
+        parameters=[conditions.IF_UNCHANGED],
+        responses={204: None} | conditions.CHANGED_RESPONSES,
+    )
+    @transaction.atomic
     def delete(self, request: Request, webhook_id: UUID) -> Response:
         """Delete the webhook and the record of its deliveries."""
-        _get_owned_webhook(request, webhook_id).delete()
+        webhook = _get_owned_webhook(request, webhook_id, is_locked=True)
+        conditions.check_entity_tag(request, self.get_serializer(webhook).data)
+        webhook.delete()
         return Response(status=204)
+
+    def _respond(self, webhook: Webhook) -> Response:
+        representation = self.get_serializer(webhook).data
+        return Response(representation, headers=conditions.build_entity_headers(representation))
 
 
 class WebhookDeliveryListView(GenericAPIView[WebhookDelivery]):
@@ -156,8 +189,9 @@ class WebhookDeliveryListView(GenericAPIView[WebhookDelivery]):
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
 
-def _get_owned_webhook(request: Request, webhook_id: UUID) -> Webhook:
-    return get_object_or_404(Webhook, pk=webhook_id, owner_id=request.user.pk)
+def _get_owned_webhook(request: Request, webhook_id: UUID, *, is_locked: bool = False) -> Webhook:
+    rows = Webhook.objects.filter(owner_id=request.user.pk)
+    return get_object_or_404(rows.select_for_update() if is_locked else rows, pk=webhook_id)
 
 
 def _check_host(others: QuerySet[Webhook], text: str) -> None:

@@ -3,6 +3,7 @@
 from chatcore.models.attachment import Attachment
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
+from chatcore.models.idempotency_key import IdempotencyKey
 from chatcore.models.mcp_server import McpServer, ToolApproval
 from chatcore.models.message import (
     CHAT_COLUMNS,
@@ -27,6 +28,7 @@ __all__ = [
     "Budget",
     "ContextEdit",
     "ContextRevision",
+    "IdempotencyKey",
     "McpServer",
     "Message",
     "MessageQuerySet",

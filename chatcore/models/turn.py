@@ -24,6 +24,8 @@ class Turn(models.Model):
         CANCELLED = "cancelled"
         INTERRUPTED = "interrupted"
 
+    is_repeat = False  # True of the object that a repeated Idempotency-Key is answered with
+
     # While a turn has one of these, no other turn of its session begins.
     OPEN_STATUSES = (Status.RUNNING, Status.WAITING)
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from httpx2 import URL
 
 PORTS = {"http": 80, "https": 443}
+# Ends of names that are never public: RFC 6761, RFC 6762, RFC 8375 and ICANN's list of 2024.
+INNER_NAMES = (".localhost", ".local", ".internal", ".home.arpa", ".test", ".invalid", ".onion")
 # One text for both: who names addresses must not learn which names of the inner network exist.
 _REFUSAL = "{host} is not known, or not on the public internet, so nothing is sent to it."
 
@@ -72,11 +74,32 @@ def is_public(address: str) -> bool:
     return not any(ip in block for block in _BLOCKLIST_V4)
 
 
+def check_url(url: "URL") -> None:
+    """Refuse a URL that no request will be sent to, as far as its text tells.
+
+    No name is looked up: where a name of the inner network leads nowhere, that would tell so. Of
+    names only those are refused that no public name can be. Raises AddressRefused.
+    """
+    if _check_parts(url):
+        return
+    if _is_inner_name(url.host):
+        raise AddressRefused(_REFUSAL.format(host=url.host))
+
+
 async def resolve_addresses(url: "URL") -> list[str]:
     """Return the numeric addresses to connect to for `url`; all of them are checked.
 
     Raises AddressRefused.
     """
+    is_allowed = _check_parts(url)
+    addresses = await _resolve_host(url.host, url.port or PORTS[url.scheme])
+    if not is_allowed and not all(is_public(address) for address in addresses):
+        raise AddressRefused(_REFUSAL.format(host=url.host))
+    return addresses
+
+
+def _check_parts(url: "URL") -> bool:
+    """Return True if the operator allows the host and port. Raises AddressRefused."""
     if url.scheme not in PORTS:
         raise AddressRefused("Only http and https URLs can be fetched.")
     if not url.host:
@@ -87,10 +110,24 @@ async def resolve_addresses(url: "URL") -> list[str]:
     is_allowed = _is_allowed_host(url.host, port)
     if not is_allowed and port not in PORTS.values():
         raise AddressRefused(f"Port {port} is not allowed; only 80 and 443 are.")
-    addresses = await _resolve_host(url.host, port)
-    if not is_allowed and not all(is_public(address) for address in addresses):
-        raise AddressRefused(_REFUSAL.format(host=url.host))
-    return addresses
+    return is_allowed
+
+
+def _is_inner_name(host: str) -> bool:
+    """Return True for the number of an address that is not public, and for names of no public host.
+
+    A number may be written in every form that a lookup takes: 127.1, 0x7f000001, 2130706433.
+    """
+    try:
+        return not is_public(host)
+    except ValueError:
+        pass
+    try:
+        return not is_public(socket.inet_ntoa(socket.inet_aton(host)))
+    except (OSError, UnicodeError):
+        pass
+    name = host.lower().rstrip(".")
+    return "." not in name or name.endswith(INNER_NAMES)
 
 
 def _is_allowed_host(host: str, port: int) -> bool:

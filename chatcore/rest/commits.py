@@ -14,9 +14,10 @@ from chatcore.databases.outages import DATABASE_AWAY, find_outage
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # Statements that change a conversation. What the framework writes besides, as the counters of the
-# cache, is nothing that a client asked for.
+# cache and the keys of requests, is nothing that a client asked for.
 CHANGE = re.compile(
-    r'\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?(?:chatcore_(?!cache\b)|compaction_|knox_)'
+    r'\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?'
+    r"(?:chatcore_(?!cache\b|idempotencykey\b)|compaction_|knox_)"
 )
 NOTHING_STORED = "Nothing was stored."
 PARTLY_STORED = "A part of it was stored: look before you send it again."

@@ -1,4 +1,11 @@
-"""Conditional requests (RFC 9110): change only the version of the context that a client knows."""
+"""Conditional requests (RFC 9110): change only what is still as the client knows it.
+
+A context has a number as its ETag, its version; anything else has a hash of what is shown of it.
+"""
+
+import hashlib
+import json
+from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
@@ -18,6 +25,22 @@ ETAG = OpenApiParameter(
     response=[200],
     description="The `context_version`, in quotes.",
 )
+IF_UNCHANGED = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="The `ETag` as it was read: change it in that state, or not at all (412).",
+)
+ENTITY_TAG = OpenApiParameter(
+    "ETag",
+    str,
+    OpenApiParameter.HEADER,
+    response=[200, 201],
+    description="Names the state that is returned, for `If-Match`.",
+)
+CHANGED_RESPONSES: dict[Any, Any] = {
+    412: OpenApiResponse(description="It is not in the state that If-Match names.")
+}
 CONTEXT_CHANGED_RESPONSES = {
     412: OpenApiResponse(description="The context is not at the version that If-Match names.")
 }
@@ -33,10 +56,9 @@ def check_if_match(request: Request, version: int) -> int | None:
 
     `version` is the current one. Raises the 412 problem if If-Match does not name it.
     """
-    header = request.headers.get("If-Match", "*").strip()
-    if header == "*":
+    if not has_condition(request):
         return None
-    if str(version) not in {tag.strip().strip('"') for tag in header.split(",")}:
+    if str(version) not in _list_tags(request):
         raise build_context_changed_problem(version)
     return version
 
@@ -45,3 +67,36 @@ def build_context_changed_problem(version: int) -> Problem:
     """Build the 412 problem that tells the client the current version."""
     detail = f"The context is at version {version}, which If-Match does not name."
     return Problem(412, "context_changed", detail, context_version=version)
+
+
+def has_condition(request: Request) -> bool:
+    """Return True if the client wants to change one state only."""
+    return request.headers.get("If-Match", "*").strip() != "*"
+
+
+def build_entity_tag(representation: Any) -> str:
+    """Return the strong ETag of what is shown of a resource, in quotes."""
+    text = json.dumps(representation, sort_keys=True, default=str)
+    return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+
+
+def build_entity_headers(representation: Any) -> dict[str, str]:
+    """Return the ETag header of what is shown of a resource."""
+    return {"ETag": build_entity_tag(representation)}
+
+
+def check_entity_tag(request: Request, representation: Any) -> None:
+    """Raise the 412 problem unless If-Match names this state, or the client set no condition.
+
+    Call it with the row locked, so that nobody changes it before the write.
+    """
+    if not has_condition(request):
+        return
+    tag = build_entity_tag(representation)
+    if tag.strip('"') not in _list_tags(request):
+        detail = "It has changed since it was read, or If-Match never named a state of it."
+        raise Problem(412, "changed", f"{detail} Read it again.", etag=tag)
+
+
+def _list_tags(request: Request) -> set[str]:
+    return {tag.strip().strip('"') for tag in request.headers.get("If-Match", "").split(",")}

@@ -8,6 +8,7 @@ from drf_spectacular.openapi import AutoSchema as Base
 from chatcore.rest.problems import MEDIA_TYPE, ProblemSchemaSerializer
 
 COMMON_PROBLEMS = {
+    "400": "A parameter is not known, or not valid.",
     "401": "There is no token, or it is not valid.",
     "403": "The CSRF token is missing.",
     "503": "The server is overloaded, or its database is away or busy; see Retry-After.",
@@ -15,11 +16,10 @@ COMMON_PROBLEMS = {
 CHANGE_PROBLEMS = {"507": "The server has no room left to store anything; see Retry-After."}
 PATH_PROBLEMS = {"404": "It does not exist, or it is not yours."}
 BODY_PROBLEMS = {
-    "400": "The body is not JSON, or a field is not valid.",
+    "400": "The body is not JSON, or a field or parameter is not known or not valid.",
     "413": "The body is too large.",
     "415": "The Content-Type is not JSON.",
 }
-QUERY_PROBLEMS = {"400": "A parameter is not valid."}
 
 
 class ProblemAutoSchema(Base):
@@ -44,6 +44,8 @@ class ProblemAutoSchema(Base):
         schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
         if getattr(serializer, "refuses_unknown_fields", False):
             schema["additionalProperties"] = False
+        if direction == "request":
+            schema |= getattr(serializer, "schema_rules", {})
         return schema
 
     def _collect_implied_problems(self) -> dict[str, str]:
@@ -52,8 +54,6 @@ class ProblemAutoSchema(Base):
             problems |= CHANGE_PROBLEMS
         if "{" in self.path:
             problems |= PATH_PROBLEMS
-        if any(parameter["in"] != "path" for parameter in self._get_parameters()):
-            problems |= QUERY_PROBLEMS
         if self.method in ("POST", "PATCH") and self._get_request_body():
             problems |= BODY_PROBLEMS
         return problems

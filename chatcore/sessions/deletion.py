@@ -1,5 +1,6 @@
 """Delete a session with everything in it."""
 
+from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
@@ -15,20 +16,21 @@ from chatcore.turns.runner import turn_runner
 REQUEST_SECONDS = 1.0
 
 
-def delete_session(session_id: UUID) -> None:
+def delete_session(session_id: UUID, *, check: Callable[[Session], None] | None = None) -> None:
     """Delete a session and all its rows; an answer that is being generated is stopped.
 
     The session is gone for everyone at once. Its rows follow in short transactions; those of a long
-    session are deleted by `purge_due_sessions`.
+    session are deleted by `purge_due_sessions`. `check` is called with the locked session, and what
+    it raises keeps the session.
     """
     is_hidden = False
     while not is_hidden:
-        is_hidden = _hide_session(session_id)
+        is_hidden = _hide_session(session_id, check)
     # Not inside a transaction of the caller, which would make one long one of the short ones.
     transaction.on_commit(lambda: purge_session(session_id, seconds=REQUEST_SECONDS))
 
 
-def _hide_session(session_id: UUID) -> bool:
+def _hide_session(session_id: UUID, check: Callable[[Session], None] | None) -> bool:
     """Close and hide the session unless a turn has begun meanwhile; return False in that case."""
     with transaction.atomic():
         open_turns = Turn.objects.filter(session=session_id, status__in=Turn.OPEN_STATUSES)
@@ -42,6 +44,8 @@ def _hide_session(session_id: UUID) -> bool:
         # Leaving the transaction releases the locks; the next attempt locks that turn first.
         if open_turns.count() != locked_turn_count:
             return False
+        if check:
+            check(session)
         # Who waits for the answer must find no session, not a cancelled turn, so generating is
         # stopped only when the session is hidden. Another process notices that the turn is over.
         for turn_id in open_turns.values_list("pk", flat=True):

@@ -301,6 +301,7 @@ def _find_repeated_turn(session: Session, key: str | None, payload_hash: str) ->
         raise IdempotencyConflict("This Idempotency-Key was used with another payload.")
     if turn.status == Turn.Status.RUNNING:
         raise TurnRunning(turn.pk, is_repeat=True)
+    turn.is_repeat = True
     return turn
 
 

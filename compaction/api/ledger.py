@@ -10,6 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.rest import conditions
 from chatcore.rest.fields import (
     StrictBooleanField,
     StrictIntegerField,
@@ -111,7 +112,11 @@ class LedgerView(SessionScopedView):
         page = self.paginate_queryset(lines) or []
         return self.get_paginated_response(_serialize_lines(session_id, list(page)))
 
-    @extend_schema(operation_id="add_ledger_line", responses={201: LedgerLineSerializer})
+    @extend_schema(
+        operation_id="add_ledger_line",
+        parameters=[conditions.ENTITY_TAG],
+        responses={201: LedgerLineSerializer},
+    )
     def post(self, request: Request, session_id: UUID) -> Response:
         """Write a line. It is sent from the next request on."""
         policy = load_owned_context(request, session_id).policy
@@ -128,7 +133,7 @@ class LedgerView(SessionScopedView):
         except changes.LedgerFull:
             detail = f"There are already {store.MAX_LINES} lines. Delete some first."
             raise InvalidFieldError("text", detail) from None
-        return Response(_serialize_lines(session_id, [line])[0], status=201)
+        return _respond_with_line(line, status=201)
 
 
 class LedgerLineView(SessionScopedView):
@@ -136,7 +141,24 @@ class LedgerLineView(SessionScopedView):
 
     serializer_class = ChangedLineSerializer
 
-    @extend_schema(operation_id="edit_ledger_line", responses=LedgerLineSerializer)
+    @extend_schema(
+        operation_id="read_ledger_line",
+        parameters=[conditions.ENTITY_TAG],
+        responses=LedgerLineSerializer,
+    )
+    def get(self, request: Request, session_id: UUID, line_id: int) -> Response:
+        """Return a line."""
+        session_id = get_owned_session_id(request, session_id)
+        try:
+            return _respond_with_line(changes.load_line(session_id, line_id))
+        except changes.NoSuchLine:
+            raise Http404 from None
+
+    @extend_schema(
+        operation_id="edit_ledger_line",
+        parameters=[conditions.IF_UNCHANGED, conditions.ENTITY_TAG],
+        responses={200: LedgerLineSerializer} | conditions.CHANGED_RESPONSES,
+    )
     def patch(self, request: Request, session_id: UUID, line_id: int) -> Response:
         """Change, pin or drop a line, from the next request on.
 
@@ -147,20 +169,37 @@ class LedgerLineView(SessionScopedView):
         serializer = self.get_serializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         try:
-            line = changes.change_line(session_id, line_id, serializer.validated_data)
+            line = changes.change_line(
+                session_id, line_id, serializer.validated_data, check=self._check_unchanged
+            )
         except changes.NoSuchLine:
             raise Http404 from None
-        return Response(_serialize_lines(session_id, [line])[0])
+        return _respond_with_line(line)
 
-    @extend_schema(operation_id="delete_ledger_line", responses={204: None})
+    @extend_schema(
+        operation_id="delete_ledger_line",
+        parameters=[conditions.IF_UNCHANGED],
+        responses={204: None} | conditions.CHANGED_RESPONSES,
+    )
     def delete(self, request: Request, session_id: UUID, line_id: int) -> Response:
         """Delete a line. It does not come back, although its message still says it."""
         session_id = get_owned_session_id(request, session_id)
         try:
-            changes.delete_line(session_id, line_id)
+            changes.delete_line(session_id, line_id, check=self._check_unchanged)
         except changes.NoSuchLine:
             raise Http404 from None
         return Response(status=204)
+
+    def _check_unchanged(self, line: LedgerLine) -> None:
+        if conditions.has_condition(self.request):
+            representation = _serialize_lines(line.session_id, [line])[0]
+            conditions.check_entity_tag(self.request, representation)
+
+
+def _respond_with_line(line: LedgerLine, *, status: int = 200) -> Response:
+    representation = _serialize_lines(line.session_id, [line])[0]
+    headers = conditions.build_entity_headers(representation)
+    return Response(representation, status=status, headers=headers)
 
 
 def _filter_lines(

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.rest import conditions
 from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
 from chatcore.rest.problems import InvalidFieldError
 from compaction.core.ledger.lines import LINE_CHARS
@@ -69,6 +72,7 @@ class RuleListView(GenericAPIView[StandingRule]):
 
     @extend_schema(
         operation_id="add_rule",
+        parameters=[conditions.ENTITY_TAG],
         responses={201: RuleSerializer},
     )
     def post(self, request: Request) -> Response:
@@ -89,7 +93,7 @@ class RuleListView(GenericAPIView[StandingRule]):
         except rules.TooManyRules:
             detail = f"There are already {rules.MAX_RULES} rules. Drop some first."
             raise InvalidFieldError("text", detail) from None
-        return Response(RuleSerializer(rule).data, status=201)
+        return _respond_with_rule(rule, status=201)
 
 
 class RuleView(GenericAPIView[StandingRule]):
@@ -102,27 +106,52 @@ class RuleView(GenericAPIView[StandingRule]):
         """Return the user's own rules."""
         return _select_rules(self.request)
 
-    @extend_schema(operation_id="get_rule", responses=RuleSerializer)
+    @extend_schema(
+        operation_id="get_rule", parameters=[conditions.ENTITY_TAG], responses=RuleSerializer
+    )
     def get(self, request: Request, rule_id: int) -> Response:
         """Return the rule."""
-        return Response(RuleSerializer(self.get_object()).data)
+        return _respond_with_rule(self.get_object())
 
-    @extend_schema(operation_id="edit_rule", responses=RuleSerializer)
+    @extend_schema(
+        operation_id="edit_rule",
+        parameters=[conditions.IF_UNCHANGED, conditions.ENTITY_TAG],
+        responses={200: RuleSerializer} | conditions.CHANGED_RESPONSES,
+    )
+    @transaction.atomic
     def patch(self, request: Request, rule_id: int) -> Response:
         """Change the rule, in each session from its next request on."""
-        rule = self.get_object()
+        rule = self._lock_unchanged_rule(rule_id)
         serializer = self.get_serializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         for name, value in serializer.validated_data.items():
             setattr(rule, name, value)
         rule.save(update_fields=[*serializer.validated_data])
-        return Response(RuleSerializer(rule).data)
+        return _respond_with_rule(rule)
 
-    @extend_schema(operation_id="drop_rule", responses={204: None})
+    @extend_schema(
+        operation_id="drop_rule",
+        parameters=[conditions.IF_UNCHANGED],
+        responses={204: None} | conditions.CHANGED_RESPONSES,
+    )
+    @transaction.atomic
     def delete(self, request: Request, rule_id: int) -> Response:
         """Drop the rule, in each session from its next request on."""
-        self.get_object().delete()
+        self._lock_unchanged_rule(rule_id).delete()
         return Response(status=204)
+
+    def _lock_unchanged_rule(self, rule_id: int) -> StandingRule:
+        """Return the rule, locked. Raises Http404, and the 412 problem."""
+        rows = self.get_queryset().select_for_update(of=("self",))
+        rule = get_object_or_404(rows, pk=rule_id)
+        conditions.check_entity_tag(self.request, RuleSerializer(rule).data)
+        return rule
+
+
+def _respond_with_rule(rule: StandingRule, *, status: int = 200) -> Response:
+    representation = RuleSerializer(rule).data
+    headers = conditions.build_entity_headers(representation)
+    return Response(representation, status=status, headers=headers)
 
 
 def _select_rules(request: Request) -> QuerySet[StandingRule]:

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.rest import conditions
 from chatcore.rest.fields import StrictSerializer, StrictTextField
 from chatcore.rest.problems import InvalidFieldError
 from compaction.api.session_scope import (
@@ -73,13 +74,21 @@ class WorkingStateView(SessionScopedView):
 
     serializer_class = WorkingStateSerializer
 
-    @extend_schema(operation_id="read_state", responses=WorkingStateSerializer)
+    @extend_schema(
+        operation_id="read_state",
+        parameters=[conditions.ENTITY_TAG],
+        responses=WorkingStateSerializer,
+    )
     def get(self, request: Request, session_id: UUID) -> Response:
         """Return what is stored and sent with the summary."""
         session_id = get_owned_session_id(request, session_id)
-        return Response(_build_state_payload(summary_state.load_structured_state(session_id)))
+        return _respond_with_state(summary_state.load_structured_state(session_id))
 
-    @extend_schema(operation_id="edit_state", responses=WorkingStateSerializer)
+    @extend_schema(
+        operation_id="edit_state",
+        parameters=[conditions.IF_UNCHANGED, conditions.ENTITY_TAG],
+        responses={200: WorkingStateSerializer} | conditions.CHANGED_RESPONSES,
+    )
     def patch(self, request: Request, session_id: UUID) -> Response:
         """Replace the given lists, from the next request on."""
         policy = load_owned_context(request, session_id).policy
@@ -87,10 +96,12 @@ class WorkingStateView(SessionScopedView):
         serializer.is_valid(raise_exception=True)
         changes = serializer.validated_data
         _enforce_limits(changes, policy)
-        new_state = summary_state.change_structured_state(
-            session_id, lambda old_state: _apply_changes(old_state, changes)
-        )
-        return Response(_build_state_payload(new_state))
+
+        def edit(old_state: StructuredState) -> StructuredState:
+            conditions.check_entity_tag(request, _build_state_payload(old_state))
+            return _apply_changes(old_state, changes)
+
+        return _respond_with_state(summary_state.change_structured_state(session_id, edit))
 
 
 class MemoryView(SessionScopedView):
@@ -98,7 +109,11 @@ class MemoryView(SessionScopedView):
 
     serializer_class = MemoryEntrySerializer
 
-    @extend_schema(operation_id="add_memory", responses={201: WorkingStateSerializer})
+    @extend_schema(
+        operation_id="add_memory",
+        parameters=[conditions.ENTITY_TAG],
+        responses={201: WorkingStateSerializer},
+    )
     def post(self, request: Request, session_id: UUID) -> Response:
         """Add an entry. If there are many, the next compaction summarizes the oldest."""
         policy = load_owned_context(request, session_id).policy
@@ -110,7 +125,12 @@ class MemoryView(SessionScopedView):
         new_state = summary_state.change_structured_state(
             session_id, lambda old_state: _add_memory_entry(old_state, text)
         )
-        return Response(_build_state_payload(new_state), status=201)
+        return _respond_with_state(new_state, status=201)
+
+
+def _respond_with_state(structured_state: StructuredState, *, status: int = 200) -> Response:
+    payload = _build_state_payload(structured_state)
+    return Response(payload, status=status, headers=conditions.build_entity_headers(payload))
 
 
 def _enforce_limits(changes: Mapping[str, Any], policy: Policy) -> None:

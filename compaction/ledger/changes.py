@@ -42,14 +42,22 @@ def add_line(session_id: UUID, fields: Mapping[str, Any]) -> LedgerLine:
     return _change_ledger(session_id, insert_line)
 
 
-def change_line(session_id: UUID, line_id: int, fields: Mapping[str, Any]) -> LedgerLine:
+def change_line(
+    session_id: UUID,
+    line_id: int,
+    fields: Mapping[str, Any],
+    *,
+    check: Callable[[LedgerLine], None] = lambda line: None,
+) -> LedgerLine:
     """Write fields of a line, and return it. Raises NoSuchLine and NoSuchSession.
 
-    A line that is only pinned may still be superseded by what is said later.
+    A line that is only pinned may still be superseded by what is said later. `check` is called with
+    the locked line before it is changed; what it raises keeps the line.
     """
 
     def update_line() -> LedgerLine:
         line = _get_line(session_id, line_id)
+        check(line)
         for name, value in fields.items():
             line.is_edited |= name != "pinned" and getattr(line, name) != value
             setattr(line, name, value)
@@ -64,15 +72,18 @@ def change_line(session_id: UUID, line_id: int, fields: Mapping[str, Any]) -> Le
     return _change_ledger(session_id, update_line)
 
 
-def delete_line(session_id: UUID, line_id: int) -> None:
+def delete_line(
+    session_id: UUID, line_id: int, *, check: Callable[[LedgerLine], None] = lambda line: None
+) -> None:
     """Delete a line. Raises NoSuchLine and NoSuchSession.
 
     What was recognized stays in the table without its text, so that it does not come back when the
-    message is read again.
+    message is read again. `check` is called with the locked line before.
     """
 
     def remove_line() -> None:
         line = _get_line(session_id, line_id)
+        check(line)
         StandingRule.objects.filter(line=line).delete()
         if not line.original_text:
             line.delete()
@@ -83,6 +94,11 @@ def delete_line(session_id: UUID, line_id: int) -> None:
         _clear_repetitions(line)
 
     _change_ledger(session_id, remove_line)
+
+
+def load_line(session_id: UUID, line_id: int) -> LedgerLine:
+    """Return a line of the session. Raises NoSuchLine."""
+    return _get_line(session_id, line_id)
 
 
 def publish_ledger(session_id: UUID) -> None:

@@ -37,7 +37,7 @@ CONTRACT = {
     "/sessions/{session_id}/state": "get patch",
     "/sessions/{session_id}/memory": "post",
     "/sessions/{session_id}/ledger": "get post",
-    "/sessions/{session_id}/ledger/{line_id}": "patch delete",
+    "/sessions/{session_id}/ledger/{line_id}": "get patch delete",
     "/rules": "get post",
     "/rules/{rule_id}": "get patch delete",
     "/sessions/{session_id}/search": "get",

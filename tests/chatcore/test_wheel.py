@@ -41,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_pip(python: Path, *arguments: str) -> None:
-    command = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    command = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     assert result.returncode == 0, result.stderr
 

@@ -47,7 +47,11 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/sessions/{SESSION}/state": {"GET": None, "PATCH": {"state": {"tasks": ["Mine."]}}},
     f"api/v1/sessions/{SESSION}/memory": {"POST": {"text": "Mine."}},
     f"api/v1/sessions/{SESSION}/ledger": {"GET": None, "POST": {"kind": "rule", "text": "Mine."}},
-    f"api/v1/sessions/{SESSION}/ledger/{LINE}": {"PATCH": {"pinned": True}, "DELETE": None},
+    f"api/v1/sessions/{SESSION}/ledger/{LINE}": {
+        "GET": None,
+        "PATCH": {"pinned": True},
+        "DELETE": None,
+    },
     "api/v1/rules": {"GET": None, "POST": {"text": "Mine."}},
     f"api/v1/rules/{RULE}": {"GET": None, "PATCH": {"text": "Mine."}, "DELETE": None},
     f"api/v1/sessions/{SESSION}/search": {"GET": {"q": "secret"}},

@@ -1,0 +1,142 @@
+"""Requests that may be repeated: the same Idempotency-Key creates once, and answers the same."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatcore.models import IdempotencyKey, Session
+from chatcore.rest.problems import InvalidFieldError, Problem
+from chatcore.turns.service import IdempotencyConflict
+from models_registry import keys
+
+MAX_KEY_CHARS = 255
+KEY_LIFETIME = timedelta(hours=24)
+# After this time the process of a request without an answer counts as dead.
+CLAIM_LIFETIME = timedelta(minutes=15)
+REPLAYED_HEADER = "Idempotency-Replayed"
+
+KEY_PARAMETER = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS},
+    OpenApiParameter.HEADER,
+    description="The same key with the same body is answered the same, and does nothing more.",
+)
+REPLAYED_PARAMETER = OpenApiParameter(
+    REPLAYED_HEADER,
+    {"type": "string", "enum": ["true"]},
+    OpenApiParameter.HEADER,
+    response=[200, 201, 202],
+    description="Sent with the answer to a repeated key.",
+)
+PARAMETERS = [KEY_PARAMETER, REPLAYED_PARAMETER]
+CONFLICT_RESPONSE = OpenApiResponse(description="The key was used with another payload.")
+RESPONSES: dict[Any, Any] = {
+    409: OpenApiResponse(description="The first request with this key is still running."),
+    422: CONFLICT_RESPONSE,
+}
+
+CreateMethod = Callable[..., Response]
+
+
+def parse_key(request: Request) -> str | None:
+    """Return the Idempotency-Key, or None. Raises the 400 problem for one of the wrong length."""
+    key = request.headers.get("Idempotency-Key")
+    if key is not None and not 1 <= len(key) <= MAX_KEY_CHARS:
+        raise InvalidFieldError("Idempotency-Key", f"1 to {MAX_KEY_CHARS} characters.")
+    return key
+
+
+def hash_payload(action: str, payload: Any) -> str:
+    """Return a hash that is the same for the same action with the same payload."""
+    text = json.dumps({"act": action, "payload": payload}, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def repeatable(*, in_transaction: bool = True) -> Callable[[CreateMethod], CreateMethod]:
+    """Decorate a view's method that creates something, so that a key makes it repeatable.
+
+    `in_transaction` stores the key and what is created together. What needs many transactions
+    stores the key before, and forgets it if it fails.
+    """
+
+    def decorate(create: CreateMethod) -> CreateMethod:
+        @wraps(create)
+        def create_once(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+            key = parse_key(request)
+            if key is None:
+                return create(view, request, *args, **kwargs)
+            payload_hash = hash_payload(request.path.rstrip("/"), request.data)
+            with transaction.atomic() if in_transaction else nullcontext():
+                row, is_new = _claim_key(request, key, payload_hash)
+                if not is_new:
+                    return _replay(request, row)
+                try:
+                    return _store_response(row, create(view, request, *args, **kwargs))
+                except BaseException:
+                    if not in_transaction:  # a transaction is rolled back, and the key with it
+                        row.delete()
+                    raise
+
+        return create_once
+
+    return decorate
+
+
+def _claim_key(request: Request, key: str, payload_hash: str) -> tuple[IdempotencyKey, bool]:
+    """Return the key's row, and whether this request has just inserted it.
+
+    Raises IdempotencyConflict for another payload, and the 409 problem while the first one runs.
+    """
+    rows = IdempotencyKey.objects.filter(owner_id=request.user.pk)
+    now = timezone.now()
+    rows.filter(created_at__lt=now - KEY_LIFETIME).delete()
+    rows.filter(key=key, status=None, created_at__lt=now - CLAIM_LIFETIME).delete()
+    row = IdempotencyKey(key=key, payload_hash=payload_hash)
+    row.owner_id = request.user.pk  # type: ignore[assignment]  # it is known: permissions passed
+    try:
+        # On PostgreSQL this waits for a transaction that has inserted the same key.
+        with transaction.atomic():
+            row.save(force_insert=True)
+        return row, True
+    except IntegrityError:
+        stored_row = rows.get(key=key)
+    if stored_row.payload_hash != payload_hash:
+        raise IdempotencyConflict("This Idempotency-Key was used with another payload.")
+    if stored_row.status is None:
+        detail = "The first request with this Idempotency-Key is still running."
+        raise Problem(409, "request_running", detail, retry_after=1, repeated=True)
+    return stored_row, False
+
+
+def _store_response(row: IdempotencyKey, response: Response) -> Response:
+    row.status = response.status_code
+    row.session_id = getattr(response, "session_id", None)
+    if row.session_id is None:
+        row.body = keys.encrypt(json.dumps(response.data, default=str))
+    row.save(update_fields=["status", "session_id", "body"])
+    return response
+
+
+def _replay(request: Request, row: IdempotencyKey) -> Response:
+    """Return the stored answer, and of a session what it is now. Raises Http404 if it is gone."""
+    if row.session_id is not None:
+        # Imported here, because the module of sessions uses this one.
+        from chatcore.api.sessions import build_created_response
+
+        sessions = Session.objects.owned_by(request.user).select_related("model__provider")
+        response = build_created_response(request, sessions.get(pk=row.session_id))
+    else:
+        body: Mapping[str, Any] = json.loads(keys.decrypt(row.body))
+        response = Response(body, status=row.status)
+    response[REPLAYED_HEADER] = "true"
+    return response

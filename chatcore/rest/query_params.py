@@ -1,0 +1,68 @@
+"""Refuse query parameters that a route does not have, for all routes of /api/v1."""
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.settings import api_settings
+
+if TYPE_CHECKING:  # views are defined with this module's class, so they are imported after it
+    from drf_spectacular.openapi import AutoSchema
+    from rest_framework.views import APIView
+
+ROUTES = "api/v1/"  # OpenAI's clients, for example, may send what they like to /v1
+MAX_NAME_CHARS = 100  # that a refusal repeats
+UNKNOWN_DETAIL = "There is no such parameter."
+
+_names_by_handler: dict[tuple[type, str], frozenset[str]] = {}
+
+
+class KnownParameters(BasePermission):
+    """Let only requests pass whose parameters the OpenAPI document describes.
+
+    A misspelled filter would otherwise return everything. It is a permission because these are
+    asked on every route, right after the sender is known: who has no token learns nothing.
+    """
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        """Return True, or raise the 400 problem that names each unknown parameter."""
+        match = request.resolver_match
+        if not request.query_params or match is None or ROUTES not in match.route:
+            return True
+        unknown_names = set(request.query_params) - list_parameter_names(view, request)
+        if unknown_names:
+            raise serializers.ValidationError(
+                {name[:MAX_NAME_CHARS]: [UNKNOWN_DETAIL] for name in sorted(unknown_names)}
+            )
+        return True
+
+
+def list_parameter_names(view: "APIView", request: Request) -> frozenset[str]:
+    """Return the names of the query parameters that the route's method documents."""
+    method = "GET" if request.method == "HEAD" else str(request.method)
+    key = (type(view), method)
+    if key not in _names_by_handler:
+        _names_by_handler[key] = frozenset(_collect_names(view, request, method))
+    return _names_by_handler[key]
+
+
+def _collect_names(view: Any, request: Request, method: str) -> set[str]:
+    from drf_spectacular.utils import OpenApiParameter
+
+    handler = getattr(view, method.lower(), None)
+    schema_class = getattr(handler, "kwargs", {}).get("schema", api_settings.DEFAULT_SCHEMA_CLASS)
+    schema: AutoSchema = schema_class()
+    schema.view = view
+    schema.method = method
+    schema.path = request.path
+    names = {
+        parameter.name
+        for parameter in schema.get_override_parameters()
+        if isinstance(parameter, OpenApiParameter) and parameter.location == OpenApiParameter.QUERY
+    }
+    if method == "GET" and getattr(view, "paginator", None) and schema._is_list_view():
+        names |= {
+            parameter["name"] for parameter in view.paginator.get_schema_operation_parameters(view)
+        }
+    return names

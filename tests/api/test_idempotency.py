@@ -1,0 +1,159 @@
+"""Idempotency-Key: what a repeated request creates once, and how its answer says so."""
+
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connections
+from django.utils import timezone
+from knox.models import AuthToken
+from rest_framework.response import Response
+from rest_framework.test import APIClient
+
+from chatcore.models import IdempotencyKey, Message, Session, Webhook
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MESSAGES = {"messages": [{"role": "user", "content": "Hi"}]}
+REPLAYED = "Idempotency-Replayed"
+
+
+def with_key(key: str = "k1") -> dict[str, str]:
+    return {"Idempotency-Key": key}
+
+
+@pytest.fixture
+def exported(api: APIClient, session: Session) -> dict[str, Any]:
+    api.post(f"/api/v1/sessions/{session.pk}/messages/import", MESSAGES)
+    document: dict[str, Any] = api.get(f"/api/v1/sessions/{session.pk}/export").json()
+    return document
+
+
+@pytest.fixture
+def requests(session: Session, exported: dict[str, Any]) -> dict[str, tuple[str, Any, Any]]:
+    """Each with its address, its body, and what counts the rows that it creates."""
+    message = Message.objects.filter(session=session).first()
+    assert message
+    place = f"/api/v1/sessions/{session.pk}"
+    return {
+        "session": ("/api/v1/sessions", {"title": "Tea"}, Session.objects.count),
+        "webhook": ("/api/v1/webhooks", {"url": "https://example.com/"}, Webhook.objects.count),
+        "token": ("/api/v1/tokens", {"name": "cron"}, AuthToken.objects.count),
+        "fork": (f"/api/v1/messages/{message.pk}/fork", None, Session.objects.count),
+        "messages": (f"{place}/messages/import", MESSAGES, Message.objects.count),
+        "import": ("/api/v1/sessions/import", exported, Session.objects.count),
+    }
+
+
+@pytest.mark.parametrize("name", ["session", "webhook", "token", "fork", "messages", "import"])
+def test_the_same_key_creates_once_and_answers_the_same(
+    api: APIClient, requests: dict[str, tuple[str, Any, Any]], name: str
+) -> None:
+    address, body, count = requests[name]
+    before = count()
+    first = api.post(address, body, headers=with_key())
+    assert (first.status_code, first.has_header(REPLAYED)) == (201, False)
+    second = api.post(address, body, headers=with_key())
+    assert (second.status_code, second[REPLAYED]) == (201, "true")
+    assert second.json() == first.json()
+    assert second.get("Location") == first.get("Location")
+    assert count() == before + 1
+    assert api.post(address, body, headers=with_key("k2")).json() != first.json() or (
+        name == "messages"
+    )
+
+
+def test_another_body_or_address_under_the_key_is_422(api: APIClient, session: Session) -> None:
+    api.post("/api/v1/sessions", {"title": "Tea"}, headers=with_key())
+    for address, body in (
+        ("/api/v1/sessions", {"title": "Coffee"}),
+        (f"/api/v1/sessions/{session.pk}/messages/import", MESSAGES),
+    ):
+        refusal = api.post(address, body, headers=with_key())
+        assert (refusal.status_code, refusal.json()["type"]) == (422, "idempotency_key_reused")
+
+
+def test_a_key_is_its_owners_own(api: APIClient, as_user: Callable[[User], APIClient]) -> None:
+    mine = api.post("/api/v1/sessions", {}, headers=with_key()).json()
+    other = as_user(User.objects.create_user("bob")).post(
+        "/api/v1/sessions", {}, headers=with_key()
+    )
+    assert other.status_code == 201
+    assert other.json()["id"] != mine["id"]
+
+
+def test_what_is_refused_can_be_sent_again_with_the_key(api: APIClient, session: Session) -> None:
+    place = f"/api/v1/sessions/{session.pk}/messages/import"
+    for address, wrong, right in (
+        ("/api/v1/sessions", {"title": 5}, {"title": "5"}),
+        (place, {"messages": [{"role": "user"}, 7]}, MESSAGES),
+    ):
+        key = with_key(str(uuid.uuid4()))
+        assert api.post(address, wrong, headers=key).status_code == 400
+        answer = api.post(address, right, headers=key)
+        assert (answer.status_code, answer.has_header(REPLAYED)) == (201, False)
+
+
+def test_while_the_first_one_runs_the_second_is_409(
+    api: APIClient, user: User, session: Session
+) -> None:
+    first = api.post("/api/v1/sessions", {"title": "Tea"}, headers=with_key())
+    IdempotencyKey.objects.update(status=None)
+    refusal = api.post("/api/v1/sessions", {"title": "Tea"}, headers=with_key())
+    assert (refusal.status_code, refusal.json()["type"]) == (409, "request_running")
+    assert refusal["Retry-After"] == "1"
+    # Its process is dead.
+    IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(minutes=16))
+    again = api.post("/api/v1/sessions", {"title": "Tea"}, headers=with_key())
+    assert again.json()["id"] != first.json()["id"]
+
+
+def test_keys_are_forgotten_after_a_day_and_with_what_they_created(api: APIClient) -> None:
+    made = api.post("/api/v1/sessions", {}, headers=with_key())
+    api.delete(made["Location"])
+    assert api.post("/api/v1/sessions", {}, headers=with_key()).status_code == 404
+    IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(hours=25))
+    assert api.post("/api/v1/sessions", {}, headers=with_key()).status_code == 201
+
+
+def test_no_secret_is_stored_in_clear(api: APIClient) -> None:
+    token = api.post("/api/v1/tokens", {}, headers=with_key()).json()["token"]
+    assert token not in IdempotencyKey.objects.get().body
+
+
+def test_of_the_same_request_twice_at_once_one_creates(api: APIClient) -> None:
+    def create(_: int) -> Response:
+        try:
+            return api.post("/api/v1/sessions", {"title": "Tea"}, headers=with_key())
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(3) as pool:
+        answers = list(pool.map(create, range(3)))
+    assert {answer.status_code for answer in answers} == {201}
+    assert Session.objects.count() == 1
+    assert sum(answer.has_header(REPLAYED) for answer in answers) == 2
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256])
+def test_a_key_of_the_wrong_length_is_refused(api: APIClient, key: str) -> None:
+    refusal = api.post("/api/v1/sessions", {}, headers=with_key(key))
+    assert refusal.json()["errors"][0]["field"] == "Idempotency-Key"
+
+
+@pytest.mark.parametrize("how", [{}, {"Prefer": "respond-async"}, {"Accept": "text/event-stream"}])
+def test_a_repeated_message_says_so(
+    api: APIClient, session: Session, scripted: ScriptedModel, how: dict[str, str]
+) -> None:
+    scripted.default = Reply(text="Hello.", usage=(10, 2))
+    address = f"/api/v1/sessions/{session.pk}/messages"
+    first = api.post(address, {"content": "Hi"}, headers=with_key())
+    assert not first.has_header(REPLAYED)
+    again = api.post(address, {"content": "Hi"}, headers={**with_key(), **how})
+    assert again[REPLAYED] == "true"
+    assert len(scripted.requests) == 1
