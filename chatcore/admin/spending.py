@@ -43,4 +43,4 @@ class BudgetAdmin(admin.ModelAdmin):
     @admin.display(description="Spent")
     def show_spent(self, budget: Budget) -> str:
         state = read_states([budget])[0]
-        return f"{state.spent:.2f} {settings.CHATCORE['CURRENCY']} since {state.start}"
+        return f"{state.cost:.2f} {settings.CHATCORE['CURRENCY']} since {state.start}"

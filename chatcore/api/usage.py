@@ -74,7 +74,7 @@ class BudgetSerializer(serializers.Serializer[Any]):
     whose = serializers.CharField()
     amount = serializers.FloatField(source="budget.amount")
     period = serializers.ChoiceField(Budget.Period.choices, source="budget.period")
-    spent = serializers.FloatField()
+    cost = serializers.FloatField(help_text="What is spent of it.")
     start = serializers.DateField()
     end = serializers.DateField(help_text="The first day of the next period (UTC).")
     is_spent = serializers.BooleanField(help_text="True: new messages are refused.")

@@ -34,19 +34,19 @@ class BudgetState:
     """A budget, and what has been spent of it since its period began, on `start` (UTC)."""
 
     budget: Budget
-    spent: Decimal
+    cost: Decimal
     start: datetime.date
     end: datetime.date  # the first day of the next period
 
     @property
     def is_spent(self) -> bool:
         """True if nothing is left."""
-        return self.spent >= self.budget.amount
+        return self.cost >= self.budget.amount
 
     @property
     def is_almost_spent(self) -> bool:
         """True if people are to be warned."""
-        return self.spent >= self.budget.amount * self.budget.warning_percent / 100
+        return self.cost >= self.budget.amount * self.budget.warning_percent / 100
 
     @property
     def whose(self) -> str:
@@ -61,9 +61,9 @@ class BudgetState:
         """Say in a sentence how much is spent, and when a new period begins."""
         period = "today" if self.budget.period == Budget.Period.DAY else "this month"
         currency = settings.CHATCORE["CURRENCY"]
-        spent = self.spent.quantize(CENT, ROUND_HALF_UP)
+        cost = self.cost.quantize(CENT, ROUND_HALF_UP)
         return (
-            f"{self.whose} for {period} is {self.budget.amount} {currency}, and {spent} {currency}"
+            f"{self.whose} for {period} is {self.budget.amount} {currency}, and {cost} {currency}"
             f" of it are spent. It begins anew on {self.end.isoformat()} (UTC)."
         )
 
@@ -105,4 +105,4 @@ def _read_state(budget: Budget, today: datetime.date) -> BudgetState:
     elif budget.group_id:
         sums = sums.filter(owner__groups=budget.group_id)
     units = sums.aggregate(units=Sum("cost_units"))["units"] or 0
-    return BudgetState(budget=budget, spent=units * COST_UNIT, start=start, end=end)
+    return BudgetState(budget=budget, cost=units * COST_UNIT, start=start, end=end)

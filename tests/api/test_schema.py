@@ -53,6 +53,7 @@ CONTRACT = {
     "/policies": "get",
     "/tokens": "get post delete",
     "/tokens/{token_id}": "delete",
+    "/usage": "get",
     "/webhooks": "get post",
     "/webhooks/{webhook_id}": "get patch delete",
     "/webhooks/{webhook_id}/deliveries": "get",

@@ -171,7 +171,7 @@ def test_a_budget_refuses_the_turn_after_the_one_that_spent_it(
     assert int(answers[-1].headers["Retry-After"]) > 0
     assert session.messages.count() == 6
     state = read_usage(api)["budgets"][0]
-    assert (state["is_spent"], state["is_almost_spent"], state["spent"]) == (True, True, 0.0105)
+    assert (state["is_spent"], state["is_almost_spent"], state["cost"]) == (True, True, 0.0105)
 
 
 def test_a_budget_of_a_group_counts_its_members_together_and_nobody_else(
