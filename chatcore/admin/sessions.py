@@ -93,7 +93,12 @@ class SessionAdmin(admin.ModelAdmin):
     @admin.display(description="Look into")
     def links(self, session: Session) -> SafeString:
         """Link to the lists of the session's rows, which may be too long to show below a form."""
-        changelists = (("messages", "message"), ("turns", "turn"), ("revisions", "contextrevision"))
+        changelists = (
+            ("messages", "message"),
+            ("turns", "turn"),
+            ("responses", "storedresponse"),
+            ("revisions", "contextrevision"),
+        )
         links = [
             (reverse(f"admin:chatcore_{model}_changelist"), session.pk, label)
             for label, model in changelists
