@@ -296,6 +296,16 @@ Q_CLUSTER = {
     "label": "Jobs",
 }
 
+# Output that is collected for others to read gets no link that signs an administrator in. systemd
+# sets JOURNAL_STREAM for what it starts.
+PRINTS_SIGN_IN_LINK = read_switch(
+    "CHATCORE_PRINT_SIGN_IN_LINK", default=not read_text("JOURNAL_STREAM")
+)
+# After TERM a web process takes no new turns and lets those that run end, for so many seconds.
+# People wait for `serve` to stop, so it ends them at once unless the variable is set.
+DRAIN_SECONDS = read_number("CHATCORE_DRAIN_SECONDS", 300, minimum=0)
+SERVE_DRAIN_SECONDS = read_number("CHATCORE_DRAIN_SECONDS", 0, minimum=0)
+
 CHATCORE: dict[str, Any] = {
     # Keeps conversations inside the context window; chatcore/context/compactor.py describes it.
     # None: requests are sent as they are, and tool outputs are cut at 30,000 characters.
@@ -357,6 +367,9 @@ LOCAL_MODEL: dict[str, Any] = {
     # Each folder is searched for the weights; a download goes to the first one.
     "FOLDERS": [DATA_DIR / "models", USER_CACHE_DIR],
     # `serve` sets both, so that a restarted model keeps its address. Otherwise the model chooses.
+    # Where it listens, and the address under which others reach it if it is not that.
+    "HOST": read_text("CHATCORE_LOCAL_MODEL_HOST", "127.0.0.1"),
+    "URL": read_public_url("CHATCORE_LOCAL_MODEL_URL"),
     "PORT": read_number("CHATCORE_LOCAL_MODEL_PORT", 0, minimum=0, maximum=65_535),
     "API_KEY": read_text("CHATCORE_LOCAL_MODEL_API_KEY"),
 }

@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from chatcore.api.ownership import get_owned_session
 from chatcore.events import retention
+from chatcore.events.hub import event_hub
 from chatcore.events.long_responses import hand_over_stream
 from chatcore.events.sse import format_frame, stream_frames
 from chatcore.events.types import Event, EventsDroppedPayload, EventType
@@ -25,6 +26,7 @@ from chatcore.turns import lifecycle
 MEDIA_TYPE = "text/event-stream"
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 STREAM_RETRY_SECONDS = 30
+HANDOVER_RETRY_SECONDS = 1
 MAX_SEQ = 2**63 - 1
 FRAME_SCHEMA = {
     "type": "object",
@@ -90,6 +92,9 @@ def _send_frames(
 def take_slot(request: Request) -> Slot:
     """Take a place for a stream that may be open for hours. Raises the 429 or 503 problem."""
     user_limit = settings.CHATCORE["STREAMS_AT_ONCE_PER_USER"]
+    if event_hub.is_handing_over:
+        detail = "This process of the server is about to stop. Follow the events at another one."
+        raise Problem(503, "overloaded", detail, retry_after=HANDOVER_RETRY_SECONDS)
     try:
         return _stream_slots.take(
             request.user.pk,

@@ -8,6 +8,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from chatcore.turns import capacity
 from models_registry.models import Provider
 
 
@@ -33,9 +34,13 @@ def report_liveness(request: HttpRequest) -> JsonResponse:
 def report_readiness(request: HttpRequest) -> JsonResponse:
     """Answer 200 if all that requests need is available; otherwise 503 with the missing names.
 
+    A process that was asked to stop is not ready either, so that proxies send nobody to it.
+
     Names the providers whose stored key cannot be decrypted. If none can, this process has another
     encryption key than the one that stored them, and is not ready.
     """
+    if not capacity.is_admitting():
+        return JsonResponse({"status": "stopping", "missing": []}, status=503)
     missing_names = [name for name, check in DEPENDENCY_CHECKS.items() if not _passes_check(check)]
     report: dict[str, Any] = {
         "status": "unavailable" if missing_names else "ok",

@@ -27,7 +27,7 @@ def main() -> None:
         sys.stderr.write(f"{configuration_error}\n")
         sys.exit(EXIT_USAGE)
     try:
-        execute_from_command_line(["chatcore", *sys.argv[1:]])
+        execute_from_command_line(["chatcore", *_read_arguments()])
     except (OperationalError, ProgrammingError) as error:
         if "--traceback" in sys.argv:
             raise
@@ -37,3 +37,9 @@ def main() -> None:
             " CHATCORE_DATABASE_URL says where it is; `chatcore migrate` makes its tables.\n"
         )
         sys.exit(1)
+
+
+def _read_arguments() -> list[str]:
+    """Return the arguments; a command may be written with hyphens, as `local-model`."""
+    name, *others = sys.argv[1:] or ["help"]
+    return [name if name.startswith("-") else name.replace("-", "_"), *others]

@@ -108,6 +108,12 @@ class EventHub:
         self._lock = threading.Lock()
         self._channels: dict[UUID, Channel] = {}
         self._on_first_reader: Callable[[], None] | None = None
+        self._is_handing_over = False
+
+    @property
+    def is_handing_over(self) -> bool:
+        """Return True once those who follow a session for ever are to go to another process."""
+        return self._is_handing_over
 
     def set_first_reader_callback(self, callback: Callable[[], None]) -> None:
         """Name what is called when a reader comes while there is none."""
@@ -172,6 +178,18 @@ class EventHub:
                 if session_id in self._channels
             ]
             watchers = _end_channels(ended_channels)
+        _wake(watchers)
+
+    def hand_over(self) -> None:
+        """Let those who follow a session for ever end after the events that are there.
+
+        They come again, to another process. Who follows one turn stays until it has ended.
+        """
+        with self._lock:
+            self._is_handing_over = True
+            watchers = [
+                watcher for channel in self._channels.values() for watcher in channel.watchers
+            ]
         _wake(watchers)
 
     def end_all(self) -> None:

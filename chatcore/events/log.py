@@ -110,11 +110,13 @@ def _read_batch(session_id: UUID, after_seq: int, row_count: int) -> list[Event]
     ]
 
 
-async def follow_events(session_id: UUID, after_seq: int) -> AsyncIterator[Event | None]:
+async def follow_events(
+    session_id: UUID, after_seq: int, *, is_endless: bool = False
+) -> AsyncIterator[Event | None]:
     """Yield stored and future events after number `after_seq`, from any process.
 
     Yields None as a heartbeat after HEARTBEAT_SECONDS without an event. Ends when the session is
-    deleted, and when the process stops.
+    deleted, and when the process stops; an endless one as soon as the process hands over.
     """
     with event_hub.watch_session(session_id) as subscription:
         while True:
@@ -129,7 +131,7 @@ async def follow_events(session_id: UUID, after_seq: int) -> AsyncIterator[Event
                 yield event
             if events:
                 continue
-            if subscription.is_over:
+            if subscription.is_over or (is_endless and event_hub.is_handing_over):
                 return
             try:
                 await asyncio.wait_for(subscription.wake_event.wait(), HEARTBEAT_SECONDS)

@@ -23,7 +23,7 @@ async def stream_frames(
     for its client.
     """
     yield b": open\n\n"
-    async for event in follow_events(session_id, after_seq):
+    async for event in follow_events(session_id, after_seq, is_endless=turn_id is None):
         if event is None:
             yield b": heartbeat\n\n"
             continue

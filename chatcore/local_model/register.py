@@ -8,6 +8,7 @@ from django.db import transaction
 from models_registry.models import AiModel, Provider
 
 PROVIDER_NAME = "local"
+LOOPBACK = "127.0.0.1"
 # It calls no tools, so what it has forgotten must be brought to it. A person may choose another.
 POLICY_NAME = "chatcore"
 TIMEOUT_SECONDS = 600  # two busy cores take minutes to process a full window
@@ -63,8 +64,14 @@ def register_model(base_url: str, api_key: str) -> AiModel:
 
 
 def withdraw_model() -> None:
-    """Make the embedded model unusable until it registers again."""
-    Provider.objects.filter(name=PROVIDER_NAME).update(is_active=False)
+    """Make the embedded model of this machine unusable until it registers again.
+
+    One that other machines reach, at an address of its own, stays.
+    """
+    local_providers = Provider.objects.filter(
+        name=PROVIDER_NAME, base_url__startswith=f"http://{LOOPBACK}:"
+    )
+    local_providers.update(is_active=False)
 
 
 def _fetch_description(base_url: str, api_key: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The process of the embedded model, which serves OpenAI's protocol on loopback."""
+"""The process of the embedded model, which serves OpenAI's protocol, by default on loopback."""
 
 import os
 import secrets
@@ -61,18 +61,22 @@ def serve_model() -> None:
         path,
         name=model_weights.name,
         window=options["WINDOW"],
+        host=options["HOST"],
         port=options["PORT"] or find_free_port(),
         api_key=api_key,
     )
-    model = register.register_model(f"{server.listening_address}/v1", api_key)
+    address = options["URL"] or server.listening_address
+    model = register.register_model(f"{address}/v1", api_key)
     window = f"{model.context_window_size:,} tokens"
     _print_line(f"The embedded model is ready: {model.name}, a window of {window}.")
     while True:
         signal.pause()
 
 
-def start_server(path: Path, *, name: str, window: int, port: int, api_key: str) -> Any:
-    """Load the weights, listen on `port`, and return the runtime's server.
+def start_server(
+    path: Path, *, name: str, window: int, port: int, api_key: str, host: str = LOOPBACK
+) -> Any:
+    """Load the weights, listen on `host` and `port`, and return the runtime's server.
 
     The server stops when the object is deleted. `window` is the context window of one request, in
     tokens.
@@ -85,7 +89,7 @@ def start_server(path: Path, *, name: str, window: int, port: int, api_key: str)
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.model_alias = {name}
-    params.hostnames = [LOOPBACK]
+    params.hostnames = [host]
     params.port = port
     params.api_keys = [api_key]
     params.n_ctx = window * SLOTS  # the runtime divides it among the slots

@@ -1,20 +1,50 @@
-"""Stop a web process so that its clients hear of it: answers end first, then connections."""
+"""Stop a web process so that its clients lose nothing.
+
+At the first signal the process drains: it takes no new turns (503), `/readyz` says so, those who
+follow a session are handed over to other processes, and the answers in progress go on. When the
+last has ended, when the time is over or at a second signal, the process ends: answers that are left
+are stored as interrupted, and then streams and connections are closed.
+"""
 
 import asyncio
 import contextlib
+import logging
 import socket
+import time
+from types import FrameType
 
 import uvicorn
 
-DRAIN_SECONDS = 4.0  # for the last words of all answers
+END_SECONDS = 4.0  # for the last words of all answers
+logger = logging.getLogger(__name__)
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn's server; before it closes connections, it ends what is streamed over them.
+    """uvicorn's server, which drains before it stops, and ends streams before connections.
 
     uvicorn waits for open requests and cuts them off, and only then says to the application that
     the process stops. So each stream would break without a word.
     """
+
+    def __init__(self, config: uvicorn.Config, *, drain_seconds: float) -> None:
+        super().__init__(config)
+        self._drain_seconds = drain_seconds
+        self._deadline: float | None = None
+        self._is_hurried = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Drain at the first signal, and end at the second."""
+        self._is_hurried = self.should_exit
+        super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return True when the process may end; called ten times a second."""
+        if not await super().on_tick(counter):
+            return False
+        if self._deadline is None:
+            self._deadline = time.monotonic() + self._drain_seconds
+            begin_draining(is_handing_over=self._drain_seconds > 0)
+        return self._is_hurried or time.monotonic() >= self._deadline or not _count_answers()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more connections, end answers and streams, and then all else."""
@@ -23,8 +53,28 @@ class DrainingServer(uvicorn.Server):
         for listener in sockets or []:
             listener.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.to_thread(end_answers), DRAIN_SECONDS)
+            await asyncio.wait_for(asyncio.to_thread(end_answers), END_SECONDS)
         await super().shutdown()
+
+
+def begin_draining(*, is_handing_over: bool) -> None:
+    """Take no new turns, and let those who follow a session go to another process.
+
+    Where answers have no time to end, they stay and see the end first.
+    """
+    from chatcore.events.hub import event_hub
+    from chatcore.turns import capacity
+
+    capacity.close_admission()
+    if is_handing_over:
+        event_hub.hand_over()
+    logger.info("asked to stop: %s answers are in progress", capacity.count_answers())
+
+
+def _count_answers() -> int:
+    from chatcore.turns import capacity
+
+    return capacity.count_answers()
 
 
 def end_answers() -> None:
@@ -36,6 +86,6 @@ def end_answers() -> None:
     from chatcore.turns.runner import turn_runner
 
     try:
-        turn_runner.stop(DRAIN_SECONDS)
+        turn_runner.stop(END_SECONDS)
     finally:
         event_hub.end_all()

@@ -5,6 +5,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from chatcore.turns import capacity
+
 
 class PatientHttpProtocol(HttpToolsProtocol):
     """One connection. uvicorn waits for ever for the rest of a request; this waits for a time.
@@ -45,6 +47,9 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._is_body_pending = True
         self._start_deadline(self.BODY_SECONDS)
         super().on_headers_complete()
+        if self.cycle is not None and not capacity.is_admitting():
+            # The next request of this client is for another process.
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """Wait longer if enough of the body has come."""

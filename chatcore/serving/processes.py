@@ -14,27 +14,30 @@ from chatcore.serving.web_server import GRACE_SECONDS
 
 # A worker that waits for a database out of reach is silent for that long, and hangs not.
 WORKER_SILENCE_SECONDS = 150.0
+STOP_SECONDS = GRACE_SECONDS + 5  # of a web process, after the last of its answers
 # A server listens at a wildcard, but a client cannot connect to one.
 WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 
 def build_web_servers(
-    host: str, port: int, count: int, *, on_answer: Callable[[], None]
+    host: str,
+    port: int,
+    count: int,
+    *,
+    on_answer: Callable[[], None] = lambda: None,
+    drain_seconds: int = 0,
 ) -> list[ChildProcess]:
     """Describe `count` web processes on one port; `on_answer` is called at first answers.
 
-    It is called after each start of each process.
+    It is called after each start of each process. `drain_seconds` is how long running answers may
+    go on after TERM.
     """
-    return [
-        _build_web_server(
-            "web server" if count == 1 else f"web server {number}", host, port, on_answer
-        )
-        for number in range(1, count + 1)
-    ]
+    names = ["web server"] if count == 1 else [f"web server {n}" for n in range(1, count + 1)]
+    return [_build_web_server(name, host, port, on_answer, drain_seconds) for name in names]
 
 
 def _build_web_server(
-    name: str, host: str, port: int, on_answer: Callable[[], None]
+    name: str, host: str, port: int, on_answer: Callable[[], None], drain_seconds: int
 ) -> ChildProcess:
     health_port = find_free_port()
     return ChildProcess(
@@ -46,10 +49,11 @@ def _build_web_server(
         environment=_build_environment()
         | {
             # The printed link has the address at which the server listens.
-            "CHATCORE_ALLOWED_HOSTS": ",".join([*settings.NAMED_HOSTS, format_link_host(host)])
+            "CHATCORE_ALLOWED_HOSTS": ",".join([*settings.NAMED_HOSTS, format_link_host(host)]),
+            "CHATCORE_DRAIN_SECONDS": str(drain_seconds),
         },
         health=health.HealthAddress(host=LOOPBACK, port=health_port, path="/livez"),
-        stop_seconds=GRACE_SECONDS + 5,
+        stop_seconds=drain_seconds + STOP_SECONDS,
         on_answer=on_answer,
     )
 

@@ -10,8 +10,28 @@ from django.db import connection
 LOCK_ID = 0x43484154434F5245  # of PostgreSQL's advisory lock; any number that others do not use
 
 
-def hold_start_lock() -> contextlib.AbstractContextManager[None]:
-    """Return a context in which this process alone prepares the database. Others wait."""
+_is_held = False
+
+
+@contextlib.contextmanager
+def hold_start_lock() -> Iterator[None]:
+    """Open a context in which this process alone changes the database's tables. Others wait.
+
+    Inside another one of this process it does nothing.
+    """
+    global _is_held
+    if _is_held:
+        yield
+        return
+    with _hold_lock():
+        _is_held = True
+        try:
+            yield
+        finally:
+            _is_held = False
+
+
+def _hold_lock() -> contextlib.AbstractContextManager[None]:
     if connection.vendor == "postgresql":
         return _hold_advisory_lock()
     return _lock_file(f"{connection.settings_dict['NAME']}.start")

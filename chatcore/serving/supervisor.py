@@ -21,6 +21,7 @@ LinePrinter = Callable[[str], None]
 EXIT_GIVE_UP = 78  # EX_CONFIG: a child ends with it if a restart would not help
 FIRST_DELAY_SECONDS = 0.5  # before a restart; doubled each time
 LONGEST_DELAY_SECONDS = 30.0
+HURRY_SECONDS = 10.0  # until KILL, after a second signal
 STEADY_SECONDS = 60.0  # after a run of this length the delay starts again at the first one
 
 
@@ -34,7 +35,8 @@ class ChildProcess:
 
     `health` is checked over HTTP, and a child without a first answer within `startup_seconds`
     counts as hung. So does one that is silent for `silence_seconds` (heartbeats.py), if it has
-    them. `stop_seconds` pass between TERM and KILL.
+    them. `stop_seconds` pass between TERM and KILL; after a second signal no more than
+    HURRY_SECONDS.
     """
 
     name: str
@@ -52,15 +54,23 @@ class _StopRequested(Exception):
 
 
 async def supervise_children(children: Sequence[ChildProcess], *, print_line: LinePrinter) -> None:
-    """Keep `children` running until TERM, INT or HUP; return when all of them have ended."""
+    """Keep `children` running until TERM, INT or HUP; return when all of them have ended.
+
+    At the first signal they may end what they have in hand, and at the second they end at once.
+    """
     loop = asyncio.get_running_loop()
     stop_event = asyncio.Event()
+    hurry_event = asyncio.Event()
+
+    def note_signal() -> None:
+        (hurry_event if stop_event.is_set() else stop_event).set()
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, stop_event.set)
+        loop.add_signal_handler(number, note_signal)
     try:
         async with asyncio.TaskGroup() as group:
             for child in children:
-                group.create_task(_keep_child_running(child, print_line))
+                group.create_task(_keep_child_running(child, print_line, hurry_event))
             await stop_event.wait()
             print_line("Stopping …")
             # An exception makes the group cancel its tasks, and each task stops its child.
@@ -69,11 +79,13 @@ async def supervise_children(children: Sequence[ChildProcess], *, print_line: Li
         print_line("Stopped.")
 
 
-async def _keep_child_running(child: ChildProcess, print_line: LinePrinter) -> None:
+async def _keep_child_running(
+    child: ChildProcess, print_line: LinePrinter, hurry_event: asyncio.Event
+) -> None:
     delay = FIRST_DELAY_SECONDS
     while True:
         start_time = time.monotonic()
-        reason, has_given_up = await _run_child_once(child)
+        reason, has_given_up = await _run_child_once(child, hurry_event)
         if has_given_up:
             print_line(f"The {child.name} will not be started again.")
             return
@@ -85,7 +97,7 @@ async def _keep_child_running(child: ChildProcess, print_line: LinePrinter) -> N
         await asyncio.sleep(delay)
 
 
-async def _run_child_once(child: ChildProcess) -> tuple[str, bool]:
+async def _run_child_once(child: ChildProcess, hurry_event: asyncio.Event) -> tuple[str, bool]:
     """Run a child until it ends or hangs, and stop it if it hangs.
 
     Returns what happened, and whether the child asks not to be started again.
@@ -105,7 +117,7 @@ async def _run_child_once(child: ChildProcess) -> tuple[str, bool]:
             return "does not answer any more", False
         finally:
             hang_task.cancel()
-            await _stop_process(process, exit_task, child.stop_seconds)
+            await _stop_process(process, exit_task, child.stop_seconds, hurry_event)
 
 
 async def _wait_until_hung(child: ChildProcess, heartbeats: HeartbeatPipe) -> None:
@@ -137,15 +149,26 @@ async def _start_process(child: ChildProcess, heartbeats: HeartbeatPipe) -> Proc
     )
 
 
-async def _stop_process(process: Process, exit_task: "asyncio.Task[int]", seconds: float) -> None:
+async def _stop_process(
+    process: Process, exit_task: "asyncio.Task[int]", seconds: float, hurry_event: asyncio.Event
+) -> None:
     """Send TERM to the child, wait at most `seconds`, then kill the rest of its process session.
 
-    TERM goes to the child alone, because a child that has children stops them in its own order.
+    TERM goes to the child alone, because a child that has children stops them in its own order. It
+    is sent again, and the wait becomes short, when `hurry_event` is set.
     """
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
-        await asyncio.wait({exit_task}, timeout=seconds)
+        hurry_task = asyncio.create_task(hurry_event.wait())
+        await asyncio.wait(
+            {exit_task, hurry_task}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        hurry_task.cancel()
+        if process.returncode is None and hurry_event.is_set():
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+            await asyncio.wait({exit_task}, timeout=min(seconds, HURRY_SECONDS))
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await exit_task

@@ -4,6 +4,7 @@ Each also listens at a port of its own on this machine, where the supervisor ask
 at the shared port, any of them could answer for one that hangs.
 """
 
+import os
 import socket
 import sys
 
@@ -14,14 +15,24 @@ GRACE_SECONDS = 5  # for open requests when the server stops
 
 def main() -> None:
     """Listen at both ports and serve until TERM."""
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
+    django.setup()
+    host, port, health_port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    serve_sockets([open_socket(host, port, is_shared=True), open_socket(LOOPBACK, health_port)])
+
+
+def serve_sockets(sockets: list[socket.socket]) -> None:
+    """Serve the application at these sockets until TERM, with Django set up."""
     # Imported here: `serve` takes GRACE_SECONDS from this module and runs no server itself.
     import uvicorn
+    from django.conf import settings
 
     from chatcore.environment import read_list
     from chatcore.serving.draining import DrainingServer
     from chatcore.serving.http_protocol import PatientHttpProtocol
 
-    host, port, health_port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     config = uvicorn.Config(
         "chatcore.asgi:application",
         http=PatientHttpProtocol,
@@ -33,8 +44,7 @@ def main() -> None:
         proxy_headers=True,
         forwarded_allow_ips=read_list("CHATCORE_TRUSTED_PROXIES", ["127.0.0.1", "::1"]),
     )
-    sockets = [open_socket(host, port, is_shared=True), open_socket(LOOPBACK, health_port)]
-    DrainingServer(config).run(sockets=sockets)
+    DrainingServer(config, drain_seconds=settings.DRAIN_SECONDS).run(sockets=sockets)
 
 
 def open_socket(host: str, port: int, *, is_shared: bool = False) -> socket.socket:

@@ -31,6 +31,13 @@ class ProcessOverloaded(OverCapacity):
         super().__init__("The server writes as many answers as it can at the moment.")
 
 
+class ProcessStopping(ProcessOverloaded):
+    """This process was asked to stop: it ends the answers that it has begun, and begins none."""
+
+    def __init__(self) -> None:
+        OverCapacity.__init__(self, "This process of the server is about to stop.")
+
+
 class TooManyTurnsAtOnce(OverCapacity):
     """The user has as many answers in progress as a user may."""
 
@@ -42,12 +49,30 @@ class TooManyTurnsAtOnce(OverCapacity):
 # Answers that are about to begin, and those without a session, which are no turns.
 _slots = Slots()
 _thread = threading.local()
+_is_closed = threading.Event()
+
+
+def close_admission() -> None:
+    """Begin no further answer in this process, which was asked to stop."""
+    _is_closed.set()
+
+
+def is_admitting() -> bool:
+    """Return False once this process was asked to stop."""
+    return not _is_closed.is_set()
+
+
+def count_answers() -> int:
+    """Return how many answers this process writes, or is about to begin."""
+    # In this order: an answer that begins now is a turn before it gives its place back.
+    slot_count = _slots.count()
+    return slot_count + turn_runner.count()
 
 
 def take_slot(user_id: Any) -> Slot:
     """Take a place for an answer that is no turn, until the place is released.
 
-    Raises ProcessOverloaded, TooManyTurnsAtOnce and BudgetSpent.
+    Raises ProcessOverloaded, ProcessStopping, TooManyTurnsAtOnce and BudgetSpent.
     """
     require_budget(user_id)
     user_limit = settings.CHATCORE["TURNS_AT_ONCE_PER_USER"]
@@ -63,6 +88,9 @@ def take_slot(user_id: Any) -> Slot:
     except UserFull:
         raise TooManyTurnsAtOnce from None
     try:
+        # After the place is taken: whoever closes the admission either is seen here, or counts it.
+        if not is_admitting():
+            raise ProcessStopping
         # After the place is taken: two requests at once then count each other, here or there.
         if _count_running_turns(user_id) + slot.user_position > user_limit:
             raise TooManyTurnsAtOnce

@@ -1,27 +1,21 @@
 """`chatcore serve`: run everything on one machine, under one supervisor."""
 
 import asyncio
-import errno
 import importlib.util
-import io
 import os
-import socket
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
 from redis.exceptions import RedisError
 
 from chatcore.local_model import register
-from chatcore.serving import processes, start_lock
+from chatcore.serving import listening, preparation, processes, start_lock
 from chatcore.serving.supervisor import supervise_children
 from chatcore.web import sign_in
 
-MAX_PORT = 65_535
 MAX_WEB_PROCESSES = 64
 
 
@@ -32,7 +26,8 @@ def count_spare_cores() -> int:
 
 class Command(BaseCommand):
     help = (
-        "Run everything on one machine and print a one-time sign-in link; Ctrl-C stops all of it."
+        "Run everything on one machine and print a one-time sign-in link; Ctrl-C stops all of it,"
+        " a second one at once."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -61,9 +56,7 @@ class Command(BaseCommand):
         web: int,
         **options: Any,
     ) -> None:
-        if not 1 <= port <= MAX_PORT:
-            raise CommandError(f"--port is {port}; it must be from 1 to {MAX_PORT}.", returncode=2)
-        _check_port_is_free(host, port)
+        listening.check_address(host, port)
         if workers < 1:
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
         if not 1 <= web <= MAX_WEB_PROCESSES:
@@ -78,29 +71,26 @@ class Command(BaseCommand):
             ) from None
         child_processes = [
             *processes.build_web_servers(
-                host, port, web, on_answer=self._build_one_time_printer(welcome)
+                host,
+                port,
+                web,
+                on_answer=self._build_one_time_printer(welcome),
+                drain_seconds=settings.SERVE_DRAIN_SECONDS,
             ),
             processes.build_worker(workers),
         ]
         if not no_local_model and self._is_local_model_installed():
             child_processes.append(processes.build_local_model())
-        _close_database_connections()
+        preparation.close_connections()
         asyncio.run(supervise_children(child_processes, print_line=self._print_line))
 
     def _prepare(self, host: str, port: int) -> str:
         """Prepare the database, and return the line that welcomes people."""
         with start_lock.hold_start_lock():
-            self._prepare_database()
+            preparation.prepare_database()
+            # The embedded model is offered again when it has started and registered itself.
+            register.withdraw_model()
             return self._build_welcome(host, port)
-
-    def _prepare_database(self) -> None:
-        call_command("migrate", verbosity=0, interactive=False)
-        # Checks that need the database come after `migrate`: the settings may name a stored policy.
-        self.check(databases=["default"])
-        call_command("createcachetable", verbosity=0)
-        call_command("sync_models", verbosity=0, stdout=io.StringIO())
-        # The embedded model is offered again when it has started and registered itself.
-        register.withdraw_model()
 
     def _build_welcome(self, host: str, port: int) -> str:
         address = settings.PUBLIC_URL or f"http://{processes.format_link_host(host)}:{port}"
@@ -110,6 +100,8 @@ class Command(BaseCommand):
                 f"Chatcore is up at {address}/ — no active superuser;"
                 " `chatcore createsuperuser` makes one."
             )
+        if not settings.PRINTS_SIGN_IN_LINK:
+            return f"Chatcore is up at {address}/ — `chatcore sign_in_link` prints a link."
         link = f"{address}/login/once/{sign_in.issue_token(user)}/"
         return f"Chatcore is up. Sign in, once and within 15 minutes: {link}"
 
@@ -138,28 +130,3 @@ class Command(BaseCommand):
     def _print_line(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
-
-
-def _close_database_connections() -> None:
-    """Close the connections of this process: the supervisor needs none from here on."""
-    for connection in connections.all():
-        connection.close()
-        if "pool" in connection.settings_dict["OPTIONS"]:
-            connection.close_pool()  # type: ignore[attr-defined]
-
-
-def _check_port_is_free(host: str, port: int) -> None:
-    try:
-        family, *_, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family) as probe:
-            # Like the web server's own socket, so that a port which was just closed counts as free.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as error:
-        reason = "it is taken" if error.errno == errno.EADDRINUSE else error
-        raise CommandError(
-            f"Cannot listen on {host} port {port}: {reason}. Choose another with --port.",
-            returncode=2,
-        ) from None

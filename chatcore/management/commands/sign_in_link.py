@@ -1,0 +1,39 @@
+"""`chatcore sign_in_link`: print a link that signs a user in once, as `serve` does."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError
+
+from chatcore.web import sign_in
+
+
+class Command(BaseCommand):
+    help = (
+        "Print a link that signs a user in once, within 15 minutes. Without a name it is the first"
+        " administrator, who is created in a new database."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username", nargs="?")
+        parser.add_argument(
+            "--url",
+            default=settings.PUBLIC_URL or "http://127.0.0.1:8000",
+            help="where people reach the server (default: CHATCORE_PUBLIC_URL, here %(default)s)",
+        )
+
+    def handle(self, *, username: str | None, url: str, **options: Any) -> None:
+        user = self._find_user(username) if username else sign_in.ensure_administrator()
+        if user is None:
+            raise CommandError(
+                "There is no active superuser; `chatcore createsuperuser` makes one."
+            )
+        self.stdout.write(f"{url.rstrip('/')}/login/once/{sign_in.issue_token(user)}/")
+
+    def _find_user(self, username: str) -> User:
+        user = User.objects.filter(username=username, is_active=True).first()
+        if user is None:
+            raise CommandError(f"There is no active user {username}.")
+        return user

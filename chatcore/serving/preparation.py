@@ -1,0 +1,45 @@
+"""Prepare the database for this version: tables, the table of the cache, the model registry."""
+
+import io
+
+from django.core.cache import cache
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from chatcore.serving.start_lock import hold_start_lock
+
+
+def prepare_database() -> None:
+    """Migrate, check, and fill what is missing; processes that start at once take turns."""
+    with hold_start_lock():
+        call_command("migrate", verbosity=0, interactive=False)
+        # Checks that need the database come after `migrate`: the settings may name a stored policy.
+        call_command("check", databases=["default"], stdout=io.StringIO())
+        call_command("createcachetable", verbosity=0)
+        call_command("sync_models", verbosity=0, stdout=io.StringIO())
+
+
+def require_prepared_database() -> None:
+    """Raise CommandError unless the database has the tables of this version."""
+    executor = MigrationExecutor(connection)
+    missing_count = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    if missing_count:
+        raise CommandError(
+            f"The database lacks {missing_count} migrations of this version."
+            " `chatcore prepare` applies them, and so does --migrate."
+        )
+    table_name = getattr(cache, "_table", None)
+    if table_name and table_name not in connection.introspection.table_names():
+        raise CommandError(
+            "The database lacks the table of the cache; `chatcore prepare` makes it."
+        )
+
+
+def close_connections() -> None:
+    """Close the database connections of this process, whose children open their own."""
+    for each_connection in connections.all():
+        each_connection.close()
+        if "pool" in each_connection.settings_dict["OPTIONS"]:
+            each_connection.close_pool()  # type: ignore[attr-defined]
