@@ -92,6 +92,28 @@ def start_or_resume_turn(
     return turn, turn.first_event_seq - 1
 
 
+def store_history(session: Session, completion_request: CompletionRequest) -> None:
+    """Store what is new to the session, without an answer."""
+    recovery.recover_dead_turns(session.pk)
+    wait_for_stopped_answer(session)
+    if session.turns.filter(status=Turn.Status.WAITING).exists():
+        service.cancel_turn(session.pk)
+    with transaction.atomic():
+        locked_session = Session.objects.lock(session.pk)
+        leases.refuse_open_turn(locked_session)
+        if not completion_request.messages:
+            return
+        history_match = matching.match_history(
+            locked_session, completion_request.messages, completion_request.on_divergence
+        )
+        _apply_request_settings(locked_session, completion_request)
+        replaced_message = _supersede_messages(locked_session, history_match)
+        if replaced_message:
+            versions.supersede_messages(locked_session, from_message=replaced_message)
+        import_messages(locked_session, history_match.new_messages)
+    session.refresh_from_db()
+
+
 async def stream_parts(turn: Turn, after_seq: int) -> AsyncGenerator[StreamPart | None]:
     """Yield the turn's answer in parts, from its events after `after_seq`; None is a heartbeat.
 

@@ -42,9 +42,9 @@ MISSING_RESULTS_MESSAGE = (
 class MessagesProblem(Problem):
     """A problem of this API alone, with a code by which its clients know the cause."""
 
-    def __init__(self, error_code: str, detail: str, **members: Any) -> None:
+    def __init__(self, error_code: str, detail: str, *, status: int = 400, **members: Any) -> None:
         details = {"error_code": error_code} | members
-        super().__init__(400, "validation_failed", detail, details=details)
+        super().__init__(status, error_code, detail, details=details)
 
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response:

@@ -5,18 +5,23 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
-from chatcore.context import tool_pairs
+from chatcore.context import summary_block, tool_pairs
+from chatcore.context.compactor import get_compactor
 from chatcore.faces.messages import errors
+from chatcore.faces.messages.clearing import ClearedRequest, clear_request
 from chatcore.faces.messages.input_messages import OWN_SIGNATURE
 from chatcore.faces.messages.message_format import (
     PING_EVENT,
     Block,
+    Compaction,
     MessageEnvelope,
+    add_iterations,
     build_content,
     build_thoughts,
     format_event,
     format_usage,
     get_stop_members,
+    write_compaction,
 )
 from chatcore.faces.messages.request import MessageRequest
 from chatcore.providers.base import (
@@ -34,8 +39,12 @@ from chatcore.threads import run_in_thread
 class MessageForm:
     """The form of one message."""
 
-    def __init__(self, message_request: MessageRequest) -> None:
+    def __init__(
+        self, message_request: MessageRequest, compaction: Compaction | None = None
+    ) -> None:
         self._request = message_request
+        self._compaction = compaction
+        self._applied_edits: list[dict[str, Any]] = []
         # The events are written when the request itself, and the log's notes of it, are over.
         self._request_id = errors.get_request_id()
         self._envelope = MessageEnvelope(model=message_request.model_name)
@@ -43,8 +52,23 @@ class MessageForm:
     def build_provider_request(self) -> Request:
         """Return the request without a memory, before it is made to fit.
 
-        Calls without results and results without calls are repaired as in a session.
+        Calls without results and results without calls are repaired as in a session. What the
+        client wants left out is left out.
         """
+        return self.build_cleared_request().request
+
+    def build_cleared_request(self) -> ClearedRequest:
+        """Return the request after its edits, and note them for the answer."""
+        model = self._request.model
+        cleared_request = clear_request(
+            self._build_whole_request(),
+            self._request.edits,
+            lambda request: get_compactor().estimate_request(model, request),
+        )
+        self._applied_edits = cleared_request.applied_edits
+        return cleared_request
+
+    def _build_whole_request(self) -> Request:
         model = self._request.model
         params = dict(self._request.params)
         max_tokens = params.pop("max_tokens", None)
@@ -52,9 +76,12 @@ class MessageForm:
             message.to_chat_message(supports_images=model.supports_images)
             for message in self._request.messages
         ]
+        texts = [self._request.system]
+        if self._request.summary:
+            texts.append(summary_block.wrap_in_envelope(self._request.summary))
         return Request(
             model=model.name,
-            system=self._request.system or "",
+            system="\n\n".join(text for text in texts if text),
             system_cache_control=self._request.system_cache_control,
             messages=tool_pairs.pair_tool_calls(messages),
             tools=[Tool(**tool) for tool in self._request.tools],
@@ -65,17 +92,21 @@ class MessageForm:
 
     def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
         """Return the whole message."""
+        content = build_content(text, build_thoughts(reasoning, final_part), final_part)
+        if self._compaction:
+            content.insert(0, self._compaction.block)
         return self._envelope.format_message(
-            build_content(text, build_thoughts(reasoning, final_part), final_part),
-            format_usage(final_part.usage),
+            content,
+            add_iterations(format_usage(final_part.usage), self._compaction),
             **get_stop_members(final_part),
+            **self._format_edits(),
         )
 
     async def stream(
         self, parts: AsyncGenerator[StreamPart | None], count_input: Callable[[], int]
     ) -> AsyncGenerator[bytes]:
         """Yield the message as events; an error after the first one becomes an event."""
-        writer = BlockWriter()
+        writer = BlockWriter(self._format_end)
         has_started = False
         try:
             async with aclosing(parts):
@@ -84,6 +115,8 @@ class MessageForm:
                         usage = {"input_tokens": await run_in_thread(count_input)}
                         yield self._format_start(usage)
                         has_started = True
+                        if self._compaction:
+                            yield writer.add_compaction(self._compaction)
                     if part is None:
                         yield PING_EVENT
                         continue
@@ -95,17 +128,42 @@ class MessageForm:
             body = errors.describe_error(error, self._request_id)
             yield format_event("error", error=body["error"], request_id=body["request_id"])
 
+    def _format_edits(self) -> dict[str, Any]:
+        if not self._request.edits.are_named:
+            return {}
+        return {"context_management": {"applied_edits": self._applied_edits}}
+
+    def _format_end(self, final_part: StreamEnd) -> bytes:
+        usage = format_usage(final_part.usage)
+        if final_part.usage is None:
+            usage = {"output_tokens": 0}
+        return format_event(
+            "message_delta",
+            delta=get_stop_members(final_part),
+            usage=add_iterations(usage, self._compaction),
+            **self._format_edits(),
+        )
+
     def _format_start(self, usage: dict[str, Any]) -> bytes:
         usage = format_usage(None) | usage
         return format_event("message_start", message=self._envelope.format_message([], usage))
 
 
 class BlockWriter:
-    """Writes the parts of an answer as content blocks, one after the other."""
+    """Writes the parts of an answer as content blocks, one after the other.
 
-    def __init__(self) -> None:
+    `format_end` returns the event that says how the message ended.
+    """
+
+    def __init__(self, format_end: Callable[[StreamEnd], bytes]) -> None:
+        self._format_end = format_end
         self._index = -1
         self._open_type = ""
+
+    def add_compaction(self, compaction: Compaction) -> bytes:
+        """Return the events of the block that comes before the answer."""
+        self._index += 1
+        return b"".join(write_compaction(compaction))
 
     def add_part(self, part: StreamPart) -> Iterator[bytes]:
         """Yield the events of a part; those of the last one end the message."""
@@ -134,10 +192,7 @@ class BlockWriter:
         yield from self._close()
         for call in final_part.tool_calls:
             yield from self._write_call(call)
-        usage = format_usage(final_part.usage)
-        if final_part.usage is None:
-            usage = {"output_tokens": 0}
-        yield format_event("message_delta", delta=get_stop_members(final_part), usage=usage)
+        yield self._format_end(final_part)
         yield format_event("message_stop")
 
     def _write_call(self, call: ToolCall) -> Iterator[bytes]:

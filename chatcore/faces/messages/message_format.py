@@ -41,6 +41,63 @@ class MessageEnvelope:
         } | members
 
 
+@dataclass(frozen=True, kw_only=True)
+class Compaction:
+    """A block that stands for what was said so far, and what its model read and wrote.
+
+    `headers` lead the owner to the session and the run, if they are stored.
+    """
+
+    block: Block
+    usage: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def content(self) -> str:
+        """What the block says."""
+        return str(self.block["content"])
+
+
+def add_iterations(usage: dict[str, Any], compaction: Compaction | None) -> dict[str, Any]:
+    """Return the token counts of an answer, with those of the compaction before it, if any."""
+    if compaction is None:
+        return usage
+    return usage | {"iterations": [compaction.usage, {"type": "message"} | usage]}
+
+
+def format_compaction_message(envelope: MessageEnvelope, compaction: Compaction) -> dict[str, Any]:
+    """Return the message that is a compaction alone."""
+    return envelope.format_message(
+        [compaction.block],
+        format_usage(None) | {"iterations": [compaction.usage]},
+        stop_reason="compaction",
+        context_management={"applied_edits": []},
+    )
+
+
+def format_compaction_events(envelope: MessageEnvelope, compaction: Compaction) -> bytes:
+    """Return all events of the message that is a compaction alone."""
+    message = format_compaction_message(envelope, compaction)
+    start = message | {"content": [], "stop_reason": None}
+    events = [format_event("message_start", message=start), *write_compaction(compaction)]
+    delta = {"stop_reason": "compaction", "stop_sequence": None}
+    events.append(format_event("message_delta", delta=delta, usage=message["usage"]))
+    events.append(format_event("message_stop"))
+    return b"".join(events)
+
+
+def write_compaction(compaction: Compaction) -> list[bytes]:
+    """Return the events of the block, which is the first one of its message."""
+    block = compaction.block
+    parts = {name: block[name] for name in ("content", "encrypted_content")}
+    delta = {"type": "compaction_delta"} | parts
+    return [
+        format_event("content_block_start", index=0, content_block=block | {"content": None}),
+        format_event("content_block_delta", index=0, delta=delta),
+        format_event("content_block_stop", index=0),
+    ]
+
+
 def build_content(text: str, thoughts: list[Block], final_part: StreamEnd) -> list[Block]:
     """Return the blocks of a whole answer."""
     blocks = list(thoughts)

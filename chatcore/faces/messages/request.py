@@ -5,7 +5,7 @@ no other without it, named in the header X-Ignored-Fields.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from chatcore.faces.chat_completions.request import (
@@ -14,6 +14,7 @@ from chatcore.faces.chat_completions.request import (
     parse_on_divergence,
     parse_session_name,
 )
+from chatcore.faces.messages.context_edits import ContextEdits, parse_context_edits
 from chatcore.faces.messages.errors import MessagesProblem
 from chatcore.faces.messages.input_messages import Input, parse_input
 from chatcore.faces.messages.params import OWN_NAMES, build_params, list_untranslated
@@ -24,7 +25,18 @@ from models_registry.models import AiModel, Provider
 
 SESSION_PREFIX = "session:"  # of a `metadata.user_id` that names a session
 # The fields that are read here, besides the parameters.
-OWN_FIELDS = frozenset({"model", "messages", "system", "tools", "stream", "metadata"})
+OWN_FIELDS = frozenset(
+    {
+        "model",
+        "messages",
+        "system",
+        "tools",
+        "stream",
+        "metadata",
+        "context_management",
+        "compaction",
+    }
+)
 # The answer is no other without these: they are about Anthropic's accounts, places and prices.
 HARMLESS_FIELDS = frozenset(
     {
@@ -42,9 +54,16 @@ BETA_HEADER = "anthropic-beta"
 
 @dataclass(frozen=True, kw_only=True)
 class MessageRequest(CompletionRequest):
-    """A request for a message. `system_cache_control` is the mark behind the system text."""
+    """A request for a message. `system_cache_control` is the mark behind the system text.
+
+    `compaction` is the block that stands for what was said before the messages, and its path;
+    `summary` is what it says, once it is found to be right.
+    """
 
     system_cache_control: dict[str, Any] | None = None
+    edits: ContextEdits = field(default_factory=ContextEdits)
+    compaction: tuple[str, Mapping[str, Any]] | None = None
+    summary: str = ""
 
 
 def parse_count_request(body: Any, headers: Mapping[str, str]) -> MessageRequest:
@@ -67,7 +86,8 @@ def parse_message_request(body: Any, headers: Mapping[str, str]) -> MessageReque
         raise MessagesProblem("thread_unsupported_request", detail, unsupported=["thread"])
     _refuse_unknown_fields(body, model)
     parsed_input = parse_input(body, model)
-    if not parsed_input.messages:
+    edits = parse_context_edits(body)
+    if not (parsed_input.messages or parsed_input.compaction or edits.summarize):
         raise InvalidFieldError("messages", "None of the messages has any content.")
     tools = parse_tools(body.get("tools"), model)
     stream = body.get("stream") or False
@@ -88,7 +108,12 @@ def parse_message_request(body: Any, headers: Mapping[str, str]) -> MessageReque
         stream=stream,
         session_name=session_name,
         on_divergence=parse_on_divergence(headers),
-        ignored_fields=tuple(_list_ignored_fields(body, headers, model)),
+        ignored_fields=tuple(
+            _list_ignored_fields(body, headers, model)
+            + (edits.list_clearing() if session_name else [])
+        ),
+        edits=edits,
+        compaction=parsed_input.compaction,
     )
 
 
