@@ -133,15 +133,16 @@ class AiModelAdmin(admin.ModelAdmin):
         "supports_tools",
         "is_active",
         "is_default",
+        "show_source",
     )
     list_filter = ("provider", "is_active", "supports_tools", "supports_images")
     list_select_related = ("provider",)
     search_fields = ("name", "provider__name")
     ordering = ("provider__name", "name")
-    readonly_fields = ("is_default",)
+    readonly_fields = ("is_default", "show_source")
     actions = ("make_default",)
     fieldsets = (
-        (None, {"fields": ("provider", "name", "is_active", "is_default")}),
+        (None, {"fields": ("provider", "name", "is_active", "is_default", "show_source")}),
         (
             "Limits",
             {
@@ -179,6 +180,14 @@ class AiModelAdmin(admin.ModelAdmin):
         if not change:
             self._fill_limits(request, obj)
         super().save_model(request, obj, form, change)
+
+    @admin.display(description="Limits and prices from")
+    def show_source(self, model: AiModel) -> str:
+        if model.values_date:
+            return f"{model.values_source}, {model.values_date}"
+        if model.catalog_values:
+            return f"the catalog of {catalog.load_catalog().date}"
+        return "an operator"
 
     def _fill_limits(self, request: HttpRequest, model: AiModel) -> None:
         catalog_model = catalog.look_up_model(model.name)

@@ -3,6 +3,7 @@
 The catalog never overwrites what an operator has edited.
 """
 
+import datetime
 import json
 import os
 import re
@@ -47,8 +48,10 @@ class Catalog:
     """The content of catalog.json.
 
     `providers` holds the fields of Provider by the provider's name. `models` are in the order in
-    which they are offered.
+    which they are offered. `date` is that of its newest source.
     """
+
+    date: datetime.date
 
     providers: dict[str, dict[str, Any]]
     models: tuple[CatalogModel, ...]
@@ -62,7 +65,12 @@ def load_catalog() -> Catalog:
         row["name"]: {field: value for field, value in row.items() if field != "name"}
         for row in data["providers"]
     }
-    return Catalog(providers=providers, models=tuple(_parse_model(row) for row in data["models"]))
+    dates = [datetime.date.fromisoformat(source["date"]) for source in data["sources"].values()]
+    return Catalog(
+        date=max(dates),
+        providers=providers,
+        models=tuple(_parse_model(row) for row in data["models"]),
+    )
 
 
 def look_up_model(name: str) -> CatalogModel | None:
@@ -177,10 +185,13 @@ def _write_values(row: Any, values: Mapping[str, Any], *, is_new: bool) -> bool:
     """
     if not is_new and not row.catalog_values:
         return False  # an operator created this row; the catalog has no say in it
+    values_date = getattr(row, "values_date", None)
+    if values_date and values_date >= load_catalog().date:
+        return False  # a newer list was asked since this catalog was made
     catalog_values = dict(row.catalog_values)
     for name, value in values.items():
         field = row._meta.get_field(name)
-        if is_new or _is_unedited(row, field):
+        if is_new or is_unedited(row, field):
             setattr(row, name, field.to_python(value))
             catalog_values[name] = value
     has_changes = catalog_values != row.catalog_values
@@ -188,6 +199,7 @@ def _write_values(row: Any, values: Mapping[str, Any], *, is_new: bool) -> bool:
     return has_changes
 
 
-def _is_unedited(row: Any, field: "Field[Any, Any]") -> bool:
+def is_unedited(row: Any, field: "Field[Any, Any]") -> bool:
+    """Return True if a row has in this field what the catalog last wrote, or nothing yet."""
     last_value = row.catalog_values.get(field.name, field.get_default())
     return bool(getattr(row, field.name) == field.to_python(last_value))

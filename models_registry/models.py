@@ -188,6 +188,15 @@ class AiModel(models.Model):
         editable=False,
         help_text="What the catalog last wrote, to tell an operator's edit.",
     )
+    values_source = models.CharField(
+        max_length=200, blank=True, editable=False, help_text="Empty: the catalog."
+    )
+    values_date = models.DateField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When limits and prices were last compared with their source.",
+    )
 
     objects = AiModelQuerySet.as_manager()
 

@@ -1,0 +1,111 @@
+"""Read windows and prices from models.dev, a maintained list of language models.
+
+Its file `api.json` holds, for each provider, its models with `limit` (tokens), `cost` (US dollars
+for a million tokens), `tool_call` and `modalities`. Nothing is guessed: what the list does not say
+stays as it is.
+"""
+
+import json
+import urllib.request
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from models_registry.catalog import CatalogModel
+
+MODELS_DEV = "https://models.dev/api.json"
+MAX_BYTES = 50_000_000
+TIMEOUT_SECONDS = 60
+# How models.dev calls a provider of our catalog, where it has another name.
+PROVIDER_NAMES = {"gemini": "google", "together": "togetherai", "bedrock": "amazon-bedrock"}
+PRICE_NAMES = {
+    "input": "input_price",
+    "cache_read": "cached_input_price",
+    "cache_write": "cache_write_price",
+    "output": "output_price",
+}
+TIER_NAMES = {
+    "input": "input",
+    "cache_read": "cached_input",
+    "cache_write": "cache_write",
+    "output": "output",
+}
+
+
+class SourceUnreadable(Exception):
+    """The list could not be fetched, or is not one; the text says why."""
+
+
+def load_models_dev(place: str = MODELS_DEV) -> Any:
+    """Return the content of `api.json` from an address or a file. Raises SourceUnreadable."""
+    try:
+        if place.startswith(("http://", "https://")):
+            content = _fetch(place)
+        else:
+            content = Path(place).read_bytes()
+        return json.loads(content)
+    except (OSError, ValueError) as error:
+        raise SourceUnreadable(f"{place} could not be read: {error}") from None
+
+
+def parse_models_dev(data: Any, provider_names: list[str]) -> list[CatalogModel]:
+    """Return the models of these providers, with what the list says of each.
+
+    Raises SourceUnreadable if the list has another form.
+    """
+    if not isinstance(data, Mapping):
+        raise SourceUnreadable("The list is not an object of providers.")
+    try:
+        return [
+            CatalogModel(provider=name, name=model_name, values=_parse_values(row))
+            for name in provider_names
+            for model_name, row in _list_models(data, name).items()
+        ]
+    except (AttributeError, TypeError, KeyError, ArithmeticError) as error:
+        raise SourceUnreadable(f"The list has another form than expected: {error!r}") from None
+
+
+def _fetch(address: str) -> bytes:
+    request = urllib.request.Request(address, headers={"User-Agent": "chatcore"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:  # noqa: S310
+        content: bytes = response.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ValueError("it is too large")
+    return content
+
+
+def _list_models(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    models: Mapping[str, Any] = data.get(PROVIDER_NAMES.get(name, name), {}).get("models", {})
+    return models
+
+
+def _parse_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    limit = row.get("limit", {})
+    cost = row.get("cost", {})
+    values: dict[str, Any] = {
+        "context_window_size": limit.get("context") or None,
+        "max_input_tokens": limit.get("input") or None,
+        "max_output_tokens": limit.get("output") or None,
+        "supports_tools": row.get("tool_call"),
+    }
+    inputs = row.get("modalities", {}).get("input")
+    if inputs is not None:
+        values["supports_images"] = "image" in inputs
+    for name, field in PRICE_NAMES.items():
+        if name in cost:
+            values[field] = _format_price(cost[name])
+    values["price_tiers"] = [_parse_tier(tier) for tier in cost.get("tiers", [])]
+    return {field: value for field, value in values.items() if value is not None}
+
+
+def _parse_tier(tier: Mapping[str, Any]) -> dict[str, Any]:
+    prices = {
+        price: _format_price(tier[name]) for name, price in TIER_NAMES.items() if name in tier
+    }
+    return {"above": int(tier["tier"]["size"]), **prices}
+
+
+def _format_price(price: Any) -> str:
+    """Return a price as the shortest decimal number, so that equal prices are equal texts."""
+    return format(Decimal(str(price)).normalize(), "f")
