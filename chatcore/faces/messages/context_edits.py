@@ -73,21 +73,21 @@ def parse_context_edits(body: Mapping[str, Any]) -> ContextEdits:
     edits = require_object(management, "context_management").get("edits") or []
     if not isinstance(edits, list):
         raise InvalidFieldError(path, "A list of edits.")
-    parsed: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for index, item in enumerate(edits):
         edit_path = f"{path}[{index}]"
         edit = require_object(item, edit_path)
         type = edit.get("type")
         if type == COMPACT:
-            parsed["compact"] = _parse_compact(edit, edit_path)
+            members["compact"] = _parse_compact(edit, edit_path)
         elif type == CLEAR_TOOLS:
-            parsed["clear_tools"] = _parse_clear_tools(edit, edit_path)
+            members["clear_tools"] = _parse_clear_tools(edit, edit_path)
         elif type == CLEAR_THINKING:
-            parsed["kept_thinking_turns"] = _parse_kept_turns(edit, edit_path)
+            members["kept_thinking_turns"] = _parse_kept_turns(edit, edit_path)
         else:
             known_types = ", ".join((COMPACT, CLEAR_TOOLS, CLEAR_THINKING))
             raise InvalidFieldError(f"{edit_path}.type", f"One of {known_types}.")
-    return ContextEdits(**parsed)
+    return ContextEdits(**members)
 
 
 def _parse_compaction(value: Any, management: Any) -> CompactEdit:
