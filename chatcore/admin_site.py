@@ -9,7 +9,8 @@ from typing import Any
 
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.db.models import Field, JSONField, Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
+from django.urls import reverse
 
 from chatcore.rest.strict_json import StrictDecoder
 
@@ -55,6 +56,15 @@ class ChatcoreAdminSite(AdminSite):
     site_header = "Chatcore"
     site_title = "Chatcore admin"
     index_title = "Administration"
+
+    def login(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        """Show the pages' own sign-in, which asks for second factors and knows other ways in."""
+        if request.user.is_authenticated and self.has_permission(request):
+            return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
+        from chatcore.web.account import SignInView  # the pages need models, this module does not
+
+        page = SignInView.as_view(redirect_authenticated_user=False, next_page="admin:index")
+        return page(request)
 
     def register(
         self,

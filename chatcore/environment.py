@@ -132,6 +132,26 @@ def read_database(name: str, default: str) -> dict[str, Any]:
     return database
 
 
+def read_email(name: str) -> dict[str, Any]:
+    """Return Django's settings of the mail server at an address; an empty dictionary without one.
+
+    The address is as smtp+tls://user:password@mail.example.com:587; filemail:///folder writes
+    every message to a file.
+    """
+    if not read_text(name).strip():
+        return {}
+    email: dict[str, Any] = {}
+    # What the parser raises may contain the password, so it is not printed.
+    with contextlib.suppress(ValueError, ImproperlyConfigured, KeyError):
+        email = env.email_url(name)
+    if not email.get("EMAIL_BACKEND"):
+        raise ImproperlyConfigured(
+            f"{name} has no address of a mail server in it; one begins with smtp://, smtp+tls:// or"
+            " smtp+ssl://."
+        )
+    return email
+
+
 def read_public_url(name: str) -> str:
     """Return the address under which people reach the server, without a slash at its end.
 

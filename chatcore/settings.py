@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from chatcore.accounts.settings import *  # noqa: F403
+from chatcore.accounts.settings import ACCOUNT_APPS
 from chatcore.databases.sqlite import QueueingConnection
 from chatcore.environment import (
     read_choice,
@@ -41,6 +43,7 @@ SECRET_KEY = read_secret_key("CHATCORE_SECRET_KEY", folder=DATA_DIR, is_shared=I
 PUBLIC_URL = read_public_url("CHATCORE_PUBLIC_URL")
 PUBLIC_ADDRESS = urlsplit(PUBLIC_URL)
 IS_HTTPS = PUBLIC_ADDRESS.scheme == "https"
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if IS_HTTPS else "http"
 NAMED_HOSTS = read_list("CHATCORE_ALLOWED_HOSTS", [])
 # This machine may always ask: with the printed link, and to see whether the server lives.
 LOOPBACK_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
@@ -84,6 +87,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "knox",
     "axes",
+    *ACCOUNT_APPS,
     "corsheaders",
     "drf_spectacular",
     "drf_spectacular_sidecar",
@@ -109,6 +113,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "chatcore.accounts.sign_on.SignOn",
+    "chatcore.accounts.devices.Devices",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -132,6 +139,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "chatcore.accounts.context.describe_sign_in",
             ],
         },
     }
@@ -217,6 +225,7 @@ AUTH_PASSWORD_VALIDATORS = [
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesBackend",
     "django.contrib.auth.backends.ModelBackend",
+    "chatcore.accounts.backends.EmailBackend",
 ]
 # After so many wrong passwords for an account, or from an address, none is tried for some minutes.
 AXES_FAILURE_LIMIT = read_number("CHATCORE_SIGN_IN_ATTEMPTS", 10, minimum=1)

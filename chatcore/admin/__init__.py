@@ -4,6 +4,7 @@ Django's autodiscovery imports this package, and each module registers its pages
 """
 
 from chatcore.admin import (
+    accounts,
     context_revisions,
     mcp_servers,
     messages,
@@ -15,6 +16,7 @@ from chatcore.admin import (
 )
 
 __all__ = [
+    "accounts",
     "context_revisions",
     "mcp_servers",
     "messages",

@@ -4,6 +4,7 @@ from chatcore.models.attachment import Attachment
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
 from chatcore.models.idempotency_key import IdempotencyKey
+from chatcore.models.invitation import Invitation
 from chatcore.models.mcp_server import McpServer, ToolApproval
 from chatcore.models.message import (
     CHAT_COLUMNS,
@@ -29,6 +30,7 @@ __all__ = [
     "ContextEdit",
     "ContextRevision",
     "IdempotencyKey",
+    "Invitation",
     "McpServer",
     "Message",
     "MessageQuerySet",

@@ -1,8 +1,14 @@
-"""Sign in by a one-time link, and the page of a user's settings."""
+"""Sign in by a password or a one-time link, and the page of a user's settings."""
 
+from typing import Any
+
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import EmailAddress, Login
 from django.conf import settings as project
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required, user_passes_test
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import LoginView
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import get_language_info
@@ -19,6 +25,31 @@ from chatcore.web.forms import DefaultModelForm, LanguageForm, TokenForm
 from models_registry.models import AiModel
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
+
+
+class SignInView(LoginView):
+    """The page that takes a name, or a verified address, and a password."""
+
+    template_name = "chatcore/login.html"
+    redirect_authenticated_user = True
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """Sign in, or ask for the second factor first if the account has one."""
+        user = form.get_user()
+        sign_in_steps = Login(
+            user=user,
+            redirect_url=self.get_success_url(),
+            email_verification=_choose_verification(user),
+        )
+        return perform_password_login(
+            self.request, {"username": user.get_username()}, sign_in_steps
+        )
+
+
+def _choose_verification(user: Any) -> str:
+    """Ask nobody for an address who has none: accounts that an administrator made have none."""
+    addresses = EmailAddress.objects.filter(user=user)
+    return project.ACCOUNT_EMAIL_VERIFICATION if addresses.exists() else "none"
 
 
 @never_cache

@@ -1,7 +1,7 @@
 """The URLs of the web pages."""
 
-from django.contrib.auth.views import LoginView, LogoutView
-from django.urls import path
+from django.contrib.auth.views import LogoutView
+from django.urls import include, path
 
 from chatcore.web import (
     account,
@@ -11,6 +11,7 @@ from chatcore.web import (
     conversations,
     providers,
     search,
+    sign_up,
 )
 
 urlpatterns = [
@@ -36,11 +37,9 @@ urlpatterns = [
     path("settings/providers/<int:pk>/test/", providers.check_provider, name="try_provider"),
     path("new/model/", chat.show_onboarding, name="onboarding"),
     path("settings/default-model/", account.set_default_model, name="set_default_model"),
-    path(
-        "login/",
-        LoginView.as_view(template_name="chatcore/login.html", redirect_authenticated_user=True),
-        name="login",
-    ),
+    path("login/", account.SignInView.as_view(), name="login"),
     path("login/once/<str:token>/", account.sign_in_by_link, name="login_once"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("invitation/<str:token>/", sign_up.accept_invitation, name="invitation"),
+    path("account/", include("chatcore.accounts.urls")),
 ]

@@ -1,0 +1,95 @@
+"""What django-allauth asks this project: who may make an account, and what belongs to one."""
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.http import HttpRequest
+
+from chatcore.accounts import invitations
+from models_registry import keys
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    """Sign-up by the setting CHATCORE_SIGN_UP, and addresses as uvicorn reports them."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        """Return whether this browser may make an account now."""
+        if settings.SIGN_UP == "open":
+            return True
+        return settings.SIGN_UP == "invitation" and invitations.find_in(request) is not None
+
+    def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> Any:
+        """Store a new user, and use up the invitation in the same transaction."""
+        with transaction.atomic():
+            user = super().save_user(request, user, form, commit)
+            if commit:
+                invitations.redeem(request, user)
+        return user
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """Return the client's address. Behind a proxy that is trusted, uvicorn has put it here."""
+        return request.META.get("REMOTE_ADDR") or "127.0.0.1"
+
+    def get_password_change_redirect_url(self, request: HttpRequest) -> str:
+        """Lead back to the settings."""
+        return "/settings/"
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):
+    """Encrypts the secrets of second factors as the keys of providers are."""
+
+    def encrypt(self, text: str) -> str:
+        """Return the text encrypted."""
+        return keys.encrypt(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """Return the text of what `encrypt` returned."""
+        return keys.decrypt(encrypted_text)
+
+
+class SignOnAdapter(DefaultSocialAccountAdapter):
+    """Accounts of an identity provider: made at the first sign-on, groups kept as it names them."""
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        """Return whether somebody without an account gets one.
+
+        The identity provider that the operator has set decides itself who may use this server.
+        """
+        if sociallogin.account.provider == "oidc":
+            return True
+        return super().is_open_for_signup(request, sociallogin)
+
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
+        """Store a new user with the groups of the claim."""
+        with transaction.atomic():
+            user = super().save_user(request, sociallogin, form)
+            _follow_groups(user, sociallogin)
+            if form is None:
+                invitations.redeem(request, user)
+        return user
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        """Bring the groups of a known user up to the claim."""
+        if sociallogin.is_existing:
+            _follow_groups(sociallogin.user, sociallogin)
+
+
+def _follow_groups(user: User, sociallogin: Any) -> None:
+    """Give a user those of the existing groups that the claim names, and no others.
+
+    A provider that sends no such claim changes nothing.
+    """
+    if sociallogin.account.provider != "oidc" or not settings.OIDC_GROUPS_CLAIM:
+        return
+    data = sociallogin.account.extra_data
+    for part in (data, data.get("id_token"), data.get("userinfo")):
+        names = part.get(settings.OIDC_GROUPS_CLAIM) if isinstance(part, dict) else None
+        if names is not None:
+            names = [names] if isinstance(names, str) else names
+            user.groups.set(Group.objects.filter(name__in=[str(name) for name in names]))
+            return

@@ -1,0 +1,71 @@
+"""Invitations: links that let somebody make one account, once and for some days."""
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from django.contrib.auth.models import Group
+from django.db import transaction
+from django.http import HttpRequest
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+
+from chatcore.models import Invitation
+
+SESSION_KEY = "chatcore_invitation"
+DEFAULT_DAYS = 7
+MAX_DAYS = 90
+
+
+def create_invitation(
+    *, made_by: Any, note: str = "", days: int = DEFAULT_DAYS, groups: Iterable[Group] = ()
+) -> tuple[Invitation, str]:
+    """Make an invitation; return its row and the path of its link, which is not stored."""
+    token = secrets.token_urlsafe(24)
+    with transaction.atomic():
+        invitation = Invitation.objects.create(
+            digest=_digest(token),
+            made_by=made_by,
+            note=note,
+            expires_at=timezone.now() + timedelta(days=days),
+        )
+        invitation.groups.set(groups)
+    return invitation, reverse("invitation", args=[token])
+
+
+def accept(request: HttpRequest, token: str) -> bool:
+    """Remember in the browser's session that it was invited; return whether the link works."""
+    invitation = Invitation.objects.filter_open().filter(digest=_digest(token)).first()
+    if invitation is None:
+        return False
+    request.session[SESSION_KEY] = invitation.pk
+    return True
+
+
+def find_in(request: HttpRequest) -> Invitation | None:
+    """Return the invitation that this browser has come with, if it still works."""
+    pk = request.session.get(SESSION_KEY)
+    return Invitation.objects.filter_open().filter(pk=pk).first() if pk else None
+
+
+def redeem(request: HttpRequest, user: Any) -> None:
+    """Use up the browser's invitation for a new user, who joins its groups.
+
+    It belongs into the transaction that stores the user. Of two who use one link at once, the
+    second is refused, and nothing of its account is stored.
+    """
+    pk = request.session.pop(SESSION_KEY, None)
+    if pk is None:
+        return
+    open_row = Invitation.objects.filter_open().filter(pk=pk)
+    if not open_row.update(used_at=timezone.now(), used_by=user):
+        raise ImmediateHttpResponse(render(request, "chatcore/invitation_used.html", status=410))
+    user.groups.add(*Invitation.objects.get(pk=pk).groups.all())
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

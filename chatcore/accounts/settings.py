@@ -1,0 +1,94 @@
+"""The settings of accounts: who may make one, e-mail, second factors and single sign-on.
+
+django-allauth reads most of them; docs/accounts.md describes those that operators set.
+"""
+
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+from chatcore.environment import read_choice, read_email, read_text
+
+ACCOUNT_APPS = [
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
+]
+
+# closed: only administrators make accounts. invitation: also who has a link from one. open: all.
+SIGN_UP = read_choice("CHATCORE_SIGN_UP", ["closed", "invitation", "open"])
+
+EMAIL = read_email("CHATCORE_EMAIL_URL")
+# Without an address of a mail server nothing is sent, and the pages say so. Links that sign people
+# in are never written to a log.
+SENDS_EMAIL = bool(EMAIL)
+EMAIL_BACKEND = EMAIL.get("EMAIL_BACKEND", "django.core.mail.backends.dummy.EmailBackend")
+EMAIL_HOST = EMAIL.get("EMAIL_HOST") or "localhost"
+EMAIL_PORT = EMAIL.get("EMAIL_PORT") or 25
+EMAIL_HOST_USER = EMAIL.get("EMAIL_HOST_USER") or ""
+EMAIL_HOST_PASSWORD = EMAIL.get("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS = bool(EMAIL.get("EMAIL_USE_TLS"))
+EMAIL_USE_SSL = bool(EMAIL.get("EMAIL_USE_SSL"))
+EMAIL_FILE_PATH = EMAIL.get("EMAIL_FILE_PATH") or None
+EMAIL_TIMEOUT = 10  # seconds
+DEFAULT_FROM_EMAIL = read_text("CHATCORE_EMAIL_FROM", "chatcore@localhost")
+
+ACCOUNT_ADAPTER = "chatcore.accounts.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+# Who signs up by themselves proves an address, if mail can be sent.
+IS_EMAIL_REQUIRED = SENDS_EMAIL and SIGN_UP == "open"
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email*" if IS_EMAIL_REQUIRED else "email", "password1*"]
+_VERIFICATIONS = {(False, False): "none", (True, False): "optional", (True, True): "mandatory"}
+ACCOUNT_EMAIL_VERIFICATION = _VERIFICATIONS[SENDS_EMAIL, IS_EMAIL_REQUIRED]
+ACCOUNT_CHANGE_EMAIL = True
+ACCOUNT_EMAIL_NOTIFICATIONS = SENDS_EMAIL
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = False
+# Whoever finds an open browser must not be able to take the account over.
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+
+MFA_ADAPTER = "chatcore.accounts.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Chatcore"
+
+USERSESSIONS_TRACK_ACTIVITY = False  # chatcore/accounts/devices.py does, less often
+
+SOCIALACCOUNT_ADAPTER = "chatcore.accounts.adapters.SignOnAdapter"
+SOCIALACCOUNT_AUTO_SIGNUP = True
+# The pages' policy allows forms to lead to this server only, and a browser applies it to redirects
+# too. So a link begins the sign-on; chatcore/accounts/sign_on.py refuses links of other sites.
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_STORE_TOKENS = False
+
+
+def _read_identity_provider() -> dict[str, Any]:
+    names = ("CHATCORE_OIDC_ISSUER", "CHATCORE_OIDC_CLIENT_ID", "CHATCORE_OIDC_CLIENT_SECRET")
+    issuer, client_id, secret = (read_text(name).strip() for name in names)
+    if not (issuer or client_id or secret):
+        return {}
+    for name, value in zip(names, (issuer, client_id, secret), strict=True):
+        if not value:
+            raise ImproperlyConfigured(f"{name} is not set; {' and '.join(names)} go together.")
+    if not issuer.startswith(("https://", "http://")):
+        raise ImproperlyConfigured(f"{names[0]} is no address; one begins with https://.")
+    app = {
+        "provider_id": "oidc",
+        "name": read_text("CHATCORE_OIDC_NAME", "OpenID Connect"),
+        "client_id": client_id,
+        "secret": secret,
+        "settings": {"server_url": issuer, "oauth_pkce_enabled": True},
+    }
+    return {
+        "openid_connect": {
+            "APPS": [app],
+            "SCOPE": read_text("CHATCORE_OIDC_SCOPES", "openid profile email").split(),
+        }
+    }
+
+
+SOCIALACCOUNT_PROVIDERS = _read_identity_provider()
+# The claim that names a person's groups. Empty: groups are given in the admin.
+OIDC_GROUPS_CLAIM = read_text("CHATCORE_OIDC_GROUPS_CLAIM").strip()

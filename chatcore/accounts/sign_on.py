@@ -1,0 +1,46 @@
+"""Sign-on by an identity provider: begun on the pages of this server, and told if it is away."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from requests import RequestException
+
+OWN_SITES = ("same-origin", "none")  # a page of this server, or an address that a person typed
+
+
+class SignOn:
+    """Middleware around the views of identity providers."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+    ) -> HttpResponse | None:
+        """Refuse a sign-on that a page of another site begins: it could bind a foreign account."""
+        if not _is_provider_view(request) or not _get_view_name(request).endswith("_login"):
+            return None
+        site = request.headers.get("Sec-Fetch-Site", "none")
+        return None if site in OWN_SITES else redirect("login")
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Say that the identity provider does not answer."""
+        if isinstance(exception, RequestException) and _is_provider_view(request):
+            return render(request, "socialaccount/authentication_error.html", status=503)
+        return None
+
+
+def _is_provider_view(request: HttpRequest) -> bool:
+    return _get_view_name(request).endswith(("_login", "_callback"))
+
+
+def _get_view_name(request: HttpRequest) -> str:
+    match = request.resolver_match
+    if match is None or "allauth" not in getattr(match.func, "__module__", ""):
+        return ""
+    return match.url_name or ""

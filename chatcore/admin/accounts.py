@@ -1,0 +1,121 @@
+"""The admin pages of accounts: invitations, second factors, tokens. None shows a secret."""
+
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from allauth.usersessions.models import UserSession
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import Model
+from django.http import HttpRequest
+from knox.models import AuthToken
+
+from chatcore.accounts.invitations import DEFAULT_DAYS, MAX_DAYS, create_invitation
+from chatcore.admin.read_only import ReadOnlyAdmin
+from chatcore.models import Invitation
+
+# Of the packages' own pages these show or take secrets, or rows that only the program writes.
+for model in (Authenticator, SocialAccount, SocialApp, SocialToken, UserSession, AuthToken):
+    if admin.site.is_registered(model):
+        admin.site.unregister(model)
+if admin.site.is_registered(EmailAddress):
+    admin.site.unregister(EmailAddress)
+
+
+class RevocableAdmin(ReadOnlyAdmin):
+    """Rows that may be deleted and not be changed; whoever may delete them decides who signs in."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        name = f"{self.opts.app_label}.delete_{self.opts.model_name}"
+        return bool(request.user.has_perm(name))
+
+
+@admin.register(Authenticator)
+class AuthenticatorAdmin(RevocableAdmin):
+    """Second factors. Deleting lets somebody in who has lost the phone."""
+
+    list_display = ("user", "type", "created_at", "last_used_at")
+    list_filter = ("type",)
+    list_select_related = ("user",)
+    search_fields = ("user__username",)
+    fields = ("user", "type", "created_at", "last_used_at")
+
+
+@admin.register(AuthToken)
+class AuthTokenAdmin(RevocableAdmin):
+    """API tokens: whose they are and until when. Deleting revokes."""
+
+    list_display = ("token_key", "user", "created", "expiry")
+    list_select_related = ("user",)
+    search_fields = ("=token_key", "user__username")
+    fields = ("token_key", "user", "created", "expiry")
+
+
+@admin.register(SocialAccount)
+class SocialAccountAdmin(RevocableAdmin):
+    """Which accounts sign on by an identity provider."""
+
+    list_display = ("user", "provider", "uid", "last_login")
+    list_filter = ("provider",)
+    list_select_related = ("user",)
+    search_fields = ("user__username", "=uid")
+    fields = ("user", "provider", "uid", "date_joined", "last_login")
+
+
+@admin.register(EmailAddress)
+class EmailAddressAdmin(admin.ModelAdmin):
+    """Addresses of people. A verified one signs in and gets links for new passwords."""
+
+    list_display = ("email", "user", "verified", "primary")
+    list_filter = ("verified",)
+    list_select_related = ("user",)
+    search_fields = ("email", "user__username")
+    raw_id_fields = ("user",)
+
+
+class InvitationForm(forms.ModelForm):
+    """A new invitation."""
+
+    days = forms.IntegerField(min_value=1, max_value=MAX_DAYS, initial=DEFAULT_DAYS)
+
+    class Meta:
+        model = Invitation
+        fields = ("note", "groups")
+
+
+@admin.register(Invitation)
+class InvitationAdmin(admin.ModelAdmin):
+    """Invitations. The link is shown once, after it was made; deleting withdraws it."""
+
+    form = InvitationForm
+    list_display = ("__str__", "made_by", "made_at", "expires_at", "used_at", "used_by")
+    list_select_related = ("made_by", "used_by")
+    fields = ("note", "groups", "days")
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None:
+            return self.fields
+        return ("note", "groups", "made_by", "made_at", "expires_at", "used_at", "used_by")
+
+    def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: bool) -> None:
+        """Make the invitation, and show its link this once."""
+        invitation, path = create_invitation(
+            made_by=request.user,
+            note=form.cleaned_data["note"],
+            days=form.cleaned_data["days"],
+        )
+        obj.__dict__.update(invitation.__dict__)
+        link = request.build_absolute_uri(path)
+        self.message_user(request, f"Copy the link now, it is not shown again: {link}")
+        if settings.SIGN_UP == "closed":
+            self.message_user(
+                request,
+                "Sign-up is closed, so the link does not work before CHATCORE_SIGN_UP=invitation.",
+                messages.WARNING,
+            )

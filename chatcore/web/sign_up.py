@@ -1,0 +1,20 @@
+"""Accept an invitation, the step before the form of a new account."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from chatcore.accounts import invitations
+
+
+@never_cache
+@require_safe
+def accept_invitation(request: HttpRequest, token: str) -> HttpResponse:
+    """Remember the invitation in this browser and lead to the form. Looking uses nothing up."""
+    if request.user.is_authenticated:
+        return redirect("home")
+    if settings.SIGN_UP == "closed" or not invitations.accept(request, token):
+        return render(request, "chatcore/invitation_used.html", status=410)
+    return redirect("account_signup")

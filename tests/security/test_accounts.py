@@ -1,0 +1,235 @@
+"""Accounts: made by invitation, with passwords that people change and reset, and second factors."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from django.contrib.auth.models import Group, User
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+from knox.models import AuthToken
+
+from chatcore.accounts.invitations import create_invitation
+from chatcore.models import Invitation
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "alice's password"
+NEW_PASSWORD = "a longer password than before"
+
+
+@pytest.fixture
+def by_invitation(settings: Any) -> None:
+    settings.SIGN_UP = "invitation"
+
+
+@pytest.fixture
+def with_email(settings: Any) -> None:
+    settings.SENDS_EMAIL = True
+
+
+def sign_up(client: Client, name: str = "carol") -> Any:
+    return client.post("/account/sign-up/", {"username": name, "password1": NEW_PASSWORD})
+
+
+def sign_in(client: Client, password: str = PASSWORD, name: str = "alice") -> Any:
+    return client.post("/login/", {"username": name, "password": password})
+
+
+def is_signed_in(client: Client) -> bool:
+    return client.get("/settings/").status_code == 200
+
+
+def test_nobody_signs_up_where_nothing_is_set(client: Client) -> None:
+    assert "by invitation" in client.get("/account/sign-up/").content.decode()
+    sign_up(client)
+    assert not User.objects.exists()
+
+
+def test_a_closed_server_takes_no_invitation_and_makes_none(client: Client) -> None:
+    _, path = create_invitation(made_by=None)
+    assert client.get(path).status_code == 410
+    with pytest.raises(CommandError, match="CHATCORE_SIGN_UP"):
+        call_command("invite")
+
+
+def test_an_invitation_makes_one_account(client: Client, by_invitation: None) -> None:
+    writers = Group.objects.create(name="Writers")
+    invitation, path = create_invitation(made_by=None, groups=[writers])
+    assert client.get(path).headers["Location"] == "/account/sign-up/"
+    assert sign_up(client).status_code == 302
+    carol = User.objects.get()
+    assert is_signed_in(client)
+    assert list(carol.groups.all()) == [writers]
+    invitation.refresh_from_db()
+    assert invitation.used_by == carol
+    assert Client().get(path).status_code == 410
+
+
+def test_of_two_who_use_one_link_the_second_is_refused(by_invitation: None) -> None:
+    _, path = create_invitation(made_by=None)
+    clients = [Client(), Client()]
+    for client in clients:
+        client.get(path)
+    assert sign_up(clients[0], "carol").status_code == 302
+    sign_up(clients[1], "dave")
+    assert list(User.objects.values_list("username", flat=True)) == ["carol"]
+
+
+def test_an_invitation_ends_after_its_days(client: Client, by_invitation: None) -> None:
+    _, path = create_invitation(made_by=None, days=3)
+    with time_machine.travel(timezone.now() + timedelta(days=3, minutes=1)):
+        assert client.get(path).status_code == 410
+
+
+def test_a_link_is_not_stored(by_invitation: None) -> None:
+    invitation, path = create_invitation(made_by=None)
+    assert path.split("/")[-2] not in str(vars(Invitation.objects.get(pk=invitation.pk)))
+
+
+def test_a_changed_password_keeps_this_browser_and_ends_the_rest(user: User) -> None:
+    here, elsewhere = Client(), Client()
+    AuthToken.objects.create(user)
+    for client in (here, elsewhere):
+        sign_in(client)
+    fields = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
+    assert here.post("/account/password/", fields).headers["Location"] == "/settings/"
+    assert (is_signed_in(here), is_signed_in(elsewhere)) == (True, False)
+    assert not AuthToken.objects.exists()
+
+
+def test_a_reset_link_sets_a_password_once(
+    user: User, with_email: None, mailoutbox: list[Any], client: Client
+) -> None:
+    EmailAddress.objects.create(user=user, email="alice@example.com", verified=True, primary=True)
+    AuthToken.objects.create(user)
+    client.post("/account/password/reset/", {"email": "alice@example.com"})
+    found = re.search(r"http\S+(/account/password/reset/\S+)", mailoutbox[0].body)
+    assert found
+    form = client.get(found[1], follow=True)
+    path = form.redirect_chain[-1][0]
+    client.post(path, {"password1": NEW_PASSWORD, "password2": NEW_PASSWORD})
+    assert sign_in(Client(), NEW_PASSWORD, "alice@example.com").status_code == 302
+    assert not AuthToken.objects.exists()
+    assert "too old" in Client().get(found[1], follow=True).content.decode()
+
+
+def test_a_reset_does_not_tell_whether_an_address_is_known(
+    user: User, with_email: None, client: Client
+) -> None:
+    EmailAddress.objects.create(user=user, email="alice@example.com", verified=True, primary=True)
+    answers = []
+    for address in ("alice@example.com", "nobody@example.com"):
+        answer = client.post("/account/password/reset/", {"email": address}, follow=True)
+        answers.append((answer.redirect_chain, answer.content))
+    assert answers[0] == answers[1]
+
+
+def test_an_address_signs_in_only_once_it_is_verified(user: User) -> None:
+    row = EmailAddress.objects.create(user=user, email="alice@example.com", primary=True)
+    assert sign_in(Client(), PASSWORD, "alice@example.com").status_code == 200
+    EmailAddress.objects.filter(pk=row.pk).update(verified=True)
+    assert sign_in(Client(), PASSWORD, "alice@example.com").status_code == 302
+
+
+def confirm(client: Client) -> None:
+    """Enter the password again, as sensitive changes ask for."""
+    client.post("/account/confirm/", {"password": PASSWORD})
+
+
+def switch_second_factor_on(client: Client) -> str:
+    """Set an authenticator app up as a person does; return its key."""
+    confirm(client)
+    page = client.get("/account/second-factor/app/").content.decode()
+    found = re.search(r'door-key">(\w+)<', page)
+    assert found, page
+    client.post("/account/second-factor/app/", {"code": read_code(found[1])})
+    return found[1]
+
+
+def read_code(secret: str, *, steps: int = 0) -> str:
+    """Return the code that an app with this key shows."""
+    step = int(timezone.now().timestamp()) // 30 + steps
+    return format_hotp_value(hotp_value(secret, step))
+
+
+def test_a_second_factor_is_asked_for_everywhere(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    client = Client()
+    sign_in(client)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        secret = switch_second_factor_on(client)
+        assert secret not in str(Authenticator.objects.values_list("data", flat=True))
+        for path in ("/login/", "/admin/login/"):
+            clock.shift(60)
+            client = Client()
+            answer = client.post(path, {"username": "alice", "password": PASSWORD})
+            assert answer.headers["Location"].startswith("/account/second-factor/code/")
+            assert not is_signed_in(client)
+            assert client.get("/admin/").status_code == 302
+            client.post("/account/second-factor/code/", {"code": "000000"})
+            assert not is_signed_in(client)
+            client.post("/account/second-factor/code/", {"code": read_code(secret)})
+            assert is_signed_in(client)
+
+
+def test_a_recovery_code_signs_in_once(user: User) -> None:
+    client = Client()
+    sign_in(client)
+    switch_second_factor_on(client)
+    page = client.get("/account/recovery-codes/").content.decode()
+    found = re.search(r"<li><code>(.+?)</code>", page)
+    assert found
+    results = []
+    for _ in range(2):
+        client = Client()
+        sign_in(client)
+        client.post("/account/second-factor/code/", {"code": found[1]})
+        results.append(is_signed_in(client))
+    assert results == [True, False]
+
+
+PAGES = (
+    "/account/confirm/",
+    "/account/password/",
+    "/account/email/",
+    "/account/second-factor/",
+    "/account/second-factor/app/",
+    "/account/sign-on/",
+)
+OPEN_PAGES = (
+    "/login/",
+    "/account/sign-up/",
+    "/account/password/reset/",
+    "/account/password/reset/sent/",
+    "/account/password/reset/done/",
+    "/account/inactive/",
+    "/account/email/sent/",
+    "/account/email/x/",
+    "/account/sign-on/cancelled/",
+    "/account/sign-on/error/",
+)
+
+
+@pytest.mark.parametrize("path", OPEN_PAGES)
+def test_a_page_before_signing_in_wears_the_card(client: Client, path: str) -> None:
+    assert_is_ours(client.get(path, follow=True).content.decode())
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_of_an_account_wears_the_card(user: User, path: str) -> None:
+    client = Client()
+    sign_in(client)
+    confirm(client)
+    assert_is_ours(client.get(path).content.decode())
+
+
+def assert_is_ours(page: str) -> None:
+    assert "door-card" in page
+    assert not re.search(r"<script(?![^>]* src=)", page)
+    assert " style=" not in page
