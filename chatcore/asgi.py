@@ -111,6 +111,7 @@ async def _run_lifespan(receive: Receive, send: Send) -> None:
     from chatcore.databases.erasure import ErasureChore
     from chatcore.events import retention, webhooks
     from chatcore.files import intake, output_store
+    from chatcore.metrics.statements import watch_statements
     from chatcore.sessions import discarding
     from chatcore.threads import run_in_thread
     from chatcore.turns import recovery
@@ -120,6 +121,7 @@ async def _run_lifespan(receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
+            watch_statements()
             recovery.start_recovery()
             threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
             turn_runner.run_periodically(

@@ -1,5 +1,6 @@
 """Django's settings; chatcore/environment.py reads those that come from environment variables."""
 
+import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from chatcore.environment import (
     read_text,
     read_threshold,
 )
+from chatcore.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
+from chatcore.rest.conventions import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = read_folder("CHATCORE_DATA_DIR", "./var")
@@ -98,7 +101,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "chatcore.api.health.Probes",
+    "chatcore.serving.probes.Probes",
     "chatcore.rest.request_ids.RequestIds",
     "corsheaders.middleware.CorsMiddleware",
     "chatcore.web.security_headers.SecurityHeaders",
@@ -239,26 +242,6 @@ AXES_DISABLE_ACCESS_LOG = True
 AXES_SENSITIVE_PARAMETERS = ["username", "csrfmiddlewaretoken", "next"]
 AXES_VERBOSE = False
 
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": [
-        "chatcore.rest.auth.BearerTokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
-    ],
-    "DEFAULT_PERMISSION_CLASSES": [
-        "rest_framework.permissions.IsAuthenticated",
-        "chatcore.rest.query_params.KnownParameters",
-    ],
-    "DEFAULT_PARSER_CLASSES": ["chatcore.rest.parsers.JsonBodyParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.rest.negotiation.JsonOnlyNegotiation",
-    "DEFAULT_PAGINATION_CLASS": "chatcore.rest.pagination.KeysetPagination",
-    "DEFAULT_SCHEMA_CLASS": "chatcore.rest.schema.ProblemAutoSchema",
-    "EXCEPTION_HANDLER": "chatcore.api.errors.handle_exception",
-    # Without it, OPTIONS would describe an endpoint to users who may not call it.
-    "DEFAULT_METADATA_CLASS": None,
-    "TEST_REQUEST_DEFAULT_FORMAT": "json",
-    "UNAUTHENTICATED_USER": None,
-}
 TOKEN_DAYS = read_number("CHATCORE_TOKEN_DAYS", 90, minimum=0, maximum=3_650)
 REST_KNOX = {
     "AUTH_HEADER_PREFIX": "Bearer",
@@ -266,25 +249,6 @@ REST_KNOX = {
     "TOKEN_TTL": timedelta(days=TOKEN_DAYS) if TOKEN_DAYS else None,
     "TOKEN_LIMIT_PER_USER": None,
 }
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Chatcore",
-    "DESCRIPTION": "Conversations that never end, never fail for length and never lose a word.",
-    "VERSION": "1",
-    "OAS_VERSION": "3.1.1",
-    "SCHEMA_PATH_PREFIX": "/api/v1",
-    # A body without the fields that only the server writes: generated clients require all fields.
-    "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {
-        "KindEnum": "chatcore.models.Attachment.Kind",
-        "LedgerKindEnum": "compaction.models.LedgerLine.Kind",
-        "LedgerStatusEnum": "compaction.models.LedgerLine.Status",
-    },
-    "PREPROCESSING_HOOKS": ["chatcore.rest.schema.drop_slash_twins"],
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-}
-
 Q_CLUSTER = {
     "name": "chatcore",
     "orm": "default",
@@ -401,6 +365,11 @@ COMPACTION: dict[str, Any] = {
         "CHATCORE_SUMMARIZATION_PROVIDER", "CHATCORE_SUMMARIZATION_MODEL"
     ),
 }
+
+# What the processes of this machine have counted, for `/metrics`; each machine needs a folder of
+# its own. With a token, whoever has it may read them; without one, this machine alone.
+METRICS_DIR = Path(read_text("CHATCORE_METRICS_DIR") or DATA_DIR / "metrics" / socket.gethostname())
+METRICS_TOKEN = read_text("CHATCORE_METRICS_TOKEN")
 
 LOGGING: dict[str, Any] = {
     "version": 1,

@@ -1,6 +1,6 @@
 """The URLs of the project. Those of compaction are included by string, without an import.
 
-/livez and /readyz are answered before (chatcore/asgi.py, chatcore/api/health.py).
+/livez and /readyz are answered before (chatcore/asgi.py, chatcore/serving/probes.py).
 """
 
 from django.contrib import admin

@@ -12,6 +12,8 @@ from compaction.ledger import transfer as ledger_transfer
 from compaction.requests import guard, on_demand, recall, stateless, tool_output
 from compaction.requests.on_demand import CompactionReport
 from compaction.requests.tool_output import TruncatedOutput
+from compaction.runs import load
+from compaction.runs.load import CompactionLoad
 from compaction.summaries import leaf_transfer
 from compaction.triggers import on_change
 
@@ -90,6 +92,10 @@ class Compactor:
     ) -> CompactionReport | None:
         """Compact the session now and return how that ended; None if it is deleted."""
         return on_demand.compact_session(session.pk, instructions=instructions)
+
+    def measure_load(self) -> CompactionLoad:
+        """Return the work that waits and runs on all machines."""
+        return load.measure_load()
 
     def fit_request(
         self, model: object, request: Request, *, overflow: HostRefusal | None = None

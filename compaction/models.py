@@ -1,4 +1,4 @@
-"""The tables of compaction: runs, stored policies, and what past runs and responses taught."""
+"""The tables of compaction. Django finds all of them through this module, and only so."""
 
 import uuid
 
@@ -396,5 +396,5 @@ def find_open_run(session_id: uuid.UUID) -> CompactionRun | None:
     return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES).first()
 
 
-# Django finds the tables of an app through this module only.
 from compaction.ledger.rule_tables import SentRules, StandingRule  # noqa: E402, F401
+from compaction.runs.beats import WorkerBeat  # noqa: E402, F401

@@ -1,6 +1,7 @@
 """Event streams: a session's events as Server-Sent Events."""
 
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from chatcore.events.hub import event_hub
 from chatcore.events.long_responses import hand_over_stream
 from chatcore.events.sse import format_frame, stream_frames
 from chatcore.events.types import Event, EventsDroppedPayload, EventType
+from chatcore.metrics import counts
 from chatcore.models import Message, Turn
 from chatcore.rest.problems import InvalidFieldError, Problem
 from chatcore.slots import ProcessFull, Slot, Slots, UserFull
@@ -85,8 +87,13 @@ def _send_frames(
         frames,
         content_type=MEDIA_TYPE,
         headers=HEADERS,
-        on_end=slot.release if slot else None,
+        on_end=partial(_end_stream, slot) if slot else None,
     )
+
+
+def _end_stream(slot: Slot) -> None:
+    slot.release()
+    counts.count_streams(_stream_slots.count())
 
 
 def take_slot(request: Request) -> Slot:
@@ -96,7 +103,7 @@ def take_slot(request: Request) -> Slot:
         detail = "This process of the server is about to stop. Follow the events at another one."
         raise Problem(503, "overloaded", detail, retry_after=HANDOVER_RETRY_SECONDS)
     try:
-        return _stream_slots.take(
+        slot = _stream_slots.take(
             request.user.pk,
             process_limit=settings.CHATCORE["STREAMS_AT_ONCE"],
             user_limit=user_limit,
@@ -107,6 +114,8 @@ def take_slot(request: Request) -> Slot:
     except ProcessFull:
         detail = "The server has as many event streams open as it can."
         raise Problem(503, "overloaded", detail, retry_after=STREAM_RETRY_SECONDS) from None
+    counts.count_streams(_stream_slots.count())
+    return slot
 
 
 async def _stream_frame(event: Event) -> AsyncIterator[bytes]:

@@ -57,6 +57,30 @@ class CompactionReport(Protocol):
         ...
 
 
+class CompactionLoad(Protocol):
+    """The compaction work of all machines at this moment."""
+
+    @property
+    def queued(self) -> int:
+        """How many runs wait."""
+        ...
+
+    @property
+    def running(self) -> int:
+        """How many runs are worked on."""
+        ...
+
+    @property
+    def oldest_seconds(self) -> float:
+        """How long the oldest queued run has waited."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many worker commands have been heard of lately."""
+        ...
+
+
 class RecallPlan(Protocol):
     """How much of what was said before the boundary a turn brings back into its requests."""
 
@@ -180,6 +204,10 @@ class Compactor(Protocol):
         """
         ...
 
+    def measure_load(self) -> CompactionLoad | None:
+        """Return the work that waits and runs on all machines; None if there is no queue."""
+        ...
+
     def fit_request(
         self, model: AiModel, request: Request, *, overflow: ContextOverflow | None = None
     ) -> FittedRequest:
@@ -283,6 +311,9 @@ class NullCompactor:
     def compact_session(
         self, session: Session, *, instructions: str = ""
     ) -> CompactionReport | None:
+        return None
+
+    def measure_load(self) -> CompactionLoad | None:
         return None
 
     def fit_request(

@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from chatcore.metrics import counts
 from chatcore.models import Session, Turn
 from chatcore.slots import ProcessFull, Slot, Slots, UserFull
 from chatcore.spending.budgets import require_budget
@@ -21,7 +22,9 @@ RETRY_SECONDS = 5  # after which a place may be free; many answers take about as
 
 
 class OverCapacity(Exception):
-    """No further answer can begin now; the text is for the user."""
+    """No further answer can begin now; the text is for the user, `reason` for who counts."""
+
+    reason = "overloaded"
 
 
 class ProcessOverloaded(OverCapacity):
@@ -34,12 +37,16 @@ class ProcessOverloaded(OverCapacity):
 class ProcessStopping(ProcessOverloaded):
     """This process was asked to stop: it ends the answers that it has begun, and begins none."""
 
+    reason = "stopping"
+
     def __init__(self) -> None:
         OverCapacity.__init__(self, "This process of the server is about to stop.")
 
 
 class TooManyTurnsAtOnce(OverCapacity):
     """The user has as many answers in progress as a user may."""
+
+    reason = "user_limit"
 
     def __init__(self) -> None:
         limit = settings.CHATCORE["TURNS_AT_ONCE_PER_USER"]
@@ -74,6 +81,14 @@ def take_slot(user_id: Any) -> Slot:
 
     Raises ProcessOverloaded, ProcessStopping, TooManyTurnsAtOnce and BudgetSpent.
     """
+    try:
+        return _take_slot(user_id)
+    except OverCapacity as error:
+        counts.count_refused_turn(error.reason)
+        raise
+
+
+def _take_slot(user_id: Any) -> Slot:
     require_budget(user_id)
     user_limit = settings.CHATCORE["TURNS_AT_ONCE_PER_USER"]
     try:

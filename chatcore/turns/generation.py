@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.context.recalled import has_block
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
+from chatcore.metrics import counts
 from chatcore.models import Message, Turn
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Connection, Request, StreamEnd, Tool, ToolCall
@@ -59,6 +61,15 @@ class TurnWork:
 
     turn_id: UUID
     recorder: AnswerRecorder | None = None
+    began_at: float = field(default_factory=time.monotonic)
+    is_first_token_counted: bool = False
+
+    def count_first_token(self) -> None:
+        """Count how long the turn took to its first token, once it is there."""
+        first_delta_at = self.recorder.first_delta_at if self.recorder else None
+        if self.recorder and first_delta_at is not None and not self.is_first_token_counted:
+            self.is_first_token_counted = True
+            counts.count_first_token(self.recorder.model, first_delta_at - self.began_at)
 
 
 async def generate_answer(turn_id: UUID) -> None:
@@ -215,6 +226,8 @@ async def _stream_answer(
         if recorder.has_text:
             raise ProviderUnavailable(error.detail) from error
         raise
+    finally:
+        work.count_first_token()
     return await run_until_stored(_store_answer, turn, recorder, completion)
 
 
@@ -278,6 +291,7 @@ def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -
         if not message.tool_calls:
             lifecycle.end_turn(turn, Turn.Status.COMPLETED, message_id=message.pk)
             transaction.on_commit(lambda: _announce_response(turn, message))
+        transaction.on_commit(lambda: _count_answer(turn, message))
     return message
 
 
@@ -289,6 +303,18 @@ def _announce_response(turn: Turn, message: Message) -> None:
         message_id=message.pk,
         model=message.model,
     )
+
+
+def _count_answer(turn: Turn, message: Message) -> None:
+    counts.count_tokens(
+        message.model,
+        input=message.token_count_input,
+        output=message.token_count_output,
+        cache_read=message.token_count_cache_read,
+        cache_write=message.token_count_cache_write,
+    )
+    if not message.tool_calls:
+        lifecycle.count_end(turn, message.model)
 
 
 async def _run_tools(turn: Turn, answer: Message, calls: Sequence[ToolCall]) -> bool:

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, TurnEndPayload, TurnEndType
+from chatcore.metrics import counts
 from chatcore.models import Turn
 from chatcore.statements import update_row
 from chatcore.turns.leases import TurnLost, lock_running_turn
@@ -103,9 +105,22 @@ def _close_turn(
         with recorder.open_transaction() if recorder else _open_transaction(turn_id):
             if recorder:
                 recorder.interrupt_message()
-            end_turn(Turn.objects.get(pk=turn_id), status, problem)
+            turn = Turn.objects.get(pk=turn_id)
+            end_turn(turn, status, problem)
+            transaction.on_commit(partial(count_end, turn, recorder.model if recorder else ""))
     except TurnLost:
         logger.warning("turn %s was closed elsewhere, or deleted with its session", turn_id)
+
+
+def count_end(turn: Turn, model: str) -> None:
+    """Count a turn whose end is stored, for those who watch the server."""
+    counts.count_turn(
+        model=model,
+        outcome=turn.status,
+        started_at=turn.started_at,
+        failure_type=turn.error["type"] if turn.error else "",
+        recalled=bool(turn.recalled),
+    )
 
 
 @contextlib.contextmanager

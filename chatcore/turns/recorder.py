@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -97,6 +98,7 @@ class AnswerRecorder:
             EventType.MESSAGE_DELTA: StreamedText(),
         }
         self.char_count = 0
+        self.first_delta_at: float | None = None  # on the monotonic clock
         self.is_closed = False
         self.is_uncertain = False
         self.failure: Exception | None = None
@@ -124,6 +126,8 @@ class AnswerRecorder:
         is_text = isinstance(part, TextDelta)
         delta_type: DeltaType = EventType.MESSAGE_DELTA if is_text else EventType.REASONING_DELTA
         self.texts[delta_type].new_parts.append(text)
+        if not self.char_count:
+            self.first_delta_at = time.monotonic()
         self.char_count += len(text)
         delta_writer.submit(self)
 

@@ -18,6 +18,8 @@ from compaction.core.transcript import Transcript
 if TYPE_CHECKING:  # users are models: at run time they cannot be imported before the apps are ready
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+    from compaction.models import CompactionRun
+
 STORED_CHARS_PER_TOKEN = CHARS_PER_TOKEN  # the ratio behind the token estimates of the host
 NO_SESSION = UUID(int=0)
 
@@ -351,6 +353,14 @@ class Backend(
 
         Returns the seconds to wait if that user asked for too many.
         """
+        ...
+
+    def count_run(self, run: "CompactionRun") -> None:
+        """Count a run that has ended, for those who watch the host."""
+        ...
+
+    def count_refused_summary(self, reason: str) -> None:
+        """Count an answer of a summary model that was not used. `reason` is one of few words."""
         ...
 
     def recover_turns(self) -> int:

@@ -307,6 +307,7 @@ def close_run(run: CompactionRun, status: str, **fields: Any) -> None:
         setattr(run, name, value)
     if not leases.select_claimed_run(run).update(**fields):
         raise leases.RunLeaseLost
+    transaction.on_commit(lambda: backend_registry.get_backend().count_run(run))
 
 
 def _announce_events(run: CompactionRun, *events: RunEvent) -> None:

@@ -20,6 +20,7 @@ from compaction.summaries.accounting import read_times, record_call
 from compaction.summaries.density import estimate_density
 from compaction.summaries.pace import Pace
 from compaction.summaries.prompt import SummaryOptions
+from compaction.summaries.refusals import NoAnswer, SummaryMissing, count_refusal
 from compaction.summaries.riding import TalkRide
 from compaction.summaries.riding import build_text as build_ride_text
 from compaction.summaries.verification import SummaryVerifier, UntrueSummary
@@ -58,14 +59,6 @@ class SummaryResult:
 
     summary: str
     delta_block: str | None = None
-
-
-class _SummaryMissing(SummaryFailed):
-    """An answer that holds the delta of the structured state and no summary."""
-
-    def __init__(self, delta_block: str) -> None:
-        super().__init__("The model wrote only how the state changes, and no summary.")
-        self.delta_block = delta_block
 
 
 @dataclass(frozen=True)
@@ -198,13 +191,15 @@ class SummaryClient:
             try:
                 result = self._summarize_chunk(job, chunk, is_last=not pending_lines)
                 return replace(result, delta_block=result.delta_block or delta_block)
-            except _SummaryMissing as error:
+            except SummaryMissing as error:
                 failure = error
+                count_refusal(error)
                 delta_block = error.delta_block
                 job = replace(job, options=replace(job.options, state=None))
                 pending_lines.appendleft(chunk.lines)
             except SummaryFailed as error:
                 failure = error
+                count_refusal(error)
                 self.ride.give_up()
                 pending_lines.appendleft(chunk.lines)
                 if isinstance(error, UntrueSummary):
@@ -237,7 +232,7 @@ class SummaryClient:
         if job.options.state is not None:
             answer, delta_block = _split_answer(answer)
         if delta_block and not answer.text:
-            raise _SummaryMissing(delta_block)
+            raise SummaryMissing(delta_block)
         summary = self.verifier.verify(
             self._validate_answer(job, chunk, answer, call_prompt),
             previous=chunk.previous_summary,
@@ -260,7 +255,7 @@ class SummaryClient:
         except CallFailed as error:
             record_call(self.run, None)
             self._adapt_to_failure(error, call_prompt)
-            raise SummaryFailed(str(error)) from None
+            raise NoAnswer(str(error)) from None
         record_call(self.run, answer)
         learn_speed(self.model, read_times(answer))
         if answer.finish == "length":

@@ -5,6 +5,8 @@ itself, so it can be trusted to do that, and to sweep for lost work every 30 sec
 """
 
 import logging
+import os
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from django.db import close_old_connections
 
 from compaction.backends import registry as backend_registry
 from compaction.runs import engine
+from compaction.runs.beats import record_beat, remove_beat
 from compaction.worker.broker import LaneBroker
 from compaction.worker.cluster import Cluster, run_locks
 from compaction.worker.heartbeat import Heartbeat
@@ -40,6 +43,7 @@ class WorkerSupervisor:
     def __init__(self, *, workers: int, patience: float) -> None:
         self.workers = workers
         self.patience = patience
+        self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.broker = LaneBroker()
         self._stop_requested = False
         self._failed_clusters = 0
@@ -55,6 +59,7 @@ class WorkerSupervisor:
             self._heartbeat.beat()
             time.sleep(min(self._failed_clusters, MAX_RESTART_DELAY))
             self._run_cluster()
+        attempt(remove_beat, self.name)
         return 0 if self._stop_requested else 1
 
     def _run_cluster(self) -> None:
@@ -102,6 +107,7 @@ class WorkerSupervisor:
                     return check.result
             if now >= next_maintenance:
                 next_maintenance = now + MAINTENANCE_INTERVAL
+                attempt(record_beat, self.name, self.workers)
                 attempt(resend_lost_runs)
                 attempt(recover_turns)
         return None

@@ -1,5 +1,6 @@
 """Liveness and readiness."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,11 @@ from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
+from django.utils import timezone
 
+from chatcore.models import Session
+from compaction.models import CompactionRun, WorkerBeat
+from compaction.runs import beats
 from models_registry.models import Provider
 
 
@@ -21,7 +26,30 @@ def test_a_living_process_says_so(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_a_ready_process_says_so(client: Client) -> None:
-    assert client.get("/readyz").json() == {"status": "ok", "missing": []}
+    assert client.get("/readyz").json() == {
+        "status": "ok",
+        "missing": [],
+        "workers": 0,
+        "queue": {"queued": 0, "running": 0, "oldest_seconds": 0.0},
+        "warnings": ["no worker lives"],
+    }
+
+
+@pytest.mark.django_db
+def test_workers_and_what_waits_for_them_are_counted(client: Client, session: Session) -> None:
+    beats.record_beat("machine:1", 2)
+    beats.record_beat("machine:2", 2)
+    beats.record_beat("machine:2", 2)
+    WorkerBeat.objects.create(
+        name="gone:1", processes=2, seen_at=timezone.now() - timedelta(hours=1)
+    )
+    long_ago = timezone.now() - timedelta(minutes=10)
+    CompactionRun.objects.create(session_id=session.pk, policy="oneclaw", created_at=long_ago)
+    report = client.get("/readyz").json()
+    assert (report["workers"], report["queue"]["queued"]) == (2, 1)
+    assert report["queue"]["oldest_seconds"] >= 600
+    assert len(report["warnings"]) == 1
+    assert report["warnings"][0].startswith("a compaction has waited for ")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -68,4 +96,4 @@ def test_a_key_that_cannot_be_opened_is_named(client: Client, settings: Any) -> 
     assert (answer.status_code, answer.json()["unreadable_keys"]) == (200, ["acme"])
     keys = [*settings.CHATCORE["KEY_ENCRYPTION_KEYS"], *first_keys]
     settings.CHATCORE = {**settings.CHATCORE, "KEY_ENCRYPTION_KEYS": keys}
-    assert client.get("/readyz").json() == {"status": "ok", "missing": []}
+    assert client.get("/readyz").json()["status"] == "ok"

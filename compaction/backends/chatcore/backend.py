@@ -7,6 +7,7 @@ from uuid import UUID
 from chatcore import signals
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent
+from chatcore.metrics import counts
 from chatcore.models import Session
 from chatcore.sessions import changes
 from chatcore.turns.recovery import RecoveryChore
@@ -16,6 +17,7 @@ from compaction.backends.chatcore.request_editor import ChatcoreRequestEditor
 from compaction.backends.chatcore.session_facts import ChatcoreSessionFacts
 from compaction.backends.chatcore.summary_calls import ChatcoreSummaryCaller
 from compaction.backends.events import CompactionEvent
+from compaction.models import CompactionRun
 
 
 class ChatcoreBackend(
@@ -60,6 +62,21 @@ class ChatcoreBackend(
             owners = Session.objects.filter(pk=session_id).values_list("owner_id", flat=True)
             user_pk = owners.first()
         return None if user_pk is None else turn_rate.count_compaction(user_pk)
+
+    def count_run(self, run: CompactionRun) -> None:
+        """Count a run that has ended, in this process's metrics."""
+        counts.count_run(
+            policy=run.policy,
+            trigger=run.trigger,
+            outcome=run.status,
+            seconds=None if run.duration_ms is None else run.duration_ms / 1000,
+            tokens_before=run.tokens_before,
+            tokens_after=run.tokens_after,
+        )
+
+    def count_refused_summary(self, reason: str) -> None:
+        """Count an answer of a summary model that was not used."""
+        counts.count_refused_summary(reason)
 
     def recover_turns(self) -> int:
         """Close the turns of processes that died, and return their number."""

@@ -8,8 +8,12 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+from chatcore.context.compactor import get_compactor
+from chatcore.metrics.endpoint import report_metrics
 from chatcore.turns import capacity
 from models_registry.models import Provider
+
+LONG_WAIT_SECONDS = 300.0  # which no run waits for while workers keep up
 
 
 class Probes:
@@ -23,7 +27,12 @@ class Probes:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         report = PROBES.get(request.path.rstrip("/"))
-        return report(request) if report else self.get_response(request)
+        if report is None:
+            return self.get_response(request)
+        response = report(request)
+        # Django would log each probe of a process that is not ready as an error.
+        response._has_been_logged = True  # type: ignore[attr-defined]
+        return response
 
 
 def report_liveness(request: HttpRequest) -> JsonResponse:
@@ -35,6 +44,9 @@ def report_readiness(request: HttpRequest) -> JsonResponse:
     """Answer 200 if all that requests need is available; otherwise 503 with the missing names.
 
     A process that was asked to stop is not ready either, so that proxies send nobody to it.
+
+    Says how many workers live and how long the oldest compaction waits. A web process serves
+    without workers, so what is wrong there is a warning.
 
     Names the providers whose stored key cannot be decrypted. If none can, this process has another
     encryption key than the one that stored them, and is not ready.
@@ -49,7 +61,32 @@ def report_readiness(request: HttpRequest) -> JsonResponse:
     unreadable_names = [] if "database" in missing_names else _list_unreadable_keys()
     if unreadable_names:
         report["unreadable_keys"] = unreadable_names
+    if not missing_names:
+        report |= _describe_work()
     return JsonResponse(report, status=503 if missing_names else 200)
+
+
+def _describe_work() -> dict[str, Any]:
+    try:
+        load = get_compactor().measure_load()
+    except DatabaseError:
+        return {}
+    if load is None:
+        return {}
+    warnings = []
+    if not load.workers:
+        warnings.append("no worker lives")
+    if load.oldest_seconds > LONG_WAIT_SECONDS:
+        warnings.append(f"a compaction has waited for {load.oldest_seconds:.0f} s")
+    return {
+        "workers": load.workers,
+        "queue": {
+            "queued": load.queued,
+            "running": load.running,
+            "oldest_seconds": round(load.oldest_seconds, 1),
+        },
+        "warnings": warnings,
+    }
 
 
 def _list_unreadable_keys() -> list[str]:
@@ -96,7 +133,9 @@ def _passes_check(check: Callable[[], bool]) -> bool:
         return False
 
 
+# Prometheus comes as a probe does: over plain HTTP, to an address.
 PROBES: dict[str, Callable[[HttpRequest], HttpResponse]] = {
     "/livez": report_liveness,
     "/readyz": report_readiness,
+    "/metrics": report_metrics,
 }

@@ -1,0 +1,88 @@
+"""Count what happened. Nothing here raises, waits for a disk, or is called for each token."""
+
+from datetime import datetime
+
+from django.utils import timezone
+
+from chatcore.metrics import definitions
+from chatcore.metrics.snapshots import snapshots
+
+UNKNOWN = "unknown"
+
+
+def count_turn(
+    *,
+    model: str,
+    outcome: str,
+    started_at: datetime,
+    failure_type: str = "",
+    recalled: bool = False,
+) -> None:
+    """Count a turn that has ended. `model` is the model's name with its provider's."""
+    label = model or UNKNOWN
+    definitions.TURNS.labels(label, outcome).inc()
+    definitions.TURN_SECONDS.labels(label).observe(
+        max(0.0, (timezone.now() - started_at).total_seconds())
+    )
+    if failure_type:
+        definitions.TURN_FAILURES.labels(label, failure_type).inc()
+    if recalled:
+        definitions.RECALLS.labels(label).inc()
+    snapshots.note_change()
+
+
+def count_first_token(model: str, seconds: float) -> None:
+    """Count how long a turn took to its first token."""
+    definitions.FIRST_TOKEN_SECONDS.labels(model or UNKNOWN).observe(seconds)
+    snapshots.note_change()
+
+
+def count_tokens(model: str, **counts: int | None) -> None:
+    """Count the tokens of an answer, by kind."""
+    for kind, count in counts.items():
+        if count:
+            definitions.TOKENS.labels(model or UNKNOWN, kind).inc(count)
+    snapshots.note_change()
+
+
+def count_refused_turn(reason: str) -> None:
+    """Count a turn that did not begin, for lack of room."""
+    definitions.REFUSED_TURNS.labels(reason).inc()
+    snapshots.note_change()
+
+
+def count_run(
+    *,
+    policy: str,
+    trigger: str,
+    outcome: str,
+    seconds: float | None,
+    tokens_before: int | None,
+    tokens_after: int | None,
+) -> None:
+    """Count a compaction run that has ended, and write the counts: its process may end next."""
+    definitions.RUNS.labels(policy, trigger, outcome).inc()
+    if seconds is not None:
+        definitions.RUN_SECONDS.labels(policy).observe(max(0.0, seconds))
+    if outcome == "applied" and tokens_before and tokens_after is not None:
+        definitions.RUN_RATIO.labels(policy).observe(tokens_after / tokens_before)
+        definitions.SAVED_TOKENS.labels(policy).inc(max(0, tokens_before - tokens_after))
+    snapshots.write()
+
+
+def count_refused_summary(reason: str) -> None:
+    """Count an answer of a summary model that was not used."""
+    definitions.REFUSED_SUMMARIES.labels(reason).inc()
+    snapshots.note_change()
+
+
+def count_streams(count: int) -> None:
+    """Note how many streams that follow a session are open in this process."""
+    definitions.STREAMS.set(count)
+    snapshots.note_change()
+
+
+def count_statement(seconds: float) -> None:
+    """Count a statement of the database."""
+    definitions.STATEMENT_SECONDS.observe(seconds)
+    snapshots.note_change()

@@ -1,0 +1,48 @@
+"""The signs of life of worker commands, on whatever machine they run."""
+
+from datetime import timedelta
+
+from django.db import models
+from django.db.models.functions import Now
+
+BEAT_SECONDS = 30.0  # between two signs of a command
+# One that is silent for so long is gone; it may have waited for the database meanwhile.
+SILENCE = timedelta(seconds=3 * BEAT_SECONDS)
+FORGET = timedelta(days=1)
+
+
+class WorkerBeat(models.Model):
+    """The newest sign of life of a worker command."""
+
+    name = models.CharField(
+        primary_key=True, max_length=200, help_text="The machine and the process."
+    )
+    processes = models.PositiveIntegerField(help_text="Runs that it can work on at once.")
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        app_label = "compaction"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def record_beat(name: str, process_count: int) -> None:
+    """Note that a worker command lives, and forget those that were silent for a day."""
+    WorkerBeat.objects.bulk_create(
+        [WorkerBeat(name=name, processes=process_count, seen_at=Now())],
+        update_conflicts=True,
+        unique_fields=["name"],
+        update_fields=["processes", "seen_at"],
+    )
+    WorkerBeat.objects.filter(seen_at__lt=Now() - FORGET).delete()
+
+
+def remove_beat(name: str) -> None:
+    """Note that a worker command ends."""
+    WorkerBeat.objects.filter(name=name).delete()
+
+
+def count_workers() -> int:
+    """Return how many worker commands live."""
+    return WorkerBeat.objects.filter(seen_at__gte=Now() - SILENCE).count()
