@@ -113,6 +113,7 @@ async def _run_lifespan(receive: Receive, send: Send) -> None:
     from chatcore.files import intake, output_store
     from chatcore.metrics.statements import watch_statements
     from chatcore.sessions import discarding
+    from chatcore.sessions.retention import delete_unused_sessions
     from chatcore.threads import run_in_thread
     from chatcore.turns import recovery
     from chatcore.turns.runner import turn_runner
@@ -138,6 +139,9 @@ async def _run_lifespan(receive: Receive, send: Send) -> None:
             )
             turn_runner.run_periodically(
                 PURGE_SECONDS, lambda: run_in_thread(discarding.purge_due_sessions)
+            )
+            turn_runner.run_periodically(
+                PRUNE_SECONDS, partial(run_in_thread, delete_unused_sessions)
             )
             turn_runner.run_periodically(ERASE_SECONDS, partial(run_in_thread, erasure.erase))
             turn_runner.run_periodically(webhooks.POLL_SECONDS, webhooks.start_due_deliveries)

@@ -320,6 +320,8 @@ CHATCORE: dict[str, Any] = {
     # Sessions of a user that stay listed; those used longest ago go to the archive. Pinned sessions
     # do not count, nothing is deleted, and 0 archives nothing.
     "MAX_SESSIONS": read_number("CHATCORE_MEMORY_MAX_SESSIONS", 0, minimum=0),
+    # Days after which a session that nobody used is deleted; 0 keeps sessions for good.
+    "SESSION_RETENTION_DAYS": read_number("CHATCORE_SESSION_RETENTION_DAYS", 0, minimum=0),
     # Private hosts that fetch_url may reach nevertheless: "host" means ports 80 and 443,
     # "host:port" another port.
     "FETCH_ALLOW_HOSTS": read_list("CHATCORE_FETCH_ALLOW_HOSTS", []),

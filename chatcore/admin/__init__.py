@@ -6,6 +6,7 @@ Django's autodiscovery imports this package, and each module registers its pages
 from chatcore.admin import (
     accounts,
     context_revisions,
+    holds,
     mcp_servers,
     messages,
     responses,
@@ -18,6 +19,7 @@ from chatcore.admin import (
 __all__ = [
     "accounts",
     "context_revisions",
+    "holds",
     "mcp_servers",
     "messages",
     "responses",

@@ -13,6 +13,7 @@ from chatcore.rest import problems
 from chatcore.rest.commits import NOTHING_STORED
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.sessions import drafts
+from chatcore.sessions.holds import OnHold
 from chatcore.spending.budgets import BudgetSpent
 from chatcore.transfer import importer, reader
 from chatcore.turns import approvals, capacity, client_tools, leases, service, versions
@@ -20,6 +21,7 @@ from chatcore.turns import approvals, capacity, client_tools, leases, service, v
 # The status and the `type` of errors whose text is the whole problem.
 PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
     BudgetSpent: (429, "budget_spent"),
+    OnHold: (409, "on_hold"),
     drafts.DraftLost: (503, "writing_interrupted"),
     output_store.StoreFull: (STORAGE_FULL.status, STORAGE_FULL.type),
     service.IdempotencyConflict: (422, "idempotency_key_reused"),

@@ -3,6 +3,7 @@
 from chatcore.models.attachment import Attachment
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
+from chatcore.models.hold import Hold
 from chatcore.models.idempotency_key import IdempotencyKey
 from chatcore.models.invitation import Invitation
 from chatcore.models.mcp_server import McpServer, ToolApproval
@@ -29,6 +30,7 @@ __all__ = [
     "Budget",
     "ContextEdit",
     "ContextRevision",
+    "Hold",
     "IdempotencyKey",
     "Invitation",
     "McpServer",

@@ -1,0 +1,28 @@
+"""The admin page of legal holds."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from chatcore.models import Hold
+
+
+@admin.register(Hold)
+class HoldAdmin(admin.ModelAdmin):
+    list_display = ("user", "reason", "created_at", "created_by", "ended_at")
+    list_filter = ("ended_at",)
+    list_select_related = ("user", "created_by")
+    autocomplete_fields = ("user",)
+    readonly_fields = ("created_at", "created_by")
+    ordering = ("-created_at",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """A hold is ended, and its row stays to say why something was kept."""
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
+        """Note who has put the user on hold."""
+        if not change:
+            obj.created_by = request.user  # type: ignore[assignment]
+        super().save_model(request, obj, form, change)
