@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("compaction.api.urls")),
     path("api/", include("chatcore.api.urls")),
     path("v1/", include("chatcore.faces.messages.urls")),
+    path("v1/", include("chatcore.faces.passed_on.urls")),
     path("v1/", include("chatcore.faces.responses.urls")),
     path("v1/", include("chatcore.faces.chat_completions.urls")),
     path("", include("chatcore.web.urls")),

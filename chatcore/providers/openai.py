@@ -1,7 +1,11 @@
-"""The OpenAI protocol, also spoken by Gemini, Mistral, Ollama, vLLM, llama.cpp and many others."""
+"""The OpenAI protocol, also spoken by Gemini, Mistral, Ollama, vLLM, llama.cpp and many others.
+
+Embeddings and completions of a prompt, which no other protocol has, are passed on: the body goes
+out as it came, and the provider's answer comes back as it is.
+"""
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,7 +13,9 @@ from chatcore.providers import client as provider_client
 from chatcore.providers import openai_stream, openai_wire, platforms
 from chatcore.providers.base import Connection, Request, StreamPart
 from chatcore.providers.control_tokens import escape_control_tokens
+from chatcore.providers.deadline import Deadline
 from chatcore.providers.error_mapping import translate_errors
+from chatcore.providers.errors import ProviderUnavailable
 
 _PLATFORM_CLIENTS = {"azure": platforms.build_azure_client}
 
@@ -51,6 +57,68 @@ class OpenAIProvider:
     def list_ignored_params(self, params: Mapping[str, Any]) -> list[str]:
         """Return nothing: the parameters are this protocol's own."""
         return []
+
+
+async def fetch_answer(connection: Connection, path: str, body: Mapping[str, Any]) -> Any:
+    """Send a body to a path of the provider and return its JSON. Raises only ProviderErrors."""
+    await provider_client.load_sdk(OpenAIProvider.sdk_name)
+    import httpx2
+    import openai
+
+    with translate_errors(openai, connection):
+        async with await _open_client(openai, connection) as client:
+            sent_body = dict(body) | connection.options.get("body", {})
+            response = await client.post(f"/{path}", cast_to=httpx2.Response, body=sent_body)
+            answer = response.json()
+    if not isinstance(answer, dict):
+        raise ProviderUnavailable("The provider's answer is no JSON object.")
+    return answer
+
+
+async def stream_answer(
+    connection: Connection, path: str, body: Mapping[str, Any]
+) -> AsyncGenerator[bytes]:
+    """Send a body that asks for a stream, and yield the answer's bytes as they arrive.
+
+    Each piece must come within the provider's timeout. Raises only ProviderErrors.
+    """
+    await provider_client.load_sdk(OpenAIProvider.sdk_name)
+    import openai
+
+    with translate_errors(openai, connection):
+        async with await _open_client(openai, connection) as client:
+            sent_body = dict(body) | connection.options.get("body", {})
+            deadline = Deadline(connection.timeout_seconds)
+            stream: Any = None
+            try:
+                with deadline:
+                    stream = await client.post(
+                        f"/{path}",
+                        cast_to=object,
+                        body=sent_body,
+                        stream=True,
+                        stream_cls=openai.AsyncStream[object],
+                    )
+                async with aclosing(stream.response.aiter_bytes()) as chunks:
+                    while True:
+                        with deadline:
+                            chunk = await anext(chunks, b"")
+                        if not chunk:
+                            return
+                        deadline.renew()
+                        yield chunk
+            finally:
+                deadline.close()
+                if stream:
+                    with suppress(Exception):
+                        await stream.close()
+
+
+async def _open_client(openai: Any, connection: Connection) -> Any:
+    options = await provider_client.build_client_options(openai, connection)
+    return platforms.build_client(
+        openai, connection, options, usual="AsyncOpenAI", others=_PLATFORM_CLIENTS
+    )
 
 
 def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:

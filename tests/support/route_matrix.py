@@ -84,6 +84,8 @@ MATRIX: dict[str, dict[str, Any]] = {
     "v1/chat/completions": {
         "POST": {"model": "test-model", "messages": [{"role": "user", "content": "Hi"}]}
     },
+    "v1/embeddings": {"POST": {"model": "test-model", "input": "Hi"}},
+    "v1/completions": {"POST": {"model": "test-model", "prompt": "Hi"}},
     "v1/messages": {
         "POST": {
             "model": "test-model",

@@ -55,7 +55,7 @@ async def stream_chunks(
     except Exception as error:
         if not has_started:
             raise
-        yield _format_failure(error)
+        yield format_failure(error)
         return
     yield DONE_EVENT
 
@@ -122,7 +122,8 @@ async def _get_next_part(parts: AsyncGenerator[StreamPart]) -> StreamPart | None
     return await anext(parts, None)
 
 
-def _format_failure(error: Exception) -> bytes:
+def format_failure(error: Exception) -> bytes:
+    """Return the event that ends a stream with an error."""
     problem = errors.to_problem(error) or problems.build_outage_problem(error)
     if problem is None:
         logger.error("a stream of chat completions broke", exc_info=error)
