@@ -1,4 +1,4 @@
-"""Running turns: send the results of a client's own tools, or stop the answer."""
+"""Running turns: send results of a client's own tools, approve calls, or stop the answer."""
 
 from uuid import UUID
 
@@ -9,11 +9,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.ownership import get_owned_session
+from chatcore.api.serializers.approvals import ApprovalsSerializer, ApprovalStateSerializer
 from chatcore.api.serializers.turns import CancelledSerializer
 from chatcore.api.turn_requests import PREFER_PARAMETER, ToolResultsSerializer
 from chatcore.api.turn_responses import TURN_RESPONSES, respond_with_turn
+from chatcore.models import Turn
 from chatcore.rest import turn_rate
-from chatcore.turns import client_tools, service
+from chatcore.turns import approvals, client_tools, service, waiting
 
 
 class ToolResultsView(APIView):
@@ -40,6 +42,50 @@ class ToolResultsView(APIView):
         return respond_with_turn(
             request, turn, stream=payload.get("stream", False), after_seq=after_seq
         )
+
+
+class ApprovalListView(APIView):
+    """Approvals of a session."""
+
+    @extend_schema(operation_id="list_approvals", responses=ApprovalStateSerializer)
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """Return the calls that wait for a person, and the decisions that hold."""
+        session = get_owned_session(request, session_id)
+        turn = session.turns.filter(status=Turn.Status.WAITING).first()
+        undecided_calls = waiting.find_open_calls(turn).undecided_calls if turn else ()
+        state = {
+            "waiting": waiting.build_approval_requests(turn, undecided_calls) if turn else [],
+            "decisions": approvals.list_decisions(session),
+        }
+        return Response(ApprovalStateSerializer(state).data)
+
+    @extend_schema(
+        operation_id="submit_approvals",
+        request=ApprovalsSerializer,
+        parameters=[PREFER_PARAMETER],
+        responses=TURN_RESPONSES,
+    )
+    def post(self, request: Request, session_id: UUID) -> HttpResponseBase:
+        """Allow or refuse calls that wait; the turn continues when none is left.
+
+        The same decisions sent again give the same turn.
+        """
+        session = get_owned_session(request, session_id)
+        serializer = ApprovalsSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        turn_rate.count_turn(request)
+        payload = serializer.validated_data
+        decisions = [approvals.Approval(**approval) for approval in payload["approvals"]]
+        turn, after_seq = service.submit_approvals(session, decisions)
+        return respond_with_turn(
+            request, turn, stream=payload.get("stream", False), after_seq=after_seq
+        )
+
+    @extend_schema(operation_id="forget_approvals", request=None, responses={204: None})
+    def delete(self, request: Request, session_id: UUID) -> Response:
+        """Forget what was decided for good, so that every tool is asked for again."""
+        approvals.forget_decisions(get_owned_session(request, session_id))
+        return Response(status=204)
 
 
 class CancelTurnView(APIView):

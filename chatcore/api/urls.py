@@ -4,7 +4,6 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 
 from chatcore.api import (
-    approvals,
     attachments,
     context,
     event_streams,
@@ -30,7 +29,7 @@ ROUTES = {
     "v1/sessions/<uuid:session_id>/messages": messages.MessageListView,
     "v1/sessions/<uuid:session_id>/messages/import": transfer.MessageImportView,
     "v1/sessions/<uuid:session_id>/tool_results": turns.ToolResultsView,
-    "v1/sessions/<uuid:session_id>/approvals": approvals.ApprovalListView,
+    "v1/sessions/<uuid:session_id>/approvals": turns.ApprovalListView,
     "v1/sessions/<uuid:session_id>/attachments": attachments.AttachmentListView,
     "v1/sessions/<uuid:session_id>/cancel": turns.CancelTurnView,
     "v1/sessions/<uuid:session_id>/events": event_streams.EventStreamView,

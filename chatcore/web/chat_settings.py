@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
 from chatcore.web.chat import get_own_chat
+from chatcore.web.tool_choice import list_tool_groups
 from models_registry.models import AiModel
 
 
@@ -23,13 +24,14 @@ def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResp
     return render(
         request,
         "chatcore/_chat_settings.html",
-        {"stored": pk, "chat": session} | _build_form_context(session),
+        {"stored": pk, "chat": session} | _build_form_context(request, session),
     )
 
 
-def _build_form_context(session: Session) -> dict[str, Any]:
+def _build_form_context(request: HttpRequest, session: Session) -> dict[str, Any]:
     threshold = session.compact_threshold
     return {
+        "tool_groups": list_tool_groups(request.user, session),
         "models": AiModel.objects.list_usable(),
         "policies": sorted(get_compactor().list_policies()),
         "params": json.dumps(session.params),

@@ -1,6 +1,7 @@
 // Keep one conversation live: the server renders the page, and the session's events update it.
 
 import { callApi } from "./api.js";
+import { Approvals } from "./approvals.js";
 import { Composer } from "./composer.js";
 import { ConnectionStatus } from "./connection_status.js";
 import "./context_meter.js";
@@ -31,6 +32,7 @@ class ChatStream extends HTMLElement {
     this.meter = this.querySelector("context-meter");
     this.timeline = new Timeline(this);
     this.panel = new ContextPanel(this);
+    this.approvals = new Approvals(this);
     this.composer = new Composer(this);
     this.slash = new SlashCommands(this);
     this.actions = new MessageActions(this);
@@ -53,6 +55,7 @@ class ChatStream extends HTMLElement {
   set generating(isRunning) {
     this.composer.generating = isRunning;
     this.awaitedTools = "";
+    this.approvals.clear();
     this.isBusy = isRunning;
     this.#showWaiting();
   }
@@ -89,14 +92,15 @@ class ChatStream extends HTMLElement {
     const [waiting, awaitedLine] = [this.querySelector(".waiting"), this.querySelector(".awaited")];
     const text =
       this.isBusy && this.awaitedTools ? getText("awaited", { names: this.awaitedTools }) : "";
-    const isSilent = this.isBusy && !streaming && !this.awaitedTools;
+    const isSilent = this.isBusy && !streaming && !this.awaitedTools && !this.approvals.isAsking;
     if (waiting.hidden === isSilent) waiting.hidden = !isSilent;
     if (awaitedLine.hidden === Boolean(text)) awaitedLine.hidden = !text;
     if (awaitedLine.textContent !== text) awaitedLine.textContent = text;
   }
 
-  // The client of the API runs these tools. The turn continues when it has sent their results.
-  waitForTools(calls) {
+  // The client of the API runs these tools, or the person allows others. Then the turn continues.
+  waitForTools(calls, approvals = []) {
+    this.approvals.ask(approvals);
     this.awaitedTools = [...new Set(calls.map((call) => call.name))].join(", ");
   }
 
@@ -236,9 +240,11 @@ const HANDLERS = {
   [EventType.TOOL_CALL_STARTED]: (chat, data) => chat.timeline.addToolCall(data),
   [EventType.TOOL_CALL_COMPLETED]: (chat, data) => {
     chat.awaitedTools = "";
+    chat.approvals.remove(data.id);
     return chat.timeline.completeToolCall(chat.session, data);
   },
-  [EventType.TURN_WAITING]: (chat, data) => chat.waitForTools(data.tool_calls),
+  [EventType.TURN_WAITING]: (chat, data) => chat.waitForTools(data.tool_calls, data.approvals),
+  [EventType.APPROVAL_DECIDED]: (chat, data) => chat.approvals.remove(data.id),
   [EventType.TURN_COMPLETED]: (chat) => chat.onTurnCompleted(),
   [EventType.TURN_CANCELLED]: (chat) => chat.onTurnInterrupted("queueStopped"),
   [EventType.TURN_FAILED]: (chat, data) => {

@@ -52,10 +52,18 @@ class ChatSettings extends HTMLElement {
       params,
       auto_compact: this.form.elements.auto_compact.checked,
       policy: getValue("policy"),
+      tools: this.#readTools(),
       compact_threshold:
         share === "" ? null : typeof share === "number" ? Math.round(share * 100) / 10_000 : share,
     };
     return getValue("model") ? { model: getValue("model"), ...values } : values;
+  }
+
+  // All built-in tools and no other are null, so that the chat gets new ones too.
+  #readTools() {
+    const boxes = [...this.querySelectorAll("[name=tools]")];
+    const isUsual = boxes.every((box) => box.checked === "builtIn" in box.dataset);
+    return isUsual ? null : boxes.filter((box) => box.checked).map((box) => box.value);
   }
 
   #showProblem(problem) {
