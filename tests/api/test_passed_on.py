@@ -1,13 +1,15 @@
 """`/v1/embeddings` and `/v1/completions`, passed on to a provider that has them."""
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import openai
 import pytest
 from openai import OpenAI
 
-from models_registry.models import Provider
+from chatcore.models import UsageSum
+from models_registry.models import AiModel, Provider
 from tests.support.anthropic_client import speak_anthropic
 from tests.support.openai_client import MODEL, client
 from tests.support.scripted_model import ScriptedModel
@@ -56,6 +58,17 @@ def test_embeddings_come_from_the_provider(client: OpenAI, scripted: ScriptedMod
     }
     limits = {name: int(raw.headers[f"x-ratelimit-{name}-requests"]) for name in LIMITS}
     assert limits["remaining"] == limits["limit"] - 1
+
+
+def test_what_is_passed_on_is_in_the_usage(
+    client: OpenAI, scripted: ScriptedModel, model: AiModel
+) -> None:
+    AiModel.objects.filter(pk=model.pk).update(input_price=2, output_price=0)
+    scripted.script(Reply(body=encode(EMBEDDINGS)))
+    client.embeddings.create(model=MODEL, input=["Hi"], encoding_format="float")
+    row = UsageSum.objects.get()
+    assert (row.purpose, row.calls, row.input_tokens) == ("passed_on", 1, 2)
+    assert row.cost == Decimal("0.000004")
 
 
 def test_completions_come_from_the_provider(client: OpenAI, scripted: ScriptedModel) -> None:

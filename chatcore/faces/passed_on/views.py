@@ -1,11 +1,12 @@
 """The views of requests that are passed on."""
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import ClassVar
 
 from asgiref.sync import async_to_sync
-from django.db import close_old_connections
+from django.db import DatabaseError, close_old_connections
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,11 +16,16 @@ from chatcore.events.long_responses import hand_over_stream
 from chatcore.faces.chat_completions import streams
 from chatcore.faces.chat_completions.views import OpenAIFaceView
 from chatcore.faces.passed_on.request import PassedRequest, parse_passed_request
+from chatcore.models import UsageSum
 from chatcore.providers import openai as openai_provider
-from chatcore.providers.base import Connection
+from chatcore.providers.base import Connection, Usage
 from chatcore.providers.connections import build_connection
+from chatcore.providers.openai_stream import parse_usage
 from chatcore.rest import turn_rate
+from chatcore.spending.records import record_call
 from chatcore.turns import capacity
+
+logger = logging.getLogger(__name__)
 
 
 class PassedOnView(OpenAIFaceView):
@@ -37,6 +43,8 @@ class PassedOnView(OpenAIFaceView):
             # The provider may take long, and other requests need this thread's connection.
             close_old_connections()
             if passed_request.is_stream:
+                # The provider counts the tokens of a stream only where the client asks for it.
+                _record_usage(request, passed_request, None)
                 stream = _stream_answer(connection, passed_request)
                 return hand_over_stream(
                     request._request,
@@ -47,6 +55,7 @@ class PassedOnView(OpenAIFaceView):
                 )
             fetch_answer = async_to_sync(openai_provider.fetch_answer)
             answer = fetch_answer(connection, passed_request.path, passed_request.body)
+            _record_usage(request, passed_request, parse_usage(answer.get("usage")))
         except BaseException:
             slot.release()
             raise
@@ -64,6 +73,14 @@ class CompletionsView(PassedOnView):
     """Completions of a prompt."""
 
     path = "completions"
+
+
+def _record_usage(request: Request, passed_request: PassedRequest, usage: Usage | None) -> None:
+    try:
+        record_call(request.user.pk, passed_request.model, UsageSum.Purpose.PASSED_ON, usage)
+    except DatabaseError:
+        # The answer is paid for, so it must not fail for its record.
+        logger.warning("the usage of %s was not stored", passed_request.model, exc_info=True)
 
 
 async def _stream_answer(
