@@ -12,12 +12,17 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.ownership import get_owned_session
-from chatcore.api.serializers.context import PreviewSerializer, SummarySerializer
+from chatcore.api.serializers.context import (
+    PreviewSerializer,
+    SummarySerializer,
+    VersionSerializer,
+)
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.context import builder, revisions
 from chatcore.context.compactor import get_compactor
-from chatcore.models import Session
+from chatcore.models import ContextRevision, Session
 from chatcore.rest import conditions
+from chatcore.rest.problems import InvalidFieldError
 from chatcore.sessions.changes import record_session_change
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import recall
@@ -96,6 +101,40 @@ class SummaryView(GenericAPIView[Session]):
         version = conditions.check_if_match(request, session.context_version)
         _change_context(session, lambda: revisions.reset_context(session.pk, base_version=version))
         return Response(status=204)
+
+
+class RewindContextView(GenericAPIView[Session]):
+    """Going back to an earlier version of the context."""
+
+    serializer_class = VersionSerializer
+
+    @extend_schema(
+        operation_id="rewind_context",
+        parameters=[conditions.IF_MATCH, conditions.ETAG],
+        responses={200: SessionSerializer} | conditions.CONTEXT_CHANGED_RESPONSES,
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Let the model see again what it saw at a version; that is a new version."""
+        session = get_owned_session(request, session_id)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        version = serializer.validated_data["version"]
+
+        def rewind() -> None:
+            locked_session = Session.objects.lock(session_id)
+            conditions.check_if_match(request, locked_session.context_version)
+            revisions.rewind_context(session_id, to_version=version)
+
+        try:
+            _change_context(session, rewind)
+        except ContextRevision.DoesNotExist:
+            detail = f"There is no context version {version}."
+            raise InvalidFieldError("version", detail) from None
+        session = get_owned_session(request, session_id)
+        return Response(
+            SessionSerializer(session).data,
+            headers=conditions.build_etag_headers(session.context_version),
+        )
 
 
 def _change_context(session: Session, change: Callable[[], object]) -> None:

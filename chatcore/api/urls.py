@@ -34,6 +34,7 @@ ROUTES = {
     "v1/sessions/<uuid:session_id>/cancel": turns.CancelTurnView,
     "v1/sessions/<uuid:session_id>/events": event_streams.EventStreamView,
     "v1/sessions/<uuid:session_id>/context/preview": context.ContextPreviewView,
+    "v1/sessions/<uuid:session_id>/context/rewind": context.RewindContextView,
     "v1/sessions/<uuid:session_id>/summary": context.SummaryView,
     "v1/sessions/<uuid:session_id>/search": search.SessionSearchView,
     "v1/attachments/<uuid:attachment_id>": attachments.AttachmentDetailView,

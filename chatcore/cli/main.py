@@ -2,6 +2,7 @@
 
 import os
 import sys
+from argparse import ArgumentParser
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -17,6 +18,8 @@ def main() -> None:
     A setting or a database that cannot be used ends the process with one sentence about it. With
     --traceback, a database error shows where it was raised.
     """
+    if sys.argv[1:2] == ["chat"]:
+        _chat_elsewhere()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
     # What is written from here on, the database among it, is for the owner alone.
     os.umask(0o077)
@@ -37,6 +40,23 @@ def main() -> None:
             " CHATCORE_DATABASE_URL says where it is; `chatcore migrate` makes its tables.\n"
         )
         sys.exit(1)
+
+
+def _chat_elsewhere() -> None:
+    """Talk with the server that --url or CHATCORE_URL names, and exit; return if none is named.
+
+    Django and this machine's database have no part in it, so neither is loaded.
+    """
+    if not os.environ.get("CHATCORE_URL") and not any(
+        argument.split("=")[0] == "--url" for argument in sys.argv
+    ):
+        return
+    from chatcore.cli import arguments, remote
+
+    parser = ArgumentParser(prog="chatcore chat", description=arguments.HELP)
+    arguments.add_arguments(parser)
+    options = arguments.add_server(vars(parser.parse_args(sys.argv[2:])), os.environ)
+    sys.exit(remote.run_chat(options, sys.stdin))
 
 
 def _read_arguments() -> list[str]:

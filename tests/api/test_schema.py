@@ -24,6 +24,7 @@ CONTRACT = {
     "/sessions/{session_id}/cancel": "post",
     "/sessions/{session_id}/events": "get",
     "/sessions/{session_id}/context": "get",
+    "/sessions/{session_id}/context/rewind": "post",
     "/sessions/{session_id}/context/preview": "get",
     "/sessions/{session_id}/context/history": "get",
     "/sessions/{session_id}/context/undo": "post",

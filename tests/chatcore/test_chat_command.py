@@ -50,6 +50,25 @@ def test_one_shot_prints_the_answer_and_keeps_the_session(
     assert Session.objects.get(owner=owner).message_count == 2
 
 
+def test_a_file_follows_the_question_and_errors_are_apart_from_answers(
+    owner: User,
+    model: object,
+    scripted: ScriptedModel,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("The text of a file.\n"))
+    scripted.script(Reply(text="Short."), Reply(status=401, body=b'{"error": {"message": "no"}}'))
+    assert run("summarize this") == EXIT_OK
+    assert capsys.readouterr() == ("Short.\n", "")
+    sent = scripted.requests[0].json["messages"][-1]["content"]
+    assert sent == "summarize this\n\n```\nThe text of a file.\n```"
+    assert run("hello") == EXIT_PROVIDER
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "refused the API key" in output.err
+
+
 def test_json_is_for_programs(
     owner: User, session: Session, scripted: ScriptedModel, capsys: pytest.CaptureFixture[str]
 ) -> None:

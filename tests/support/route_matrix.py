@@ -41,6 +41,7 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/sessions/{SESSION}/context/history": {"GET": None},
     f"api/v1/sessions/{SESSION}/context/undo": {"POST": None},
     f"api/v1/sessions/{SESSION}/context/redo": {"POST": None},
+    f"api/v1/sessions/{SESSION}/context/rewind": {"POST": {"version": 0}},
     f"api/v1/sessions/{SESSION}/compact": {"POST": {"wait": True}},
     f"api/v1/sessions/{SESSION}/compactions": {"GET": None},
     f"api/v1/sessions/{SESSION}/summary": {"PATCH": {"summary": "Nothing."}, "DELETE": None},

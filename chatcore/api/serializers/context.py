@@ -7,7 +7,7 @@ from rest_framework import serializers
 from chatcore.api.serializers.messages import ToolCallSerializer
 from chatcore.providers.base import Image
 from chatcore.rest import limits
-from chatcore.rest.fields import StrictSerializer, StrictTextField
+from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
 
 
 class SummarySerializer(StrictSerializer):
@@ -27,6 +27,12 @@ class SummarySerializer(StrictSerializer):
                 {"summary": ["Give it once, as summary or as compacted_summary."]}
             )
         return {"summary": next(iter(attrs.values()))}
+
+
+class VersionSerializer(StrictSerializer):
+    """An earlier version of the context; 0 is the whole history."""
+
+    version = StrictIntegerField(min_value=0)
 
 
 class ToolSerializer(serializers.Serializer[Any]):

@@ -1,6 +1,7 @@
 """`chatcore chat`: talk with a language model in a terminal."""
 
 import logging
+import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand
 from rich.console import Console
 
-from chatcore.cli.terminal import EXIT_SIGN_IN, EXIT_USAGE, Terminal
+from chatcore.cli import arguments
+from chatcore.cli.screen import EXIT_SIGN_IN, EXIT_USAGE, ChatUnavailable
+from chatcore.cli.terminal import Terminal
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
 from chatcore.sessions.archive import archive_surplus_sessions
@@ -20,43 +23,30 @@ from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 
 
-class ChatUnavailable(Exception):
-    """The conversation cannot begin. The arguments are a sentence and an exit code."""
-
-
 class Command(BaseCommand):
-    help = (
-        "Talk in a terminal. With TEXT (or a pipe) one shot."
-        " Exit codes: 0 ok, 2 usage, 3 provider, 4 cannot fit, 5 sign-in."
-    )
+    help = arguments.HELP
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("text", nargs="?", metavar="TEXT")
-        parser.add_argument("--session", help="Go on with this session.")
-        parser.add_argument("--user", help="Whose session; the only superuser when not given.")
-        parser.add_argument("--model", help="A model's name, or provider/name.")
-        parser.add_argument("--system", help="System prompt.")
-        parser.add_argument("--policy", help="Compaction policy.")
-        parser.add_argument(
-            "--compact-threshold",
-            type=float,
-            metavar="R",
-            help="Compact above this share of the context, 0 to 1.",
-        )
-        parser.add_argument("--disable-compaction", action="store_true")
-        parser.add_argument("--json", action="store_true")
+        arguments.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Open the session, talk, and exit with the code of the last turn."""
+        options = arguments.add_server(options, os.environ)
+        if options["url"]:
+            # `chatcore chat` comes here only by another way than the command line (cli/main.py).
+            from chatcore.cli import remote
+
+            sys.exit(remote.run_chat(options, sys.stdin))
         try:
-            terminal = Terminal(_open_session(options), Console(), as_json=options["json"])
+            text = arguments.build_text(options["text"], sys.stdin)
+            session = _open_session(options)
         except ChatUnavailable as error:
             sentence, code = error.args
             self.stderr.write(sentence)
             sys.exit(code)
-        text = options["text"] or ""
-        if not text and not sys.stdin.isatty():
-            text = sys.stdin.read().strip()
+        terminal = Terminal(
+            session, Console(), notices=Console(stderr=True), as_json=options["json"]
+        )
         with _reduce_logging():
             code = terminal.send_message(text) if text else terminal.run_loop()
             # Generation runs in threads of this process and must end before the process does.
