@@ -130,6 +130,10 @@ TITLE_CALLS: list[list[dict[str, Any]]] = [
         "### Task:\nGenerate a concise, 3-5 word title with an emoji.\n### Chat History:\n"
         "<chat_history>\nUSER: Where is Lisbon?\n</chat_history>"
     ),
+    user_says(
+        "### Task:\nPredict 3-5 useful messages this user might naturally send next.\n"
+        "### Chat History:\n<chat_history>\nUSER: Hi\n</chat_history>"
+    ),
     [
         {"role": "system", "content": "You are a title generator. You output ONLY a thread title."},
         *user_says("Generate a title for this conversation:", "Where is Lisbon?"),
@@ -163,6 +167,15 @@ def test_a_person_may_ask_for_a_title_in_the_conversation(client: OpenAI, talk: 
     question = "Write a title for my article about this conversation."
     ask(client, user_says(question))
     assert load_texts() == [*talk, question, "The new answer."]
+
+
+def test_a_question_with_documents_is_part_of_the_conversation(client: OpenAI) -> None:
+    question = (
+        "### Task:\nRespond to the user query using the provided context.\n"
+        "<context>\nRome is in Italy.\n</context>\nWhere is Rome?"
+    )
+    ask(client, user_says(question))
+    assert load_texts()[0] == question
 
 
 def test_an_answer_names_its_session(client: OpenAI, talk: list[str]) -> None:

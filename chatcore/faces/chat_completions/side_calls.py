@@ -23,6 +23,8 @@ _LABEL_TASK = re.compile(
 )
 # Open WebUI begins the texts of its own tasks so, and sends no system text with them.
 _TASK_HEADING = re.compile(r"\A\s*#{2,4} Task:", re.IGNORECASE)
+# The conversation stands inside such a text, unless it asks to answer a question from documents.
+_QUOTED_HISTORY = "<chat_history>"
 _CONVERSATION_LABEL = re.compile(
     r"\b(?:chat|conversation|thread|session)\b[^.!?\n]{0,20}\b(?:title|name)\b|"
     r"\btitles?\b[^.!?\n]{0,40}\b(?:chat|conversation|thread|session)\b|\btitle generator\b",
@@ -39,8 +41,10 @@ def is_side_call(completion_request: CompletionRequest, session: Session | None)
     messages = completion_request.messages
     if any(message.role != "user" for message in messages):
         return False
-    heading = messages[-1].content[:HEAD_CHARS]
-    if _TASK_HEADING.match(heading) and _LABEL_TASK.search(heading):
+    content = messages[-1].content
+    heading = content[:HEAD_CHARS]
+    asks_for_label = _QUOTED_HISTORY in content or _LABEL_TASK.search(heading)
+    if _TASK_HEADING.match(heading) and asks_for_label:
         return True
     system = (completion_request.system or "")[:HEAD_CHARS]
     if not _LABEL_TASK.search(system):
