@@ -19,6 +19,7 @@ Scope = dict[str, Any]
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # WhiteNoise sends static files as a synchronous iterator, and Django warns that this blocks. The
 # files are small and on a local disk, so it does not matter.
@@ -29,6 +30,8 @@ django_application = get_asgi_application()
 
 # These need Django's apps, which are loaded now.
 from chatcore.events.long_responses import serve_request  # noqa: E402
+from chatcore.faces.mcp.door import PATHS as MCP_PATHS  # noqa: E402
+from chatcore.faces.mcp.door import serve_mcp  # noqa: E402
 from chatcore.faces.refusals import build_refusal  # noqa: E402
 from chatcore.faces.responses.websocket import serve_websocket  # noqa: E402
 from chatcore.rest.problems import Problem, build_outage_problem  # noqa: E402
@@ -48,11 +51,13 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     elif scope["path"] in LIVENESS_PATHS:
         # On the loop: a process whose threads are all busy lives, and must not be restarted.
         await _respond(send, 200, {"Content-Type": "application/json"}, LIVENESS_BODY)
+    elif scope["path"] in MCP_PATHS:
+        await _serve_request(serve_mcp, scope, receive, send)
     else:
-        await _serve_request(scope, receive, send)
+        await _serve_request(_serve_django, scope, receive, send)
 
 
-async def _serve_request(scope: Scope, receive: Receive, send: Send) -> None:
+async def _serve_request(serve: Application, scope: Scope, receive: Receive, send: Send) -> None:
     has_started = False
 
     async def note_start(message: Message) -> None:
@@ -62,12 +67,16 @@ async def _serve_request(scope: Scope, receive: Receive, send: Send) -> None:
 
     try:
         scope, receive = await admit_body(scope, receive)
-        await serve_request(_run_django, scope, receive, note_start)
+        await serve(scope, receive, note_start)
     except Exception as error:
         problem = error if isinstance(error, Problem) else build_outage_problem(error)
         if problem is None or has_started:
             raise
         await _refuse(scope, send, problem)
+
+
+async def _serve_django(scope: Scope, receive: Receive, send: Send) -> None:
+    await serve_request(_run_django, scope, receive, send)
 
 
 async def _run_django(scope: Scope, receive: Any, send: Any) -> None:

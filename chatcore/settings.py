@@ -384,5 +384,9 @@ LOGGING: dict[str, Any] = {
             "CHATCORE_LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"]
         ),
     },
-    "loggers": {"httpx2": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
+    "loggers": {
+        "httpx2": {"level": "WARNING"},
+        "mcp": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+    },
 }

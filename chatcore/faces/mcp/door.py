@@ -1,0 +1,53 @@
+"""Serve `/mcp`: let in who has a token, and hand the request to the SDK's server.
+
+It runs beside Django, because the SDK's server is an ASGI application. Nothing is remembered from
+one request to the next, so any process can serve any of them.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from chatcore.rest.auth import build_sender_problem, find_sender
+from chatcore.rest.problems import Problem
+from chatcore.threads import run_in_thread
+
+PATHS = ("/mcp", "/mcp/")
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+
+async def serve_mcp(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer one request of a client. Raises the problem that refuses it."""
+    headers = dict(scope["headers"])
+    # No cookies: a page of any other site could send them.
+    if b"authorization" not in headers or await run_in_thread(find_sender, headers) is None:
+        raise build_sender_problem()
+    if scope["method"] != "POST":
+        # There are no sessions to end, and no messages that nobody asked for.
+        raise Problem(405, "method_not_allowed", "Only POST: this server keeps no sessions.")
+    # The SDK takes a second to import, and most processes never need it.
+    await _load_sdk()
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    from chatcore.faces.mcp.tools import build_server, request_headers
+
+    manager = StreamableHTTPSessionManager(
+        build_server()._lowlevel_server,
+        stateless=True,
+        json_response=True,
+        # A page that has rebound its name to this server's address has no token.
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    request_headers.set(headers)
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
+
+
+async def _load_sdk() -> None:
+    def load() -> None:
+        import chatcore.faces.mcp.tools  # noqa: F401
+
+    await run_in_thread(load)
