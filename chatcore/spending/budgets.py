@@ -49,6 +49,13 @@ class BudgetState:
         return self.cost >= self.budget.amount * self.budget.warning_percent / 100
 
     @property
+    def percent(self) -> int:
+        """How much of it is spent, from 0 to 100."""
+        if not self.budget.amount:
+            return 100
+        return min(100, int(self.cost * 100 / self.budget.amount))
+
+    @property
     def whose(self) -> str:
         """Say whose budget it is, as in `your budget`."""
         if self.budget.user_id:

@@ -4,7 +4,9 @@ import json
 from decimal import Decimal
 
 from django import template
+from django.conf import settings
 from django.templatetags.static import static
+from django.utils import formats
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -39,6 +41,15 @@ def price(amount: Decimal | None) -> str:
     cents = f"{amount:.2f}"
     exact = f"{amount.normalize():f}"
     return exact if len(exact) > len(cents) else cents
+
+
+@register.filter
+def money(amount: Decimal) -> str:
+    """Write an amount in the currency of the prices; small ones with more digits."""
+    digits = 2 if not amount or abs(amount) >= Decimal("0.1") else 4
+    number = formats.number_format(round(amount, digits), decimal_pos=digits)
+    currency = settings.CHATCORE["CURRENCY"]
+    return f"${number}" if currency == "USD" else f"{number} {currency}"
 
 
 @register.filter

@@ -22,6 +22,7 @@ from chatcore.web import providers, sign_in
 from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_chat_list
 from chatcore.web.forms import DefaultModelForm, LanguageForm, TokenForm
+from chatcore.web.usage import build_month_context
 from models_registry.models import AiModel
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
@@ -91,6 +92,7 @@ def show_settings(request: HttpRequest) -> HttpResponse:
         "languages": [get_language_info(code) for code, _name in project.LANGUAGES],
         "chosen_language": request.COOKIES.get(project.LANGUAGE_COOKIE_NAME, ""),
     }
+    context |= build_month_context(request.user)
     if request.user.has_perm(providers.PERMISSION):
         context["providers"] = providers.list_providers()
     return render(request, "chatcore/settings.html", context)

@@ -13,6 +13,7 @@ from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
 from chatcore.web.chat import get_own_chat
 from chatcore.web.tool_choice import list_tool_groups
+from chatcore.web.usage import add_up_chat
 from models_registry.models import AiModel
 
 
@@ -24,7 +25,8 @@ def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResp
     return render(
         request,
         "chatcore/_chat_settings.html",
-        {"stored": pk, "chat": session} | _build_form_context(request, session),
+        {"stored": pk, "chat": session, "usage": add_up_chat(session)}
+        | _build_form_context(request, session),
     )
 
 

@@ -1,6 +1,7 @@
 """The settings in a real browser: models, prices, API tokens, providers and their keys."""
 
 import os
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from knox.models import AuthToken
 from playwright.sync_api import Page, expect
 
 from chatcore.local_model.weights import WEIGHTS_BY_SIZE
-from chatcore.models import Session
+from chatcore.models import Budget, Session
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import send_message
 from tests.support.scripted_model import ScriptedModel
@@ -45,6 +46,25 @@ def test_the_model_is_picked_with_its_window_and_its_prices_in_sight(
     page.get_by_label("Your message").press("Enter")
     expect(page.locator(".picker-name")).to_have_text("test-model")
     assert scripted.requests[-1].json["model"] == "other"
+
+
+def test_the_usage_of_the_month_and_of_a_chat_are_shown_with_the_budget(
+    page: Page, session: Session, user: User, model: AiModel, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.filter(pk=model.pk).update(input_price=2, output_price=10)
+    Budget.objects.create(user=user, amount=5)
+    scripted.script(Reply(text="A bird.", usage=(1_000_000, 200_000)))
+    page.goto(f"/c/{session.pk}/")
+    send_message(page, "What is a heron?")
+    expect(page.locator(".answer .prose")).to_have_text("A bird.")
+    page.get_by_role("button", name="Settings of this chat").click()
+    expect(page.get_by_text("This chat has cost $4.00 so far, for 1 call.")).to_be_visible()
+    page.goto("/settings/")
+    usage = page.locator("#usage")
+    expect(usage).to_contain_text("This month: $4.00 for 1 call")
+    expect(usage.locator(".rows li")).to_have_text(re.compile(r"scripted/test-model\s+\$4\.00"))
+    expect(usage).to_contain_text(re.compile(r"Your budget\s+·\s+\$4\.00 of \$5\.00, new on"))
+    expect(usage.locator("progress")).to_have_js_property("value", 80)
 
 
 def test_a_chat_whose_model_is_gone_says_so_and_takes_another(
