@@ -5,13 +5,16 @@ models, and importing that package would register pages of models that do not ex
 """
 
 from collections.abc import Iterable
+from functools import wraps
 from typing import Any
 
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.db.models import Field, JSONField, Model
 from django.http import HttpRequest, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from chatcore.admin_contents import build_audited_class, hide_titles
 from chatcore.rest.strict_json import StrictDecoder
 
 
@@ -66,6 +69,18 @@ class ChatcoreAdminSite(AdminSite):
         page = SignInView.as_view(redirect_authenticated_user=False, next_page="admin:index")
         return page(request)
 
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
+        """Make each page wholly while titles are hidden from those who may not see contents."""
+        show_page = super().admin_view(view, cacheable)
+
+        @wraps(show_page)
+        def show(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            with hide_titles(request):
+                response = show_page(request, *args, **kwargs)
+                return response.render() if isinstance(response, TemplateResponse) else response
+
+        return show
+
     def register(
         self,
         model_or_iterable: Any,
@@ -77,7 +92,7 @@ class ChatcoreAdminSite(AdminSite):
         # What a page does itself when it saves comes first, and then calls ours.
         bases = (page_class, EditedFieldsAdmin) if admin_class else (EditedFieldsAdmin,)
         edited_class = type(page_class.__name__, bases, {"__module__": page_class.__module__})
-        super().register(model_or_iterable, edited_class, **options)
+        super().register(model_or_iterable, build_audited_class(edited_class), **options)
 
 
 def _select_columns(row: Model, names: Iterable[str]) -> list[str]:

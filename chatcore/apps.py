@@ -11,8 +11,11 @@ class Chatcore(AppConfig):
     verbose_name = "Conversations"
 
     def ready(self) -> None:
-        """Register the system checks."""
+        """Register the system checks, and begin to write the audit log."""
         from chatcore import checks  # noqa: F401
+        from chatcore.accounts import audit
+
+        audit.connect()
 
 
 class AdminSite(AdminConfig):

@@ -117,6 +117,7 @@ def _warm_up() -> None:
 
 async def _run_lifespan(receive: Receive, send: Send) -> None:
     # These modules need Django's apps, which are loaded when this module makes the application.
+    from chatcore.accounts import audit
     from chatcore.databases.erasure import ErasureChore
     from chatcore.events import retention, webhooks
     from chatcore.files import intake, output_store
@@ -137,6 +138,7 @@ async def _run_lifespan(receive: Receive, send: Send) -> None:
             turn_runner.run_periodically(
                 PRUNE_SECONDS, lambda: run_in_thread(retention.prune_events)
             )
+            turn_runner.run_periodically(PRUNE_SECONDS, lambda: run_in_thread(audit.prune_entries))
             turn_runner.run_periodically(
                 PRUNE_SECONDS, lambda: run_in_thread(webhooks.delete_old_deliveries)
             )

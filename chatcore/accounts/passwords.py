@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from django.db import transaction
 from django.utils.translation import gettext as _
 from knox.models import AuthToken
+
+from chatcore.accounts import audit
 
 
 class TokenRevoker:
@@ -19,7 +22,9 @@ class TokenRevoker:
     def password_changed(self, password: str, user: Any = None) -> None:
         """Revoke the tokens: whoever knew the old password may have made some."""
         if user is not None and user.pk is not None:
-            AuthToken.objects.filter(user=user).delete()
+            with transaction.atomic():
+                AuthToken.objects.filter(user=user).delete()
+                audit.record("password.changed", target=user)
 
     def get_help_text(self) -> str:
         """Return what the forms say beside a new password."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from chatcore.environment import read_choice, read_email, read_text
+from chatcore.environment import read_choice, read_email, read_number, read_text
 
 ACCOUNT_APPS = [
     "allauth",
@@ -17,6 +17,9 @@ ACCOUNT_APPS = [
     "allauth.socialaccount.providers.openid_connect",
     "allauth.usersessions",
 ]
+
+# Days that an entry of the audit log is stored; 0 keeps them for good.
+AUDIT_DAYS = read_number("CHATCORE_AUDIT_DAYS", 365, minimum=0, maximum=36_500)
 
 # closed: only administrators make accounts. invitation: also who has a link from one. open: all.
 SIGN_UP = read_choice("CHATCORE_SIGN_UP", ["closed", "invitation", "open"])

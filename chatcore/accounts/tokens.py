@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from knox.models import AuthToken
 
+from chatcore.accounts import audit
 from chatcore.models import TokenName
 
 MAX_NAME_CHARS = TokenName._meta.get_field("name").max_length or 0
@@ -24,8 +25,19 @@ def create_token(user: Any, *, name: str, expiry: timedelta | None) -> tuple[Aut
         token, text = AuthToken.objects.create(user, expiry=expiry)
         if name:
             TokenName.objects.create(token=token, name=name)
+        audit.record("token.made", target=user, detail=token.token_key)
     token.name = name
     return token, text
+
+
+def revoke_tokens(user: Any, **which: Any) -> int:
+    """Delete those of a user's tokens that the filters name; return how many."""
+    with transaction.atomic():
+        tokens = AuthToken.objects.filter(user=user, **which)
+        for key in list(tokens.values_list("token_key", flat=True)):
+            audit.record("token.revoked", target=user, detail=key)
+        count: int = tokens.delete()[1].get("knox.AuthToken", 0)
+    return count
 
 
 def list_tokens(user: Any) -> QuerySet[AuthToken]:

@@ -5,6 +5,7 @@ Django's autodiscovery imports this package, and each module registers its pages
 
 from chatcore.admin import (
     accounts,
+    audit,
     context_revisions,
     holds,
     mcp_servers,
@@ -18,6 +19,7 @@ from chatcore.admin import (
 
 __all__ = [
     "accounts",
+    "audit",
     "context_revisions",
     "holds",
     "mcp_servers",

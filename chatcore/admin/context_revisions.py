@@ -9,6 +9,7 @@ from chatcore.models import ContextRevision
 
 @admin.register(ContextRevision)
 class ContextRevisionAdmin(ReadOnlyAdmin):
+    content_fields = ("excerpt", "summary", "summary_text")
     list_display = ("version", "session", "source", "boundary_seq", "excerpt", "created_at")
     list_filter = ("source", "created_at")
     list_select_related = ("session",)

@@ -114,6 +114,7 @@ class McpServerAdmin(admin.ModelAdmin):
 
 @admin.register(ToolApproval)
 class ToolApprovalAdmin(ReadOnlyAdmin):
+    content_fields = ("tool_call_id",)  # and the titles of sessions
     list_display = ("created_at", "session", "server", "tool", "decision")
     list_filter = ("decision", "created_at")
     list_select_related = ("session", "server")

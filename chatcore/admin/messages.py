@@ -25,6 +25,7 @@ class AttachmentInline(admin.TabularInline):
     fields = readonly_fields = ("name", "media_type", "size")
     extra = 0
     can_delete = False
+    is_content = True  # a file's name says what is in it
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attachment]:
         return super().get_queryset(request).defer("data", "text")
@@ -35,6 +36,13 @@ class AttachmentInline(admin.TabularInline):
 
 @admin.register(Message)
 class MessageAdmin(ReadOnlyAdmin):
+    content_fields = (
+        "content",
+        "excerpt",
+        "full_text",
+        "reasoning_text",
+        "tool_call_list",
+    )
     list_display = ("seq", "session", "role", "excerpt", "status", "tokens", "created_at")
     list_filter = ("role", "status", "is_error", "created_at")
     list_select_related = ("session",)

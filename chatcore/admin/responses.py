@@ -17,6 +17,7 @@ from chatcore.models import StoredResponse
 
 @admin.register(StoredResponse)
 class StoredResponseAdmin(ReadOnlyAdmin):
+    content_fields = ("session_link", "system_text", "body")
     list_display = ("__str__", "session", "turn_status", "has_compaction", "created_at")
     list_filter = ("turn__status", "created_at")
     list_select_related = ("session", "turn")

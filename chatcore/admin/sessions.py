@@ -18,6 +18,7 @@ from chatcore.sessions.deletion import delete_session
 
 @admin.register(Session)
 class SessionAdmin(admin.ModelAdmin):
+    content_fields = ("title", "system_prompt", "compacted_summary")
     form = SessionForm
     list_display = (
         "__str__",

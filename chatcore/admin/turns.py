@@ -8,6 +8,7 @@ from chatcore.models import Turn
 
 @admin.register(Turn)
 class TurnAdmin(ReadOnlyAdmin):
+    content_fields = ("notices", "tools", "recalled", "error")
     list_display = ("id", "session", "status", "started_at", "finished_at", "lease_until")
     list_filter = ("status", "started_at")
     list_select_related = ("session",)

@@ -24,6 +24,7 @@ class WebhookAdmin(admin.ModelAdmin):
 
 @admin.register(WebhookDelivery)
 class WebhookDeliveryAdmin(ReadOnlyAdmin):
+    content_fields = ("payload", "error")
     list_display = (
         "event",
         "webhook",
@@ -38,7 +39,11 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
     list_select_related = ("webhook",)
     actions = ("send_again",)
 
-    @admin.action(description="Send again", permissions=["view"])
+    def has_send_permission(self, request: HttpRequest) -> bool:
+        """Return whether somebody may send: who may only look may not."""
+        return bool(request.user.has_perm("chatcore.change_webhookdelivery"))
+
+    @admin.action(description="Send again", permissions=["send"])
     def send_again(self, request: HttpRequest, deliveries: QuerySet[WebhookDelivery]) -> None:
         count = webhooks.retry_deliveries(deliveries)
         self.message_user(request, f"{count} will be sent again.")

@@ -6,7 +6,6 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
-from knox.models import AuthToken
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -17,6 +16,7 @@ from chatcore.accounts.tokens import (
     create_token,
     get_default_expiry,
     list_tokens,
+    revoke_tokens,
 )
 from chatcore.api import idempotency
 from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
@@ -94,7 +94,7 @@ class TokenListView(GenericAPIView[Any]):
     @extend_schema(operation_id="revoke_all_tokens", request=None, responses={204: None})
     def delete(self, request: Request) -> Response:
         """Revoke all of the user's tokens, including the one that this request uses."""
-        AuthToken.objects.filter(user=request.user).delete()
+        revoke_tokens(request.user)
         return Response(status=204)
 
 
@@ -106,8 +106,6 @@ class TokenDetailView(GenericAPIView[Any]):
     @extend_schema(operation_id="revoke_token", request=None, responses={204: None})
     def delete(self, request: Request, token_id: str) -> Response:
         """Revoke the token that begins with these characters."""
-        tokens = AuthToken.objects.filter(user=request.user, token_key=clean_text(token_id))
-        deleted_count, _ = tokens.delete()
-        if not deleted_count:
+        if not revoke_tokens(request.user, token_key=clean_text(token_id)):
             raise Http404
         return Response(status=204)

@@ -1,6 +1,7 @@
 """The tables of the conversation, one concept a file; Django finds them through this package."""
 
 from chatcore.models.attachment import Attachment
+from chatcore.models.audit_entry import AuditEntry
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
 from chatcore.models.hold import Hold
@@ -27,6 +28,7 @@ __all__ = [
     "MAX_CALL_ID",
     "MAX_TOOL_NAME",
     "Attachment",
+    "AuditEntry",
     "Budget",
     "ContextEdit",
     "ContextRevision",

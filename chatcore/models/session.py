@@ -1,6 +1,7 @@
 """Sessions: the conversations, and what the model sees of each of them now."""
 
 import uuid
+from contextvars import ContextVar
 from uuid import UUID
 
 from django.conf import settings
@@ -8,6 +9,10 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+
+# Set while a page of the admin is made for somebody who may not see what people wrote. Django names
+# rows in messages, labels and links of its own, so the name itself must be without words.
+are_titles_hidden: ContextVar[bool] = ContextVar("are_titles_hidden", default=False)
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
@@ -139,6 +144,7 @@ class Session(models.Model):
 
     class Meta:
         ordering = ["-updated_at", "-id"]
+        permissions = [("view_content", "Can see what people and models wrote")]
         constraints = [
             models.UniqueConstraint(
                 fields=["owner", "external_id"], name="one_session_an_external_id"
@@ -154,4 +160,4 @@ class Session(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or str(self.id)
+        return str(self.id) if are_titles_hidden.get() else self.title or str(self.id)

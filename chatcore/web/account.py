@@ -10,12 +10,11 @@ from django.contrib.auth.decorators import login_required, user_passes_test
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils.translation import get_language_info
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRefresh
-from knox.models import AuthToken
 
 from chatcore.accounts import tokens
 from chatcore.web import providers, sign_in
@@ -136,7 +135,8 @@ def create_token(request: HttpRequest) -> HttpResponse:
 @require_POST
 def delete_token(request: HttpRequest, digest: str) -> HttpResponse:
     """Delete an API token; programs that use it are refused from now on."""
-    get_object_or_404(AuthToken, user=request.user, pk=digest).delete()
+    if not tokens.revoke_tokens(request.user, pk=digest):
+        raise Http404
     return HttpResponse()
 
 

@@ -5,12 +5,14 @@ import time
 from dataclasses import replace
 
 from django.contrib.auth.decorators import login_required, permission_required
+from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from chatcore.accounts import audit
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request
 from chatcore.providers.connections import build_connection
@@ -41,9 +43,11 @@ def set_provider_key(request: HttpRequest, pk: int) -> HttpResponse:
     form = ProviderKeyForm(request.POST)
     is_saved = form.is_valid()
     if is_saved:
-        provider.api_key = form.cleaned_data["key"]
-        provider.save(update_fields=["encrypted_api_key"])
-        record_connection(request.user, provider, "Entered a key")
+        with transaction.atomic():
+            provider.api_key = form.cleaned_data["key"]
+            provider.save(update_fields=["encrypted_api_key"])
+            record_connection(request.user, provider, "Entered a key")
+            audit.record("key.changed", target=provider, request=request)
         # Only the catalog knows whether the provider is off for want of a key or by an operator.
         catalog.sync()
     context = {"provider": get_object_or_404(list_providers(), pk=pk), "saved": is_saved}

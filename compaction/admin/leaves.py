@@ -14,6 +14,7 @@ class SummaryLeafAdmin(admin.ModelAdmin):
     Where one is deleted here, the summary that was composed of it stays as it is, word for word.
     """
 
+    content_fields = ("summary_text",)
     list_display = ("session_id", "first_seq", "last_seq", "kind", "tokens", "created_at")
     list_filter = ("kind",)
     search_fields = ("=session__id",)

@@ -38,6 +38,15 @@ LONG_FIELDS = (
 class CompactionRunAdmin(admin.ModelAdmin):
     """A record of a run. It can be read, retried and rewound, but never edited."""
 
+    content_fields = (
+        "instructions",
+        "reason",
+        "summaries",
+        "summary_checks",
+        "changes",
+        "state_after_run",
+        "error",
+    )
     list_display = (
         "created_at",
         "session_id",

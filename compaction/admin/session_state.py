@@ -38,6 +38,7 @@ class SessionStateAdmin(admin.ModelAdmin):
 class WorkingStateAdmin(admin.ModelAdmin):
     """The structured state and memory of a session. Its owner changes them over REST."""
 
+    content_fields = ("state_text",)
     list_display = ("session_id", "runs")
     search_fields = ("=session__id",)
     fields = ("session_id", "runs", "state_text")
@@ -69,6 +70,7 @@ class WorkingStateAdmin(admin.ModelAdmin):
 class LedgerLineAdmin(admin.ModelAdmin):
     """The ledgers of sessions, line by line. Their owners change them over REST or on the page."""
 
+    content_fields = ("text", "original_text", "key")
     list_display = ("text", "kind", "status", "pinned", "is_edited", "seq", "session_id")
     list_filter = ("kind", "status", "pinned", "is_edited")
     search_fields = ("=session__id",)
