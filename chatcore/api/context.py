@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.http import Http404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,7 +22,7 @@ from chatcore.context import builder, revisions
 from chatcore.context.compactor import get_compactor
 from chatcore.models import ContextRevision, Session
 from chatcore.rest import conditions
-from chatcore.rest.problems import InvalidFieldError
+from chatcore.rest.problems import Problem
 from chatcore.sessions.changes import record_session_change
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import recall
@@ -111,7 +111,11 @@ class RewindContextView(GenericAPIView[Session]):
     @extend_schema(
         operation_id="rewind_context",
         parameters=[conditions.IF_MATCH, conditions.ETAG],
-        responses={200: SessionSerializer} | conditions.CONTEXT_CHANGED_RESPONSES,
+        responses={
+            200: SessionSerializer,
+            409: OpenApiResponse(description="There is no such version."),
+        }
+        | conditions.CONTEXT_CHANGED_RESPONSES,
     )
     def post(self, request: Request, session_id: UUID) -> Response:
         """Let the model see again what it saw at a version; that is a new version."""
@@ -129,7 +133,7 @@ class RewindContextView(GenericAPIView[Session]):
             _change_context(session, rewind)
         except ContextRevision.DoesNotExist:
             detail = f"There is no context version {version}."
-            raise InvalidFieldError("version", detail) from None
+            raise Problem(409, "not_rewindable", detail) from None
         session = get_owned_session(request, session_id)
         return Response(
             SessionSerializer(session).data,

@@ -25,6 +25,18 @@ from chatcore.rest.parsers import ImportBodyParser
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.transfer import exporter, formats, importer
 
+EXPORTED_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "format": {"type": "string", "const": exporter.FORMAT},
+        "session": {"type": "object"},
+        "messages": {"type": "array", "items": {"type": "object"}},
+        "context": {"type": "object"},
+        "ledger": {"type": "array"},
+        "leaves": {"type": "array"},
+    },
+    "required": ["format"],
+}
 FORMAT_PARAMETER = OpenApiParameter("format", str, enum=list(formats.FORMATS), default="chatcore")
 
 
@@ -87,7 +99,7 @@ class SessionImportView(APIView):
 
     @extend_schema(
         operation_id="import_session",
-        request=OpenApiTypes.OBJECT,
+        request={"application/json": EXPORTED_SCHEMA},
         parameters=[*idempotency.PARAMETERS, conditions.ENTITY_TAG],
         responses={201: SessionSerializer} | idempotency.RESPONSES,
     )

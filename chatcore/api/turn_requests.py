@@ -23,6 +23,11 @@ from chatcore.rest.fields import (
 )
 from chatcore.turns import client_tools
 
+# A message has a text, or a file.
+CONTENT_RULES = {
+    "if": {"required": ["attachments"], "properties": {"attachments": {"minItems": 1}}},
+    "else": {"required": ["content"], "properties": {"content": {"pattern": r"\S"}}},
+}
 STREAM_HELP_TEXT = "Answer with the turn's events."
 PREFER_PARAMETER = OpenApiParameter(
     "Prefer",
@@ -55,6 +60,7 @@ class ToolDefinitionSerializer(StrictSerializer):
 class NewMessageSerializer(StrictSerializer):
     """A user's message: text, files, or both."""
 
+    schema_rules = CONTENT_RULES
     content = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
     attachments = serializers.ListField(
         child=AttachmentField(), required=False, max_length=intake.MAX_FILES
@@ -76,6 +82,7 @@ class EditedMessageSerializer(StrictSerializer):
     named.
     """
 
+    schema_rules = CONTENT_RULES
     content = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
     attachments = serializers.ListField(
         child=AttachmentField(), required=False, max_length=intake.MAX_FILES

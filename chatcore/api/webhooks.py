@@ -7,7 +7,7 @@ import httpx2
 from django.db import transaction
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -22,10 +22,21 @@ from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTex
 from chatcore.rest.problems import InvalidFieldError
 from models_registry import keys
 
+MAX_URL_CHARS = 2_000
 MAX_WEBHOOKS = 20  # of one user
 MAX_WEBHOOKS_A_HOST = 5  # each event is sent to each of them
 
 
+@extend_schema_field(
+    {
+        "type": "string",
+        "format": "uri",
+        "minLength": 1,
+        "maxLength": MAX_URL_CHARS,
+        "pattern": r"^https?://[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:(80|443))?(/\S*)?$",
+        "description": "Hosts and ports that the operator allows besides may differ from it.",
+    }
+)
 class WebhookUrlField(StrictTextField):
     """An http or https URL with a host and without credentials, as far as its text tells.
 
@@ -49,7 +60,7 @@ class WebhookUrlField(StrictTextField):
 class WebhookSerializer(StrictSerializer, serializers.ModelSerializer[Webhook]):
     """A webhook. Its secret is shown once, when it is created."""
 
-    url = WebhookUrlField(max_length=2000)
+    url = WebhookUrlField(max_length=MAX_URL_CHARS)
     events = serializers.ListField(
         child=serializers.ChoiceField(choices=webhooks.WEBHOOK_EVENTS),
         required=False,
@@ -149,9 +160,9 @@ class WebhookDetailView(GenericAPIView[Webhook]):
     def patch(self, request: Request, webhook_id: UUID) -> Response:
         """Change the given fields only."""
         webhook = _get_owned_webhook(request, webhook_id, is_locked=True)
-        conditions.check_entity_tag(request, self.get_serializer(webhook).data)
         serializer = self.get_serializer(webhook, data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
+        conditions.check_entity_tag(request, self.get_serializer(webhook).data)
         if "url" in serializer.validated_data:
             others = Webhook.objects.filter(owner=webhook.owner_id).exclude(pk=webhook.pk)
             _check_host(others, serializer.validated_data["url"])

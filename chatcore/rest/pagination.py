@@ -18,6 +18,7 @@ from chatcore.rest.problems import InvalidFieldError
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
+CURSOR_PATTERN = "^Wz[AE]s[A-Za-z0-9_-]+$"  # base64 of a JSON list that begins with 0 or 1
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,11 @@ class KeysetPagination(BasePagination):
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
         """Return `limit` and `cursor` for the OpenAPI document."""
         limit = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
-        cursor = {"type": "string", "description": "From `next` or `previous` of another page."}
+        cursor = {
+            "type": "string",
+            "pattern": CURSOR_PATTERN,
+            "description": "From `next` or `previous` of another page.",
+        }
         return [
             {"name": "limit", "in": "query", "schema": limit},
             {"name": "cursor", "in": "query", "schema": cursor},

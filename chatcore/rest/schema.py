@@ -5,6 +5,7 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema as Base
 
+from chatcore.rest.fields import StrictTextField
 from chatcore.rest.problems import MEDIA_TYPE, ProblemSchemaSerializer
 
 COMMON_PROBLEMS = {
@@ -46,6 +47,17 @@ class ProblemAutoSchema(Base):
             schema["additionalProperties"] = False
         if direction == "request":
             schema |= getattr(serializer, "schema_rules", {})
+        return schema
+
+    def _map_serializer_field(
+        self, field: Any, direction: Any, bypass_extensions: bool = False
+    ) -> dict[str, Any]:
+        schema: dict[str, Any] = super()._map_serializer_field(field, direction, bypass_extensions)
+        # A text that is taken without the spaces around it must have something else.
+        is_trimmed = isinstance(field, StrictTextField) and field.trim_whitespace
+        if is_trimmed and not field.allow_blank and schema.get("type") == "string":
+            schema.setdefault("minLength", 1)
+            schema.setdefault("pattern", r"\S")
         return schema
 
     def _collect_implied_problems(self) -> dict[str, str]:

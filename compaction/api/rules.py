@@ -46,6 +46,11 @@ class ChangedRuleSerializer(StrictSerializer):
 class NewRuleSerializer(ChangedRuleSerializer):
     """A line of a ledger that is to hold always, or a rule that a person writes."""
 
+    schema_rules = {
+        "if": {"required": ["line"]},
+        "then": {"maxProperties": 1},
+        "else": {"required": ["text"]},
+    }
     line = StrictIntegerField(
         required=False, help_text="The id of the line to lift; then nothing else is given."
     )
@@ -121,9 +126,10 @@ class RuleView(GenericAPIView[StandingRule]):
     @transaction.atomic
     def patch(self, request: Request, rule_id: int) -> Response:
         """Change the rule, in each session from its next request on."""
-        rule = self._lock_unchanged_rule(rule_id)
+        self.get_object()
         serializer = self.get_serializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
+        rule = self._lock_unchanged_rule(rule_id)
         for name, value in serializer.validated_data.items():
             setattr(rule, name, value)
         rule.save(update_fields=[*serializer.validated_data])

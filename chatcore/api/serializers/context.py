@@ -13,6 +13,7 @@ from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTex
 class SummarySerializer(StrictSerializer):
     """The text that replaces the compacted messages in requests."""
 
+    schema_rules = {"minProperties": 1, "maxProperties": 1}
     summary = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False)
     compacted_summary = StrictTextField(
         max_bytes=limits.MESSAGE_BYTES,
