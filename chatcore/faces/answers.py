@@ -20,6 +20,7 @@ from chatcore.faces.chat_completions.client_watch import ClientWatch
 from chatcore.faces.chat_completions.request import CompletionRequest
 from chatcore.faces.chat_completions.side_calls import is_side_call
 from chatcore.faces.chat_completions.stateless import StatelessExchange
+from chatcore.models import Turn
 from chatcore.providers.base import Request as ProviderRequest
 from chatcore.providers.base import StreamEnd, StreamPart
 from chatcore.rest import turn_rate
@@ -32,6 +33,10 @@ class AnswerForm(Protocol):
 
     def build_provider_request(self) -> ProviderRequest:
         """Return the request without a memory, before it is made to fit."""
+        ...
+
+    def name_answer(self, turn: Turn, after_seq: int) -> None:
+        """Note which turn of a session answers, from the event after `after_seq` on."""
         ...
 
     def stream(
@@ -73,6 +78,7 @@ def _answer_with_memory(
         turn_rate.count_turn(request)
         session = memory.get_or_create_session(request.user, completion_request)
         turn, after_seq = memory.start_or_resume_turn(session, completion_request)
+    form.name_answer(turn, after_seq)
     watch = ClientWatch(turn)
     call_at_end(request._request, watch.stop_unless_over)
     ignored_header = _build_ignored_header(completion_request)

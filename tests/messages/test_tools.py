@@ -12,7 +12,6 @@ from chatcore.models import Message
 from models_registry.models import AiModel
 from tests.support.anthropic_client import (
     HELLO,
-    MODEL,
     WEATHER,
     ask,
     build_body,
@@ -166,22 +165,3 @@ def test_tools_that_run_at_anthropic_are_refused_by_name(claude: Anthropic) -> N
     tool: Any = {"type": "web_search_20250305", "name": "web_search"}
     with pytest.raises(anthropic.BadRequestError, match=r"tools\[0\].type"):
         ask(claude, tools=[tool])
-
-
-def test_the_clients_own_loop_of_tools_ends(client: Anthropic, scripted: ScriptedModel) -> None:
-    @anthropic.beta_tool
-    def weather(city: str) -> str:
-        """Return the weather.
-
-        Args:
-            city: The city.
-        """
-        return f"Rain in {city}"
-
-    scripted.script(Reply(tool_calls=CALLS), Reply(text="Take an umbrella."))
-    runner = client.beta.messages.tool_runner(
-        model=MODEL, max_tokens=500, messages=HELLO, tools=[weather]
-    )
-    answer: Any = runner.until_done()
-    assert answer.content[0].text == "Take an umbrella."
-    assert "Rain in Oslo" in json.dumps(get_last_call(scripted))

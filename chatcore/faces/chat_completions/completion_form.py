@@ -7,6 +7,7 @@ from chatcore.faces.chat_completions import streams
 from chatcore.faces.chat_completions.completion_format import CompletionEnvelope
 from chatcore.faces.chat_completions.request import CompletionRequest
 from chatcore.faces.chat_completions.stateless import build_provider_request
+from chatcore.models import Turn
 from chatcore.providers.base import Request, StreamEnd, StreamPart
 
 
@@ -20,6 +21,9 @@ class CompletionForm:
     def build_provider_request(self) -> Request:
         """Return the request without a memory, before it is made to fit."""
         return build_provider_request(self._request)
+
+    def name_answer(self, turn: Turn, after_seq: int) -> None:
+        """Do nothing: the ids of completions lead nowhere."""
 
     def stream(
         self, parts: AsyncGenerator[StreamPart | None], count_input: Callable[[], int]

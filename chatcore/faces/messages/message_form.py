@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from chatcore.context import summary_block, tool_pairs
@@ -24,6 +25,8 @@ from chatcore.faces.messages.message_format import (
     write_compaction,
 )
 from chatcore.faces.messages.request import MessageRequest
+from chatcore.faces.messages.threads import format_message_id
+from chatcore.models import Turn
 from chatcore.providers.base import (
     ReasoningDelta,
     Request,
@@ -48,6 +51,10 @@ class MessageForm:
         # The events are written when the request itself, and the log's notes of it, are over.
         self._request_id = errors.get_request_id()
         self._envelope = MessageEnvelope(model=message_request.model_name)
+
+    def name_answer(self, turn: Turn, after_seq: int) -> None:
+        """Give the message an id by which a thread goes on."""
+        self._envelope = replace(self._envelope, id=format_message_id(turn, after_seq))
 
     def build_provider_request(self) -> Request:
         """Return the request without a memory, before it is made to fit.

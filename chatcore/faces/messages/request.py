@@ -15,10 +15,10 @@ from chatcore.faces.chat_completions.request import (
     parse_session_name,
 )
 from chatcore.faces.messages.context_edits import ContextEdits, parse_context_edits
-from chatcore.faces.messages.errors import MessagesProblem
 from chatcore.faces.messages.input_messages import Input, parse_input
 from chatcore.faces.messages.params import OWN_NAMES, build_params, list_untranslated
 from chatcore.faces.messages.request_tools import parse_tools
+from chatcore.faces.messages.threads import parse_thread
 from chatcore.providers.params import list_extra_names
 from chatcore.rest.problems import InvalidFieldError
 from models_registry.models import AiModel, Provider
@@ -35,6 +35,7 @@ OWN_FIELDS = frozenset(
         "metadata",
         "context_management",
         "compaction",
+        "thread",
     }
 )
 # The answer is no other without these: they are about Anthropic's accounts, places and prices.
@@ -66,14 +67,14 @@ class MessageRequest(CompletionRequest):
     summary: str = ""
 
 
-def parse_count_request(body: Any, headers: Mapping[str, str]) -> MessageRequest:
+def parse_count_request(user: Any, body: Any, headers: Mapping[str, str]) -> MessageRequest:
     """Return the request of a body whose tokens are to be counted: it asks for no answer."""
     if isinstance(body, Mapping):
-        body = {**body, "max_tokens": 1, "stream": False}
-    return parse_message_request(body, headers)
+        body = {**body, "max_tokens": 1, "stream": False, "thread": None}
+    return parse_message_request(user, body, headers)
 
 
-def parse_message_request(body: Any, headers: Mapping[str, str]) -> MessageRequest:
+def parse_message_request(user: Any, body: Any, headers: Mapping[str, str]) -> MessageRequest:
     """Return the request of a JSON body.
 
     Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.
@@ -81,9 +82,6 @@ def parse_message_request(body: Any, headers: Mapping[str, str]) -> MessageReque
     if not isinstance(body, Mapping):
         raise InvalidFieldError("body", "A JSON object.")
     model = get_usable_model(body.get("model"))
-    if body.get("thread"):
-        detail = "thread: Send the whole conversation, or name a session (X-Session-Id)."
-        raise MessagesProblem("thread_unsupported_request", detail, unsupported=["thread"])
     _refuse_unknown_fields(body, model)
     parsed_input = parse_input(body, model)
     edits = parse_context_edits(body)
@@ -94,6 +92,10 @@ def parse_message_request(body: Any, headers: Mapping[str, str]) -> MessageReque
     if not isinstance(stream, bool):
         raise InvalidFieldError("stream", "Either true or false.")
     session_name = _parse_session_name(body, headers)
+    thread = parse_thread(body.get("thread"), user)
+    if thread:
+        session_name = session_name or thread.session_name
+        tools = tools or thread.tools
     params = build_params(body, model, has_tools=bool(tools))
     if session_name and model.provider.protocol == Provider.Protocol.ANTHROPIC:
         _mark_cache_of_session(params, parsed_input, tools)

@@ -34,7 +34,7 @@ class MessagesView(MessagesFaceView):
 
     def post(self, request: Request) -> HttpResponseBase:
         """Answer the last message, with a memory if the request names a session."""
-        message_request = parse_message_request(request.data, request.headers)
+        message_request = parse_message_request(request.user, request.data, request.headers)
         if message_request.compaction:
             content = compactions.check_block(request.user, *message_request.compaction)
             message_request = compactions.add_summary(request.user, message_request, content)
@@ -62,7 +62,7 @@ class CountTokensView(MessagesFaceView):
 
     def post(self, request: Request) -> Response:
         """Return how many tokens a request has. Nothing is stored or sent."""
-        message_request = parse_count_request(request.data, request.headers)
+        message_request = parse_count_request(request.user, request.data, request.headers)
         if message_request.compaction:
             content = compactions.check_block(request.user, *message_request.compaction)
             message_request = compactions.add_summary(request.user, message_request, content)
