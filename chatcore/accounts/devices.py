@@ -1,16 +1,65 @@
 """The browsers that a person is signed in on: noted, listed and signed out."""
 
 import contextlib
+import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session as BrowserSession
 from django.db import DatabaseError, transaction
 from django.http import HttpRequest, HttpResponse
 
+from chatcore.accounts import audit
+
+BROWSERS = ("Edg", "OPR", "Firefox", "Chrome", "Safari")  # the first that is named counts
+BROWSER_NAMES = {"Edg": "Edge", "OPR": "Opera"}
+SYSTEMS = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "CrOS", "Linux")
 NOTED_EVERY_SECONDS = 300
 MAX_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True)
+class Device:
+    """A browser that a person is signed in on."""
+
+    row: UserSession
+    name: str
+    is_current: bool
+
+
+def list_devices(request: HttpRequest) -> list[Device]:
+    """Return the browsers that the person is signed in on, those used last first."""
+    rows = UserSession.objects.purge_and_list(request.user)
+    rows.sort(key=lambda row: row.last_seen_at, reverse=True)
+    own_key = request.session.session_key
+    return [
+        Device(row, describe_browser(row.user_agent), row.session_key == own_key) for row in rows
+    ]
+
+
+def end_devices(request: HttpRequest, **which: int) -> int:
+    """Sign those of the person's other browsers out that the filters name; return how many.
+
+    Streams that are open on them end within seconds (sign_out_watch.py).
+    """
+    rows = UserSession.objects.filter(user_id=request.user.pk, **which)
+    own_key = request.session.session_key
+    with transaction.atomic():
+        others = list(rows.exclude(session_key=own_key).select_related("user"))
+        for row in others:
+            audit.record("sign_in.ended", target=row.user, detail=f"device {row.pk}")
+            row.end()
+    return len(others)
+
+
+def describe_browser(user_agent: str) -> str:
+    """Return what a browser calls itself in few words, as "Firefox, Linux"."""
+    matches = [name for name in BROWSERS if re.search(rf"\b{name}/", user_agent)]
+    systems = [name for name in SYSTEMS if name in user_agent]
+    words = [BROWSER_NAMES.get(name, name) for name in matches[:1]] + systems[:1]
+    return ", ".join(words) or user_agent[:40] or "?"
 
 
 class Devices:

@@ -10,6 +10,7 @@ from knox.models import AuthToken
 
 from chatcore.accounts import audit
 from chatcore.models import TokenName
+from chatcore.rest import scopes
 
 MAX_NAME_CHARS = TokenName._meta.get_field("name").max_length or 0
 
@@ -19,10 +20,13 @@ def get_default_expiry() -> timedelta | None:
     return timedelta(days=settings.TOKEN_DAYS) if settings.TOKEN_DAYS else None
 
 
-def create_token(user: Any, *, name: str, expiry: timedelta | None) -> tuple[AuthToken, str]:
+def create_token(
+    user: Any, *, name: str, expiry: timedelta | None, scope: str = scopes.ALL
+) -> tuple[AuthToken, str]:
     """Make a token of a user; return its row and its text, which is not stored."""
     with transaction.atomic():
-        token, text = AuthToken.objects.create(user, expiry=expiry)
+        prefix = scopes.PREFIXES[scope]
+        token, text = AuthToken.objects.create(user, expiry=expiry, prefix=prefix)
         if name:
             TokenName.objects.create(token=token, name=name)
         audit.record("token.made", target=user, detail=token.token_key)

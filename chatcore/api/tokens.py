@@ -20,6 +20,7 @@ from chatcore.accounts.tokens import (
 )
 from chatcore.api import idempotency
 from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
+from chatcore.rest.scopes import ALL, PREFIXES, find_scope
 from chatcore.sessions.truncation import clean_text
 
 
@@ -37,14 +38,25 @@ class NewTokenSerializer(StrictSerializer):
         help_text="Null: until it is revoked. Without it: as the server is set, usually 90 days.",
     )
 
+    scope = serializers.ChoiceField(
+        choices=list(PREFIXES),
+        default=ALL,
+        help_text="read: only reads. chat: no tokens, webhooks and MCP servers. all: everything.",
+    )
+
 
 class TokenSerializer(serializers.Serializer[Any]):
     """An API token. Only its first characters are stored in readable form."""
 
     id = serializers.CharField(source="token_key", help_text="The token's first characters.")
     name = serializers.SerializerMethodField(help_text="Empty: it has none.")
+    scope = serializers.SerializerMethodField(help_text="What it may do: read, chat or all.")
     created_at = serializers.DateTimeField(source="created")
     expires_at = serializers.DateTimeField(source="expiry", allow_null=True)
+
+    def get_scope(self, token: Any) -> str:
+        """Return the token's scope."""
+        return find_scope(token.token_key)
 
     def get_name(self, token: Any) -> str:
         """Return the token's name."""
@@ -88,7 +100,8 @@ class TokenListView(GenericAPIView[Any]):
             days = serializer.validated_data["expires_in_days"]
             expiry = timedelta(days=days) if days else None
         name = clean_text(serializer.validated_data.get("name", "")).strip()
-        row, token = create_token(request.user, name=name, expiry=expiry)
+        scope = serializer.validated_data["scope"]
+        row, token = create_token(request.user, name=name, expiry=expiry, scope=scope)
         return Response({**TokenSerializer(row).data, "token": token}, status=201)
 
     @extend_schema(operation_id="revoke_all_tokens", request=None, responses={204: None})

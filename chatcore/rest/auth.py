@@ -11,12 +11,20 @@ from knox.auth import TokenAuthentication
 from rest_framework import exceptions
 
 from chatcore.rest.problems import Problem
+from chatcore.rest.scopes import check_scope
 
 API_KEY_NAME = "HTTP_X_API_KEY"
 
 
 class BearerTokenAuthentication(TokenAuthentication):
     """Authentication by the header `Authorization: Bearer TOKEN` (RFC 6750)."""
+
+    def authenticate(self, request: Any) -> tuple[Any, Any] | None:
+        """Return the user and the token's row; None without the header."""
+        result: tuple[Any, Any] | None = super().authenticate(request)
+        if result is not None:
+            check_scope(request, result[1])
+        return result
 
     def authenticate_credentials(self, token: bytes) -> tuple[Any, Any]:
         """Return the user and the token's row. Raises AuthenticationFailed, which becomes 401."""
@@ -35,9 +43,10 @@ class ApiKeyAuthentication(BearerTokenAuthentication):
         api_key = request.META.get(API_KEY_NAME, "")
         if api_key and not request.META.get("HTTP_AUTHORIZATION"):
             # A header is text in Latin-1, so every one of its characters is a byte.
-            return self.authenticate_credentials(api_key.encode("latin-1", errors="replace"))
-        result: tuple[Any, Any] | None = super().authenticate(request)
-        return result
+            result = self.authenticate_credentials(api_key.encode("latin-1", errors="replace"))
+            check_scope(request, result[1])
+            return result
+        return super().authenticate(request)
 
 
 def find_sender(headers: Mapping[bytes, bytes]) -> Any:
@@ -50,7 +59,7 @@ def find_sender(headers: Mapping[bytes, bytes]) -> Any:
         request.META[API_KEY_NAME] = api_key
         try:
             result = ApiKeyAuthentication().authenticate(request)
-        except exceptions.AuthenticationFailed:
+        except (exceptions.AuthenticationFailed, exceptions.PermissionDenied):
             return None
         return result[0] if result else None
     session_key = parse_cookie(headers.get(b"cookie", b"").decode("latin-1")).get(

@@ -16,7 +16,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
-from chatcore.accounts import tokens
+from chatcore.accounts import devices, tokens
+from chatcore.rest.scopes import ALL
 from chatcore.web import providers, sign_in
 from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_chat_list
@@ -85,6 +86,7 @@ def show_settings(request: HttpRequest) -> HttpResponse:
     """Show tokens, default model, appearance and language; to operators also the providers."""
     context = {
         "tokens": tokens.list_tokens(request.user),
+        "devices": devices.list_devices(request),
         "models": AiModel.objects.list_usable(),
         "default": AiModel.objects.find_default(),
         "chats": load_chat_list(request.user),
@@ -125,9 +127,11 @@ def set_language(request: HttpRequest) -> HttpResponse:
 def create_token(request: HttpRequest) -> HttpResponse:
     """Create an API token and show it, this once."""
     form = TokenForm(request.POST)
-    name = form.cleaned_data["name"] if form.is_valid() else ""
+    if not form.is_valid():
+        raise Http404  # the page has no other choices
+    name, scope = form.cleaned_data["name"], form.cleaned_data["scope"] or ALL
     expiry = tokens.get_default_expiry()
-    token, secret = tokens.create_token(request.user, name=name, expiry=expiry)
+    token, secret = tokens.create_token(request.user, name=name, expiry=expiry, scope=scope)
     return render(request, "chatcore/_new_api_token.html", {"token": token, "secret": secret})
 
 
@@ -138,6 +142,23 @@ def delete_token(request: HttpRequest, digest: str) -> HttpResponse:
     if not tokens.revoke_tokens(request.user, pk=digest):
         raise Http404
     return HttpResponse()
+
+
+@login_required
+@require_POST
+def end_device(request: HttpRequest, pk: int) -> HttpResponse:
+    """Sign another browser of this person out."""
+    if not devices.end_devices(request, pk=pk):
+        raise Http404
+    return render(request, "chatcore/_devices.html", {"devices": devices.list_devices(request)})
+
+
+@login_required
+@require_POST
+def end_other_devices(request: HttpRequest) -> HttpResponse:
+    """Sign all other browsers of this person out."""
+    devices.end_devices(request)
+    return render(request, "chatcore/_devices.html", {"devices": devices.list_devices(request)})
 
 
 @user_passes_test(lambda user: user.is_staff)

@@ -8,6 +8,7 @@ from django.utils.translation import check_for_language
 
 from chatcore.accounts.tokens import MAX_NAME_CHARS
 from chatcore.models import Session
+from chatcore.rest.scopes import PREFIXES
 from chatcore.sessions.truncation import clean_text
 from models_registry.models import AiModel
 
@@ -37,9 +38,10 @@ class RenameForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """The name of a new API token; it may be empty."""
+    """The name of a new API token, which may be empty, and what it may do."""
 
     name = LineField(max_chars=MAX_NAME_CHARS, required=False)
+    scope = forms.ChoiceField(choices=[(name, name) for name in PREFIXES], required=False)
 
 
 class SwitchForm(forms.Form):

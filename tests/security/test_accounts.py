@@ -9,6 +9,7 @@ import time_machine
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from allauth.usersessions.models import UserSession
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.test import Client
@@ -233,3 +234,31 @@ def assert_is_ours(page: str) -> None:
     assert "door-card" in page
     assert not re.search(r"<script(?![^>]* src=)", page)
     assert " style=" not in page
+
+
+def test_a_browser_elsewhere_is_listed_and_signed_out(user: User) -> None:
+    agent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+    here = Client()
+    others = [Client(REMOTE_ADDR="192.0.2.7", HTTP_USER_AGENT=agent) for _ in range(3)]
+    for client in (here, *others):
+        sign_in(client)
+    page = here.get("/settings/").content.decode()
+    assert page.count("Firefox, Linux") >= 3
+    assert "192.0.2.7" in page
+    address = re.findall(r"/settings/devices/\d+/end/", page)[0]
+    assert here.post(address).status_code == 200
+    assert sorted(is_signed_in(client) for client in others) == [False, True, True]
+    here.post("/settings/devices/others/end/")
+    assert not any(is_signed_in(client) for client in others)
+    assert is_signed_in(here)
+
+
+def test_nobody_signs_a_stranger_out(user: User) -> None:
+    User.objects.create_user("mallory", password=PASSWORD)
+    alice, mallory = Client(), Client()
+    sign_in(alice)
+    sign_in(mallory, name="mallory")
+    found = UserSession.objects.get(user=user)
+    assert mallory.post(f"/settings/devices/{found.pk}/end/").status_code == 404
+    mallory.post("/settings/devices/others/end/")
+    assert is_signed_in(alice)

@@ -8,6 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatcore.accounts.tokens import MAX_NAME_CHARS, create_token
+from chatcore.rest.scopes import ALL, PREFIXES
 
 MAX_DAYS = 3_650
 
@@ -24,8 +25,16 @@ class Command(BaseCommand):
             default=settings.TOKEN_DAYS,
             help="How long it is valid (default: %(default)s); 0: until it is revoked.",
         )
+        parser.add_argument(
+            "--scope",
+            choices=list(PREFIXES),
+            default=ALL,
+            help="read: it only reads; chat: no tokens, webhooks and MCP servers; all (default).",
+        )
 
-    def handle(self, *args: Any, user: str, name: str, days: int, **options: Any) -> None:
+    def handle(
+        self, *args: Any, user: str, name: str, days: int, scope: str, **options: Any
+    ) -> None:
         """Print the token and nothing else, so that a script can read it."""
         users = get_user_model()
         try:
@@ -35,5 +44,5 @@ class Command(BaseCommand):
         if not 0 <= days <= MAX_DAYS:
             raise CommandError(f"--days is {days}; it must be from 0 to {MAX_DAYS}.", returncode=2)
         expiry = timedelta(days=days) if days else None
-        _, token = create_token(owner, name=name[:MAX_NAME_CHARS], expiry=expiry)
+        _, token = create_token(owner, name=name[:MAX_NAME_CHARS], expiry=expiry, scope=scope)
         self.stdout.write(token)
