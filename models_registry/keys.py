@@ -42,3 +42,17 @@ def is_readable(token: str) -> bool:
 
 def _build_cipher() -> MultiFernet:
     return MultiFernet([Fernet(key) for key in settings.CHATCORE["KEY_ENCRYPTION_KEYS"]])
+
+
+def rotate(token: str) -> str:
+    """Return the token's text encrypted with the first key. Raises UnreadableKey."""
+    return encrypt(decrypt(token))
+
+
+def is_newest(token: str) -> bool:
+    """Return whether the first configured key opens the token."""
+    try:
+        Fernet(settings.CHATCORE["KEY_ENCRYPTION_KEYS"][0]).decrypt(token.encode())
+    except InvalidToken:
+        return False
+    return True
