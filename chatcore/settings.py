@@ -200,13 +200,21 @@ USE_I18N = True
 USE_TZ = True
 
 STATIC_URL = "/static/"
-STATIC_ROOT = DATA_DIR / "static"
-STATIC_ROOT.mkdir(exist_ok=True)  # else WhiteNoise warns at each start that it is missing
-WHITENOISE_USE_FINDERS = True
+# With a folder that `chatcore collectstatic` has filled, names have a hash in them, so browsers
+# keep the files for good, and compressed copies are sent. Without one, packages have the files.
+STATIC_DIR = read_text("CHATCORE_STATIC_DIR")
+STATIC_ROOT = Path(STATIC_DIR) if STATIC_DIR else DATA_DIR / "static"
+if not STATIC_DIR:
+    STATIC_ROOT.mkdir(exist_ok=True)  # else WhiteNoise warns at each start that it is missing
+WHITENOISE_USE_FINDERS = not STATIC_DIR
 WHITENOISE_AUTOREFRESH = DEBUG
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {
+        "BACKEND": "chatcore.serving.static_files.HashedFiles"
+        if STATIC_DIR
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
     # Whole outputs of tools (chatcore/files/output_store.py). No address leads to this folder.
     "outputs": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",

@@ -93,9 +93,13 @@ class Snapshots:
         except OSError as error:
             logger.debug("the metrics could not be written: %s", error)
 
-    def sum_up(self) -> Families:
-        """Return the counts of all processes of this machine, dead ones included."""
-        total = collect_families()
+    def sum_up(self, *, with_own: bool = True) -> Families:
+        """Return the counts of all processes of this machine, dead ones included.
+
+        `with_own` is False where this process counts nothing and forks others that do: no lock of
+        the registry may be held at a fork.
+        """
+        total = collect_families() if with_own else {}
         with self._lock, contextlib.suppress(OSError), _hold_folder():
             own_path = self._open()
             _fold_dead_processes(own_path)

@@ -363,6 +363,10 @@ class Backend(
         """Count an answer of a summary model that was not used. `reason` is one of few words."""
         ...
 
+    def serve_metrics(self, host: str, port: int) -> None:
+        """Serve what this machine has counted, in a thread. Raises OSError."""
+        ...
+
     def recover_turns(self) -> int:
         """Close the turns of processes that died, and return their number."""
         ...

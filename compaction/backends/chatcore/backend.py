@@ -7,7 +7,7 @@ from uuid import UUID
 from chatcore import signals
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent
-from chatcore.metrics import counts
+from chatcore.metrics import counts, exposition
 from chatcore.models import Session
 from chatcore.sessions import changes
 from chatcore.turns.recovery import RecoveryChore
@@ -77,6 +77,10 @@ class ChatcoreBackend(
     def count_refused_summary(self, reason: str) -> None:
         """Count an answer of a summary model that was not used."""
         counts.count_refused_summary(reason)
+
+    def serve_metrics(self, host: str, port: int) -> None:
+        """Serve the counts of this machine's processes, in a thread. Raises OSError."""
+        exposition.serve_counts(host, port)
 
     def recover_turns(self) -> int:
         """Close the turns of processes that died, and return their number."""

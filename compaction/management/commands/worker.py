@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
+from compaction.backends.registry import get_backend
 from compaction.worker.processes import die_with_parent
 from compaction.worker.supervisor import WorkerSupervisor
 from compaction.worker.watchdog import PATIENCE
@@ -33,12 +34,24 @@ class Command(BaseCommand):
             ),
         )
 
-    def handle(self, *, workers: int, patience: float, **options: Any) -> None:
+        parser.add_argument(
+            "--metrics",
+            default="",
+            metavar="HOST:PORT",
+            help=(
+                "Serve this machine's counts for Prometheus, where no web process does, for example"
+                " at 0.0.0.0:9464."
+            ),
+        )
+
+    def handle(self, *, workers: int, patience: float, metrics: str, **options: Any) -> None:
         """Run the worker, and exit with 1 when no cluster of it works."""
         if workers < 1:
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
         if patience <= 0:
             raise CommandError(f"--patience is {patience}; it must be above 0.", returncode=2)
+        if metrics:
+            serve_metrics(metrics)
         disable_connection_pools()
         die_with_parent()
         worker_supervisor = WorkerSupervisor(workers=workers, patience=patience)
@@ -57,3 +70,12 @@ def disable_connection_pools() -> None:
             del options["pool"]
             connection.settings_dict["CONN_MAX_AGE"] = 600
         connection.settings_dict["CONN_HEALTH_CHECKS"] = True
+
+
+def serve_metrics(address: str) -> None:
+    """Serve metrics at `host:port`. Raises CommandError, with one sentence, if that cannot be."""
+    host, _, port = address.rpartition(":")
+    try:
+        get_backend().serve_metrics(host.strip("[]"), int(port))
+    except (OSError, ValueError, OverflowError) as error:
+        raise CommandError(f"--metrics is {address}: {error}.", returncode=2) from None
