@@ -384,7 +384,12 @@ METRICS_TOKEN = read_text("CHATCORE_METRICS_TOKEN")
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": "chatcore.serving.logs.build_line_formatter"}},
+    "formatters": {
+        "line": {
+            "()": "chatcore.serving.logs.build_line_formatter",
+            "form": read_choice("CHATCORE_LOG_FORMAT", ["logfmt", "json"]),
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {
         "handlers": ["stderr"],

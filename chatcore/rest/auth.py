@@ -9,6 +9,7 @@ from django.contrib.auth import get_user
 from django.http import HttpRequest, parse_cookie
 from knox.auth import TokenAuthentication
 from rest_framework import exceptions
+from structlog.contextvars import bind_contextvars
 
 from chatcore.rest.problems import Problem
 from chatcore.rest.scopes import check_scope
@@ -32,6 +33,7 @@ class BearerTokenAuthentication(TokenAuthentication):
         if not token.isascii():
             raise exceptions.AuthenticationFailed("Invalid token.")
         user, auth_token = super().authenticate_credentials(token)
+        bind_contextvars(user=str(user.pk))  # for log lines
         return user, auth_token
 
 

@@ -2,11 +2,14 @@
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-import structlog
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from structlog.contextvars import bind_contextvars, bound_contextvars
 
 HEADER = "X-Request-Id"
 ANTHROPIC_HEADER = "Request-Id"  # its name in Anthropic's API
@@ -23,8 +26,19 @@ class RequestIds:
         """Answer the request, and put its id in the response."""
         client_id = request.headers.get(HEADER, "")
         request_id = client_id if CLIENT_ID.fullmatch(client_id) else uuid.uuid4().hex
-        with structlog.contextvars.bound_contextvars(request=request_id):
+        # Those of the user and of the session are bound when they are known.
+        with bound_contextvars(request=request_id, user=None, session=None):
             response = self.get_response(request)
         response.headers[HEADER] = request_id
         response.headers[ANTHROPIC_HEADER] = request_id
         return response
+
+    def process_view(
+        self, request: HttpRequest, view: object, args: Any, view_kwargs: Mapping[str, Any]
+    ) -> None:
+        """Bind the ids of the conversation, and of the user of a browser's session."""
+        session_id = view_kwargs.get("session_id")
+        bind_contextvars(session=str(session_id) if session_id else None)
+        # Without its cookie, nobody has to look for a browser's session.
+        if settings.SESSION_COOKIE_NAME in request.COOKIES:
+            bind_contextvars(user=request.session.get(SESSION_KEY))

@@ -1,20 +1,31 @@
-"""The format of log lines: key=value pairs, written by structlog."""
+"""The format of log lines: key=value pairs or JSON, written by structlog.
+
+A line has the time, the level, the event and then ids: `request`, `user`, `session` and `turn`
+where they are known. It has no contents, no key and no sign-in link.
+"""
 
 import logging
+import re
+from collections.abc import MutableMapping
+from typing import Any
 
 import structlog
 
+# What stands in the path of a link that signs somebody in, or lets somebody join.
+LINK_TOKEN = re.compile(r"(/(?:login/once|invitation|password/reset/key)/)[^/\s\"']+")
 
-def build_line_formatter() -> logging.Formatter:
+
+def build_line_formatter(form: str = "logfmt") -> logging.Formatter:
     """Return a formatter for records of the standard library and of structlog alike.
 
-    A line has the time, the level, the event and then the other pairs.
+    `form` is `logfmt` or `json`.
     """
     common_processors: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
+        _clean_line,
     ]
     structlog.configure(
         processors=[*common_processors, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -22,10 +33,23 @@ def build_line_formatter() -> logging.Formatter:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    renderer = structlog.processors.LogfmtRenderer(
+    renderer: structlog.typing.Processor = structlog.processors.LogfmtRenderer(
         key_order=["timestamp", "level", "event"], drop_missing=True
     )
+    if form == "json":
+        renderer = structlog.processors.JSONRenderer(ensure_ascii=False)
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=common_processors,
+        foreign_pre_chain=[structlog.stdlib.add_logger_name, *common_processors],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
     )
+
+
+def _clean_line(
+    logger: Any, method_name: str, line: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Leave out ids that are not known, and what signs somebody in."""
+    return {
+        name: LINK_TOKEN.sub(r"\1…", value) if isinstance(value, str) else value
+        for name, value in line.items()
+        if value is not None
+    }

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from structlog.contextvars import bind_contextvars
 
 from chatcore.context import builder
 from chatcore.context.compactor import FittedRequest, get_compactor
@@ -91,9 +92,11 @@ async def _work_on_turn(
     turn is closed, or waits, and its events say why.
     """
     work = TurnWork(turn_id)
+    bind_contextvars(turn=str(turn_id))  # for log lines, in this task's own context
     with get_turn_watcher().watch(turn_id):
         try:
             turn = await run_until_stored(_load_turn, turn_id)
+            bind_contextvars(session=str(turn.session_id))
             await run_rounds(work, turn)
         except (asyncio.CancelledError, TurnCancelled):
             await _close(work, lifecycle.close_cancelled_turn)

@@ -1,0 +1,1 @@
+"""The deployment, tried out by hand on one machine (docs/operating.md)."""
