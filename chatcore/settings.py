@@ -28,6 +28,7 @@ from chatcore.environment import (
 )
 from chatcore.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
 from chatcore.rest.conventions import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
+from chatcore.serving.logs import build_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = read_folder("CHATCORE_DATA_DIR", "./var")
@@ -381,25 +382,7 @@ COMPACTION: dict[str, Any] = {
 METRICS_DIR = Path(read_text("CHATCORE_METRICS_DIR") or DATA_DIR / "metrics" / socket.gethostname())
 METRICS_TOKEN = read_text("CHATCORE_METRICS_TOKEN")
 
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "line": {
-            "()": "chatcore.serving.logs.build_line_formatter",
-            "form": read_choice("CHATCORE_LOG_FORMAT", ["logfmt", "json"]),
-        }
-    },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {
-        "handlers": ["stderr"],
-        "level": read_choice(
-            "CHATCORE_LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"]
-        ),
-    },
-    "loggers": {
-        "httpx2": {"level": "WARNING"},
-        "mcp": {"level": "WARNING"},
-        "django.request": {"level": "ERROR"},
-    },
-}
+LOGGING = build_settings(
+    read_choice("CHATCORE_LOG_FORMAT", ["logfmt", "json"]),
+    read_choice("CHATCORE_LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"]),
+)

@@ -15,6 +15,25 @@ import structlog
 LINK_TOKEN = re.compile(r"(/(?:login/once|invitation|password/reset/key)/)[^/\s\"']+")
 
 
+def build_settings(form: str, level: str) -> dict[str, Any]:
+    """Return Django's setting LOGGING: lines of this form, from this level on, to stderr."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": "chatcore.serving.logs.build_line_formatter", "form": form}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {
+            "handlers": ["stderr"],
+            "level": level,
+        },
+        "loggers": {
+            "httpx2": {"level": "WARNING"},
+            "mcp": {"level": "WARNING"},
+            "django.request": {"level": "ERROR"},
+        },
+    }
+
+
 def build_line_formatter(form: str = "logfmt") -> logging.Formatter:
     """Return a formatter for records of the standard library and of structlog alike.
 

@@ -58,7 +58,7 @@ def test_what_is_missing_is_named(client: Client, monkeypatch: pytest.MonkeyPatc
         raise ConnectionError("cache.internal:6379 refused")
 
     monkeypatch.setattr(cache, "set", away, raising=False)
-    ((app, name),) = MigrationLoader(connection).graph.leaf_nodes("models_registry")
+    ((app, name),) = MigrationLoader(connection).graph.leaf_nodes("compaction")
     MigrationRecorder(connection).record_unapplied(app, name)
     try:
         answer = client.get("/readyz")

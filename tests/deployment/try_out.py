@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,7 @@ def watch_prometheus(deployment: Deployment) -> None:
         "max(chatcore_database_up)",
         "count(up == 1)",
     ):
-        value = wait_for(lambda query=query: ask_prometheus(query), 60, query)[0]["value"][1]
+        value = wait_for(partial(ask_prometheus, query), 60, query)[0]["value"][1]
         say(f"prometheus: {query} = {value}")
     rules = httpx2.get(f"http://127.0.0.1:{PROMETHEUS_PORT}/api/v1/rules", timeout=10).json()
     alerts = rules["data"]["groups"][0]["rules"]
