@@ -176,9 +176,10 @@ class AiModelAdmin(admin.ModelAdmin):
         return super().get_queryset(request).select_related("provider")
 
     def save_model(self, request: HttpRequest, obj: AiModel, form: Any, change: bool) -> None:
-        """Save the model; fill the empty limits of a new one from the catalog."""
+        """Save the model; fill what is empty of a new one from the catalog."""
         if not change:
             self._fill_limits(request, obj)
+            self._fill_abilities(obj, form)
         super().save_model(request, obj, form, change)
 
     @admin.display(description="Limits and prices from")
@@ -188,6 +189,15 @@ class AiModelAdmin(admin.ModelAdmin):
         if model.catalog_values:
             return f"the catalog of {catalog.load_catalog().date}"
         return "an operator"
+
+    def _fill_abilities(self, model: AiModel, form: Any) -> None:
+        catalog_model = catalog.look_up_model(model.name)
+        if catalog_model is None:
+            return
+        if model.supports_tools is None:
+            model.supports_tools = catalog_model.values.get("supports_tools")
+        if "supports_images" not in form.changed_data:
+            model.supports_images = catalog_model.values.get("supports_images", False)
 
     def _fill_limits(self, request: HttpRequest, model: AiModel) -> None:
         catalog_model = catalog.look_up_model(model.name)

@@ -173,7 +173,11 @@ class AiModel(models.Model):
             ' "cached_input": "0.25"}]; "above" is a number of input tokens.'
         ),
     )
-    supports_tools = models.BooleanField(default=False)
+    supports_tools = models.BooleanField(
+        null=True,
+        blank=True,
+        help_text="Unknown: tools are offered, until the provider refuses them for this model.",
+    )
     supports_images = models.BooleanField(default=False)
     policy = models.CharField(
         max_length=64, blank=True, help_text="Compaction policy; empty: the project's."
@@ -221,6 +225,19 @@ class AiModel(models.Model):
         if self.max_input_tokens == 0:
             message = "A request has at least one token; leave this empty without a limit."
             raise ValidationError({"max_input_tokens": message})
+
+    @property
+    def may_call_tools(self) -> bool:
+        """Whether tools are offered: also where nobody has said yet that it calls any."""
+        return self.supports_tools is not False
+
+    def note_tools_refused(self) -> bool:
+        """Store that it calls no tools, if that was unknown; return whether it was."""
+        unknown_rows = AiModel.objects.filter(pk=self.pk, supports_tools=None)
+        was_unknown = bool(unknown_rows.update(supports_tools=False))
+        if was_unknown:
+            self.supports_tools = False
+        return was_unknown
 
     @property
     def request_limit(self) -> int | None:

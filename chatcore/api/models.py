@@ -20,6 +20,11 @@ class AiModelSerializer(serializers.ModelSerializer[AiModel]):
     cache_write_price = serializers.FloatField(allow_null=True)
     output_price = serializers.FloatField(allow_null=True)
 
+    supports_tools = serializers.BooleanField(
+        source="may_call_tools",
+        help_text="Also true while it is unknown; the provider's first refusal settles it.",
+    )
+
     class Meta:
         model = AiModel
         fields = (

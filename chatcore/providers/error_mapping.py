@@ -24,6 +24,7 @@ from chatcore.providers.errors import (
     ProviderRejected,
     ProviderTimeout,
     ProviderUnavailable,
+    ToolsRefused,
 )
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,16 @@ _STATUS_BY_KIND = {
 }
 _BAD_KEY_PATTERN = re.compile(
     r"api.?key.{0,20}(not valid|invalid)|(invalid|incorrect).{0,10}api.?key", re.IGNORECASE
+)
+# What Ollama, OpenRouter, Mistral, Groq and vLLM say of a model that calls no tools. A refusal of
+# one kind of tool, or of a choice of tools, says something else.
+_NO_TOOLS_PATTERN = re.compile(
+    r"does(?: not|n't) support (?:tools\b|tool (?:use|call)|function call)"
+    r"|no endpoints found that support tool use"
+    r"|(?:function|tool) calling is not (?:enabled|supported)"
+    r"|`?tool calling`? is not supported"
+    r"|requires --enable-auto-tool-choice",
+    re.IGNORECASE,
 )
 # Keys by their beginnings, by what stands before them, and whatever is long, has letters and
 # digits, and is no UUID.
@@ -141,7 +152,9 @@ def classify_refusal(refusal_info: Refusal) -> ProviderError:
             f"The provider failed with {refusal_info.status}: {refusal_info.message}",
             retry_after=refusal_info.retry_after,
         )
-    return ProviderRejected(
+    names_tools = _NO_TOOLS_PATTERN.search(refusal_info.search_text)
+    error_class = ToolsRefused if names_tools else ProviderRejected
+    return error_class(
         f"The provider refused the request with {refusal_info.status}: {refusal_info.message}"
     )
 

@@ -58,6 +58,10 @@ class ProviderRejected(ProviderError):
     type = "provider_rejected"
 
 
+class ToolsRefused(ProviderRejected):
+    """The provider says that the model calls no tools."""
+
+
 class ContextOverflow(ProviderError):
     """The request is larger than the window. The numbers are the provider's, in tokens, if any."""
 

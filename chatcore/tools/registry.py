@@ -54,7 +54,7 @@ def build_definitions(
 
 def list_session_tools(session: Session) -> list[Tool]:
     """Return the tools that the session's model may call; none if it cannot call tools."""
-    if session.model is None or not session.model.supports_tools:
+    if session.model is None or not session.model.may_call_tools:
         return []
     return build_definitions(
         session.tools, has_outputs=has_stored_outputs(session.pk), session_id=session.pk

@@ -21,6 +21,9 @@ from chatcore.tools.output import ToolOutput
 from chatcore.turns.messages import append_message, build_created_event
 
 MAX_TOOLS = 128
+WHERE_TO_CHANGE = (
+    "If it does, an operator changes that in the admin: Language models, the field Supports tools."
+)
 TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both provider protocols accept these names
 
 
@@ -55,8 +58,12 @@ def validate_tools(
     session: Session, definitions: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Return the definitions in the form in which they are stored. Raises InvalidClientTools."""
-    if definitions and not (session.model and session.model.supports_tools):
-        raise InvalidClientTools("tools", "The language model calls no tools.")
+    if definitions and session.model is None:
+        raise InvalidClientTools("tools", "There is no language model that could call them.")
+    if definitions and session.model and not session.model.may_call_tools:
+        raise InvalidClientTools(
+            "tools", f"The language model {session.model} calls no tools. {WHERE_TO_CHANGE}"
+        )
     if len(definitions) > MAX_TOOLS:
         raise InvalidClientTools("tools", f"At most {MAX_TOOLS} tools.")
     used_names = {

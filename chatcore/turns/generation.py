@@ -24,7 +24,12 @@ from chatcore.models import Message, Turn
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Connection, Request, StreamEnd, Tool, ToolCall
 from chatcore.providers.connections import build_connection
-from chatcore.providers.errors import ContextOverflow, ProviderError, ProviderUnavailable
+from chatcore.providers.errors import (
+    ContextOverflow,
+    ProviderError,
+    ProviderUnavailable,
+    ToolsRefused,
+)
 from chatcore.signals import response_completed
 from chatcore.threads import run_in_thread
 from chatcore.tools import output as tool_output
@@ -173,6 +178,8 @@ async def _request_answer(work: TurnWork, turn: Turn) -> Message:
     connection, fitted_request = await run_until_stored(_prepare_call, turn)
     try:
         return await _stream_answer(work, turn, connection, fitted_request)
+    except ToolsRefused as error:
+        await run_until_stored(_learn_of_tools, turn, error)
     except ContextOverflow as error:
         # Once only: it may have paid a model before the database failed.
         has_made_room = await run_in_thread(_make_room, turn, fitted_request.request, error)
@@ -191,7 +198,7 @@ def _prepare_call(turn: Turn) -> tuple[Connection, FittedRequest]:
     assert session.model is not None
     connection = build_connection(session.model.provider)
     tools: Sequence[Tool] = []
-    if session.model.supports_tools:
+    if session.model.may_call_tools:
         tools = client_tools.list_offered_tools(session, turn)
     get_compactor().refresh_background(session)
     request = builder.build_request(session, tools=tools)
@@ -206,6 +213,18 @@ def _prepare_call(turn: Turn) -> tuple[Connection, FittedRequest]:
         turn.notices = [*turn.notices, *new_notices]
         turn.save(update_fields=["notices"])
     return connection, fitted_request
+
+
+def _learn_of_tools(turn: Turn, error: ToolsRefused) -> None:
+    """Store that the model calls no tools; the turn goes on if nobody needs them.
+
+    Raises ToolsRefused, with where to change it, where the client's tools were refused, or where
+    an operator has said that the model calls tools.
+    """
+    model = turn.session.model
+    assert model is not None
+    if not model.note_tools_refused() or turn.tools:
+        raise ToolsRefused(f"{error.detail} {client_tools.WHERE_TO_CHANGE}") from None
 
 
 def _make_room(turn: Turn, request: Request, error: ContextOverflow) -> bool:

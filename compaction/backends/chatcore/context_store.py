@@ -191,7 +191,7 @@ def _list_tools(session: Session) -> Sequence[Tool]:
     Without an open turn these are the tools that the next turn would offer.
     """
     turn = session.turns.filter(status__in=Turn.OPEN_STATUSES).first()
-    supports_tools = session.model is not None and session.model.supports_tools
+    supports_tools = session.model is not None and session.model.may_call_tools
     if turn and supports_tools:
         return client_tools.list_offered_tools(session, turn)
     return tool_registry.list_session_tools(session)

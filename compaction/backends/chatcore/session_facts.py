@@ -191,7 +191,7 @@ def _build_last_usage(row: dict[str, Any]) -> LastUsage | None:
 
 def _list_tools(session_id: UUID, row: dict[str, Any]) -> Sequence[Tool]:
     """Return the tools of the next request: chatcore's and those of the turn's client."""
-    if not row["supports_tools"]:
+    if row["model_name"] is None or row["supports_tools"] is False:
         return ()
     built_in_tools = tool_registry.build_definitions(
         row["tools"], has_outputs=bool(row["has_outputs"]), session_id=session_id

@@ -131,7 +131,7 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
             params=params,
         )
     session = Session.objects.select_related("model__provider").get(pk=session_id)
-    tools = tool_registry.list_session_tools(session) if model.supports_tools else ()
+    tools = tool_registry.list_session_tools(session) if model.may_call_tools else ()
     talk = builder.build_request(session, tools=tools)
     if tools and model.provider.protocol == "openai":
         # In Anthropic's protocol another choice of tools would make the cache useless.
