@@ -14,6 +14,7 @@ from chatcore.admin import (
     sessions,
     spending,
     turns,
+    users,
     webhooks,
 )
 
@@ -28,5 +29,6 @@ __all__ = [
     "sessions",
     "spending",
     "turns",
+    "users",
     "webhooks",
 ]

@@ -33,14 +33,14 @@ def write_user_export(user: AbstractBaseUser, file: IO[bytes]) -> int:
         for session in sessions.order_by("created_at", "pk").iterator(chunk_size=BATCH_SIZE):
             _write_json(archive, f"sessions/{session.pk}.json", exporter.export_session(session))
             count += 1
-        for model, field_name in _list_owned_tables(type(user)):
+        for model, field_name in list_owned_tables(type(user)):
             rows = list(_read_rows(model, field_name, user))
             if rows:
                 _write_json(archive, f"rows/{model._meta.label_lower}.{field_name}.json", rows)
     return count
 
 
-def _list_owned_tables(user_model: type[Model]) -> list[tuple[type[Model], str]]:
+def list_owned_tables(user_model: type[Model]) -> list[tuple[type[Model], str]]:
     """Return the tables that refer to users, with the name of the column; sessions aside."""
     relations = [
         field

@@ -1,0 +1,75 @@
+"""Erasing a person: everything of theirs goes, and the counts prove it."""
+
+from io import StringIO
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+from knox.models import AuthToken
+
+from chatcore.accounts.tokens import create_token
+from chatcore.models import AuditEntry, Hold, Message, Session, Webhook
+from compaction.models import CompactionRun
+from tests.support.browsing import store_exchange
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def alice(session: Session) -> User:
+    """Somebody with a session, a run, a token and a webhook, who has signed in."""
+    user = session.owner
+    store_exchange(session, "Where is the key?", "Under the mat.")
+    CompactionRun.objects.create(
+        session=session, trigger="manual", status="applied", policy="oneclaw", summary_after="Key."
+    )
+    Webhook.objects.create(owner=user, url="https://example.com/hook")
+    create_token(user, name="a script", expiry=None)
+    Client().post("/login/", {"username": "alice", "password": "wrong"})
+    Client().post("/login/", {"username": "alice", "password": "alice's password"})
+    return user
+
+
+def test_the_command_erases_everything_and_proves_it(alice: User) -> None:
+    bob = User.objects.create_user("bob")
+    others_session = Session.objects.create(owner=bob)
+    output = StringIO()
+    call_command("erase_user", "alice", "--yes", stdout=output)
+    text = output.getvalue()
+    assert "chatcore.session: 1 erased" in text
+    assert "Nothing is left." in text
+    assert [*User.objects.all()] == [bob]
+    assert [*Session.all_objects.all()] == [others_session]
+    for model in (Message, CompactionRun, Webhook, AuthToken):
+        assert not model.objects.exists(), model
+    entry = AuditEntry.objects.get(act="user.erased")
+    assert (entry.object_id, entry.detail) == (str(alice.pk), "1 sessions")
+
+
+def test_the_command_asks_for_yes(alice: User) -> None:
+    with pytest.raises(CommandError, match="--yes"):
+        call_command("erase_user", "alice")
+    assert User.objects.filter(pk=alice.pk).exists()
+
+
+def test_a_person_on_legal_hold_stays(alice: User) -> None:
+    Hold.objects.create(user=alice, reason="A court asks.")
+    with pytest.raises(CommandError, match="legal hold"):
+        call_command("erase_user", "alice", "--yes")
+    assert Message.objects.count() == 2
+
+
+def test_the_admin_erases_a_user_who_has_sessions(alice: User) -> None:
+    root = User.objects.create_superuser("root")
+    client = Client()
+    client.force_login(root)
+    address = reverse("admin:auth_user_delete", args=[alice.pk])
+    assert "Sessions: 1" in client.get(address).content.decode()
+    assert client.post(address, {"post": "yes"}).status_code == 302
+    assert [*User.objects.all()] == [root]
+    assert not Session.all_objects.exists()
+    log = client.get(reverse("admin:chatcore_auditentry_changelist")).content.decode()
+    assert "user.erased" in log
+    assert f"user {alice.pk}, erased" in log
