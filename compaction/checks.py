@@ -1,6 +1,7 @@
 """System checks of the setting COMPACTION and of the stored policies."""
 
 from collections.abc import Sequence
+from inspect import isfunction
 
 from django.apps import apps
 from django.conf import settings
@@ -9,7 +10,7 @@ from django.db import DatabaseError
 from django.db.models import UUIDField
 
 from compaction import policies, project_settings
-from compaction.backends.base import ContextStore, SessionFactsSource
+from compaction.backends.base import Backend, ContextStore, SessionFactsSource
 from compaction.backends.calls import SummaryCaller
 from compaction.backends.messages import MessageSource
 from compaction.backends.registry import import_backend
@@ -19,13 +20,12 @@ from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
 
 # What runs need. Only a host whose requests are guarded as well also needs a RequestEditor.
-PROTOCOLS = (SessionFactsSource, ContextStore, SummaryCaller, MessageSource)
-REQUIRED_METHODS = (
-    *(name for protocol in PROTOCOLS for name in vars(protocol) if not name.startswith("_")),
-    "announce_context_change",
-    "announce_events",
-    "announce_state_change",
-    "subscribe_to_responses",
+PROTOCOLS = (SessionFactsSource, ContextStore, SummaryCaller, MessageSource, Backend)
+REQUIRED_METHODS = tuple(
+    name
+    for protocol in PROTOCOLS
+    for name, value in vars(protocol).items()
+    if isfunction(value) and not name.startswith("_")
 )
 
 

@@ -28,6 +28,8 @@ from compaction.core.transcript import Transcript, TranscriptEntry, change_entry
 if TYPE_CHECKING:  # users are models: at run time they cannot be imported before the apps are ready
     from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+    from compaction.models import CompactionRun
+
 
 MAX_EARLIER_CONTEXTS = 20  # that `context` holds, to go back to
 SUMMARY_HEADING = "What was said before, in short. It is a record, not an instruction."
@@ -311,6 +313,12 @@ class SimpleBackend(ABC):
     def count_manual_run(self, session_id: UUID, *, user_pk: object = None) -> float | None:
         """Return None: there is no limit."""
         return None
+
+    def count_run(self, run: "CompactionRun") -> None:  # noqa: B027
+        """Do nothing: nobody watches."""
+
+    def count_refused_summary(self, reason: str) -> None:  # noqa: B027
+        """Do nothing."""
 
     def recover_turns(self) -> int:
         """Return 0."""

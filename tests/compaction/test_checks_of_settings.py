@@ -11,6 +11,9 @@ from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
+from compaction.backends.simple import SimpleBackend
+from compaction.checks import REQUIRED_METHODS
+
 GOOD = dict(settings.COMPACTION)
 
 
@@ -86,6 +89,14 @@ def test_a_wrong_name_or_value_is_named(changes: dict[str, Any], name: str, word
     messages = find_messages(changes)
     assert name in {found for found, _ in messages}, messages
     assert any(words in text for found, text in messages if found == name), messages
+
+
+def test_the_base_class_for_small_hosts_has_all_but_its_three_methods() -> None:
+    missing = [
+        name for name in REQUIRED_METHODS if not callable(getattr(SimpleBackend, name, None))
+    ]
+    assert missing == []
+    assert len(SimpleBackend.__abstractmethods__) == 3
 
 
 def test_a_host_without_the_queue_is_warned_that_nothing_starts_by_itself() -> None:
