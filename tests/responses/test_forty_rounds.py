@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 from openai import OpenAI
+from rest_framework.test import APIClient
 
+from chatcore.models import Session
 from tests.support.compaction_sessions import run_queued_compactions, summarize_or_chat
 from tests.support.open_responses import MODEL
 from tests.support.open_responses import WEATHER as WEATHER_ITEM
@@ -119,4 +121,21 @@ def test_chat_completions_keep_the_task(
         ]
         history += [answer.model_dump(exclude_none=True), *new_messages]
     assert answer.content == "Forty days were dry."
+    check_requests(scripted)
+
+
+@pytest.mark.slow
+def test_rest_keeps_the_task(
+    api: APIClient, task: None, session: Session, scripted: ScriptedModel
+) -> None:
+    path = f"/api/v1/sessions/{session.pk}"
+    body = {"content": INSTRUCTION, "tools": [{"name": "weather"}]}
+    turn = api.post(f"{path}/messages", body).json()
+    while turn["status"] == "waiting":
+        run_queued_compactions()
+        results = [
+            {"tool_call_id": call["id"], "content": RESULT} for call in turn["requires_action"]
+        ]
+        turn = api.post(f"{path}/tool_results", {"results": results}).json()
+    assert turn["assistant_message"]["content"] == "Forty days were dry."
     check_requests(scripted)
