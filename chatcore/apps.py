@@ -1,7 +1,10 @@
 """The Django apps of the conversation and of its admin site; neither imports compaction."""
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.contrib.admin.apps import AdminConfig
+
+from chatcore.serving.error_reports import start_error_reports
 
 
 class Chatcore(AppConfig):
@@ -16,6 +19,7 @@ class Chatcore(AppConfig):
         from chatcore.accounts import audit
 
         audit.connect()
+        start_error_reports(settings.SENTRY_DSN)
 
 
 class AdminSite(AdminConfig):

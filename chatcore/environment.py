@@ -6,6 +6,7 @@ silent default.
 """
 
 import contextlib
+import importlib.util
 import json
 import re
 import secrets
@@ -186,6 +187,14 @@ def read_redis_url(name: str) -> str:
             f"{name} has no address of a Redis server in it; one begins with redis://."
         )
     return url
+
+
+def read_sentry_dsn(name: str) -> str:
+    """Return where errors are reported, or an empty string. The extra `sentry` must be there."""
+    dsn = read_text(name).strip()
+    if dsn and importlib.util.find_spec("sentry_sdk") is None:
+        raise ImproperlyConfigured(f"{name} needs a package: pip install 'chatcore[sentry]'.")
+    return dsn
 
 
 def read_secret_key(name: str, *, folder: Path, is_shared: bool) -> str:

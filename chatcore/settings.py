@@ -21,6 +21,7 @@ from chatcore.environment import (
     read_public_url,
     read_redis_url,
     read_secret_key,
+    read_sentry_dsn,
     read_summary_model,
     read_switch,
     read_text,
@@ -382,6 +383,7 @@ COMPACTION: dict[str, Any] = {
 METRICS_DIR = Path(read_text("CHATCORE_METRICS_DIR") or DATA_DIR / "metrics" / socket.gethostname())
 METRICS_TOKEN = read_text("CHATCORE_METRICS_TOKEN")
 
+SENTRY_DSN = read_sentry_dsn("CHATCORE_SENTRY_DSN")
 LOGGING = build_settings(
     read_choice("CHATCORE_LOG_FORMAT", ["logfmt", "json"]),
     read_choice("CHATCORE_LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"]),
