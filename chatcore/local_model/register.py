@@ -9,9 +9,20 @@ from models_registry.models import AiModel, Provider
 
 PROVIDER_NAME = "local"
 LOOPBACK = "127.0.0.1"
-# It calls no tools, so what it has forgotten must be brought to it. A person may choose another.
+# It is offered no tools of ours, so what it has forgotten must be brought to it. A person may
+# choose another.
 POLICY_NAME = "chatcore"
 TIMEOUT_SECONDS = 600  # two busy cores take minutes to process a full window
+
+# A small model calls a client's tool when the question is about it. The descriptions of all of ours
+# would take much of its window, and it would call them at any question.
+# It finds the form of a call more surely when it does not guess.
+NEW_OPTIONS = {
+    "control_tokens": True,
+    "written_calls": True,
+    "server_tools": False,
+    "tool_body": {"temperature": 0},
+}
 
 # Small models repeat a sentence until their output limit, and summarize by copying.
 # `repeat_penalty` makes the first costly, the "dry" options the second. These apply only to
@@ -20,7 +31,7 @@ TIMEOUT_SECONDS = 600  # two busy cores take minutes to process a full window
 # A prompt that explains the headings of a summary makes such a model return the explanations, while
 # bare headings make it fill them in.
 PROVIDER_OPTIONS = {
-    "control_tokens": True,
+    **NEW_OPTIONS,
     "body": {"repeat_penalty": 1.1},
     "summary_seconds": TIMEOUT_SECONDS,
     "summary_headings": "bare",
@@ -43,14 +54,14 @@ def register_model(base_url: str, api_key: str) -> AiModel:
         provider.api_key = api_key
         provider.is_active = True
         # An earlier version registered it without.
-        provider.options = {"control_tokens": True} | provider.options
+        provider.options = NEW_OPTIONS | provider.options
         provider.save()
         provider.models.exclude(name=description["id"]).update(is_active=False, is_default=False)
         window = description["meta"]["n_ctx"]
         defaults = {
             "context_window_size": window,
             "max_output_tokens": window // 4,
-            "supports_tools": False,
+            "supports_tools": True,
             "is_active": True,
         }
         model, _ = provider.models.update_or_create(

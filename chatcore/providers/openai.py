@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 from chatcore.providers import client as provider_client
 from chatcore.providers import openai_stream, openai_wire, platforms
 from chatcore.providers.base import Connection, Request, StreamPart
-from chatcore.providers.control_tokens import escape_control_tokens
 from chatcore.providers.deadline import Deadline
 from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderUnavailable
+from chatcore.providers.quirks.control_tokens import escape_control_tokens
+from chatcore.providers.quirks.written_calls import read_written_calls
 
 _PLATFORM_CLIENTS = {"azure": platforms.build_azure_client}
 
@@ -24,7 +25,9 @@ class OpenAIProvider:
     """Chat completions.
 
     Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
-    `max_tokens_field`, `control_tokens` (`control_tokens.py`) and `client` (`platforms.py`).
+    `tool_body`, for calls that offer tools, where the request says nothing else,
+    `max_tokens_field`, `control_tokens` (`quirks/control_tokens.py`), `written_calls`
+    (`quirks/written_calls.py`) and `client` (`platforms.py`).
     """
 
     sdk_name = "openai"
@@ -42,11 +45,12 @@ class OpenAIProvider:
                 create: Any = client.chat.completions.create
                 arguments = _build_arguments(connection, request, create)
                 reader = openai_stream.OpenAIStreamReader(request.model)
-                async with aclosing(
-                    provider_client.stream_parts(
-                        create(**arguments), reader, connection.timeout_seconds
-                    )
-                ) as parts:
+                parts = provider_client.stream_parts(
+                    create(**arguments), reader, connection.timeout_seconds
+                )
+                if request.tools and connection.options.get("written_calls"):
+                    parts = read_written_calls(parts, request.tools)
+                async with aclosing(parts):
                     async for part in parts:
                         yield part
 
@@ -123,7 +127,7 @@ async def _open_client(openai: Any, connection: Connection) -> Any:
 
 def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
     arguments = provider_client.to_sdk_arguments(
-        create, provider_client.select_params(request), connection.options.get("body", {})
+        create, provider_client.select_params(request), _select_body_options(connection, request)
     )
     # What comes as `extra_body` goes out as it is. The SDK compares everything else with its types,
     # which takes 0.3 ms for each message.
@@ -142,6 +146,15 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
     if request.max_tokens:
         arguments[_choose_max_tokens_field(connection)] = request.max_tokens
     return arguments
+
+
+def _select_body_options(connection: Connection, request: Request) -> dict[str, Any]:
+    """Return the fields that the provider's row adds to a request."""
+    fields: dict[str, Any] = dict(connection.options.get("body", {}))
+    if request.tools:
+        tool_fields = connection.options.get("tool_body", {})
+        fields |= {name: value for name, value in tool_fields.items() if name not in request.params}
+    return fields
 
 
 def _choose_max_tokens_field(connection: Connection) -> str:

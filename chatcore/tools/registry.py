@@ -53,8 +53,14 @@ def build_definitions(
 
 
 def list_session_tools(session: Session) -> list[Tool]:
-    """Return the tools that the session's model may call; none if it cannot call tools."""
+    """Return the tools that the session's model may call; none if it cannot call tools.
+
+    The models of a provider with the option `server_tools: false` are offered those of clients
+    alone.
+    """
     if session.model is None or not session.model.may_call_tools:
+        return []
+    if not session.model.provider.options.get("server_tools", True):
         return []
     return build_definitions(
         session.tools, has_outputs=has_stored_outputs(session.pk), session_id=session.pk

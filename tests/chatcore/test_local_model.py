@@ -14,6 +14,8 @@ from pytest_django import DjangoDbBlocker
 
 from chatcore.local_model import register, weights
 from chatcore.local_model.server import find_free_port
+from chatcore.models import Session
+from chatcore.tools.registry import list_session_tools
 from models_registry.models import AiModel, Provider
 from tests.support.database import build_database_url
 
@@ -117,7 +119,8 @@ def test_it_streams_and_ends_with_a_reason_and_usage(embedded: Embedded) -> None
 def test_the_registry_has_its_true_window_and_makes_it_the_default(described: AiModel) -> None:
     assert described.name == "qwen2.5-coder-0.5b-instruct"
     assert described.context_window_size == WINDOW
-    assert not described.supports_tools
+    assert described.supports_tools
+    assert list_session_tools(Session(model=described)) == []  # a client's tools alone
     assert AiModel.objects.find_default() == described
     assert described.provider.reveal_api_key() == API_KEY
 

@@ -193,9 +193,11 @@ def _list_tools(session_id: UUID, row: dict[str, Any]) -> Sequence[Tool]:
     """Return the tools of the next request: chatcore's and those of the turn's client."""
     if row["model_name"] is None or row["supports_tools"] is False:
         return ()
-    built_in_tools = tool_registry.build_definitions(
-        row["tools"], has_outputs=bool(row["has_outputs"]), session_id=session_id
-    )
+    built_in_tools: Sequence[Tool] = ()
+    if row["provider_options"].get("server_tools", True):
+        built_in_tools = tool_registry.build_definitions(
+            row["tools"], has_outputs=bool(row["has_outputs"]), session_id=session_id
+        )
     return client_tools.merge_tools(built_in_tools, row["turn_tools"] or ())
 
 

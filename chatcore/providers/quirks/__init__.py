@@ -1,0 +1,1 @@
+"""What servers and models do otherwise than their protocol says, one file a quirk."""
