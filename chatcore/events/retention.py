@@ -1,6 +1,7 @@
 """Delete the events that nobody needs any more, and say which ones of a session are gone.
 
-Three kinds go. Deltas, an hour after they were written: the message holds their text. The event
+Three kinds go. Deltas, an hour after they were written: the message holds their text; and what a
+summary model had written so far (`compaction.progress`), as soon. The event
 `context.usage`, after an hour as well, except the newest one of each session. And every event after
 CHATCORE["EVENT_RETENTION_DAYS"]: a client that was away for so long reads the messages instead.
 
@@ -37,6 +38,7 @@ def prune_events() -> int:
     """
     now = timezone.now()
     count = _delete_found(lambda: _find_old_deltas(now - SHORT_RETENTION))
+    count += _delete_found(lambda: _find_old_progress(now - SHORT_RETENTION))
     count += _delete_found(lambda: _find_replaced_usage(now - SHORT_RETENTION))
     days = settings.CHATCORE["EVENT_RETENTION_DAYS"]
     if days:
@@ -72,6 +74,11 @@ def _find_old_deltas(cutoff: datetime) -> list[int]:
     old_deltas = SessionEvent.objects.filter(message__isnull=False, at__lt=cutoff)
     old_deltas = old_deltas.exclude(message__in=streaming_messages)
     return list(old_deltas.order_by().values_list("pk", flat=True)[:SCAN_ROWS])
+
+
+def _find_old_progress(cutoff: datetime) -> list[int]:
+    progress = SessionEvent.objects.filter(name=EventType.COMPACTION_PROGRESS.value, at__lt=cutoff)
+    return list(progress.order_by().values_list("pk", flat=True)[:SCAN_ROWS])
 
 
 def _find_replaced_usage(cutoff: datetime) -> list[int]:

@@ -28,6 +28,7 @@ class EventType(StrEnum):
     TOOL_CALL_STARTED = "tool_call.started"
     TOOL_CALL_COMPLETED = "tool_call.completed"
     COMPACTION_STARTED = "compaction.started"
+    COMPACTION_PROGRESS = "compaction.progress"
     COMPACTION_APPLIED = "compaction.applied"
     COMPACTION_SKIPPED = "compaction.skipped"
     COMPACTION_FAILED = "compaction.failed"
@@ -191,6 +192,19 @@ class CompactionStartedPayload(TypedDict):
     expected_seconds: int | None
 
 
+class CompactionProgressPayload(TypedDict):
+    """What a summary model has written since the last event, at most one event a second.
+
+    `part` of `parts` is being summarized; `offset` is where `text` begins in it, in code points.
+    """
+
+    run: str
+    part: int
+    parts: int
+    offset: int
+    text: str
+
+
 class CompactionAppliedPayload(TypedDict):
     """A compaction run that changed the context; counts are in tokens unless named otherwise."""
 
@@ -272,6 +286,7 @@ NewEvent = (
     | tuple[Literal[EventType.TOOL_CALL_STARTED], ToolCallStartedPayload]
     | tuple[Literal[EventType.TOOL_CALL_COMPLETED], ToolCallCompletedPayload]
     | tuple[Literal[EventType.COMPACTION_STARTED], CompactionStartedPayload]
+    | tuple[Literal[EventType.COMPACTION_PROGRESS], CompactionProgressPayload]
     | tuple[Literal[EventType.COMPACTION_APPLIED], CompactionAppliedPayload]
     | tuple[
         Literal[EventType.COMPACTION_SKIPPED, EventType.COMPACTION_FAILED], CompactionEndedPayload

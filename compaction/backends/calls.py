@@ -1,6 +1,7 @@
 """Define how a host calls the language models that write summaries."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal, Protocol
 from uuid import UUID
@@ -44,6 +45,9 @@ class Prompt:
     timeout: float = 240.0  # seconds, for the whole call
     first_word_seconds: float = 0.0  # that a slow model may need before its first word
     rides_talk: bool = False  # the text follows what the session's next request sends
+    # Called about once a second, in another thread, with what was written so far; optional for a
+    # backend. What it raises ends the call.
+    report: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ class CompactionEvent(StrEnum):
     """The name of an event. The host may know more events; these it must know."""
 
     COMPACTION_STARTED = "compaction.started"
+    COMPACTION_PROGRESS = "compaction.progress"
     COMPACTION_APPLIED = "compaction.applied"
     COMPACTION_SKIPPED = "compaction.skipped"
     COMPACTION_FAILED = "compaction.failed"

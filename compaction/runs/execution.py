@@ -21,6 +21,7 @@ from compaction.patience import is_outage, store_patiently
 from compaction.requests import attachments
 from compaction.runs import leases, lifecycle, repetition, replacement
 from compaction.runs.memory_fold import MemoryFold, store_fold
+from compaction.runs.progress import RunProgress
 from compaction.sizing import request_size, session_context
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import memory
@@ -264,6 +265,7 @@ def _build_summarizer(
         token_ratio,
         announce_start=partial(lifecycle.announce_start, run, force=run.is_forced),
         wait=partial(leases.wait_while_claimed, run),
+        progress=RunProgress(run),
     )
 
 

@@ -19,6 +19,7 @@ from compaction.summaries import state_delta, unwrapping, validation
 from compaction.summaries.accounting import read_times, record_call
 from compaction.summaries.density import estimate_density
 from compaction.summaries.pace import Pace
+from compaction.summaries.progress import NoProgress, Progress
 from compaction.summaries.prompt import SummaryOptions
 from compaction.summaries.refusals import NoAnswer, SummaryMissing, count_refusal
 from compaction.summaries.riding import TalkRide
@@ -91,9 +92,11 @@ class SummaryClient:
         token_ratio: float,
         *,
         wait: Callable[[float], None] = time.sleep,
+        progress: Progress | None = None,
     ) -> None:
         self.run = run
         self.wait = wait
+        self.progress = progress or NoProgress()
         self.knobs = context.policy.summary
         self.verifier = SummaryVerifier(run, context.policy)
         self.token_ratio = token_ratio
@@ -137,6 +140,7 @@ class SummaryClient:
             self._estimate_tokens("") * call_count + characters * self.density,
             min(job.max_tokens, answer_chars * self.density) * call_count,
         )
+        self.progress.expect_parts(call_count)
         if seconds is not None:
             self.run.expected_seconds = seconds
             CompactionRun.objects.filter(pk=self.run.pk).update(expected_seconds=seconds)
@@ -182,6 +186,7 @@ class SummaryClient:
         delta is used. Raises SummaryFailed after the last retry, and what `wait` raises.
         """
         failure = SummaryFailed("No call was made.")
+        self.progress.begin_part()
         delta_block: str | None = None
         for attempt in range(1 + self.knobs.retries):
             if attempt:
@@ -248,12 +253,15 @@ class SummaryClient:
 
     def _call_model(self, call_prompt: Prompt) -> CallResult:
         """Make one call and record it. Record a failed one too, because it may cost money."""
+        self.progress.begin_call()
         try:
             answer = backend_registry.get_backend().call_summary_model(
-                self.run.session_id, call_prompt
+                self.run.session_id, replace(call_prompt, report=self.progress.report)
             )
-        except CallFailed as error:
-            record_call(self.run, None)
+        except Exception as error:
+            record_call(self.run, None)  # one that was stopped in its middle is paid for, too
+            if not isinstance(error, CallFailed):
+                raise
             self._adapt_to_failure(error, call_prompt)
             raise NoAnswer(str(error)) from None
         record_call(self.run, answer)

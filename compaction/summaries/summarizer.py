@@ -22,6 +22,7 @@ from compaction.summaries import source as summary_source
 from compaction.summaries import state as summary_state
 from compaction.summaries.calls import DELTA_TOKENS, SummaryClient, SummaryJob, SummaryResult
 from compaction.summaries.leaf_writer import LeafWriter
+from compaction.summaries.progress import Progress
 from compaction.summaries.prompt import SummaryOptions
 from compaction.summaries.templates import (
     MEMORY_TEMPLATE,
@@ -69,12 +70,13 @@ class Summarizer:
         *,
         announce_start: StartAnnouncement,
         wait: RetryWait,
+        progress: Progress | None = None,
     ) -> None:
         self.session_id = run.session_id
         self.policy = context.policy
         self.announce_start = announce_start
         self.token_ratio = token_ratio
-        self.client = SummaryClient(run, context, token_ratio, wait=wait)
+        self.client = SummaryClient(run, context, token_ratio, wait=wait, progress=progress)
         self.template = self._choose_template()
         self.structured_state = summary_state.load_structured_state(run.session_id)
 

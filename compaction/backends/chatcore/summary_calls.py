@@ -4,13 +4,15 @@ import asyncio
 import logging
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db import close_old_connections
+from django import db
+from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
 from chatcore.context import builder
@@ -33,6 +35,7 @@ from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)
 
+REPORT_SECONDS = 1.0
 CACHE_LIFETIME = timedelta(minutes=5)  # without use; the shortest of the providers
 
 # OpenAI's models that reason, take the effort `low`, and take no temperature.
@@ -87,7 +90,7 @@ class ChatcoreSummaryCaller:
             connection = build_connection(model.provider, max_retries=0, for_summary=True)
             first_wait = max(connection.timeout_seconds, prompt.first_word_seconds)
             connection = replace(connection, timeout_seconds=first_wait)
-            answer = asyncio.run(_collect_answer(connection, request, prompt.timeout))
+            answer = asyncio.run(_write_answer(connection, request, prompt))
         except ContextOverflow as error:
             raise CallFailed(
                 error.detail, too_long=True, tokens=error.tokens, window=error.window
@@ -178,8 +181,44 @@ class _Answer:
     answer_seconds: float
 
 
-async def _collect_answer(connection: Connection, request: Request, deadline: float) -> _Answer:
-    text_parts = []
+async def _write_answer(connection: Connection, request: Request, prompt: Prompt) -> _Answer:
+    """Return the answer, and report meanwhile what there is of it."""
+    text_parts: list[str] = []
+    collecting = _collect_answer(connection, request, prompt.timeout, text_parts)
+    if prompt.report is None:
+        return await collecting
+    answer = asyncio.create_task(collecting)
+    reports = asyncio.create_task(_report_regularly(text_parts, prompt.report))
+    try:
+        # The reports end only by an error, for example because the run was stopped by hand.
+        await asyncio.wait({answer, reports}, return_when=asyncio.FIRST_COMPLETED)
+        if reports.done():
+            reports.result()
+        return await answer
+    finally:
+        for task in (answer, reports):
+            task.cancel()
+        await asyncio.gather(answer, reports, return_exceptions=True)
+
+
+async def _report_regularly(text_parts: list[str], report: Callable[[str], None]) -> None:
+    while True:
+        await asyncio.sleep(REPORT_SECONDS)
+        await asyncio.to_thread(_report_once, report, "".join(text_parts))
+
+
+def _report_once(report: Callable[[str], None], text: str) -> None:
+    try:
+        report(text)
+    except DatabaseError:
+        logger.warning("the progress of a summary was not written", exc_info=True)
+    finally:
+        db.connection.close()  # this thread's own
+
+
+async def _collect_answer(
+    connection: Connection, request: Request, deadline: float, text_parts: list[str]
+) -> _Answer:
     stream_end = None
     start = first_word = time.perf_counter()
     async with asyncio.timeout(deadline):

@@ -2,6 +2,7 @@
 
 import { callApi } from "./api.js";
 import { Approvals } from "./approvals.js";
+import { markSeen } from "./chat_news.js";
 import { Composer } from "./composer.js";
 import { ConnectionStatus } from "./connection_status.js";
 import "./context_meter.js";
@@ -9,9 +10,9 @@ import { tryToMove } from "./context_moves.js";
 import { ContextPanel } from "./context_panel.js";
 import { EventStream } from "./event_stream.js";
 import { EventType } from "./event_types.js";
-import { formatDuration } from "./formats.js";
 import "./local_time.js";
 import { MessageActions } from "./message_actions.js";
+import { RunStatus } from "./run_status.js";
 import { SlashCommands } from "./slash_commands.js";
 import { showSearchResult } from "./search_highlight.js";
 import { showSnackbar } from "./snackbar.js";
@@ -21,7 +22,6 @@ import { Timeline } from "./timeline.js";
 
 // After this time the request counts as lost; its key makes a second attempt safe.
 const POST_MS = 30000;
-const LONG_SECONDS = 20; // a shorter wait is not worth a number
 
 class ChatStream extends HTMLElement {
   #queue = Promise.resolve();
@@ -33,6 +33,7 @@ class ChatStream extends HTMLElement {
     this.timeline = new Timeline(this);
     this.panel = new ContextPanel(this);
     this.approvals = new Approvals(this);
+    this.runStatus = new RunStatus(this);
     this.composer = new Composer(this);
     this.slash = new SlashCommands(this);
     this.actions = new MessageActions(this);
@@ -143,20 +144,17 @@ class ChatStream extends HTMLElement {
     this.meter.refresh();
   }
 
-  // Without `expectedSeconds` a line that is shown already keeps what it says of the time.
-  showOptimizing(isRunning, expectedSeconds) {
-    const line = this.querySelector(".optimizing span");
-    line.hidden = !isRunning;
-    if (isRunning && expectedSeconds === undefined) return;
-    const isLong = isRunning && expectedSeconds >= LONG_SECONDS;
-    line.querySelector("small").textContent = isLong
-      ? getText("expected", { time: formatDuration(1000 * expectedSeconds) })
-      : "";
-  }
-
   async #refreshCards() {
+    const shownRun = this.runStatus.runId;
     const { session, history, running } = await this.cards.refresh();
-    this.showOptimizing(Boolean(running));
+    if (running)
+      this.runStatus.begin({
+        id: running.id,
+        startedAt: Date.parse(running.started_at),
+        expectedSeconds: running.expected_seconds,
+      });
+    else if (shownRun && shownRun === this.runStatus.runId) this.runStatus.hide(); // its end was not seen
+    markSeen(this.session, session.context_version);
     this.meter.offerRedo(history.can_redo);
     this.querySelector(".chat-title").textContent =
       session.title || this.querySelector(".chat-title").textContent;
@@ -170,9 +168,22 @@ class ChatStream extends HTMLElement {
     return this.#refreshCards();
   }
 
-  reportSkippedCompaction({ reason }) {
-    this.showOptimizing(false);
+  onCompactionApplied(data) {
+    this.runStatus.finish(data);
+    return this.refreshContext();
+  }
+
+  // A run that made nothing smaller is no news, unless somebody asked for it.
+  onCompactionSkipped({ run, reason }) {
+    this.runStatus.drop(run);
     this.meter.reportRefusal(reason);
+    return this.meter.refresh();
+  }
+
+  onCompactionFailed(data) {
+    this.meter.isRequested = false;
+    this.runStatus.fail(data);
+    return this.meter.refresh();
   }
 
   onSessionUpdated({ fields }) {
@@ -255,10 +266,16 @@ const HANDLERS = {
   [EventType.CONTEXT_TRIMMED]: (chat, data) => {
     if (chat.timeline.addTrimNotice(data)) showSnackbar(getText("trimmed"));
   },
-  [EventType.COMPACTION_STARTED]: (chat, data) => chat.showOptimizing(true, data.expected_seconds),
-  [EventType.COMPACTION_APPLIED]: (chat) => chat.refreshContext(),
-  [EventType.COMPACTION_SKIPPED]: (chat, data) => chat.reportSkippedCompaction(data),
-  [EventType.COMPACTION_FAILED]: (chat, data) => chat.reportSkippedCompaction(data),
+  [EventType.COMPACTION_STARTED]: (chat, data) =>
+    chat.runStatus.begin({
+      id: data.run,
+      startedAt: Date.parse(data.at),
+      expectedSeconds: data.expected_seconds,
+    }),
+  [EventType.COMPACTION_PROGRESS]: (chat, data) => chat.runStatus.progress(data),
+  [EventType.COMPACTION_APPLIED]: (chat, data) => chat.onCompactionApplied(data),
+  [EventType.COMPACTION_SKIPPED]: (chat, data) => chat.onCompactionSkipped(data),
+  [EventType.COMPACTION_FAILED]: (chat, data) => chat.onCompactionFailed(data),
   [EventType.SESSION_UPDATED]: (chat, data) => chat.onSessionUpdated(data),
   [EventType.EVENTS_DROPPED]: (chat) => chat.onEventsDropped(),
 };

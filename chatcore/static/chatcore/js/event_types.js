@@ -14,6 +14,7 @@ export const EventType = Object.freeze({
   TOOL_CALL_STARTED: "tool_call.started",
   TOOL_CALL_COMPLETED: "tool_call.completed",
   COMPACTION_STARTED: "compaction.started",
+  COMPACTION_PROGRESS: "compaction.progress",
   COMPACTION_APPLIED: "compaction.applied",
   COMPACTION_SKIPPED: "compaction.skipped",
   COMPACTION_FAILED: "compaction.failed",

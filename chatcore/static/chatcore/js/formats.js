@@ -11,6 +11,12 @@ export function formatCountChange(before, after) {
   return before === null ? "" : `${formatCount(before)} → ${formatCount(after)}`;
 }
 
+// Whole seconds, for a number that counts up.
+export function formatElapsed(milliseconds) {
+  const seconds = Math.floor(milliseconds / 1000);
+  return seconds < 60 ? `${seconds} s` : formatDuration(seconds * 1000);
+}
+
 export function formatDuration(milliseconds) {
   const seconds = milliseconds / 1000;
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;

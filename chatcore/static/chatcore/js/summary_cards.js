@@ -132,6 +132,18 @@ export class SummaryCards {
     return cards.values();
   }
 
+  // Open the card of the summary in force, and go to it.
+  async openCurrent() {
+    const boundary = this.#sessionData?.compact_boundary_seq;
+    if (boundary) await this.timeline.pager.loadMessage(boundary);
+    this.placeCards();
+    const card = this.timeline.list.querySelector(".card:not([data-superseded])");
+    if (!card) return;
+    card.querySelector("details").open = true;
+    this.timeline.scrollToMessage(card);
+    card.querySelector("summary").focus({ preventScroll: true });
+  }
+
   #createCard(run, current, version) {
     const old = this.#elements.get(run.id);
     const [element] = this.timeline.cloneTemplate("card-template");
