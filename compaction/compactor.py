@@ -39,6 +39,10 @@ class Compactor:
         """
         return guard.fit_request(session, request)
 
+    def preview_request(self, session: HostSession, request: Request) -> FittedRequest:
+        """Return what `before_request` would send now. Nothing is stored, no model is called."""
+        return guard.preview_request(session, request)
+
     def after_overflow(self, session: HostSession, request: Request, error: HostRefusal) -> bool:
         """Make room after a refusal for length; return True if sending again is worthwhile."""
         return guard.make_room_after_refusal(session, request, error)

@@ -39,7 +39,10 @@ class ContextPreviewView(APIView):
         session = get_owned_session(request, session_id)
         tools = tool_registry.list_session_tools(session)
         get_compactor().refresh_background(session)
-        model_request = builder.build_request(session, tools=tools)
+        complete_request = builder.build_request(session, tools=tools)
+        fitted_request = get_compactor().preview_request(session, complete_request)
+        model_request = fitted_request.request
+        sent_seqs = {message.seq for message in model_request.messages}
         preview = {
             "model": model_request.model,
             "context_version": session.context_version,
@@ -49,6 +52,13 @@ class ContextPreviewView(APIView):
             "tools": model_request.tools,
             "max_tokens": model_request.max_tokens,
             "params": model_request.params,
+            "tokens": fitted_request.tokens,
+            "notices": fitted_request.notices,
+            "left_out": [
+                message.seq
+                for message in complete_request.messages
+                if message.seq and message.seq not in sent_seqs
+            ],
             "recalled": recall.list_newest_passages(session),
         }
         return Response(

@@ -23,8 +23,8 @@ class FittedRequest:
     """The request to send, made to fit the context window of its model.
 
     `context_version` is the version of the context that the request holds, or None if messages
-    were left out to make it fit. `tokens` is the estimated size in tokens; it is set only for
-    requests that belong to no session.
+    were left out to make it fit. `tokens` is the estimated size in tokens; it is set for
+    requests that belong to no session, and for previews.
     """
 
     request: Request
@@ -124,6 +124,13 @@ class Compactor(Protocol):
 
     def before_request(self, session: Session, request: Request) -> FittedRequest:
         """Return the request in a form that fits. Raises ContextOverflow if none can fit."""
+        ...
+
+    def preview_request(self, session: Session, request: Request) -> FittedRequest:
+        """Return the request as `before_request` would send it now, and change nothing.
+
+        No model is called, and a request that can never fit raises nothing.
+        """
         ...
 
     def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:
@@ -270,6 +277,9 @@ class NullCompactor:
     """The compactor of a project that has none: it changes no request and accepts every setting."""
 
     def before_request(self, session: Session, request: Request) -> FittedRequest:
+        return FittedRequest(request=request, context_version=session.context_version)
+
+    def preview_request(self, session: Session, request: Request) -> FittedRequest:
         return FittedRequest(request=request, context_version=session.context_version)
 
     def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:

@@ -64,6 +64,28 @@ def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> o
     )
 
 
+def preview_fallback(measured_request: MeasuredRequest, context_version: int) -> object:
+    """Return the host's answer as `apply_fallback` would give it now; nobody is told, none raised.
+
+    It has the estimated tokens of what would be sent.
+    """
+    remaining_entries = select_remaining_entries(measured_request)
+    backend = backend_registry.get_backend()
+    if remaining_entries == measured_request.transcript.entries:
+        return backend.build_fit_answer(
+            measured_request.request,
+            version=context_version,
+            tokens=measured_request.measurement.tokens,
+        )
+    sent_tokens = count_sent_tokens(remaining_entries) * measured_request.measurement.token_ratio
+    return backend.build_fit_answer(
+        _build_trimmed_request(measured_request, remaining_entries),
+        version=None,
+        notices=build_notices(measured_request),
+        tokens=measured_request.overhead_tokens + int(sent_tokens),
+    )
+
+
 def keep_entries(
     measured_request: MeasuredRequest,
     request: HostRequest,

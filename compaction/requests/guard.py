@@ -61,6 +61,24 @@ def fit_request(session: HostSession, request: HostRequest) -> object:
     )
 
 
+def preview_request(session: HostSession, request: HostRequest) -> object:
+    """Return the host's answer as `fit_request` would give it now, if no run changed the context.
+
+    Nothing is stored, no model is called, and a request that is too large raises nothing.
+    """
+    context = session_context.load_session_context(session.pk)
+    if context is None:
+        return _build_complete_answer(session, request)
+    if context.automatic_mode == "off":
+        fitted_request = attachments.fit_attachments(context, request)
+        return _build_complete_answer(session, add_runtime_hint(context, fitted_request))
+    measured_request = measure_request(context, request)
+    request_with_hint = add_runtime_hint(context, measured_request.request)
+    return fallbacks.preview_fallback(
+        replace(measured_request, request=request_with_hint), session.context_version
+    )
+
+
 def make_room_after_refusal(
     session: HostSession, request: HostRequest, refusal: HostRefusal
 ) -> bool:

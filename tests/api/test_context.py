@@ -1,6 +1,7 @@
 """The context over REST: preview, summary, search."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -8,6 +9,8 @@ from rest_framework.test import APIClient
 
 from chatcore.context import revisions, summary_block
 from chatcore.models import Message, Session
+from compaction.runs import engine
+from tests.support.compaction_sessions import say
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -177,3 +180,31 @@ def test_search_finds_nothing_of_another_user(
 def test_a_search_for_nothing_is_refused(api: APIClient, address: str, query: str) -> None:
     for place in (f"{address}/search", "/api/v1/search"):
         assert api.get(f"{place}?{query}").json()["errors"][0]["field"] == "q"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_preview_is_what_is_sent_when_messages_do_not_fit(
+    api: APIClient, full: Session, scripted: ScriptedModel
+) -> None:
+    """A run has failed, so that the running turn's request is trimmed: to the byte, and counted."""
+    scripted.default = Reply(status=500, text="out of order")
+    engine.compact_now(full.pk, trigger="manual")
+    previews: list[dict[str, Any]] = []
+
+    def look(_: dict[str, Any]) -> Reply:
+        previews.append(api.get(f"/api/v1/sessions/{full.pk}/context/preview").json())
+        return Reply(text="Fine.")
+
+    scripted.script(look)
+    say(full)
+    sent = scripted.requests[-1].json["messages"]
+    preview = previews[0]
+    system = [m["content"] for m in sent if m["role"] == "system"]
+    assert "\n\n".join(system) == preview["system"]
+    assert [(m["role"], m["content"]) for m in sent if m["role"] != "system"] == [
+        (m["role"], m["content"]) for m in preview["messages"]
+    ]
+    assert preview["left_out"][:2] == [1, 2]
+    assert len(preview["left_out"]) + len(preview["messages"]) == 15
+    usage = api.get(f"/api/v1/sessions/{full.pk}/context").json()
+    assert preview["tokens"] < usage["threshold_tokens"]

@@ -94,6 +94,17 @@ class PreviewSerializer(serializers.Serializer[Any]):
     tools = ToolSerializer(many=True)
     max_tokens = serializers.IntegerField(allow_null=True)
     params = serializers.DictField()
+    tokens = serializers.IntegerField(
+        allow_null=True, help_text="The estimated tokens of all this; null where nobody estimates."
+    )
+    notices = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What the user is told because messages are left out.",
+    )
+    left_out = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="The numbers of the messages that are left out because they do not fit.",
+    )
     recalled = RecalledPassageSerializer(
         many=True,
         help_text=(

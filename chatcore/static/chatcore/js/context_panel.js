@@ -68,9 +68,13 @@ export class ContextPanel {
     this.#find(".panel-facts").textContent = getText("panelFacts", {
       model: request.model || "–",
       messages: request.messages.length,
-      tokens: formatCount(context.estimated_input_tokens),
+      tokens: formatCount(request.tokens ?? context.estimated_input_tokens),
       version: request.context_version,
     });
+    const leftOut = this.#find(".panel-left-out");
+    leftOut.hidden = !request.left_out.length;
+    leftOut.textContent = getText("leftOut", { count: request.left_out.length });
+    this.chat.timeline.markLeftOut(request.left_out);
   }
 
   #renderText(name, text) {

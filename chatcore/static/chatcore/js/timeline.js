@@ -195,6 +195,13 @@ export class Timeline {
     }
   }
 
+  // Dot the line beside the messages that do not fit into the next request.
+  markLeftOut(seqs) {
+    const leftOut = new Set(seqs);
+    for (const article of this.list.querySelectorAll("[data-seq]"))
+      article.toggleAttribute("data-left-out", leftOut.has(Number(article.dataset.seq)));
+  }
+
   cloneTemplate(id) {
     return [...document.getElementById(id).content.cloneNode(true).children];
   }
