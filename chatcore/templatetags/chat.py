@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from typing import Any
 
 from django import template
 from django.conf import settings
@@ -11,6 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from chatcore.sessions.token_estimate import format_tokens
+from chatcore.web.advice import choose_advice
 
 register = template.Library()
 
@@ -50,6 +52,12 @@ def money(amount: Decimal) -> str:
     number = formats.number_format(round(amount, digits), decimal_pos=digits)
     currency = settings.CHATCORE["CURRENCY"]
     return f"${number}" if currency == "USD" else f"{number} {currency}"
+
+
+@register.filter
+def advice(error: dict[str, Any] | None) -> str:
+    """Return the kind of advice after a turn's error."""
+    return choose_advice(error)
 
 
 @register.filter

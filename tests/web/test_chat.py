@@ -97,7 +97,7 @@ def test_a_failed_turn_keeps_the_message_and_says_why(
     send_message(page, "Precious words")
     expect(page.locator(".turn-error")).to_contain_text("Your message is kept")
     expect(page.locator(".user .words")).to_have_text("Precious words")
-    page.get_by_role("button", name="Write it again").click()
+    page.get_by_role("button", name="Change the message").click()
     expect(page.get_by_label("Your message")).to_have_value("Precious words")
 
 

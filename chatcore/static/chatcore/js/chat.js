@@ -3,7 +3,7 @@
 import { callApi } from "./api.js";
 import { Approvals } from "./approvals.js";
 import { markSeen } from "./chat_news.js";
-import { Composer } from "./composer.js";
+import { Composer, createKey } from "./composer.js";
 import { ConnectionStatus } from "./connection_status.js";
 import "./context_meter.js";
 import { tryToMove } from "./context_moves.js";
@@ -19,6 +19,7 @@ import { showSnackbar } from "./snackbar.js";
 import { SummaryCards } from "./summary_cards.js";
 import { getText } from "./texts.js";
 import { Timeline } from "./timeline.js";
+import { TrimNotices } from "./trim_notices.js";
 
 // After this time the request counts as lost; its key makes a second attempt safe.
 const POST_MS = 30000;
@@ -34,6 +35,7 @@ class ChatStream extends HTMLElement {
     this.panel = new ContextPanel(this);
     this.approvals = new Approvals(this);
     this.runStatus = new RunStatus(this);
+    this.trimNotices = new TrimNotices(this);
     this.composer = new Composer(this);
     this.slash = new SlashCommands(this);
     this.actions = new MessageActions(this);
@@ -44,6 +46,7 @@ class ChatStream extends HTMLElement {
       (event) => event.target.closest("[data-again]") && this.#rewriteMessage(event.target),
     );
     this.addEventListener("click", (event) => this.#showRecalledMessage(event));
+    this.addEventListener("click", (event) => this.#offerWayOn(event));
     this.meter.addEventListener("redo", () => tryToMove(this, "redo"));
     if (this.session) this.#followSession(Number(this.dataset.follow));
     else this.meter.showEmpty(this.composer.contextWindow);
@@ -59,6 +62,15 @@ class ChatStream extends HTMLElement {
     this.approvals.clear();
     this.isBusy = isRunning;
     this.#showWaiting();
+  }
+
+  // After a failure: another model, or the rest of an answer that was cut.
+  #offerWayOn({ target }) {
+    if (target.closest("[data-choose-model]")) this.composer.openPicker();
+    if (target.closest("[data-continue]"))
+      this.sendMessage(getText("continue"), createKey(), []).catch((problem) =>
+        showSnackbar(getText("notSent", { why: problem.message })),
+      );
   }
 
   // Show a message that was brought back, without leaving the page.
@@ -160,6 +172,7 @@ class ChatStream extends HTMLElement {
       session.title || this.querySelector(".chat-title").textContent;
     document.title = `${this.querySelector(".chat-title").textContent} · Chatcore`;
     this.composer.model = session.model;
+    await this.trimNotices.refresh();
   }
 
   refreshContext() {
@@ -265,6 +278,7 @@ const HANDLERS = {
   [EventType.CONTEXT_USAGE]: (chat, data) => chat.meter.showUsage(data),
   [EventType.CONTEXT_TRIMMED]: (chat, data) => {
     if (chat.timeline.addTrimNotice(data)) showSnackbar(getText("trimmed"));
+    return chat.trimNotices.refresh();
   },
   [EventType.COMPACTION_STARTED]: (chat, data) =>
     chat.runStatus.begin({

@@ -2,6 +2,7 @@
 // summary that was written while somebody was elsewhere.
 
 import { loadItem, saveItem } from "./browser_storage.js";
+import { getText } from "./texts.js";
 
 const KIND = "seen";
 const REFRESH_MS = 60000;
@@ -11,7 +12,19 @@ const list = document.getElementById("chats");
 export function markSeen(chat, version) {
   saveItem(KIND, chat, version);
   const row = document.getElementById(`row-${chat}`);
-  if (row) row.querySelector(".row-news").hidden = true;
+  if (row) showDot(row, false);
+}
+
+// The words are for screen readers, and are there only while the dot is.
+function showDot(row, isShown) {
+  const dot = row.querySelector(".row-news");
+  dot.hidden = !isShown;
+  dot.replaceChildren();
+  if (!isShown) return;
+  const words = document.createElement("span");
+  words.className = "visually-hidden";
+  words.textContent = ` ${getText("newSummary")}`;
+  dot.append(words);
 }
 
 // A chat that is listed for the first time counts as seen.
@@ -23,7 +36,7 @@ function showNews() {
     const seen = loadItem(KIND, chat);
     if (seen === undefined) return; // the browser stores nothing
     if (seen === null) saveItem(KIND, chat, version);
-    row.querySelector(".row-news").hidden = seen === null || seen >= version || chat === open;
+    showDot(row, seen !== null && seen < version && chat !== open);
   }
 }
 

@@ -7,6 +7,11 @@ import { canRetry, mayHaveArrived, MessageQueue } from "./message_queue.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
+// Return a key that no other message has. RandomUUID needs https or localhost.
+export function createKey() {
+  return crypto.randomUUID?.() ?? String(Math.random()).slice(2);
+}
+
 export class Composer {
   // {key, body}; the same body is sent again under the same key, so that it arrives once.
   #lastAttempt = null;
@@ -86,6 +91,12 @@ export class Composer {
     this.form.toggleAttribute("data-ready", this.#hasContent);
   }
 
+  // Let the user choose another model.
+  openPicker() {
+    this.picker.focus();
+    this.picker.showPicker?.();
+  }
+
   setText(text) {
     this.field.value = text;
     this.#onInput();
@@ -151,9 +162,7 @@ export class Composer {
 
   // Save the key before it is used, so that a reload sends the same message under the same key.
   #getIdempotencyKey(body) {
-    if (this.#lastAttempt?.body !== body)
-      // RandomUUID needs https or localhost.
-      this.#lastAttempt = { key: crypto.randomUUID?.() ?? String(Math.random()).slice(2), body };
+    if (this.#lastAttempt?.body !== body) this.#lastAttempt = { key: createKey(), body };
     this.#saveDraft();
     return this.#lastAttempt.key;
   }

@@ -82,6 +82,7 @@ export class RunStatus {
   #showText() {
     const words = this.#find(".run-text");
     if (!this.#run || !this.#find("details").open) return;
+    words.classList.add("prose");
     getMarkdownView(words).showPartial(this.#run.text);
     words.scrollTop = words.scrollHeight;
   }
@@ -127,6 +128,7 @@ export class RunStatus {
     this.#run = null;
     this.#find("details").open = false;
     this.#find(".run-written").hidden = true;
+    this.#find(".run-text").classList.remove("prose");
   }
 
   async #cancel() {
