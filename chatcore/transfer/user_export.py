@@ -47,11 +47,12 @@ def list_owned_tables(user_model: type[Model]) -> list[tuple[type[Model], str]]:
         for field in user_model._meta.get_fields(include_hidden=True)
         if isinstance(field, ForeignObjectRel) and not field.many_to_many
     ]
-    tables = [(relation.related_model, relation.field.name) for relation in relations]
-    return sorted(
-        ((model, name) for model, name in tables if model is not Session),  # type: ignore[misc]
-        key=lambda table: (table[0]._meta.label, table[1]),
-    )
+    tables: list[tuple[type[Model], str]] = [
+        (relation.related_model, relation.field.name)
+        for relation in relations
+        if relation.related_model is not Session
+    ]
+    return sorted(tables, key=lambda table: (table[0]._meta.label, table[1]))
 
 
 def _read_rows(model: type[Model], field_name: str, user: AbstractBaseUser) -> Any:

@@ -43,6 +43,7 @@ CONTRACT = {
     "/rules/{rule_id}": "get patch delete",
     "/sessions/{session_id}/search": "get",
     "/sessions/{session_id}/export": "get",
+    "/imports": "post",
     "/sessions/import": "post",
     "/messages/{message_id}": "patch delete",
     "/messages/{message_id}/fork": "post",

@@ -57,6 +57,7 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/rules/{RULE}": {"GET": None, "PATCH": {"text": "Mine."}, "DELETE": None},
     f"api/v1/sessions/{SESSION}/search": {"GET": {"q": "secret"}},
     f"api/v1/sessions/{SESSION}/export": {"GET": None},
+    "api/v1/imports": {"POST": {}},
     "api/v1/sessions/import": {"POST": {}},
     f"api/v1/messages/{MESSAGE}": {"PATCH": HELLO_BODY, "DELETE": None},
     f"api/v1/messages/{MESSAGE}/fork": {"POST": None},

@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 from datetime import timedelta
 from pathlib import Path
 
@@ -347,3 +348,15 @@ def test_a_draft_stays_with_its_chat(page: Page, user: User, session: Session) -
         )
         == []
     )
+
+
+def test_the_chats_of_a_zip_file_of_chatgpt_are_imported(page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "export.zip"
+    message = {"author": {"role": "user"}, "content": {"parts": ["What is a heron?"]}}
+    chat = {"title": "Herons", "mapping": {"a": {"message": message}}, "current_node": "a"}
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("conversations.json", json.dumps([chat]))
+    page.goto("/new/")
+    page.locator("#import-file").set_input_files(file)
+    expect(page.locator(".user")).to_contain_text("What is a heron?")
+    expect(page.locator("#chats")).to_contain_text("Herons")

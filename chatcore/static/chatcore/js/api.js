@@ -66,10 +66,10 @@ async function createProblem(response) {
 }
 
 // Send a JSON file as it is.
-export async function postFile(path, file) {
+export async function postFile(path, file, type = "application/json") {
   const headers = {
     Accept: "application/json",
-    "Content-Type": "application/json",
+    "Content-Type": type,
     "X-CSRFToken": getCsrfToken(),
   };
   return (await sendRequest(`/api/v1/${path}`, { method: "POST", headers, body: file })).json();

@@ -75,13 +75,22 @@ if (storedDeletion) {
   startDeletion(JSON.parse(storedDeletion));
 }
 
+// A chat of Chatcore is an object; ChatGPT and Claude export a ZIP file, or a list of all chats.
+async function importFile(file) {
+  const start = (await file.slice(0, 64).text()).trimStart();
+  if (start.startsWith("{")) return (await postFile("sessions/import", file)).id;
+  const type = start.startsWith("PK") ? "application/zip" : "application/json";
+  const { sessions, refusals } = await postFile("imports", file, type);
+  if (!sessions.length) throw new Error(refusals[0]?.detail ?? getText("nothingToImport"));
+  return sessions[0].id;
+}
+
 document.getElementById("import-file").addEventListener("change", async (event) => {
   const [file] = event.target.files;
   event.target.value = ""; // so that the same file can be chosen again
   if (!file) return;
   try {
-    const session = await postFile("sessions/import", file);
-    location.assign(`/c/${session.id}/`);
+    location.assign(`/c/${await importFile(file)}/`);
   } catch (problem) {
     showSnackbar(getText("notImported", { why: problem.message }));
   }

@@ -1,0 +1,163 @@
+"""`POST /imports`: the chats that people export from ChatGPT and Claude."""
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from chatcore.models import Message, Session
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def build_node(
+    name: str, parent: str | None, role: str, *parts: Any, hidden: bool = False
+) -> dict[str, Any]:
+    message = {
+        "author": {"role": role},
+        "create_time": 1_750_000_000.5,
+        "content": {"content_type": "text", "parts": list(parts)},
+        "metadata": {"is_visually_hidden_from_conversation": hidden},
+    }
+    return {"id": name, "parent": parent, "children": [], "message": message}
+
+
+def build_tree() -> dict[str, Any]:
+    """A chat of ChatGPT whose first answer was written anew: the branch of `d` is current."""
+    nodes = [
+        {"id": "root", "parent": None, "children": ["a"], "message": None},
+        build_node("a", "root", "system", "Be kind.", hidden=True),
+        build_node("b", "a", "user", "What is a heron?", {"asset_pointer": "file-service://1"}),
+        build_node("c", "b", "assistant", "A fish."),
+        build_node("d", "b", "assistant", "A bird."),
+        build_node("e", "d", "tool", "{}"),
+    ]
+    mapping = {node["id"]: node for node in nodes}
+    return {"title": "Herons", "create_time": 1.0, "mapping": mapping, "current_node": "e"}
+
+
+CLAUDE_CHAT: dict[str, Any] = {
+    "uuid": "1",
+    "name": "Lakes",
+    "created_at": "2026-01-02T03:04:05.678Z",
+    "chat_messages": [
+        {
+            "sender": "human",
+            "text": "",
+            "content": [{"type": "text", "text": "How deep is it?"}],
+            "created_at": "2026-01-02T03:04:06Z",
+            "attachments": [{"file_name": "lake.txt", "extracted_content": "Depth: 12 m"}],
+        },
+        {
+            "sender": "assistant",
+            "text": "Twelve meters.",
+            "content": [{"type": "thinking", "thinking": "Hm."}],
+            "created_at": "2026-01-02T03:04:09Z",
+        },
+    ],
+}
+
+
+def import_chats(api: APIClient, data: Any, status: int = 201) -> Any:
+    response = api.post("/api/v1/imports", data)
+    assert response.status_code == status, response.json()
+    return response.json()
+
+
+def send_archive(api: APIClient, content: Any) -> Any:
+    return api.generic("POST", "/api/v1/imports", content, "application/zip")
+
+
+def list_words(session_id: Any) -> list[tuple[str, str]]:
+    messages = Message.objects.filter(session=session_id).order_by("seq")
+    return list(messages.values_list("role", "content"))
+
+
+def test_a_chat_of_chatgpt_comes_with_the_branch_that_was_shown(api: APIClient) -> None:
+    result = import_chats(api, [build_tree()])
+    assert result["refusals"] == []
+    [chat] = result["sessions"]
+    assert (chat["title"], chat["message_count"]) == ("Herons", 2)
+    assert list_words(chat["id"]) == [("user", "What is a heron?"), ("assistant", "A bird.")]
+
+
+def test_a_chat_of_claude_comes_with_the_texts_of_its_files(api: APIClient) -> None:
+    [chat] = import_chats(api, [CLAUDE_CHAT])["sessions"]
+    assert chat["title"] == "Lakes"
+    assert list_words(chat["id"]) == [
+        ("user", "lake.txt:\nDepth: 12 m\n\nHow deep is it?"),
+        ("assistant", "Twelve meters."),
+    ]
+    first = Message.objects.filter(session=chat["id"]).earliest("seq")
+    assert first.created_at.isoformat() == "2026-01-02T03:04:06+00:00"
+
+
+def test_a_whole_zip_file_is_taken(api: APIClient) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("export/conversations.json", json.dumps([build_tree(), build_tree()]))
+        archive.writestr("export/user.json", "{}")
+    response = send_archive(api, file.getvalue())
+    assert response.status_code == 201, response.json()
+    assert len(response.json()["sessions"]) == 2
+
+
+def test_a_chat_that_cannot_be_stored_is_named_and_the_others_come(api: APIClient) -> None:
+    long_chat = build_tree() | {"title": "Long"}
+    long_chat["mapping"]["d"]["message"]["content"]["parts"] = ["x" * 300_000]
+    result = import_chats(api, [long_chat, build_tree()])
+    assert [chat["title"] for chat in result["refusals"]] == ["Long"]
+    assert "messages[1].content" in result["refusals"][0]["detail"]
+    assert [chat["title"] for chat in result["sessions"]] == ["Herons"]
+    assert Session.all_objects.count() == 1
+
+
+def test_a_chat_without_words_is_left_out(api: APIClient) -> None:
+    empty: dict[str, Any] = {"title": "Empty", "mapping": {}, "current_node": None}
+    assert import_chats(api, [empty]) == {"sessions": [], "refusals": []}
+
+
+def test_parents_in_a_circle_end(api: APIClient) -> None:
+    chat = build_tree()
+    chat["mapping"]["a"]["parent"] = "d"
+    assert len(import_chats(api, [chat])["sessions"]) == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        [],
+        [5],
+        [{"title": "x"}],
+        [{"mapping": 5}],
+        [{"mapping": {"a": 5}, "current_node": "a"}],
+        [{"chat_messages": [{}]}],
+        [{"chat_messages": [{"sender": "human", "content": [5]}]}],
+        [{"mapping": {"a": {"message": {"author": []}}}, "current_node": "a"}],
+    ],
+)
+def test_something_else_is_refused_in_words_and_nothing_is_stored(
+    api: APIClient, data: Any
+) -> None:
+    problem = import_chats(api, data, 400)
+    assert problem["detail"]
+    assert not Session.all_objects.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"PK\x03\x04" + b"\0" * 40, b"[]"])
+def test_a_broken_archive_is_refused_in_words(api: APIClient, content: bytes) -> None:
+    response = send_archive(api, content)
+    assert response.status_code == 400, response.content
+
+
+def test_an_archive_without_chats_is_refused_in_words(api: APIClient) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("readme.txt", "Hello")
+    response = send_archive(api, file.getvalue())
+    assert response.status_code == 400
+    assert "conversations.json" in response.json()["detail"]
