@@ -30,6 +30,8 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 # What Django's own migrations write.
 OTHER_TABLES = ("django_content_type", "auth_permission")
+# What our migrations change on purpose: nobody had said that these models call no tools.
+INTENDED_CHANGES = [("models_registry_aimodel", {"supports_tools": (False, None)})]
 
 
 @pytest.fixture(params=COMMITS)
@@ -96,7 +98,7 @@ def check_rows(before: dict[str, Any], after: dict[str, Any]) -> None:
                 for name, value in row.items()
                 if name in row_after and row_after[name] != value
             }
-            assert not changes, (table, key)
+            assert not changes or (table, changes) in INTENDED_CHANGES, (table, key, changes)
 
 
 def check_soundness() -> None:
