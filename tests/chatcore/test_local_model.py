@@ -127,7 +127,8 @@ def test_the_registry_has_its_true_window_and_makes_it_the_default(described: Ai
 
 def test_a_default_that_someone_chose_stays(embedded: Embedded) -> None:
     provider = Provider.objects.create(name="chosen", protocol=Provider.Protocol.OPENAI)
-    chosen = AiModel.objects.create(provider=provider, name="chosen", is_default=True)
+    chosen = AiModel.objects.create(provider=provider, name="chosen")
+    chosen.make_default()
     register.register_model(embedded.base_url, API_KEY)
     assert AiModel.objects.find_default() == chosen
 
