@@ -45,6 +45,12 @@ def count_tokens(model: str, **counts: int | None) -> None:
     snapshots.note_change()
 
 
+def count_cost(model: str, purpose: str, cost: float) -> None:
+    """Count what a call cost, in the currency of the prices."""
+    definitions.COST.labels(model or UNKNOWN, purpose).inc(cost)
+    snapshots.note_change()
+
+
 def count_refused_turn(reason: str) -> None:
     """Count a turn that did not begin, for lack of room."""
     definitions.REFUSED_TURNS.labels(reason).inc()

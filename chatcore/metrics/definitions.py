@@ -39,6 +39,12 @@ TOKENS = Counter(
     ["model", "kind"],
     registry=registry,
 )
+COST = Counter(
+    "chatcore_cost",
+    "What calls cost by the registry's prices, in their currency; calls of unknown cost left out.",
+    ["model", "purpose"],
+    registry=registry,
+)
 RECALLS = Counter(
     "chatcore_recalls",
     "Turns that ended well and brought passages from before the boundary back.",

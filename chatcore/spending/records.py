@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Sum
 from django.utils import timezone
 
 from chatcore.context import recalled
+from chatcore.metrics.counts import count_cost
 from chatcore.models import Message, Session, Turn, UsageSum
 from chatcore.models.spending import COST_UNIT, NO_SESSION
 from chatcore.providers.base import Usage
@@ -96,6 +97,9 @@ def record_call(
     }
     keys = (owner_id, session_id, timezone.now().date(), str(model), str(purpose))
     _add_to_sum(dict(zip(_KEYS, keys, strict=True)), values)
+    if cost:
+        amount = float(cost)
+        transaction.on_commit(lambda: count_cost(str(model), str(purpose), amount))
     return cost
 
 

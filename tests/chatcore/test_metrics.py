@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
+from models_registry.models import AiModel
 from tests.support.compaction_sessions import fill_session, summarize_or_chat
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -58,6 +59,7 @@ def folder(settings: Any, tmp_path: Path) -> Path:
 def test_turns_tokens_and_first_words_are_counted_without_contents(
     client: Client, api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
+    AiModel.objects.update(input_price=2, cached_input_price=1, output_price=10)
     before = Scrape(client)
     scripted.script(
         Reply(text="A heron.", usage=(120, 30, 100)), Reply(status=401, text="No such key")
@@ -75,6 +77,7 @@ def test_turns_tokens_and_first_words_are_counted_without_contents(
     assert count("chatcore_tokens_total", kind="input") == 120
     assert count("chatcore_tokens_total", kind="output") == 30
     assert count("chatcore_tokens_total", kind="cache_read") == 100
+    assert count("chatcore_cost_total", purpose="answer") == pytest.approx(0.00044)
     assert count("chatcore_first_token_seconds_count") == 1
     assert count("chatcore_turn_seconds_count") == 2
     assert after.get("chatcore_database_up") == 1
