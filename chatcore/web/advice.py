@@ -6,7 +6,7 @@ from typing import Any
 
 _QUOTA = re.compile(r"insufficient.?quota|quota|billing|credit|payment", re.IGNORECASE)
 _CONTENT = re.compile(r"content.?(policy|filter|management)|safety|moderation|flagged", re.I)
-_MODEL = re.compile(r"model\W.*(not.?found|not exist|unknown|no access)|no such model", re.I)
+_UNKNOWN = re.compile(r"not.?found|not exist|unknown|no access|no such", re.IGNORECASE)
 _KINDS = {
     "provider_auth": "key",
     "provider_rate_limited": "wait",
@@ -24,6 +24,10 @@ def choose_advice(error: Mapping[str, Any] | None) -> str:
         return "quota"
     if kind == "provider_rejected" and _CONTENT.search(detail):
         return "content"
-    if kind in ("provider_rejected", "provider_auth") and _MODEL.search(detail):
+    if kind in ("provider_rejected", "provider_auth") and _is_about_model(detail):
         return "model"
     return _KINDS.get(kind, "again")
+
+
+def _is_about_model(detail: str) -> bool:
+    return "model" in detail.lower() and _UNKNOWN.search(detail) is not None

@@ -320,6 +320,10 @@ class SimpleBackend(ABC):
     def count_refused_summary(self, reason: str) -> None:  # noqa: B027
         """Do nothing."""
 
+    def serve_metrics(self, host: str, port: int) -> None:
+        """Raise OSError: nobody counts."""
+        raise OSError("this host counts nothing")
+
     def recover_turns(self) -> int:
         """Return 0."""
         return 0

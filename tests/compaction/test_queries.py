@@ -36,6 +36,7 @@ MODEL_COLUMNS = {
     "model_name": "name",
     "provider_name": "provider__name",
     "family": "provider__family",
+    "provider_options": "provider__options",
     "model_policy": "policy",
     "context_window_size": "context_window_size",
     "max_input_tokens": "max_input_tokens",

@@ -18,7 +18,7 @@ from chatcore.providers.base import StreamEnd, StreamPart, TextDelta, Tool, Tool
 
 # What may stand before, between and after the calls.
 _MARKS = re.compile(r"\s*(?:```(?:json)?|</?(?:tool_call|tools)>)?\s*")
-_BLOCK = re.compile(r"^```(?:json)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_FENCE = "```"
 # How such a text begins, without its white space.
 _BEGINNINGS = tuple(
     f'{mark}{{"{key}":'
@@ -103,8 +103,23 @@ def parse_calls(text: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
 
 def _find_calls_in_blocks(text: str, tools: Sequence[Tool]) -> tuple[ToolCall, ...]:
     """Return the calls of all blocks of code that are nothing but calls."""
-    blocks = [match[1] for match in _BLOCK.finditer(text)]
-    return tuple(call for block in blocks for call in parse_calls(block, tools))
+    return tuple(call for block in _list_blocks(text) for call in parse_calls(block, tools))
+
+
+def _list_blocks(text: str) -> Iterator[str]:
+    """Yield what stands in each closed block of code without a language, or of JSON."""
+    lines: list[str] | None = None  # of the open block
+    opening = ""
+    for line in text.splitlines(keepends=True):
+        if not line.startswith(_FENCE):
+            if lines is not None:
+                lines.append(line)
+        elif lines is None:
+            lines, opening = [], line.strip()
+        else:
+            if opening in (_FENCE, f"{_FENCE}json"):
+                yield "".join(lines)
+            lines = None
 
 
 def _may_be_call(text: str) -> bool:
