@@ -160,7 +160,7 @@ def schemathesis(
 def test_a_few_cases_find_nothing(
     live: Live, headers: dict[str, str], known_values: dict[str, Sequence[Any]], tmp_path: Path
 ) -> None:
-    options = ("--phases", "fuzzing", "--max-examples", "3", "--seed", "1")
+    options = ("--phases", "fuzzing", "--max-examples", "2", "--seed", "1")
     assert (
         schemathesis(live, headers, known_values, tmp_path, *options)["test_cases"]["generated"]
         > 100

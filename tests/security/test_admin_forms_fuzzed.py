@@ -14,7 +14,7 @@ from compaction.models import CompactionPolicy, SessionState
 from models_registry.models import AiModel, Provider
 from tests.support.admin_forms import read_form
 
-pytestmark = [pytest.mark.django_db, pytest.mark.lasting]
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 VALUES = [
     "\x00",
     r'{"a": "\ud800 \u0000"}',

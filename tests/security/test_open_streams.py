@@ -21,6 +21,7 @@ from websockets.sync.client import connect
 from chatcore.accounts import sign_out_watch
 from chatcore.accounts.senders import Sender, find_signed_in
 from chatcore.models import Session
+from models_registry.models import Provider
 from tests.conftest import Live
 from tests.support.event_streams import open_api_client
 from tests.support.scripted_model import ScriptedModel
@@ -154,6 +155,7 @@ def test_a_websocket_is_closed(live: Live, user: User) -> None:
 def test_a_turns_stream_ends_and_the_turn_does_not(
     live: Live, user: User, session: Session, scripted: ScriptedModel
 ) -> None:
+    Provider.objects.update(timeout_seconds=300)  # or the turn would end first on a busy machine
     scripted.script(Reply(text="One two three four five six", cut_after=2, hang=True))
     with open_api_client(live.url, user) as client:
         body = {"content": "Count.", "stream": True}
