@@ -126,5 +126,5 @@ def test_a_failure_in_the_middle_of_a_stream_is_raised(
 
 def test_an_address_that_is_none_says_so_in_the_same_form(client: OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as refusal:
-        client.embeddings.create(model="any", input="text")
+        client.moderations.create(input="text")
     assert refusal.value.code == "unknown_url"

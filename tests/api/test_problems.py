@@ -74,7 +74,10 @@ def test_an_address_that_is_none_is_a_problem_too(address: str) -> None:
 def test_an_answer_is_json_whatever_the_client_accepts(api: APIClient, session: Session) -> None:
     for accepted in ("text/html", "text/event-stream", "image/png", "nonsense"):
         assert api.get(SESSIONS, headers={"Accept": accepted})["Content-Type"] == "application/json"
-    assert api.get(f"{SESSIONS}?format=xml").status_code == 200
+    refusal = api.get(f"{SESSIONS}?format=xml")
+    assert (refusal.status_code, refusal["Content-Type"]) == (400, "application/problem+json")
+    answer = api.get("/v1/models?format=xml")
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/json")
 
 
 def test_a_problem_names_nested_fields_by_path_and_pointer(
