@@ -1,6 +1,5 @@
 """One setting knows the public address, and all that depends on it follows."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,40 +12,41 @@ from django.contrib.auth.models import User
 
 from chatcore.management.commands.serve import Command
 from chatcore.serving import processes
-from tests.support.web_process import run_web_server
+from tests.support.web_process import build_environment, migrate, run_web_server
 
 PUBLIC_URL = "https://chat.example.com"
 BY_PROXY = {"Host": "chat.example.com", "X-Forwarded-Proto": "https"}
 
 
 @pytest.fixture(scope="module")
-def public_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("public")
-    with run_web_server(folder, CHATCORE_PUBLIC_URL=PUBLIC_URL) as url:
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with tables: pages that offer to sign in ask them for identity providers."""
+    folder = tmp_path_factory.mktemp("data")
+    migrate(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def public_server(data_folder: Path) -> Iterator[str]:
+    with run_web_server(data_folder, CHATCORE_PUBLIC_URL=PUBLIC_URL) as url:
         yield url
 
 
 @pytest.fixture(scope="module")
-def named_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def named_server(data_folder: Path) -> Iterator[str]:
     """A server with the names of its hosts, as the README advises."""
-    folder = tmp_path_factory.mktemp("named")
     variables = {
         "CHATCORE_ALLOWED_HOSTS": "chat.example.com",
         "CHATCORE_TRUSTED_PROXIES": "192.0.2.1",
     }
-    with run_web_server(folder, **variables) as url:
+    with run_web_server(data_folder, **variables) as url:
         yield url
 
 
 def test_the_check_for_deployments_has_nothing_to_say(tmp_path: Path) -> None:
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("CHATCORE_", "DJANGO_"))
-    }
     process = subprocess.run(
         [sys.executable, "-m", "chatcore", "check", "--deploy", "--fail-level", "WARNING"],
-        env={**environment, "CHATCORE_DATA_DIR": str(tmp_path), "CHATCORE_PUBLIC_URL": PUBLIC_URL},
+        env=build_environment(tmp_path, CHATCORE_PUBLIC_URL=PUBLIC_URL),
         capture_output=True,
         text=True,
         check=False,
@@ -83,6 +83,7 @@ def test_a_proxy_that_is_not_named_is_not_believed(named_server: str) -> None:
     answer = httpx2.get(f"{named_server}/api/v1/sessions", headers=BY_PROXY, timeout=30)
     assert answer.status_code == 401
     answer = httpx2.get(f"{named_server}/login/", headers=BY_PROXY, timeout=30)
+    assert answer.status_code == 200
     assert "Strict-Transport-Security" not in answer.headers
 
 

@@ -12,18 +12,32 @@ from chatcore.local_model.server import find_free_port
 from tests.support.waiting import wait_until
 
 
-@contextmanager
-def run_web_server(folder: Path, **variables: str) -> Iterator[str]:
-    """Run a web process that gets these CHATCORE_ variables only, and yield its address."""
+def build_environment(folder: Path, **variables: str) -> dict[str, str]:
+    """Return the environment of this process with these CHATCORE_ variables only."""
     inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("CHATCORE_", "DJANGO_"))
     }
+    return {**inherited, "CHATCORE_DATA_DIR": str(folder), **variables}
+
+
+def migrate(folder: Path) -> None:
+    """Make the tables in a data folder, as `serve` does before it starts a web process."""
+    subprocess.run(
+        [sys.executable, "-m", "chatcore", "migrate", "--verbosity", "0"],
+        env=build_environment(folder),
+        check=True,
+    )
+
+
+@contextmanager
+def run_web_server(folder: Path, **variables: str) -> Iterator[str]:
+    """Run a web process that gets these CHATCORE_ variables only, and yield its address."""
     port = find_free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "chatcore.serving.web_server", "127.0.0.1", str(port), "0"],
-        env={**inherited, "CHATCORE_DATA_DIR": str(folder), **variables},
+        env=build_environment(folder, **variables),
     )
     try:
         wait_until(lambda: is_listening(port), seconds=60, what="the web server")
