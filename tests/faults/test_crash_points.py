@@ -45,7 +45,8 @@ SUMMARIZE = (
     "compaction.runs.lifecycle.announce_start",
     "compaction.summaries.accounting._store_once",
 )
-INSTALL = "compaction.runs.lifecycle.apply_run"
+COUNT_COST = "chatcore.spending.records._add_to_sum"  # of a summary that was written
+INSTALL = "compaction.runs.replacement.go_back_to_install"
 # Each act with all of its commits. A test fails when one is not made, or another is.
 POINTS: dict[str, tuple[str, ...]] = {
     "talk": (
@@ -79,10 +80,11 @@ POINTS: dict[str, tuple[str, ...]] = {
         "chatcore.turns.service.regenerate_answer",
         "chatcore.turns.versions.restore_version",
     ),
-    "compact": (*BEGIN_RUN, *SUMMARIZE, INSTALL),
+    "compact": (*BEGIN_RUN, *SUMMARIZE, COUNT_COST, INSTALL),
     "compact_and_rewind": (
         *BEGIN_RUN,
         *SUMMARIZE,
+        COUNT_COST,
         INSTALL,
         "compaction.runs.engine._rewind_context",
     ),

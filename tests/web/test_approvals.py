@@ -8,12 +8,10 @@ from playwright.sync_api import Page, expect
 
 from chatcore.models import McpServer, Session
 from tests.conftest import Live
-from tests.support.browsing import browser, page
 from tests.support.mcp_server import ToolServer, run_tool_server
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
-__all__ = ["browser", "page"]
 READ_DEFINITION = {
     "name": "read",
     "description": "Read a file.",

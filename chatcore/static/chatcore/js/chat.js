@@ -25,6 +25,7 @@ import { TrimNotices } from "./trim_notices.js";
 const POST_MS = 30000;
 
 class ChatStream extends HTMLElement {
+  #events; // the stream of a chat that is stored
   #queue = Promise.resolve();
 
   connectedCallback() {
@@ -85,7 +86,7 @@ class ChatStream extends HTMLElement {
     this.cards = new SummaryCards(this.session, this.timeline);
     this.#refreshCards().catch((problem) => console.warn(problem));
     this.meter.followSession(this.session);
-    new EventStream(this.session, after, this);
+    this.#events = new EventStream(this.session, after, this);
   }
 
   // Handle the events one after another, although some of them must fetch something first.
@@ -123,6 +124,8 @@ class ChatStream extends HTMLElement {
     await callApi("POST", `sessions/${this.session}/messages`, body, headers, {
       signal: AbortSignal.timeout(POST_MS),
     }).catch((problem) => {
+      // The stream may still believe that the server is there.
+      if (problem.status === 0) this.#events?.check();
       if (!problem.repeated) throw problem; // the first attempt had arrived
     });
     this.timeline.followEnd();

@@ -38,6 +38,11 @@ export class EventStream {
     this.#open();
   }
 
+  // Connect again, because something says that the connection may be lost.
+  check() {
+    if (this.#source?.readyState === EventSource.OPEN) this.#open();
+  }
+
   async #open() {
     this.#close();
     const attempt = this.#attempt;
