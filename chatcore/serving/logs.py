@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+IDS = ("request", "user", "session", "turn")
 # What stands in the path of a link that signs somebody in, or lets somebody join.
 LINK_TOKEN = re.compile(r"(/(?:login/once|invitation|password/reset/key)/)[^/\s\"']+")
 
@@ -70,5 +71,5 @@ def _clean_line(
     return {
         name: LINK_TOKEN.sub(r"\1…", value) if isinstance(value, str) else value
         for name, value in line.items()
-        if value is not None
+        if value is not None or name not in IDS
     }

@@ -229,8 +229,7 @@ def _install_outcome(
     if latest_context and (objection := find_objection(run, latest_context)):
         lifecycle.skip_run(run, objection, tokens=outcome.tokens_before)
         return
-    with replacement.go_back_to_install(run):
-        lifecycle.apply_run(run, context, transcript, outcome)
+    lifecycle.apply_run(run, context, transcript, outcome)
 
 
 def _store_end(run: CompactionRun, write_end: Callable[[], None]) -> None:

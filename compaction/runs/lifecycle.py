@@ -40,7 +40,7 @@ from compaction.core.policy import Policy
 from compaction.core.transcript import Transcript, TranscriptEdit
 from compaction.ledger import reference
 from compaction.models import CompactionRun, SessionState
-from compaction.runs import leases
+from compaction.runs import leases, replacement
 from compaction.sizing.queries import load_session_state
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import background
@@ -84,7 +84,7 @@ def announce_start(
 def apply_run(
     run: CompactionRun, context: SessionContext, transcript: Transcript, outcome: Outcome
 ) -> None:
-    """Install the outcome and record it, all or nothing.
+    """Install the outcome in place of what the run replaces, and record it, all or nothing.
 
     Where other stages made room although no summary was written, the run records the reason, and
     the next automatic run waits as after a failure. Raises StaleTranscript and RunLeaseLost; then
@@ -93,6 +93,7 @@ def apply_run(
     was_announced = run.announced
     try:
         with transaction.atomic():
+            replacement.go_back_to_install(run)
             announce_start(
                 run,
                 message_count=outcome.messages_compacted,

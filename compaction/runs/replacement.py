@@ -45,16 +45,10 @@ def go_back_to_read(run: CompactionRun) -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-@contextmanager
-def go_back_to_install(run: CompactionRun) -> Iterator[None]:
-    """Take back what the run replaces, in the transaction that installs the run.
-
-    An error in it leaves everything as it was.
-    """
-    with transaction.atomic():
-        if run.from_version is not None:
-            _go_back(run)
-        yield
+def go_back_to_install(run: CompactionRun) -> None:
+    """Take back what the run replaces, if anything, in the transaction that installs the run."""
+    if run.from_version is not None:
+        _go_back(run)
 
 
 def _go_back(run: CompactionRun) -> None:

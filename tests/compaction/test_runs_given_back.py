@@ -19,6 +19,7 @@ from tests.support.compaction_sessions import (
     list_event_names,
     list_summary_calls,
     run_queued_compactions,
+    use_policy,
 )
 from tests.support.crash_points import CrashPoint, Moment, watch_commits
 from tests.support.scripted_model import ScriptedModel
@@ -59,6 +60,18 @@ class TestADatabaseThatStumbles:
         assert (run.status, run.attempts, run.deaths) == ("applied", 1, 0)
         assert len(list_summary_calls(scripted)) == run.provider_calls == 1
         assert ContextRevision.objects.filter(session=full).count() == 1
+        assert list_event_names(full, "compaction.") == ["compaction.started", "compaction.applied"]
+
+    def test_a_run_without_a_summary_announces_its_start_when_it_is_installed_again(
+        self, full: Session, scripted: ScriptedModel
+    ) -> None:
+        use_policy(full, stages=("slide_window",))
+        run = engine.request_run(full.pk, trigger="after_response")
+        fault = CrashPoint("compaction.runs.lifecycle.apply_run", "before", "lose the connection")
+        with watch_commits(fault.visit):
+            engine.execute_run(run.pk)
+        assert fault.was_visited
+        assert not list_summary_calls(scripted)
         assert list_event_names(full, "compaction.") == ["compaction.started", "compaction.applied"]
 
     @pytest.mark.parametrize("moment", ["before", "after"])

@@ -46,7 +46,7 @@ SUMMARIZE = (
     "compaction.summaries.accounting._store_once",
 )
 COUNT_COST = "chatcore.spending.records._add_to_sum"  # of a summary that was written
-INSTALL = "compaction.runs.replacement.go_back_to_install"
+INSTALL = "compaction.runs.lifecycle.apply_run"
 # Each act with all of its commits. A test fails when one is not made, or another is.
 POINTS: dict[str, tuple[str, ...]] = {
     "talk": (
