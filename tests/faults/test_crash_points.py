@@ -47,6 +47,8 @@ SUMMARIZE = (
 )
 COUNT_COST = "chatcore.spending.records._add_to_sum"  # of a summary that was written
 INSTALL = "compaction.runs.lifecycle.apply_run"
+# Made by a clock: a summary that is soon written reports nothing of its progress.
+TIMED_POINTS = {"compaction.runs.progress.RunProgress.report"}
 # Each act with all of its commits. A test fails when one is not made, or another is.
 POINTS: dict[str, tuple[str, ...]] = {
     "talk": (
@@ -150,7 +152,7 @@ def test_an_act_makes_the_commits_that_are_known(
     with watch_commits(lambda point, _moment, _wrapper: points.add(point)):
         ACTS[act](stage)
         crash_acts.stop_turns()
-    assert points == set(POINTS[act])
+    assert points - TIMED_POINTS == set(POINTS[act])
     recover_and_check(stage, act)
 
 
