@@ -157,6 +157,7 @@ def schemathesis(
 
 
 @pytest.mark.lasting
+@pytest.mark.slow
 def test_a_few_cases_find_nothing(
     live: Live, headers: dict[str, str], known_values: dict[str, Sequence[Any]], tmp_path: Path
 ) -> None:

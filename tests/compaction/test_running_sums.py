@@ -250,7 +250,7 @@ ACTS: tuple[Act, ...] = (
 
 @pytest.mark.lasting
 @settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],

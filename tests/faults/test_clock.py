@@ -17,7 +17,7 @@ from tests.support.served_product import ROOT, ServedProduct, serve, wait_for
 from tests.support.served_streams import find_web_processes, register_model
 from tests.support.served_talks import Listener, create_session, open_api, say
 
-pytestmark = [pytest.mark.faults, pytest.mark.lasting]
+pytestmark = [pytest.mark.faults, pytest.mark.lasting, pytest.mark.slow]
 
 DAY = 24 * 3600
 COUNTING = Reply(chunks=[f"word{number} " for number in range(40)], chunk_delay=0.1)

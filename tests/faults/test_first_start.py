@@ -48,6 +48,7 @@ def test_on_one_folder(tmp_path: Path) -> None:
     prepare_twice(tmp_path, f"sqlite:///{tmp_path}/chatcore.sqlite3")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("postgres" not in KINDS, reason="needs a PostgreSQL server")
 def test_on_one_server(tmp_path: Path) -> None:
     name = f"chatcore_start_{os.getpid()}"

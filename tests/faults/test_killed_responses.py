@@ -17,7 +17,7 @@ from tests.support.scripted_wire import Reply
 from tests.support.served_product import ServedProduct, serve, wait_for
 from tests.support.served_streams import WITHIN, find_web_processes, register_model
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.slow]
 Events = list[dict[str, Any]]
 
 

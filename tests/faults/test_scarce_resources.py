@@ -17,7 +17,7 @@ from tests.support.served_product import ServedProduct, serve
 from tests.support.served_streams import find_own_url, find_web_processes, register_model
 from tests.support.served_talks import Listener, create_session, open_api, say
 
-pytestmark = [pytest.mark.faults, pytest.mark.lasting]
+pytestmark = [pytest.mark.faults, pytest.mark.lasting, pytest.mark.slow]
 
 # What a client may be told; a connection that the server cannot accept is refused by the kernel.
 CALM = (200, 201, 409, 503, 507)
