@@ -7,6 +7,7 @@ of people and models are taken; pictures, hidden messages and the work of tools 
 
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import IO, Any
@@ -15,7 +16,19 @@ from chatcore.transfer.exporter import FORMAT
 from chatcore.transfer.reader import InvalidImport
 
 CONVERSATIONS_FILE = "conversations.json"
-MAX_UNPACKED_BYTES = 500_000_000
+MAX_UNPACKED_BYTES = 100_000_000  # parsed, they take about ten times as much memory
+# What zipfile raises for a file that somebody else made: broken or cut off, damaged inside, with a
+# compression that Python has not, with a password. And json: for no JSON, or for too deep a one,
+# whose RecursionError is a RuntimeError.
+UNREADABLE = (
+    zipfile.BadZipFile,
+    EOFError,
+    OSError,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 TITLE_CHARS = 200
 
 _CLAUDE_ROLES = {"human": "user", "assistant": "assistant"}
@@ -47,7 +60,7 @@ def read_archive(file: IO[bytes]) -> Any:
         if len(content) > MAX_UNPACKED_BYTES:
             raise InvalidImport("file", f"{CONVERSATIONS_FILE} is too large.")
         return json.loads(content)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OSError) as error:
+    except UNREADABLE as error:
         raise InvalidImport("file", f"The archive cannot be read: {error}.") from None
 
 

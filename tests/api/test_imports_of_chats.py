@@ -154,6 +154,45 @@ def test_a_broken_archive_is_refused_in_words(api: APIClient, content: bytes) ->
     assert response.status_code == 400, response.content
 
 
+def build_archive(content: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", content)
+    return file.getvalue()
+
+
+def damage(archive: bytes) -> bytes:
+    """Change the packed bytes behind the header of the entry, and nothing else."""
+    start = archive.index(b"conversations.json") + len(b"conversations.json")
+    return archive[:start] + b"\xff" * 8 + archive[start + 8 :]
+
+
+def name_compression(archive: bytes, method: int) -> bytes:
+    """Say in both headers of the entry that it is packed by another method."""
+    number = method.to_bytes(2, "little")
+    central = archive.index(b"PK\x01\x02")
+    return archive[:8] + number + archive[10 : central + 10] + number + archive[central + 12 :]
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        damage(build_archive(json.dumps([CLAUDE_CHAT]).encode())),
+        name_compression(build_archive(b"[]"), 99),
+        build_archive(b"[" * 200_000),
+        build_archive(b"\xff\xfe[]"),
+        build_archive(b"no JSON"),
+    ],
+    ids=["damaged", "unknown compression", "too deep", "no text", "no JSON"],
+)
+def test_an_archive_that_opens_and_cannot_be_read_is_refused_in_words(
+    api: APIClient, archive: bytes
+) -> None:
+    response = send_archive(api, archive)
+    assert response.status_code == 400, response.content
+    assert "cannot be read" in response.json()["detail"]
+
+
 def test_an_archive_without_chats_is_refused_in_words(api: APIClient) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
