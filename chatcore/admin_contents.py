@@ -5,19 +5,25 @@ It stands beside chatcore/admin_site.py, outside the package chatcore/admin/, fo
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import ForeignKey, Model
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 
 PERMISSION = "chatcore.view_content"
 MAX_NOTED = 100
 
+# It is mixed into pages, whose methods it calls. To be one itself would change their order.
+if TYPE_CHECKING:
+    _Page = ModelAdmin[Any]
+else:
+    _Page = object
 
-class AuditedAdmin:
+
+class AuditedAdmin(_Page):
     """Mixed into every page: hides `content_fields` from those without the right; notes all acts.
 
     A page names in `content_fields` what shows words of a conversation. Without the right, those
@@ -32,15 +38,15 @@ class AuditedAdmin:
         return not self.content_fields or request.user.has_perm(PERMISSION)
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        names = super().get_list_display(request)  # type: ignore[misc]
+        names = super().get_list_display(request)
         return self._select_names(request, names) or ("pk",)
 
     def get_list_display_links(self, request: HttpRequest, list_display: Any) -> Any:
-        links = super().get_list_display_links(request, list_display)  # type: ignore[misc]
+        links = super().get_list_display_links(request, list_display)
         return [name for name in links or () if name in list_display] or list(list_display)[:1]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        fieldsets = super().get_fieldsets(request, obj)  # type: ignore[misc]
+        fieldsets = super().get_fieldsets(request, obj)
         if self.may_see_contents(request):
             return fieldsets
         rest = []
@@ -54,14 +60,14 @@ class AuditedAdmin:
         return rest
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        fields = super().get_readonly_fields(request, obj)  # type: ignore[misc]
+        fields = super().get_readonly_fields(request, obj)
         if self.may_see_contents(request):
             return fields
         numbers = [field.attname for field in self._list_named_relations()]
         return [*self._select_names(request, fields), *numbers]
 
     def get_search_fields(self, request: HttpRequest) -> Any:
-        fields = super().get_search_fields(request)  # type: ignore[misc]
+        fields = super().get_search_fields(request)
         if self.may_see_contents(request):
             return fields
         return [name for name in fields if name.lstrip("=^@") not in self.content_fields]
@@ -71,23 +77,21 @@ class AuditedAdmin:
         if request is not None and not self.may_see_contents(request):
             filters = {
                 item if isinstance(item, str) else item[0]
-                for item in self.get_list_filter(request)  # type: ignore[attr-defined]
+                for item in self.get_list_filter(request)
                 if isinstance(item, str | tuple)
             }
             name = lookup.split("__")[0]
             return name in filters or lookup in ("id__exact", "session__id__exact", "seq__lt")
-        return bool(super().lookup_allowed(lookup, value, request))  # type: ignore[misc]
+        return bool(super().lookup_allowed(lookup, value, request))
 
     def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> Any:
-        inlines = super().get_inline_instances(request, obj)  # type: ignore[misc]
+        inlines = super().get_inline_instances(request, obj)
         if self.may_see_contents(request):
             return inlines
         return [inline for inline in inlines if not getattr(inline, "is_content", False)]
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        names, counts, missing_rights, obstacles = super().get_deleted_objects(  # type: ignore[misc]
-            objs, request
-        )
+        names, counts, missing_rights, obstacles = super().get_deleted_objects(objs, request)
         if not self.may_see_contents(request):
             names = [str(row.pk) for row in objs]
         return names, counts, missing_rights, obstacles
@@ -98,22 +102,22 @@ class AuditedAdmin:
         object_id: str | None = None,
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponseBase:
+    ) -> HttpResponse:
         """Show the page of a row; note a read of contents that are not the reader's own."""
         extra_context = dict(extra_context or {})
         if object_id is not None and not self.may_see_contents(request):
             extra_context |= {"original": _Number(object_id), "subtitle": object_id}
-        response: HttpResponseBase = super().changeform_view(  # type: ignore[misc]
+        response: HttpResponse = super().changeform_view(
             request, object_id, form_url, extra_context
         )
         is_shown = request.method == "GET" and response.status_code == 200
         if is_shown and object_id is not None and self._shows_contents(request):
-            row = self.get_object(request, object_id)  # type: ignore[attr-defined]
+            row = self.get_object(request, object_id)
             if row is not None and _find_owner(row) != request.user.pk:
                 _record("content.read", request, target=row)
         return response
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """Show a list; note a read of contents by the filters' names, without what was searched."""
         if request.method == "GET" and self._shows_contents(request):
             session_id = request.GET.get("session__id__exact", "")
@@ -121,41 +125,43 @@ class AuditedAdmin:
             _record(
                 "content.listed",
                 request,
-                object_type=self.opts.label_lower,  # type: ignore[attr-defined]
+                object_type=self.opts.label_lower,
                 detail=f"session {session_id[:40]} {' '.join(names)[:200]}".strip(),
             )
-        return super().changelist_view(request, extra_context)  # type: ignore[misc]
+        return super().changelist_view(request, extra_context)
 
-    def response_action(self, request: HttpRequest, queryset: Any) -> Any:
+    def response_action(
+        self, request: HttpRequest, queryset: Any, *args: Any, **options: Any
+    ) -> Any:
         """Note an action on each selected row before it is done."""
         name = request.POST.get("action", "")
-        if name in self.get_actions(request):  # type: ignore[attr-defined]
+        if name in self.get_actions(request):
             row_ids = request.POST.getlist(ACTION_CHECKBOX_NAME)
-            label = self.opts.label_lower  # type: ignore[attr-defined]
+            label = self.opts.label_lower
             if request.POST.get("select_across") == "1" or len(row_ids) > MAX_NOTED:
                 _record(f"admin.{name}", request, object_type=label, detail="many rows at once")
             else:
                 for pk in row_ids:
                     _record(f"admin.{name}", request, object_type=label, object_id=pk)
-        return super().response_action(request, queryset)  # type: ignore[misc]
+        return super().response_action(request, queryset, *args, **options)
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         _record("admin.added", request, target=obj)
-        return super().log_addition(request, obj, message)  # type: ignore[misc]
+        return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Note which fields were changed, without their values."""
         _record("admin.changed", request, target=obj, detail=", ".join(_list_fields(message)))
         # Django's own log has the name of the row, which may be a content.
         if self.may_see_contents(request):
-            return super().log_change(request, obj, message)  # type: ignore[misc]
+            return super().log_change(request, obj, message)
         return None
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         for row in queryset:
             _record("admin.deleted", request, target=row)
         if self.may_see_contents(request):
-            return super().log_deletions(request, queryset)  # type: ignore[misc]
+            return super().log_deletions(request, queryset)
         return None
 
     def _shows_contents(self, request: HttpRequest) -> bool:
@@ -174,9 +180,9 @@ class AuditedAdmin:
         pages = admin.site._registry
         return [
             field
-            for field in self.opts.concrete_fields  # type: ignore[attr-defined]
+            for field in self.opts.concrete_fields
             if isinstance(field, ForeignKey)
-            and getattr(pages.get(field.related_model), "content_fields", ())  # type: ignore[arg-type]
+            and getattr(pages.get(field.related_model), "content_fields", None)
         ]
 
 
