@@ -39,7 +39,8 @@ def compact(session: Session, boundary: int, **other: object) -> ContextRevision
         "boundary_seq": boundary,
         "source": "compaction",
     } | other
-    return revisions.install_revision(session.pk, base_version=session.context_version, **fields)  # type: ignore[arg-type]
+    version = session.context_version
+    return revisions.install_revision(session.pk, base_version=version, **fields)  # type: ignore[arg-type]
 
 
 def change(session: Session, *seqs: int) -> int | None:

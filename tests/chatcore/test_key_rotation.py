@@ -24,11 +24,18 @@ def rotate() -> str:
     return output.getvalue()
 
 
+def store_provider(name: str, key: str) -> Provider:
+    provider = Provider(name=name, protocol="openai")
+    provider.api_key = key
+    provider.save()
+    return provider
+
+
 @pytest.mark.django_db
 def test_every_stored_secret_can_be_read_with_the_new_key_alone(user: User, settings: Any) -> None:
     old_key, new_key = (Fernet.generate_key().decode() for _ in range(2))
     use_keys(settings, old_key)
-    provider = Provider.objects.create(name="acme", protocol="openai", api_key="sk-1")  # type: ignore[misc]
+    provider = store_provider("acme", "sk-1")
     Provider.objects.create(name="keyless", protocol="openai")
     webhook = Webhook.objects.create(
         owner=user, url="https://example.com/", secret=keys.encrypt("whsec")
@@ -51,9 +58,9 @@ def test_every_stored_secret_can_be_read_with_the_new_key_alone(user: User, sett
 def test_what_no_key_opens_is_named_and_the_rest_is_done(settings: Any) -> None:
     first, second, third = (Fernet.generate_key().decode() for _ in range(3))
     use_keys(settings, first)
-    lost = Provider.objects.create(name="lost", protocol="openai", api_key="sk-1")  # type: ignore[misc]
+    lost = store_provider("lost", "sk-1")
     use_keys(settings, second)
-    Provider.objects.create(name="open", protocol="openai", api_key="sk-2")  # type: ignore[misc]
+    store_provider("open", "sk-2")
     use_keys(settings, third, second)
     with pytest.raises(CommandError, match=f"provider {lost.pk}$"):
         rotate()

@@ -20,7 +20,9 @@ def provider(db: None) -> Provider:
 
 
 def use_keys(settings: object, *encryption_keys: str) -> None:
-    settings.CHATCORE = {**settings.CHATCORE, "KEY_ENCRYPTION_KEYS": list(encryption_keys)}  # type: ignore[attr-defined]
+    values: dict[str, object] = settings.CHATCORE  # type: ignore[attr-defined]
+    chatcore = {**values, "KEY_ENCRYPTION_KEYS": list(encryption_keys)}
+    settings.CHATCORE = chatcore  # type: ignore[attr-defined]
 
 
 def new_key() -> str:

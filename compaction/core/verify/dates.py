@@ -54,7 +54,8 @@ _MONTH_FIRST = re.compile(
 _DIGITS_AND_SIGNS = re.compile(r"\d[\d./-]{2,}(?:\s\d[\d.]+)*")
 _DATE_SIGN = re.compile(r"\d[./-]\s?\d")
 _TIME = re.compile(
-    r"(?<![\d:.,])(\d{1,2})(?:[:.](\d{2}))?(?::\d{2})?\s?(?:(a\.?m\.?|p\.?m\.?|uhr|o['’]clock)(?!\w)|"
+    r"(?<![\d:.,])(\d{1,2})(?:[:.](\d{2}))?(?::\d{2})?\s?"
+    r"(?:(a\.?m\.?|p\.?m\.?|uhr|o['’]clock)(?!\w)|"
     r"(?<=:\d\d))",
     re.IGNORECASE,
 )

@@ -12,7 +12,8 @@ from compaction.core.verify.sources import MAX_POSTINGS, Alignment, SourceIndex
 from compaction.core.verify.words import build_word_set, carries_meaning, list_stems, stem_word
 
 _IDENTIFIER = re.compile(
-    r"\+\d{1,3}[ \d()/-]{6,}\d|https?://[^\s)>\]\"'”»]+|(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+|"
+    r"\+\d{1,3}[ \d()/-]{6,}\d|https?://[^\s)>\]\"'”»]+|"
+    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+|"
     r"(?<![\w/])(?:~|\.{1,2})?/(?:[\w.@-]+/)*[\w.@-]+|(?<!\w)(?<!\w-)\w[\w-]*(?:/[\w.-]+)+\b|"
     r"`[^`\n]+`|(?<![\w.])v?\d+\.\d+\.\d+(?:\.\d+)*\b(?!\.)|"
     r"(?<!\w)(?<!\w-)(?=\w)(?=[\w-]*\d)(?=[\w-]*[^\W\d])[\w]+(?:[-_][\w]+)*\b|\b\w+_\w+\b|"
