@@ -1,5 +1,6 @@
 """Running turns: send results of a client's own tools, approve calls, or stop the answer."""
 
+from typing import Any
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
@@ -15,6 +16,7 @@ from chatcore.api.turn_requests import PREFER_PARAMETER, ToolResultsSerializer
 from chatcore.api.turn_responses import TURN_RESPONSES, respond_with_turn
 from chatcore.models import Turn
 from chatcore.rest import turn_rate
+from chatcore.rest.fields import StrictSerializer
 from chatcore.turns import approvals, client_tools, service, waiting
 
 
@@ -33,10 +35,7 @@ class ToolResultsView(APIView):
         The same results sent again give the same turn.
         """
         session = get_owned_session(request, session_id)
-        serializer = ToolResultsSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        turn_rate.count_turn(request)
-        payload = serializer.validated_data
+        payload = _read_payload(request, ToolResultsSerializer)
         results = [client_tools.ClientToolResult(**result) for result in payload["results"]]
         turn, after_seq = service.submit_tool_results(session, results)
         return respond_with_turn(
@@ -71,10 +70,7 @@ class ApprovalListView(APIView):
         The same decisions sent again give the same turn.
         """
         session = get_owned_session(request, session_id)
-        serializer = ApprovalsSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        turn_rate.count_turn(request)
-        payload = serializer.validated_data
+        payload = _read_payload(request, ApprovalsSerializer)
         decisions = [approvals.Approval(**approval) for approval in payload["approvals"]]
         turn, after_seq = service.submit_approvals(session, decisions)
         return respond_with_turn(
@@ -99,3 +95,12 @@ class CancelTurnView(APIView):
         """
         session = get_owned_session(request, session_id)
         return Response({"cancelled": service.cancel_turn(session.pk)})
+
+
+def _read_payload(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
+    """Check what continues a waiting turn, and count it as a turn. Raises the problem."""
+    serializer = serializer_class(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    turn_rate.count_turn(request)
+    payload: dict[str, Any] = serializer.validated_data
+    return payload

@@ -40,7 +40,11 @@ def compact(session: Session, boundary: int, **other: object) -> ContextRevision
         "source": "compaction",
     } | other
     version = session.context_version
-    return revisions.install_revision(session.pk, base_version=version, **fields)  # type: ignore[arg-type]
+    return revisions.install_revision(
+        session.pk,
+        base_version=version,
+        **fields,  # type: ignore[arg-type]
+    )
 
 
 def change(session: Session, *seqs: int) -> int | None:
