@@ -106,7 +106,7 @@ class AuditedAdmin(_Page):
         """Show the page of a row; note a read of contents that are not the reader's own."""
         extra_context = dict(extra_context or {})
         if object_id is not None and not self.may_see_contents(request):
-            extra_context |= {"original": _Number(object_id), "subtitle": object_id}
+            extra_context |= {"original": _Number(object_id, self.opts), "subtitle": object_id}
         response: HttpResponse = super().changeform_view(
             request, object_id, form_url, extra_context
         )
@@ -189,8 +189,9 @@ class AuditedAdmin(_Page):
 class _Number:
     """Stands in a page's texts for a row that is named by a content."""
 
-    def __init__(self, pk: str) -> None:
+    def __init__(self, pk: str, options: Any) -> None:
         self.pk = pk
+        self._meta = options  # the page's links are made from it
 
     def __str__(self) -> str:
         return self.pk

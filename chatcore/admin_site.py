@@ -8,14 +8,24 @@ from collections.abc import Iterable
 from functools import wraps
 from typing import Any
 
-from django.contrib.admin import AdminSite, ModelAdmin
+from django.conf import settings
+from django.contrib.admin import ModelAdmin
 from django.db.models import Field, JSONField, Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.module_loading import import_string
+from django.utils.translation import gettext_lazy as _
+from unfold.sites import UnfoldAdminSite
 
 from chatcore.admin_contents import build_audited_class, hide_titles
+from chatcore.admin_lists import QuickListAdmin
+from chatcore.admin_look import ADMIN_CONTENT_SECURITY_POLICY, build_page_class
+from chatcore.admin_sidebar import build_sidebar
 from chatcore.rest.strict_json import StrictDecoder
+
+# A row of django-q's schedules names a function, and a worker calls it.
+RUNS_ANYTHING = "Schedule"
 
 
 class EditedFieldsAdmin(ModelAdmin):
@@ -53,12 +63,20 @@ class EditedFieldsAdmin(ModelAdmin):
         formset.save_m2m()
 
 
-class ChatcoreAdminSite(AdminSite):
+class ChatcoreAdminSite(UnfoldAdminSite):
     """The site of all admin pages, those of Django and of packages too."""
 
-    site_header = "Chatcore"
-    site_title = "Chatcore admin"
-    index_title = "Administration"
+    index_title = _("Overview")
+
+    def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
+        """Return the pages that this person may open, by subject."""
+        return build_sidebar(self.get_app_list(request), request.path)
+
+    def index(self, request: HttpRequest, extra_context: Any = None) -> TemplateResponse:
+        """Show what happens today, in the cards that this person has rights for."""
+        lists = [import_string(name) for name in settings.ADMIN_OVERVIEW]
+        cards = [card for list_cards in lists for card in list_cards(request)]
+        return super().index(request, {"cards": cards, **(extra_context or {})})
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> Any:
         """Show the pages' own sign-in, which asks for second factors and knows other ways in."""
@@ -70,14 +88,20 @@ class ChatcoreAdminSite(AdminSite):
         return page(request)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Make each page wholly while titles are hidden from those who may not see contents."""
+        """Make each page wholly while titles are hidden from those who may not see contents.
+
+        These pages alone have a policy that lets Alpine work.
+        """
         show_page = super().admin_view(view, cacheable)
 
         @wraps(show_page)
         def show(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
             with hide_titles(request):
                 response = show_page(request, *args, **kwargs)
-                return response.render() if isinstance(response, TemplateResponse) else response
+                if isinstance(response, TemplateResponse):
+                    response = response.render()
+            response.headers.setdefault("Content-Security-Policy", ADMIN_CONTENT_SECURITY_POLICY)
+            return response
 
         return show
 
@@ -87,12 +111,11 @@ class ChatcoreAdminSite(AdminSite):
         admin_class: type[ModelAdmin] | None = None,
         **options: Any,
     ) -> None:
-        """Register pages that write edited fields only."""
-        page_class = admin_class or ModelAdmin
-        # What a page does itself when it saves comes first, and then calls ours.
-        bases = (page_class, EditedFieldsAdmin) if admin_class else (EditedFieldsAdmin,)
-        edited_class = type(page_class.__name__, bases, {"__module__": page_class.__module__})
-        super().register(model_or_iterable, build_audited_class(edited_class), **options)
+        """Register pages that write edited fields only, and none that runs what is typed in."""
+        if getattr(model_or_iterable, "__name__", "") == RUNS_ANYTHING:
+            return
+        page_class = build_page_class(admin_class or ModelAdmin, EditedFieldsAdmin, QuickListAdmin)
+        super().register(model_or_iterable, build_audited_class(page_class), **options)
 
 
 def _select_columns(row: Model, names: Iterable[str]) -> list[str]:

@@ -5,6 +5,7 @@ from django.conf import settings
 from django.contrib.admin.apps import AdminConfig
 
 from chatcore.serving.error_reports import start_error_reports
+from chatcore.traces.spans import start_traces
 
 
 class Chatcore(AppConfig):
@@ -20,6 +21,8 @@ class Chatcore(AppConfig):
 
         audit.connect()
         start_error_reports(settings.SENTRY_DSN)
+        if settings.TRACES != "off":
+            start_traces(has_contents=settings.TRACES == "contents")
 
 
 class AdminSite(AdminConfig):

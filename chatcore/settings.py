@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from chatcore.accounts.settings import *  # noqa: F403
 from chatcore.accounts.settings import ACCOUNT_APPS
+from chatcore.admin_look import *  # noqa: F403
 from chatcore.databases.sqlite import QueueingConnection
 from chatcore.environment import (
     read_choice,
@@ -26,7 +27,9 @@ from chatcore.environment import (
     read_switch,
     read_text,
     read_threshold,
+    read_traces,
 )
+from chatcore.files.settings import build_folder_storage, read_object_storage
 from chatcore.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
 from chatcore.rest.conventions import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 from chatcore.serving.logs import build_settings
@@ -81,6 +84,8 @@ CORS_EXPOSE_HEADERS = ["*"]
 CORS_PREFLIGHT_MAX_AGE = 3_600
 
 INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",
+    "unfold.contrib.filters",
     "chatcore.apps.AdminSite",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -105,6 +110,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "chatcore.serving.probes.Probes",
     "chatcore.rest.request_ids.RequestIds",
+    "chatcore.traces.requests.RequestTraces",
     "corsheaders.middleware.CorsMiddleware",
     "chatcore.web.security_headers.SecurityHeaders",
     "chatcore.web.outages.OutageResponses",
@@ -217,16 +223,11 @@ STORAGES: dict[str, dict[str, Any]] = {
         if STATIC_DIR
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
-    # Whole outputs of tools (chatcore/files/output_store.py). No address leads to this folder.
-    "outputs": {
-        "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {
-            "location": DATA_DIR / "outputs",
-            "file_permissions_mode": 0o600,
-            "directory_permissions_mode": 0o700,
-        },
-    },
 }
+# Whole outputs of tools are in a folder, or, with a bucket, in object storage that speaks S3, and
+# uploaded files too. The keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a role's.
+OBJECT_STORAGE = read_object_storage("CHATCORE_S3")
+STORAGES["outputs"] = OBJECT_STORAGE or build_folder_storage(DATA_DIR / "outputs")
 # Bytes. An import may be this large; every other view has a smaller limit of its own.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 51 * 1024 * 1024
 
@@ -306,8 +307,10 @@ CHATCORE: dict[str, Any] = {
     # them a message is refused before anything of it is stored.
     "TURNS_AT_ONCE": read_number("CHATCORE_TURNS_AT_ONCE", 200, minimum=1),
     "TURNS_AT_ONCE_PER_USER": read_number("CHATCORE_TURNS_AT_ONCE_PER_USER", 20, minimum=1),
-    # What the models' prices and the budgets are in; only its name is shown.
-    "CURRENCY": read_text("CHATCORE_CURRENCY", "USD"),
+    # Whether people may use what no group of theirs says anything about (docs/accounts.md).
+    "ALLOW_BY_DEFAULT": read_switch("CHATCORE_ALLOW_BY_DEFAULT"),
+    "MODEL_TITLES": read_switch("CHATCORE_MODEL_TITLES"),  # of chats of the page (docs/costs.md)
+    "CURRENCY": read_text("CHATCORE_CURRENCY", "USD"),  # of prices and budgets; a name only
     # Event streams that are open at once: in a web process, and for a user in each of them.
     "STREAMS_AT_ONCE": read_number("CHATCORE_STREAMS_AT_ONCE", 5_000, minimum=1),
     "STREAMS_AT_ONCE_PER_USER": read_number("CHATCORE_STREAMS_AT_ONCE_PER_USER", 50, minimum=1),
@@ -323,15 +326,15 @@ CHATCORE: dict[str, Any] = {
     "EVENT_RELAY": read_text("CHATCORE_EVENT_RELAY") or None,
     # Days after which the events of a session are deleted; 0 keeps them for good. Messages stay.
     "EVENT_RETENTION_DAYS": read_number("CHATCORE_EVENT_RETENTION_DAYS", 3, minimum=0),
-    # Whole outputs of tools that are kept outside the database: of everyone, and of a user. Where
-    # there is no room, the cut message stays, and says so.
+    # Whole outputs of tools that are kept outside the database: of everyone, and of a user.
     "OUTPUT_MEGABYTES": read_number("CHATCORE_OUTPUT_MB", 10_000, minimum=0),
     "OUTPUT_MEGABYTES_PER_USER": read_number("CHATCORE_OUTPUT_MB_PER_USER", 1_000, minimum=0),
-    # Sessions of a user that stay listed; those used longest ago go to the archive. Pinned sessions
-    # do not count, nothing is deleted, and 0 archives nothing.
+    # Sessions of a user that stay listed, without the pinned ones; 0 archives nothing.
     "MAX_SESSIONS": read_number("CHATCORE_MEMORY_MAX_SESSIONS", 0, minimum=0),
     # Days after which a session that nobody used is deleted; 0 keeps sessions for good.
     "SESSION_RETENTION_DAYS": read_number("CHATCORE_SESSION_RETENTION_DAYS", 0, minimum=0),
+    "TEMPORARY_HOURS": read_number("CHATCORE_TEMPORARY_HOURS", 24, minimum=1),
+    "SHARING": read_switch("CHATCORE_SHARING", default=True),
     # Private hosts that fetch_url may reach nevertheless: "host" means ports 80 and 443,
     # "host:port" another port.
     "FETCH_ALLOW_HOSTS": read_list("CHATCORE_FETCH_ALLOW_HOSTS", []),
@@ -339,6 +342,8 @@ CHATCORE: dict[str, Any] = {
     # object, as {"files": ["mcp-files", "/srv/docs"]}. A shared server with the address stdio:files
     # uses it. Only who starts Chatcore can name a command.
     "MCP_COMMANDS": read_commands("CHATCORE_MCP_COMMANDS"),
+    # Whether the bytes of uploaded files are where the outputs are; else in the database.
+    "FILES_IN_STORE": bool(OBJECT_STORAGE),
     # Seconds that a call of an MCP server's tool may take, the connection included.
     "MCP_SECONDS": read_number("CHATCORE_MCP_SECONDS", 60, minimum=1),
 }
@@ -376,6 +381,10 @@ COMPACTION: dict[str, Any] = {
     "SUMMARY_MODEL": read_summary_model(
         "CHATCORE_SUMMARIZATION_PROVIDER", "CHATCORE_SUMMARIZATION_MODEL"
     ),
+    # Days after which what was asked of a summary model is deleted, and runs that changed nothing;
+    # 0 keeps them for good.
+    "CALL_DAYS": read_number("CHATCORE_CALL_RETENTION_DAYS", 30, minimum=0),
+    "RUN_DAYS": read_number("CHATCORE_RUN_RETENTION_DAYS", 0, minimum=0),
 }
 
 # What the processes of this machine have counted, for `/metrics`; each machine needs a folder of
@@ -384,6 +393,7 @@ METRICS_DIR = Path(read_text("CHATCORE_METRICS_DIR") or DATA_DIR / "metrics" / s
 METRICS_TOKEN = read_text("CHATCORE_METRICS_TOKEN")
 
 SENTRY_DSN = read_sentry_dsn("CHATCORE_SENTRY_DSN")
+TRACES = read_traces("CHATCORE_TRACES")
 LOGGING = build_settings(
     read_choice("CHATCORE_LOG_FORMAT", ["logfmt", "json"]),
     read_choice("CHATCORE_LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"]),

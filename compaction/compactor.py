@@ -12,7 +12,7 @@ from compaction.ledger import transfer as ledger_transfer
 from compaction.requests import guard, on_demand, recall, stateless, tool_output
 from compaction.requests.on_demand import CompactionReport
 from compaction.requests.tool_output import TruncatedOutput
-from compaction.runs import load
+from compaction.runs import load, switch
 from compaction.runs.load import CompactionLoad
 from compaction.summaries import leaf_transfer
 from compaction.triggers import on_change
@@ -42,6 +42,10 @@ class Compactor:
     def preview_request(self, session: HostSession, request: Request) -> FittedRequest:
         """Return what `before_request` would send now. Nothing is stored, no model is called."""
         return guard.preview_request(session, request)
+
+    def preview_switch(self, session: HostSession, *, provider: str, model: str) -> int:
+        """Return how many messages would be summarized before a request to another model."""
+        return switch.count_messages_to_summarize(session.pk, provider=provider, model=model)
 
     def after_overflow(self, session: HostSession, request: Request, error: HostRefusal) -> bool:
         """Make room after a refusal for length; return True if sending again is worthwhile."""
@@ -126,6 +130,10 @@ class Compactor:
     def accepts_policy(self, name: str) -> bool:
         """Return True if there is a usable policy of this name."""
         return name in policies.list_policies()
+
+    def choose_policy_name(self, *policy_names: str) -> str:
+        """Return the name of the policy that acts where these are asked for, the first first."""
+        return policies.choose_policy(*policy_names)[0]
 
     def is_known_text(self, text: str, *, original: str = "") -> bool:
         """Return True if a policy writes this text, or could write it in the original's place."""

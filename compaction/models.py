@@ -15,7 +15,7 @@ MAX_SEQ = 2**31 - 1
 class CompactionRun(models.Model):
     """One compaction of a session: first the job with its lease, afterwards the record of it.
 
-    The row is the truth. The queue carries only its id, and may lose it or deliver it twice.
+    The row is the truth. The queue only wakes workers (runs/line.py says which run is next).
     """
 
     class Trigger(models.TextChoices):
@@ -44,6 +44,14 @@ class CompactionRun(models.Model):
         related_name="+",
         db_index=False,
     )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.DO_NOTHING,
+        null=True,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
     basis = models.CharField(
         max_length=64,
         blank=True,
@@ -53,6 +61,8 @@ class CompactionRun(models.Model):
     trigger = models.CharField(max_length=16, choices=Trigger.choices)
     status = models.CharField(max_length=16, choices=Status.choices, default=Status.QUEUED)
     policy = models.CharField(max_length=64)
+    provider = models.CharField(max_length=64, db_default="", default="", blank=True)
+    places = models.IntegerField(db_default=2, default=2, help_text="flow.workers")
     policy_snapshot = models.JSONField(default=dict)
     instructions = models.TextField(blank=True)
     up_to_seq = models.PositiveIntegerField(null=True, blank=True)
@@ -110,6 +120,12 @@ class CompactionRun(models.Model):
     )
     error = models.TextField(blank=True)
     reason = models.TextField(blank=True)
+    keeps_words = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="False: a message was deleted while it ran, so its calls are stored without "
+        "their texts.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -125,10 +141,20 @@ class CompactionRun(models.Model):
         ]
         indexes = [
             models.Index(fields=["session", "-created_at"], name="runs_of_a_session"),
+            # The admin lists runs from the newest on, and counts those of a day.
+            models.Index(fields=["-created_at", "-id"], name="runs_by_time"),
+            models.Index(fields=["status", "-created_at", "-id"], name="runs_by_status"),
+            models.Index(fields=["trigger", "-created_at", "-id"], name="runs_by_trigger"),
+            models.Index(fields=["policy", "-created_at", "-id"], name="runs_by_policy"),
             models.Index(
                 fields=["status", "created_at"],
                 condition=Q(status__in=OPEN_STATUSES),
                 name="open_runs",
+            ),
+            models.Index(
+                fields=["owner", "policy", "provider", "places", "created_at", "id"],
+                condition=Q(status="queued"),
+                name="runs_in_line",
             ),
         ]
 
@@ -212,6 +238,17 @@ class SessionState(models.Model):
     ledger_seq = models.PositiveIntegerField(
         default=0, help_text="The newest message that was read for the ledger."
     )
+
+    class Meta:
+        # Most sessions are none of these; the admin lists those that are.
+        indexes = [
+            models.Index(fields=[field], condition=condition, name=f"sessions_that_{verb}")
+            for verb, field, condition in (
+                ("stopped", "session", Q(fruitless__gte=MAX_FRUITLESS_RUNS)),
+                ("wait", "not_before", Q(not_before__isnull=False)),
+                ("trim", "session", Q(trimming=True)),
+            )
+        ]
 
     def __str__(self) -> str:
         return str(self.session_id)
@@ -301,100 +338,14 @@ class LedgerLine(models.Model):
         return f"{self.kind} of message {self.seq}"
 
 
-class SummaryLeaf(models.Model):
-    """What was written of one span of messages, once. See compaction/core/leaves/."""
-
-    class Kind(models.TextChoices):
-        SPAN = "span"
-        TEXT = "text"
-        DIGEST = "digest"
-
-    # Without an index of its own: that of (session, last_seq) begins with it.
-    session = models.ForeignKey(
-        settings.COMPACTION["SESSION_MODEL"],
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
-    run = models.ForeignKey(
-        CompactionRun, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
-    )
-    kind = models.CharField(max_length=8, choices=Kind.choices)
-    first_seq = models.PositiveIntegerField(help_text="Number of the first message.")
-    last_seq = models.PositiveIntegerField(help_text="Number of the last message.")
-    text = models.TextField()
-    tokens = models.PositiveIntegerField(help_text="Tokens of the text, as the policy counts.")
-    fingerprint = models.CharField(
-        max_length=64, blank=True, help_text="Of what a span was written from."
-    )
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-
-    class Meta:
-        ordering = ["first_seq", "id"]
-        indexes = [models.Index(fields=["session", "last_seq"], name="leaves_of_a_session")]
-        verbose_name_plural = "summary leaves"
-
-    def __str__(self) -> str:
-        return f"messages {self.first_seq} to {self.last_seq}"
-
-
-class LeafComposition(models.Model):
-    """Which leaves a summary was composed of; the summary is known by the fingerprint of its text.
-
-    A summary without such a row was not composed: a person edited it, or another policy wrote it.
-    """
-
-    session = models.ForeignKey(
-        settings.COMPACTION["SESSION_MODEL"],
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
-    fingerprint = models.CharField(max_length=64)
-    leaf_ids = models.JSONField(default=list, help_text="Keys of the leaves, in order.")
-    last_seq = models.PositiveIntegerField(help_text="Number of the last message.")
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["session", "fingerprint"], name="one_composition_a_summary"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{len(self.leaf_ids)} leaves up to message {self.last_seq}"
-
-
-class ModelRatio(models.Model):
-    """What calls of a model taught: real tokens for each estimated one, its window, its speed."""
-
-    model = models.CharField(max_length=255, unique=True, help_text="provider/name")
-    ratio = models.FloatField(default=1)
-    samples = models.PositiveIntegerField(default=0)
-    window = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Tokens; the window that a refusal named. Null: none did."
-    )
-    registered = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        help_text="The registry's window at that time. If it has changed since, "
-        "the learned window is void.",
-    )
-    prompt_speed = models.FloatField(
-        null=True, blank=True, help_text="Tokens a second that it reads; null: not measured."
-    )
-    answer_speed = models.FloatField(
-        null=True, blank=True, help_text="Tokens a second that it writes; null: not measured."
-    )
-
-    def __str__(self) -> str:
-        return self.model
-
-
 def find_open_run(session_id: uuid.UUID) -> CompactionRun | None:
     """Return the session's queued or running run, if there is one."""
     return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES).first()
 
 
+from compaction.leaf_tables import LeafComposition, SummaryLeaf  # noqa: E402, F401
 from compaction.ledger.rule_tables import SentRules, StandingRule  # noqa: E402, F401
 from compaction.runs.beats import WorkerBeat  # noqa: E402, F401
+from compaction.runs.owner_turns import OwnerTurn  # noqa: E402, F401
+from compaction.sizing.model_ratio import ModelRatio  # noqa: E402, F401
+from compaction.summaries.call_table import ModelCall  # noqa: E402, F401

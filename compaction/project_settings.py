@@ -7,7 +7,11 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning
 
 GUIDE = "docs/embedding.md shows a project with its settings."
-NAMES = ("BACKEND", "SESSION_MODEL", "POLICY", "AUTOMATIC", "THRESHOLD", "SUMMARY_MODEL")
+PERIODS = ("CALL_DAYS", "RUN_DAYS")
+NAMES = (
+    *("BACKEND", "SESSION_MODEL", "POLICY", "AUTOMATIC", "THRESHOLD", "SUMMARY_MODEL"),
+    *PERIODS,
+)
 
 
 def list_fatal_errors() -> list[CheckMessage]:
@@ -55,6 +59,11 @@ def _check_types(values: Mapping[str, Any]) -> list[CheckMessage]:
         )
     if not isinstance(values.get("SUMMARY_MODEL", ""), str):
         sentences.append('COMPACTION["SUMMARY_MODEL"] must be the name of a model, or empty.')
+    sentences += [
+        f'COMPACTION["{name}"] must be a number of days; 0 is for good.'
+        for name in PERIODS
+        if not _is_period(values.get(name, 0))
+    ]
     return [Error(sentence, id="compaction.E007") for sentence in sentences]
 
 
@@ -64,6 +73,10 @@ def _is_threshold(threshold: object) -> bool:
     if isinstance(threshold, float):
         return 0 < threshold <= 1
     return isinstance(threshold, int) and not isinstance(threshold, bool) and threshold > 0
+
+
+def _is_period(days: object) -> bool:
+    return isinstance(days, int) and not isinstance(days, bool) and days >= 0
 
 
 def _check_names(values: Mapping[str, Any]) -> list[CheckMessage]:

@@ -1,6 +1,6 @@
 """The admin pages of providers and language models. No page shows a stored API key."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -16,7 +16,7 @@ KEY_FIELDS = ("api_key", "clear_api_key", "api_key_env")
 
 
 class ModelsInline(admin.TabularInline):
-    """The models of a provider, on the provider's page."""
+    """The models of a provider, on the provider's page. Prices are of a million tokens."""
 
     model = AiModel
     fields = (
@@ -25,12 +25,19 @@ class ModelsInline(admin.TabularInline):
         "max_input_tokens",
         "max_output_tokens",
         "output_reserve",
+        "input_price",
+        "cached_input_price",
+        "output_price",
         "supports_tools",
         "supports_images",
         "is_active",
     )
     extra = 0
     show_change_link = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AiModel]:
+        """Read the provider with its models, whose names begin with its own."""
+        return super().get_queryset(request).select_related("provider")
 
 
 @admin.register(Provider)
@@ -41,7 +48,7 @@ class ProviderAdmin(admin.ModelAdmin):
     list_filter = ("is_active", "protocol")
     search_fields = ("name", "base_url")
     ordering = ("name",)
-    readonly_fields = ("key",)
+    readonly_fields: ClassVar[Any] = ("key",)
     fieldsets = (
         (
             None,
@@ -196,8 +203,8 @@ class AiModelAdmin(admin.ModelAdmin):
             return
         if model.supports_tools is None:
             model.supports_tools = catalog_model.values.get("supports_tools")
-        if "supports_images" not in form.changed_data:
-            model.supports_images = catalog_model.values.get("supports_images", False)
+        if model.supports_images is None:
+            model.supports_images = catalog_model.values.get("supports_images")
 
     def _fill_limits(self, request: HttpRequest, model: AiModel) -> None:
         catalog_model = catalog.look_up_model(model.name)

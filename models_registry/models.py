@@ -178,7 +178,11 @@ class AiModel(models.Model):
         blank=True,
         help_text="Unknown: tools are offered, until the provider refuses them for this model.",
     )
-    supports_images = models.BooleanField(default=False)
+    supports_images = models.BooleanField(
+        null=True,
+        blank=True,
+        help_text="Unknown: images are sent, until the provider refuses them for this model.",
+    )
     policy = models.CharField(
         max_length=64, blank=True, help_text="Compaction policy; empty: the project's."
     )
@@ -237,6 +241,19 @@ class AiModel(models.Model):
         was_unknown = bool(unknown_rows.update(supports_tools=False))
         if was_unknown:
             self.supports_tools = False
+        return was_unknown
+
+    @property
+    def may_see_images(self) -> bool:
+        """Whether images are sent: also where nobody has said yet that it sees any."""
+        return self.supports_images is not False
+
+    def note_images_refused(self) -> bool:
+        """Store that it sees no images, if that was unknown; return whether it was."""
+        unknown_rows = AiModel.objects.filter(pk=self.pk, supports_images=None)
+        was_unknown = bool(unknown_rows.update(supports_images=False))
+        if was_unknown:
+            self.supports_images = False
         return was_unknown
 
     @property

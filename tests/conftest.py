@@ -18,6 +18,7 @@ from chatcore.providers.registry import warm_up
 from chatcore.rest import turn_rate
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel, Provider
+from tests.support import prepared_database
 from tests.support.compaction_sessions import fill_session, summarize_or_chat
 from tests.support.database import empty_database, use_fast_flush
 from tests.support.scripted_model import ScriptedModel
@@ -30,6 +31,16 @@ settings.register_profile("random", derandomize=False, **CALM)  # type: ignore[a
 settings.load_profile(os.environ.get("CHATCORE_HYPOTHESIS", "same"))
 
 use_fast_flush()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        prepared_database.open_folder()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        prepared_database.remove_folder()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -82,6 +93,7 @@ def model(db: None, scripted: ScriptedModel) -> AiModel:
         name="test-model",
         context_window_size=8192,
         supports_tools=True,
+        supports_images=False,
         is_default=True,
     )
 

@@ -6,6 +6,8 @@ import tempfile
 
 _folder = tempfile.mkdtemp(prefix="chatcore-tests-")
 os.environ["CHATCORE_DATA_DIR"] = _folder
+# A title would take the scripted reply to the next message; its own tests turn titles on.
+os.environ.setdefault("CHATCORE_MODEL_TITLES", "false")
 os.environ.setdefault(
     "CHATCORE_DATABASE_URL",
     os.environ.get("CHATCORE_TEST_DATABASE_URL", f"sqlite:///{_folder}/chatcore.sqlite3"),

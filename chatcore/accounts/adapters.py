@@ -5,6 +5,7 @@ from typing import Any
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialApp
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import transaction
@@ -54,6 +55,23 @@ class SecondFactorAdapter(DefaultMFAAdapter):
 
 class SignOnAdapter(DefaultSocialAccountAdapter):
     """Accounts of an identity provider: made at the first sign-on, groups kept as it names them."""
+
+    def list_apps(
+        self, request: HttpRequest, provider: Any = None, client_id: Any = None
+    ) -> list[SocialApp]:
+        """Return the identity providers of the settings.
+
+        Rows of SocialApp are not asked: no page makes one, and each view of the sign-in page would
+        wait for the database.
+        """
+        apps = []
+        for name, options in settings.SOCIALACCOUNT_PROVIDERS.items():
+            for values in options.get("APPS") or filter(None, [options.get("APP")]):
+                app = SocialApp(provider=name, **values)
+                is_asked_for = provider in (None, app.provider, app.provider_id)
+                if is_asked_for and client_id in (None, app.client_id):
+                    apps.append(app)
+        return apps
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         """Return whether somebody without an account gets one.

@@ -3,7 +3,12 @@
 from django.contrib import admin
 from django.utils.safestring import SafeString
 
-from chatcore.admin.read_only import ReadOnlyAdmin, render_excerpt, render_preformatted
+from chatcore.admin.read_only import (
+    SESSION_TEXTS,
+    ReadOnlyAdmin,
+    render_excerpt,
+    render_preformatted,
+)
 from chatcore.models import ContextRevision
 
 
@@ -11,8 +16,11 @@ from chatcore.models import ContextRevision
 class ContextRevisionAdmin(ReadOnlyAdmin):
     content_fields = ("excerpt", "summary", "summary_text")
     list_display = ("version", "session", "source", "boundary_seq", "excerpt", "created_at")
-    list_filter = ("source", "created_at")
+    narrow_filters = ("source",)
+    narrow_ordering = ("-version",)
+    sortable_by = ()
     list_select_related = ("session",)
+    list_defer = ("background", "placement", "kept_seqs", *SESSION_TEXTS)
     ordering = ("-id",)
     fields = (
         ("session", "version", "source", "restores"),

@@ -7,15 +7,15 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from chatcore.admin.read_only import ReadOnlyAdmin, render_preformatted
+from chatcore.admin.read_only import SESSION_TEXTS, ReadOnlyAdmin, render_preformatted
 from chatcore.models import McpServer, ToolApproval
 from chatcore.models.mcp_server import COMMAND_SCHEME
-from chatcore.tools.mcp.addresses import check_address, check_headers
 from chatcore.tools.mcp.refresh import refresh_server
+from chatcore.tools.mcp.server_form import ServerForm
 
 
-class McpServerForm(forms.ModelForm):
-    """The form of a server, with write-only headers that only its own address gets."""
+class McpServerForm(ServerForm):
+    """The form of a server, which may be a command of this machine too."""
 
     new_headers = forms.CharField(
         label="Headers",
@@ -28,41 +28,13 @@ class McpServerForm(forms.ModelForm):
     )
     clear_headers = forms.BooleanField(label="Clear the stored headers", required=False)
 
-    class Meta:
-        model = McpServer
+    class Meta(ServerForm.Meta):
         fields = ("name", "url", "require_approval", "is_active", "groups")
 
     def clean_url(self) -> str:
         """Refuse what is neither an address nor a command."""
         url: str = self.cleaned_data["url"]
-        if url.startswith(COMMAND_SCHEME):
-            return url
-        try:
-            return check_address(url)
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from None
-
-    def clean_new_headers(self) -> dict[str, str]:
-        """Return the headers by name."""
-        headers = {}
-        for line in self.cleaned_data["new_headers"].splitlines():
-            name, separator, value = line.partition(":")
-            if line.strip() and not separator:
-                raise forms.ValidationError("Each line is a name, a colon and a value.")
-            if separator:
-                headers[name.strip()] = value.strip()
-        try:
-            return check_headers(headers)
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from None
-
-    def save(self, commit: bool = True) -> Any:
-        """Encrypt typed headers, or clear those that were stored for another address."""
-        if self.cleaned_data["new_headers"]:
-            self.instance.headers = self.cleaned_data["new_headers"]
-        elif self.cleaned_data["clear_headers"] or "url" in self.changed_data:
-            self.instance.headers = {}
-        return super().save(commit)
+        return url if url.startswith(COMMAND_SCHEME) else super().clean_url()
 
 
 @admin.register(McpServer)
@@ -90,6 +62,10 @@ class McpServerAdmin(admin.ModelAdmin):
         "refreshed_at",
     )
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[McpServer]:
+        # Those of single requests are no operator's business, and go with their turns.
+        return super().get_queryset(request).filter(turn=None)
+
     @admin.display(description="Tools")
     def offered_tools(self, server: McpServer) -> str:
         return render_preformatted("\n".join(tool["name"] for tool in server.tools))
@@ -99,10 +75,16 @@ class McpServerAdmin(admin.ModelAdmin):
         for server in servers:
             self._refresh(request, server)
 
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Write the edited columns, and the headers with those that decide where they are sent."""
+        super().save_model(request, obj, form, change)
+        if change and form.changes_connection:
+            obj.save(update_fields=["encrypted_headers", "header_names"])
+
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Ask a new server, or one at another address, for its tools."""
         super().save_related(request, form, formsets, change)
-        if not change or {"url", "new_headers", "clear_headers"} & {*form.changed_data}:
+        if form.changes_connection:
             self._refresh(request, form.instance)
 
     def _refresh(self, request: HttpRequest, server: McpServer) -> None:
@@ -116,6 +98,8 @@ class McpServerAdmin(admin.ModelAdmin):
 class ToolApprovalAdmin(ReadOnlyAdmin):
     content_fields = ("tool_call_id",)  # and the titles of sessions
     list_display = ("created_at", "session", "server", "tool", "decision")
-    list_filter = ("decision", "created_at")
+    narrow_filters = ("decision",)
+    sortable_by = ()
     list_select_related = ("session", "server")
-    ordering = ("-created_at",)
+    list_defer = SESSION_TEXTS
+    ordering = ("-pk",)

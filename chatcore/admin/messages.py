@@ -11,11 +11,14 @@ from django.utils.safestring import SafeString
 
 from chatcore.admin.read_only import (
     EXCERPT_CHARS,
+    SESSION_TEXTS,
     ReadOnlyAdmin,
     render_excerpt,
     render_preformatted,
 )
+from chatcore.admin_lists import read_number
 from chatcore.models import Attachment, Message
+from chatcore.search.query import MAX_HITS, search_messages
 
 
 class AttachmentInline(admin.TabularInline):
@@ -44,9 +47,15 @@ class MessageAdmin(ReadOnlyAdmin):
         "tool_call_list",
     )
     list_display = ("seq", "session", "role", "excerpt", "status", "tokens", "created_at")
-    list_filter = ("role", "status", "is_error", "created_at")
+    narrow_filters = ("role", "status", "is_error")
+    narrow_ordering = ("-seq",)
+    sortable_by = ()
     list_select_related = ("session",)
+    list_defer = SESSION_TEXTS
     search_fields = ("content",)
+    search_help_text = (
+        "Words of a session's messages: open the list from the session. Or a session's number."
+    )
     ordering = ("-id",)
     inlines = (AttachmentInline,)
     fields = (
@@ -70,6 +79,21 @@ class MessageAdmin(ReadOnlyAdmin):
         # A list shows only the beginnings of texts, so the database sends no more than these.
         rows = super().get_queryset(request).annotate(head=Left("content", EXCERPT_CHARS + 1))
         return rows.defer("content", "reasoning", "tool_calls", "provider_data")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Message], search_term: str
+    ) -> tuple[QuerySet[Message], bool]:
+        """Search a session as its owner would; reading all messages for a word takes too long."""
+        if not search_term:
+            return queryset, False
+        number = read_number(search_term)
+        if number is not None:
+            return queryset.filter(session=number), False
+        session_id = read_number(request.GET.get("session__id__exact", ""))
+        if session_id is None or not self.get_search_fields(request):
+            return queryset.none(), False
+        hits = search_messages(session_id, search_term, MAX_HITS)
+        return queryset.filter(pk__in=[hit.message_id for hit in hits]), False
 
     @admin.display(description="Text")
     def excerpt(self, message: Any) -> SafeString:

@@ -8,14 +8,12 @@ from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 
 EXCERPT_CHARS = 120
+# Columns of a session that no list shows, and that may be long.
+SESSION_TEXTS = ("session__system_prompt", "session__compacted_summary")
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
     """An admin page of rows that only the program writes."""
-
-    list_per_page = 50
-    # Counting millions of rows for "50 of N" would take longer than the page.
-    show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from chatcore.admin.read_only import ReadOnlyAdmin, render_preformatted
+from chatcore.admin.read_only import SESSION_TEXTS, ReadOnlyAdmin, render_preformatted
 from chatcore.faces.responses import resource
 from chatcore.models import StoredResponse
 
@@ -19,8 +19,11 @@ from chatcore.models import StoredResponse
 class StoredResponseAdmin(ReadOnlyAdmin):
     content_fields = ("session_link", "system_text", "body")
     list_display = ("__str__", "session", "turn_status", "has_compaction", "created_at")
-    list_filter = ("turn__status", "created_at")
+    list_filter = ("created_at",)
+    narrow_filters = ("turn__status",)
     list_select_related = ("session", "turn")
+    list_defer = ("request", "system_texts", *SESSION_TEXTS)
+    sortable_by = ()
     search_fields = ("=id", "=session__id")
     ordering = ("-created_at",)
     fields = (
@@ -33,7 +36,7 @@ class StoredResponseAdmin(ReadOnlyAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[StoredResponse]:
-        return super().get_queryset(request).select_related("session", "turn", "previous")
+        return super().get_queryset(request).select_related("session", "turn")
 
     @admin.display(description="Response")
     def name(self, record: StoredResponse) -> str:

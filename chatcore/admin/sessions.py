@@ -3,17 +3,20 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from chatcore.admin.session_form import SessionForm
+from chatcore.admin_lists import find_people, is_list, read_number
 from chatcore.context import revisions
 from chatcore.models import Message, Session
 from chatcore.sessions.deletion import delete_session
+
+MAX_FOUND = 500  # sessions of a search, by owner and by title each
 
 
 @admin.register(Session)
@@ -30,11 +33,12 @@ class SessionAdmin(admin.ModelAdmin):
         "visibility",
         "updated_at",
     )
-    list_filter = ("archived", "pinned", "auto_compact", "updated_at")
+    list_filter = ("auto_compact", "updated_at")
     list_select_related = ("owner", "model__provider")
-    list_per_page = 50
-    show_full_result_count = False
+    list_defer = ("system_prompt", "compacted_summary", "tools", "params", "metadata")
+    sortable_by = ()
     search_fields = ("=id", "title", "owner__username")
+    search_help_text = "Words of a title, the beginning of an owner's name, an address, a number."
     actions = ("clear_summary",)
     readonly_fields = (
         "owner",
@@ -70,7 +74,24 @@ class SessionAdmin(admin.ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
         """Return all sessions, also those that their owners do not see."""
-        return Session.all_objects.select_related("owner", "model__provider")
+        rows = Session.all_objects.select_related("owner", "model__provider")
+        return rows.defer(*self.list_defer) if is_list(request) else rows
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Session], search_term: str
+    ) -> tuple[QuerySet[Session], bool]:
+        """Find by number, owner or title; each by its own index, the newest first."""
+        if not search_term:
+            return queryset, False
+        number = read_number(search_term)
+        if number is not None:
+            return queryset.filter(pk=number), False
+        matches = [Q(owner__in=find_people(search_term))]
+        if "title" in self.get_search_fields(request):
+            matches.append(Q(title__icontains=search_term))
+        rows = Session.all_objects.order_by("-updated_at", "-id").values_list("pk", flat=True)
+        keys = [key for match in matches for key in rows.filter(match)[:MAX_FOUND]]
+        return queryset.filter(pk__in=keys), False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False  # users begin sessions; an empty one of another user would help nobody
@@ -104,7 +125,12 @@ class SessionAdmin(admin.ModelAdmin):
             (reverse(f"admin:chatcore_{model}_changelist"), session.pk, label)
             for label, model in changelists
         ]
-        return format_html_join(" · ", '<a href="{}?session__id__exact={}">{}</a>', links)
+        rows = format_html_join(" · ", '<a href="{}?session__id__exact={}">{}</a>', links)
+        try:
+            timeline = reverse("admin:compaction_session_timeline", args=[session.pk])
+        except NoReverseMatch:  # without the app that compacts
+            return rows
+        return format_html('<a href="{}">timeline</a> · {}', timeline, rows)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Count the messages that go with the sessions, instead of listing each of them.

@@ -1,9 +1,14 @@
 """The admin pages of usage and budgets."""
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 
 from chatcore.admin.read_only import ReadOnlyAdmin
+from chatcore.admin_lists import find_people
 from chatcore.models import Budget, UsageSum
 from chatcore.spending.budgets import read_states
 
@@ -22,10 +27,22 @@ class UsageSumAdmin(ReadOnlyAdmin):
         "show_cost",
         "unpriced_calls",
     )
-    list_filter = ("purpose", "day", "model")
+    list_filter = ("day",)
+    narrow_filters = ("purpose",)
+    narrow_lookups = ("day__gte", "owner__id__exact")
+    sortable_by = ()
     list_select_related = ("owner",)
     search_fields = ("owner__username",)
-    ordering = ("-day", "-pk")
+    search_help_text = "The beginning of a person's name, or an address."
+    ordering = ("-pk",)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[UsageSum], search_term: str
+    ) -> tuple[QuerySet[UsageSum], bool]:
+        """Find the people first, and then theirs by an index."""
+        if not search_term:
+            return queryset, False
+        return queryset.filter(owner__in=find_people(search_term)), False
 
     @admin.display(description="Cost", ordering="cost_units")
     def show_cost(self, row: UsageSum) -> str:
@@ -38,9 +55,15 @@ class BudgetAdmin(admin.ModelAdmin):
     list_filter = ("period", "is_active")
     list_select_related = ("user", "group")
     autocomplete_fields = ("user",)
-    list_per_page = 50
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Read what is spent of all budgets of the page at once."""
+        budgets = super().get_changelist_instance(request)
+        for state in read_states(budgets.result_list):
+            state.budget.state = state  # type: ignore[attr-defined]
+        return budgets
 
     @admin.display(description="Spent")
-    def show_spent(self, budget: Budget) -> str:
-        state = read_states([budget])[0]
+    def show_spent(self, budget: Any) -> str:
+        state = budget.state
         return f"{state.cost:.2f} {settings.CHATCORE['CURRENCY']} since {state.start}"

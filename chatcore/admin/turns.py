@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from chatcore.admin.read_only import ReadOnlyAdmin
+from chatcore.admin.read_only import SESSION_TEXTS, ReadOnlyAdmin
 from chatcore.models import Turn
 
 
@@ -12,4 +12,6 @@ class TurnAdmin(ReadOnlyAdmin):
     list_display = ("id", "session", "status", "started_at", "finished_at", "lease_until")
     list_filter = ("status", "started_at")
     list_select_related = ("session",)
+    list_defer = ("notices", "tools", "recalled", "clearing", *SESSION_TEXTS)
+    sortable_by = ()
     ordering = ("-started_at",)

@@ -35,8 +35,10 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
         "created_at",
         "delivered_at",
     )
-    list_filter = ("status", "event", "created_at")
+    list_filter = ("status", "created_at")
     list_select_related = ("webhook",)
+    list_defer = ("payload",)
+    sortable_by = ()
     actions = ("send_again",)
 
     def has_send_permission(self, request: HttpRequest) -> bool:

@@ -12,6 +12,7 @@ from chatcore.models import Turn
 from chatcore.rest import problems
 from chatcore.rest.commits import NOTHING_STORED
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
+from chatcore.rights.models import ModelNotAllowed
 from chatcore.sessions import drafts
 from chatcore.sessions.holds import OnHold
 from chatcore.spending.budgets import BudgetSpent
@@ -24,6 +25,7 @@ PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
     OnHold: (409, "on_hold"),
     drafts.DraftLost: (503, "writing_interrupted"),
     output_store.StoreFull: (STORAGE_FULL.status, STORAGE_FULL.type),
+    ModelNotAllowed: (403, "model_not_allowed"),
     service.IdempotencyConflict: (422, "idempotency_key_reused"),
     service.NoModel: (409, "no_model"),
     service.NoWaitingTurn: (409, "nothing_waits"),

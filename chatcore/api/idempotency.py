@@ -101,8 +101,9 @@ def _claim_key(request: Request, key: str, payload_hash: str) -> tuple[Idempoten
     now = timezone.now()
     rows.filter(created_at__lt=now - KEY_LIFETIME).delete()
     rows.filter(key=key, status=None, created_at__lt=now - CLAIM_LIFETIME).delete()
+    owner_id: Any = request.user.pk  # it is known: permissions passed
     row = IdempotencyKey(key=key, payload_hash=payload_hash)
-    row.owner_id = request.user.pk  # type: ignore[assignment]  # it is known: permissions passed
+    row.owner_id = owner_id
     try:
         # On PostgreSQL this waits for a transaction that has inserted the same key.
         with transaction.atomic():

@@ -14,12 +14,11 @@ from rest_framework.response import Response
 
 from chatcore.api.serializers.mcp_servers import McpServerSerializer
 from chatcore.models import McpServer
-from chatcore.models.mcp_server import McpServerQuerySet
+from chatcore.models.mcp_server import MAX_SERVERS, McpServerQuerySet
 from chatcore.rest import turn_rate
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.tools.mcp.refresh import refresh_server
 
-MAX_SERVERS = 20  # of one user
 CONNECTION_FIELDS = {"url", "headers"}
 
 
@@ -46,7 +45,7 @@ class McpServerListView(GenericAPIView[McpServer]):
         is_shared = serializer.validated_data.pop("is_shared", False)
         if is_shared and not request.user.has_perm("chatcore.add_mcpserver"):
             raise PermissionDenied("Only staff may share a server with everyone.")
-        own_servers = McpServer.objects.filter(owner_id=request.user.pk)
+        own_servers = McpServer.objects.owned_by(request.user)
         if not is_shared and own_servers.count() >= MAX_SERVERS:
             raise InvalidFieldError("name", f"There are already {MAX_SERVERS} servers, the most.")
         turn_rate.count_turn(request)

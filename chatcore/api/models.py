@@ -7,6 +7,7 @@ from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.rights.models import select_models
 from models_registry.models import AiModel
 
 
@@ -22,6 +23,11 @@ class AiModelSerializer(serializers.ModelSerializer[AiModel]):
 
     supports_tools = serializers.BooleanField(
         source="may_call_tools",
+        help_text="Also true while it is unknown; the provider's first refusal settles it.",
+    )
+
+    supports_images = serializers.BooleanField(
+        source="may_see_images",
         help_text="Also true while it is unknown; the provider's first refusal settles it.",
     )
 
@@ -53,7 +59,7 @@ class AiModelListView(ListAPIView[AiModel]):
 
     def get_queryset(self) -> QuerySet[AiModel]:
         """Return the active models of active providers."""
-        return AiModel.objects.filter_usable().order_by("id")
+        return select_models(self.request.user.pk).filter_usable().order_by("id")
 
     @extend_schema(operation_id="list_models")
     def get(self, request: Request) -> Response:

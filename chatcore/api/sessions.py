@@ -16,11 +16,11 @@ from chatcore.models import Session
 from chatcore.rest import conditions
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.rest.routes import build_api_path
+from chatcore.rights.models import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.deletion import delete_session
 from chatcore.sessions.truncation import clean_text
-from models_registry.models import AiModel
 
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -93,9 +93,10 @@ class SessionListView(GenericAPIView[Session]):
         """Create a session. It gets the default language model if the body names none."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
+        default_model = select_models(request.user.pk).find_default()
         session = serializer.save(
             owner=request.user,
-            model=serializer.validated_data.get("model", AiModel.objects.find_default()),
+            model=serializer.validated_data.get("model", default_model),
         )
         archive_surplus_sessions(session)
         return build_created_response(request, session)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -12,18 +13,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.accounts import audit
 from chatcore.api import idempotency
 from chatcore.api.ownership import get_owned_session
 from chatcore.api.serializers.messages import ImportedSerializer, ImportSerializer
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.api.sessions import build_created_response
 from chatcore.api.turn_responses import TURN_RESPONSES
+from chatcore.events.long_responses import hand_over_stream
 from chatcore.models import Message
 from chatcore.rest import conditions, limits
 from chatcore.rest.commits import all_or_nothing
 from chatcore.rest.parsers import ImportBodyParser
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.transfer import exporter, formats, importer
+from chatcore.transfer.markdown import write_markdown
+from chatcore.transfer.transcript import stream_texts
+from chatcore.transfer.user_export import stream_user_export
 
 EXPORTED_SCHEMA = {
     "type": "object",
@@ -37,7 +43,9 @@ EXPORTED_SCHEMA = {
     },
     "required": ["format"],
 }
-FORMAT_PARAMETER = OpenApiParameter("format", str, enum=list(formats.FORMATS), default="chatcore")
+FORMAT_PARAMETER = OpenApiParameter(
+    "format", str, enum=[*formats.FORMATS, "markdown"], default="chatcore"
+)
 
 
 class MessageImportView(GenericAPIView[Message]):
@@ -76,19 +84,57 @@ class SessionExportView(APIView):
     """A session as a file."""
 
     @extend_schema(
-        operation_id="export_session", parameters=[FORMAT_PARAMETER], responses=OpenApiTypes.OBJECT
+        operation_id="export_session",
+        parameters=[FORMAT_PARAMETER],
+        responses={
+            (200, "application/json"): OpenApiTypes.OBJECT,
+            (200, "text/markdown"): OpenApiTypes.STR,
+        },
     )
-    def get(self, request: Request, session_id: UUID) -> Response:
+    def get(self, request: Request, session_id: UUID) -> HttpResponseBase:
         """Return the whole session.
 
         Chatcore's format has settings, files, summary and all versions of messages. The formats of
-        OpenAI and Anthropic have the current messages.
+        OpenAI and Anthropic have the current messages. Markdown is for people: the current messages
+        under the names of their speakers, with tool calls and the summary; it is sent as it is
+        written.
         """
         session = get_owned_session(request, session_id)
-        format_name = _check_format(request.query_params.get("format", "chatcore"))
+        name = request.query_params.get("format", "chatcore")
+        if name == "markdown":
+            return hand_over_stream(
+                request._request,
+                stream_texts(write_markdown(session)),
+                content_type="text/markdown; charset=utf-8",
+                headers={"Content-Disposition": f'attachment; filename="{session.pk}.md"'},
+            )
+        format_name = _check_format(name, "markdown")
         return Response(
             exporter.export_as(session, format_name),
             headers={"Content-Disposition": f'attachment; filename="{session.pk}.json"'},
+        )
+
+
+class UserExportView(APIView):
+    """Everything that is the user's, in one file."""
+
+    @extend_schema(
+        operation_id="export_user",
+        responses={(200, "application/zip"): OpenApiTypes.BINARY},
+    )
+    def get(self, request: Request) -> HttpResponseBase:
+        """Return a ZIP file with all sessions, and the rows of other tables that are the user's.
+
+        `sessions/ID.json` can be imported again. Nothing secret is in it. It is written while it is
+        read; one that breaks off has no end, and no program opens it.
+        """
+        user: Any = request.user
+        audit.record("user.exported", target=user, request=request._request)
+        return hand_over_stream(
+            request._request,
+            stream_user_export(user),
+            content_type="application/zip",
+            headers={"Content-Disposition": 'attachment; filename="chatcore.zip"'},
         )
 
 
@@ -106,7 +152,7 @@ class SessionImportView(APIView):
     @idempotency.repeatable(in_transaction=False)
     def post(self, request: Request) -> Response:
         """Create a session from what `export` returned: all of it, or nothing."""
-        _validate_exported_session(request.data)
+        _validate_exported_session(request)
         with all_or_nothing(request):
             session = importer.import_session(request.user, request.data)
         return build_created_response(request, get_owned_session(request, session.pk))
@@ -125,19 +171,20 @@ def _parse_import(body: Any) -> Any:
     return messages
 
 
-def _check_format(name: Any) -> formats.Format:
+def _check_format(name: Any, *others: str) -> formats.Format:
     if name not in formats.FORMATS:
-        raise InvalidFieldError("format", f"One of {', '.join(formats.FORMATS)}.")
+        raise InvalidFieldError("format", f"One of {', '.join((*formats.FORMATS, *others))}.")
     format_name: formats.Format = name
     return format_name
 
 
-def _validate_exported_session(data: Any) -> None:
+def _validate_exported_session(request: Request) -> None:
     """Check the number of messages, and the settings by the rules for clients.
 
     `transfer.importer` validates the rest, and the parameters, which depend on the model. Raises
     the problem that names the field.
     """
+    data = request.data
     if not isinstance(data, Mapping):
         return
     messages = data.get("messages")
@@ -147,6 +194,6 @@ def _validate_exported_session(data: Any) -> None:
     if isinstance(settings, Mapping):
         names = set(exporter.SETTING_FIELDS).intersection(settings) - {"params"}
         values = {name: settings[name] for name in names}
-        serializer = SessionSerializer(data=values)
+        serializer = SessionSerializer(data=values, context={"request": request})
         if not serializer.is_valid():
             raise serializers.ValidationError({"session": serializer.errors})

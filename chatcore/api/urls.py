@@ -22,6 +22,7 @@ from chatcore.api import (
     versions,
     webhooks,
 )
+from chatcore.api.shares import views as shares
 from chatcore.rest.routes import build_url_patterns, handle_unknown_path
 
 ROUTES = {
@@ -38,8 +39,12 @@ ROUTES = {
     "v1/sessions/<uuid:session_id>/context/rewind": context.RewindContextView,
     "v1/sessions/<uuid:session_id>/summary": context.SummaryView,
     "v1/sessions/<uuid:session_id>/search": search.SessionSearchView,
+    "v1/sessions/<uuid:session_id>/shares": shares.SessionShareListView,
+    "v1/shares": shares.ShareListView,
+    "v1/shares/<uuid:share_id>": shares.ShareDetailView,
     "v1/attachments/<uuid:attachment_id>": attachments.AttachmentDetailView,
     "v1/imports": imports.ImportListView,
+    "v1/export": transfer.UserExportView,
     "v1/sessions/import": transfer.SessionImportView,
     "v1/sessions/<uuid:session_id>/export": transfer.SessionExportView,
     "v1/messages/<int:message_id>": versions.MessageDetailView,

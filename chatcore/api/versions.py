@@ -125,7 +125,7 @@ def _validate_request(
 ) -> tuple[Message, dict[str, Any]]:
     """Return the user's or the assistant's message, and the validated body."""
     message = get_owned_message(request, message_id)
-    serializer = serializer_class(data=request.data)
+    serializer = serializer_class(data=request.data, context={"request": request})
     serializer.is_valid(raise_exception=True)
     if message.role not in (Role.ASSISTANT, Role.USER):
         raise InvalidFieldError("role", f"Not for a message of the role {message.role}.")

@@ -25,8 +25,8 @@ from chatcore.context import revisions
 from chatcore.events import log as event_log
 from chatcore.events.types import TURN_END_EVENTS, Event, EventType
 from chatcore.models import Session, Turn
+from chatcore.rights.models import ModelNotAllowed, select_models
 from chatcore.turns import leases, service
-from models_registry.models import AiModel
 
 __all__ = [
     "EXIT_CANNOT_FIT",
@@ -72,7 +72,7 @@ class Terminal(Screen):
                 activity = "waiting for results of a client's tools"
             sentence = f"This session is {activity} (turn {error.turn_id})."
             raise ChatUnavailable(sentence, EXIT_USAGE) from None
-        except service.NoModel as error:
+        except (service.NoModel, ModelNotAllowed) as error:
             sentence = f"{error} See `chatcore chat --model` and /models."
             raise ChatUnavailable(sentence, EXIT_USAGE) from None
         self._follow_turn(turn)
@@ -117,7 +117,7 @@ class Terminal(Screen):
         return target_version
 
     def _list_models(self) -> list[str]:
-        return [str(model) for model in AiModel.objects.filter_usable()]
+        return [str(model) for model in select_models(self.session.owner_id).filter_usable()]
 
     def _export(self) -> str:
         return self._call_management_command("export", str(self.session.pk))

@@ -133,6 +133,13 @@ class Compactor(Protocol):
         """
         ...
 
+    def preview_switch(self, session: Session, *, provider: str, model: str) -> int:
+        """Return how many messages would be summarized before a request to another model.
+
+        No model is called, and nothing changes.
+        """
+        ...
+
     def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:
         """Make room after the provider refused `request` as too long.
 
@@ -241,6 +248,10 @@ class Compactor(Protocol):
         """Return True if a session may name this compaction policy."""
         ...
 
+    def choose_policy_name(self, *policy_names: str) -> str:
+        """Return the first usable of these names, and the project's policy if there is none."""
+        ...
+
     def is_known_text(self, text: str, *, original: str = "") -> bool:
         """Return True if a policy puts this into requests, in the place of the original or alone.
 
@@ -281,6 +292,9 @@ class NullCompactor:
 
     def preview_request(self, session: Session, request: Request) -> FittedRequest:
         return FittedRequest(request=request, context_version=session.context_version)
+
+    def preview_switch(self, session: Session, *, provider: str, model: str) -> int:
+        return 0
 
     def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:
         return False
@@ -346,6 +360,9 @@ class NullCompactor:
 
     def accepts_policy(self, name: str) -> bool:
         return True
+
+    def choose_policy_name(self, *policy_names: str) -> str:
+        return ""
 
     def is_known_text(self, text: str, *, original: str = "") -> bool:
         return text in ("", original)

@@ -339,8 +339,8 @@ def _add_files(
 ) -> list[LiveMessage]:
     """Return the messages with their files. An edited message is sent without them."""
     unedited_ids = [message.pk for message in messages if message.pk not in edits]
-    supports_images = session.model is not None and session.model.supports_images
-    files = rendering.load_message_files(session.pk, unedited_ids, accepts_images=supports_images)
+    sees_images = session.model is not None and session.model.may_see_images
+    files = rendering.load_message_files(session.pk, unedited_ids, accepts_images=sees_images)
     return [
         replace(message, files=files[message.pk]) if message.pk in files else message
         for message in messages

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Max, Q
 
+from chatcore.accounts.actors import get_actor_id
 from chatcore.context import live_sums, queries
 from chatcore.models import ContextEdit, ContextRevision, Session
 
@@ -258,7 +259,11 @@ def _record_revision(
         columns += live_sums.NO_SUM
     session.save(update_fields=columns)
     return session.revisions.create(
-        version=session.context_version, boundary_timestamp=boundary_timestamp, **fields, **extra
+        version=session.context_version,
+        boundary_timestamp=boundary_timestamp,
+        actor_id=get_actor_id(),
+        **fields,
+        **extra,
     )
 
 

@@ -57,12 +57,13 @@ def _merge_index(table: str) -> None:
 
     The first step, with a negative number, says that all segments are meant.
     """
+    merge_sql = f"INSERT INTO {table}({table}, rank) VALUES ('merge', %s)"  # noqa: S608
     pages = -MERGE_PAGES
     while True:
         start = time.monotonic()
         with connection.cursor() as cursor:
             changes = connection.connection.total_changes
-            cursor.execute(f"INSERT INTO {table}({table}, rank) VALUES ('merge', {pages})")  # noqa: S608
+            cursor.execute(merge_sql, [pages])
             changes = connection.connection.total_changes - changes
         if changes < NOTHING_MERGED:
             return

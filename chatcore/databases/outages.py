@@ -9,6 +9,10 @@ from django.db import InterfaceError, OperationalError
 from redis.exceptions import RedisError
 
 
+class StorageAway(Exception):
+    """The storage of files and outputs does not answer (chatcore/files/output_store.py)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outage:
     """Why nothing can be stored or read now, and the seconds after which to try again.
@@ -52,6 +56,13 @@ NO_DESCRIPTORS = Outage(
     status=503,
     type="overloaded",
     detail="The server has as many connections and files open as it may.",
+    retry_after=5,
+)
+
+OBJECTS_AWAY = Outage(
+    status=503,
+    type="storage_unavailable",
+    detail="The storage of files cannot be reached at the moment.",
     retry_after=5,
 )
 
@@ -107,6 +118,8 @@ def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
 def _classify_error(error: BaseException) -> Outage | None:
     if isinstance(error, OSError):
         return SYSTEM_OUTAGES.get(error.errno or 0)
+    if isinstance(error, StorageAway):
+        return OBJECTS_AWAY
     if isinstance(error, RedisError):
         return CACHE_AWAY
     sqlite_code = getattr(error, "sqlite_errorcode", None)

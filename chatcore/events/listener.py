@@ -60,7 +60,7 @@ class EventListener:
     def start(self) -> None:
         """Start the thread unless it runs."""
         with self._lock:
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._listen, name="event-listener", daemon=True
                 )
@@ -88,7 +88,7 @@ class EventListener:
                 time.sleep(RETRY_SECONDS)
                 self._check_while_away()
             finally:
-                close_old_connections()
+                _give_back_connections()
         relay.close()
 
     def _has_ended(self) -> bool:
@@ -103,7 +103,7 @@ class EventListener:
         try:
             self._check_sessions()
         except Exception:  # noqa: BLE001 - the database is away too; it is asked again
-            close_old_connections()
+            _give_back_connections()
 
     def _check_sessions(self) -> None:
         watched_sessions = list(self._hub.list_watched())
@@ -114,6 +114,14 @@ class EventListener:
             )
             self._hub.announce(last_seqs)
             self._hub.end_sessions(set(session_ids) - last_seqs.keys())
+
+
+def _give_back_connections() -> None:
+    # Readers of all sessions depend on this thread, so nothing that this raises may end it.
+    try:
+        close_old_connections()
+    except Exception as error:  # noqa: BLE001
+        logger.warning("a connection could not be given back: %s", error)
 
 
 event_listener = EventListener(event_hub)

@@ -21,6 +21,7 @@ class EventType(StrEnum):
     TURN_FAILED = "turn.failed"
     TURN_CANCELLED = "turn.cancelled"
     APPROVAL_DECIDED = "approval.decided"
+    TOOLS_LISTED = "tools.listed"
     MESSAGE_CREATED = "message.created"
     MESSAGE_DELTA = "message.delta"
     MESSAGE_COMPLETED = "message.completed"
@@ -112,6 +113,16 @@ class ApprovalDecidedPayload(TypedDict):
     turn: str
     id: str
     decision: str
+
+
+class ToolsListedPayload(TypedDict):
+    """What an MCP server of the turn's request offers: how many tools; `error` says why none."""
+
+    turn: str
+    server: str
+    name: str
+    tools: int
+    error: str
 
 
 class TurnEndPayload(TypedDict):
@@ -279,6 +290,7 @@ NewEvent = (
     tuple[Literal[EventType.TURN_STARTED], TurnStartedPayload]
     | tuple[Literal[EventType.TURN_WAITING], TurnWaitingPayload]
     | tuple[Literal[EventType.APPROVAL_DECIDED], ApprovalDecidedPayload]
+    | tuple[Literal[EventType.TOOLS_LISTED], ToolsListedPayload]
     | tuple[TurnEndType, TurnEndPayload]
     | tuple[Literal[EventType.MESSAGE_CREATED], MessageCreatedPayload]
     | tuple[DeltaType, DeltaPayload]

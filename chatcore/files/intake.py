@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
-from chatcore.files import images, pdf, text
+from chatcore.files import images, output_store, pdf, text
 from chatcore.files.names import clean_file_name
-from chatcore.models import Attachment, Message, Session
+from chatcore.models import Attachment, Message, OutputFile, Session
 from chatcore.sessions.token_estimate import estimate_tokens
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -56,7 +56,11 @@ def store_file(session: Session, *, name: str, data: bytes, is_pending: bool = T
             )
     attachment = inspect_file(name=name, data=data, owner_id=session.owner_id)
     attachment.session = session
-    attachment.save(force_insert=True)
+    stored_object = output_store.put_data_away(attachment)
+    with transaction.atomic():
+        attachment.save(force_insert=True)
+        if stored_object:
+            stored_object.attach(attachment)
     return attachment
 
 
@@ -122,10 +126,15 @@ def copy_files(
     if attachment_id:
         rows = rows.filter(pk=attachment_id)
     for attachment in rows:
+        files = list(OutputFile.objects.filter(attachment=attachment))
         attachment.pk = uuid4()
         attachment.message = message
         attachment.created_at = timezone.now()
         attachment.save(force_insert=True)
+        for file in files:  # the copy refers to the same object
+            OutputFile.objects.create(
+                attachment=attachment, session_id=file.session_id, name=file.name, size=file.size
+            )
 
 
 def prune_unsent_files() -> int:

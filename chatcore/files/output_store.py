@@ -1,23 +1,31 @@
-"""Keep whole outputs of tools in files outside the database, within bounds.
+"""Keep whole outputs of tools, and uploaded files, outside the database.
 
-The files are in the storage that STORAGES["outputs"] names. A file is written before the
-transaction that stores its row, and deleted after the one that deletes its last row; what a failure
-leaves in between is swept. A project without such a storage keeps outputs in the database.
+They are in the storage that STORAGES["outputs"] names: a folder, or a bucket of object storage.
+Outputs are there within bounds, uploaded files only with CHATCORE's FILES_IN_STORE. An object is
+written before the transaction that stores its row, and deleted after the one that deletes its last
+row; what a failure leaves in between is swept. A project without such a storage keeps all of it in
+the database.
 """
 
+import contextlib
+import hashlib
 import logging
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
+from django.core.exceptions import SuspiciousFileOperation
 from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
+from django.db import DatabaseError
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
+from chatcore.databases.outages import StorageAway
 from chatcore.models import Attachment, OutputFile
 
 logger = logging.getLogger(__name__)
@@ -34,18 +42,18 @@ class StoreFull(Exception):
 
 
 class OutputLost(Exception):
-    """The file of an output is gone, or its storage does not answer."""
+    """The content of an output or a file is gone."""
 
 
 @dataclass(frozen=True, slots=True)
-class StoredText:
-    """A text in the store that may have no row yet."""
+class StoredObject:
+    """A content in the store that may have no row yet."""
 
     name: str
     size: int  # bytes
 
     def attach(self, attachment: Attachment) -> None:
-        """Store that the file belongs to a stored output, in the same transaction."""
+        """Store that the content belongs to a stored attachment, in the same transaction."""
         OutputFile.objects.create(
             attachment=attachment,
             session_id=attachment.session_id,
@@ -59,42 +67,83 @@ def has_store() -> bool:
     return ALIAS in settings.STORAGES
 
 
-def save_text(owner_id: Any, text: str) -> StoredText:
-    """Write a text to a file with a name that nobody can guess. Do it outside any transaction.
+def save_text(owner_id: Any, text: str) -> StoredObject:
+    """Write a whole output to a name that nobody can guess. Do it outside any transaction.
 
-    Raises StoreFull, and whatever the storage raises.
+    Raises StoreFull, StorageAway, and what a file system raises.
     """
     data = text.encode()
     _require_room(owner_id, len(data))
     token = secrets.token_hex(16)
-    # Two levels, because folders with very many files are slow.
-    name = _get_storage().save(f"{token[:2]}/{token}.txt", ContentFile(data))
-    return StoredText(name, len(data))
+    return _save(f"{token}.txt", data)
+
+
+def save_bytes(data: bytes) -> StoredObject:
+    """Write a content under a name of its own. Raises StorageAway, and what a file system raises.
+
+    The name begins with the SHA-256 of the content, so that it can be checked. The rest is random:
+    one object belongs to one upload, and deleting it never takes what somebody else has just sent.
+    """
+    return _save(f"{hashlib.sha256(data).hexdigest()}-{secrets.token_hex(8)}", data)
+
+
+def put_data_away(attachment: Attachment) -> StoredObject | None:
+    """Move the bytes of an unsaved file into the store; None if they stay in its row.
+
+    Its text stays in the row, because requests to models need it. Raises what `save_bytes` raises.
+    """
+    is_kept = settings.CHATCORE["FILES_IN_STORE"] and has_store()
+    if not is_kept or not attachment.data or attachment.kind != Attachment.Kind.FILE:
+        return None
+    stored_object = save_bytes(bytes(attachment.data))
+    attachment.data = b""
+    return stored_object
 
 
 def read_text(output: Attachment) -> str:
-    """Return the whole text of an output. Raises OutputLost."""
+    """Return the whole text of an output. Raises OutputLost and StorageAway."""
     file = OutputFile.objects.filter(attachment=output).first()
     if file is None:  # stored by an earlier version, or without a store
         return output.text
     try:
-        with _get_storage().open(file.name) as stream:
-            return stream.read().decode()
-    except (OSError, ValueError) as error:
-        logger.warning("output %s cannot be read: %s", output.pk, type(error).__name__)
+        return read_object(file.name).decode()
+    except ValueError:
         raise OutputLost("The output is no longer kept.") from None
 
 
 def read_bytes(attachment: Attachment) -> bytes:
-    """Return the content of a file or an output. Raises OutputLost."""
+    """Return the content of a file or an output. Raises OutputLost and StorageAway."""
     if attachment.kind == Attachment.Kind.OUTPUT:
         return read_text(attachment).encode()
-    return bytes(attachment.data) or attachment.text.encode()
+    if attachment.data:
+        return bytes(attachment.data)
+    file = OutputFile.objects.filter(attachment=attachment).first()
+    return read_object(file.name) if file else attachment.text.encode()
+
+
+def read_objects(attachment_ids: Collection[UUID]) -> Iterator[tuple[UUID, bytes]]:
+    """Yield ids and contents of those attachments whose bytes are in the store and not lost."""
+    files = OutputFile.objects.filter(attachment__in=attachment_ids)
+    for pk, name in files.values_list("attachment_id", "name"):
+        with contextlib.suppress(OutputLost):
+            yield pk, read_object(name)
+
+
+def read_object(name: str) -> bytes:
+    """Return the content of an object. Raises OutputLost and StorageAway."""
+    try:
+        with _name_outage(), _get_storage().open(name) as stream:
+            content: bytes = stream.read()
+            return content
+    except OSError as error:
+        logger.warning("object %s cannot be read: %s", name, type(error).__name__)
+        raise OutputLost("The output is no longer kept.") from None
 
 
 def has_file(name: str) -> bool:
-    """Return True if the store has a file of this name."""
-    return has_store() and _get_storage().exists(name)
+    """Return True if the store has a file of this name. Raises StorageAway."""
+    with _name_outage():
+        return has_store() and _get_storage().exists(name)
 
 
 def delete_unused(names: Sequence[str]) -> int:
@@ -103,8 +152,9 @@ def delete_unused(names: Sequence[str]) -> int:
         return 0
     storage = _get_storage()
     unused_names = _find_unused(names)
-    for name in unused_names:
-        storage.delete(name)
+    with _name_outage():
+        for name in unused_names:
+            storage.delete(name)
     return len(unused_names)
 
 
@@ -115,14 +165,37 @@ def sweep_orphans() -> int:
     storage = _get_storage()
     written_before = timezone.now() - ORPHAN_AGE
     count = 0
-    for names in _list_folders(storage):
-        orphans = [name for name in _find_unused(names) if _is_older(storage, name, written_before)]
-        count += delete_unused(orphans)
+    with _name_outage():
+        for names in _list_folders(storage):
+            unused_names = _find_unused(names)
+            orphans = [name for name in unused_names if _is_older(storage, name, written_before)]
+            count += delete_unused(orphans)
     return count
+
+
+def _save(name: str, data: bytes) -> StoredObject:
+    # Two levels, because folders with very many files are slow.
+    with _name_outage():
+        return StoredObject(_get_storage().save(f"{name[:2]}/{name}", ContentFile(data)), len(data))
 
 
 def _get_storage() -> Storage:
     return storages[ALIAS]
+
+
+@contextlib.contextmanager
+def _name_outage() -> Iterator[None]:
+    """Raise StorageAway for what a client of object storage raises; its errors name addresses.
+
+    The errors of a file system say themselves what they are.
+    """
+    try:
+        yield
+    except (OSError, SuspiciousFileOperation, DatabaseError, StorageAway):
+        raise
+    except Exception as error:
+        logger.warning("the storage of files did not answer: %s", type(error).__name__)
+        raise StorageAway from error
 
 
 def _require_room(owner_id: Any, size: int) -> None:
@@ -130,7 +203,7 @@ def _require_room(owner_id: Any, size: int) -> None:
 
     Two outputs at once may both find the last room, so a bound can be exceeded by a few outputs.
     """
-    files = OutputFile.objects.all()
+    files = OutputFile.objects.filter(attachment__kind=Attachment.Kind.OUTPUT)
     bounds = (
         (files.filter(session__owner=owner_id), "OUTPUT_MEGABYTES_PER_USER", "your"),
         (files, "OUTPUT_MEGABYTES", "all"),

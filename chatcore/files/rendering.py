@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from chatcore.files import output_store
 from chatcore.models import Attachment
 from chatcore.providers.base import ChatMessage, File, Image, Request
 from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE, estimate_tokens
@@ -55,8 +56,9 @@ def load_message_files(
 ) -> dict[int, MessageFiles]:
     """Return the files of these messages, by the message's primary key.
 
-    Messages without files are left out. Takes two queries, and one more for images. Of many images
-    only the newest are sent (MAX_IMAGES, IMAGE_BYTES).
+    Messages without files are left out. Takes two queries, one more for images, and one more for
+    images in the store. Of many images only the newest are sent (MAX_IMAGES, IMAGE_BYTES). Raises
+    StorageAway.
     """
     id_set = set(message_ids)
     attachments = Attachment.objects.filter(
@@ -76,7 +78,7 @@ def load_message_files(
     image_rows = [row for row in rows if _is_image(row)] if accepts_images else []
     texts = dict(_load_column(text_rows, "text"))
     newest_images = _select_newest_images(image_rows)
-    images = {pk: bytes(data) for pk, data in _load_column(newest_images, "data")}
+    images = _load_images(newest_images)
     rows_by_message: dict[int, list[_Row]] = {}
     for row in rows:
         rows_by_message.setdefault(row["message_id"], []).append(row)
@@ -168,6 +170,16 @@ def _load_column(rows: list[_Row], column: str) -> Iterable[tuple[UUID, Any]]:
     if not rows:
         return ()
     return Attachment.objects.filter(pk__in=[row["id"] for row in rows]).values_list("id", column)
+
+
+def _load_images(rows: list[_Row]) -> dict[UUID, bytes]:
+    """Return the images by their id, from their rows or the store; those that are lost are not."""
+    images = {pk: bytes(data) for pk, data in _load_column(rows, "data")}
+    moved_ids = [pk for pk, data in images.items() if not data]
+    if moved_ids:
+        images = {pk: data for pk, data in images.items() if data}
+        images |= dict(output_store.read_objects(moved_ids))
+    return images
 
 
 def _is_image(row: _Row) -> bool:

@@ -4,6 +4,7 @@ from chatcore.models.attachment import Attachment
 from chatcore.models.audit_entry import AuditEntry
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
+from chatcore.models.group_rights import GroupRights
 from chatcore.models.hold import Hold
 from chatcore.models.idempotency_key import IdempotencyKey
 from chatcore.models.invitation import Invitation
@@ -18,6 +19,7 @@ from chatcore.models.message import (
 from chatcore.models.output_file import OutputFile
 from chatcore.models.response import StoredResponse
 from chatcore.models.session import Session, SessionQuerySet
+from chatcore.models.share import Share
 from chatcore.models.spending import Budget, UsageSum
 from chatcore.models.token_name import TokenName
 from chatcore.models.turn import Turn
@@ -32,6 +34,7 @@ __all__ = [
     "Budget",
     "ContextEdit",
     "ContextRevision",
+    "GroupRights",
     "Hold",
     "IdempotencyKey",
     "Invitation",
@@ -42,6 +45,7 @@ __all__ = [
     "Session",
     "SessionEvent",
     "SessionQuerySet",
+    "Share",
     "StoredResponse",
     "TokenName",
     "ToolApproval",

@@ -46,6 +46,8 @@ class AuditEntry(models.Model):
         indexes = [
             models.Index(fields=["object_type", "object_id"], name="audit_of_an_object"),
             models.Index(fields=["actor", "at"], name="audit_of_a_person"),
+            models.Index(fields=["act"], name="audit_of_an_act", opclasses=["varchar_pattern_ops"]),
+            models.Index(fields=["address"], name="audit_of_an_address"),
         ]
 
     def __str__(self) -> str:

@@ -47,6 +47,10 @@ class ContextRevision(models.Model):
         null=True, blank=True, help_text="The version a rewind went back to."
     )
     run = models.CharField(max_length=64, blank=True, help_text="The compaction run that made it.")
+    # A number and no reference, as in the audit log: it stays when the person is erased.
+    actor_id = models.BigIntegerField(
+        null=True, blank=True, help_text="Number of the person who asked for it; null: nobody did."
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

@@ -6,32 +6,42 @@ import uuid
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
+from django.core.validators import MaxLengthValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from chatcore.models.message import Message
 from chatcore.models.session import Session
+from chatcore.models.turn import Turn
 from models_registry import keys
 
 NAME_PATTERN = r"\A[a-z0-9](-?[a-z0-9])*\Z"
 MAX_NAME_CHARS = 24
+MAX_SERVERS = 20  # of one user
+MAX_LABEL_CHARS = 64  # of a server that a request brings along
 COMMAND_SCHEME = "stdio:"  # before the name of a command of CHATCORE["MCP_COMMANDS"]
 
 
 class McpServerQuerySet(models.QuerySet["McpServer"]):
     """Queries for the servers of a user."""
 
+    def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> "McpServerQuerySet":
+        """Select a user's own servers, without those of single requests."""
+        return self.filter(owner_id=user.pk, turn=None)
+
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> "McpServerQuerySet":
         """Select a user's own servers, and the shared ones that this user may use."""
-        is_own = Q(owner_id=user.pk)
+        is_own = Q(owner_id=user.pk, turn=None)
         is_open = Q(owner=None) & (Q(groups=None) | Q(groups__user=user.pk))
         return self.filter(is_own | is_open).distinct().order_by("name", "created_at")
 
 
 class McpServer(models.Model):
-    """A server that offers tools: of one user, or shared with everyone or with some groups."""
+    """A server that offers tools: of one user, or shared with everyone or with some groups.
+
+    One with a `turn` came with a request and is there for that turn alone; nobody else sees it.
+    """
 
     class Approval(models.TextChoices):
         ALWAYS = "always"
@@ -52,9 +62,26 @@ class McpServer(models.Model):
         related_name="+",
         help_text="Who may use a shared server; none: everyone.",
     )
+    turn = models.ForeignKey(
+        Turn,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="mcp_servers",
+        help_text="The turn whose request brought it along; empty for a server that stays.",
+    )
+    rules = models.JSONField(
+        default=dict,
+        editable=False,
+        help_text="Which of its tools a request allows and which it asks about (tools/mcp/rules).",
+    )
     name = models.CharField(
-        max_length=MAX_NAME_CHARS,
-        validators=[RegexValidator(NAME_PATTERN, "Lower-case letters and digits, and - inside.")],
+        max_length=MAX_LABEL_CHARS,
+        validators=[
+            RegexValidator(NAME_PATTERN, "Lower-case letters and digits, and - inside."),
+            MaxLengthValidator(MAX_NAME_CHARS),
+        ],
         help_text="Its tools are called mcp__NAME__TOOL.",
     )
     url = models.CharField(
@@ -90,7 +117,10 @@ class McpServer(models.Model):
         verbose_name = "MCP server"
         ordering = ["name", "created_at"]
         constraints = [
-            models.UniqueConstraint(fields=["owner", "name"], name="one_mcp_server_a_name"),
+            models.UniqueConstraint(
+                fields=["owner", "name"], condition=Q(turn=None), name="one_mcp_server_a_name"
+            ),
+            models.UniqueConstraint(fields=["turn", "name"], name="one_mcp_server_a_label"),
             models.UniqueConstraint(
                 fields=["name"], condition=Q(owner=None), name="one_shared_mcp_server_a_name"
             ),

@@ -1,4 +1,4 @@
-"""The files outside the database that hold whole outputs of tools."""
+"""What holds whole outputs of tools, and uploaded files, outside the database."""
 
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ def cascade_to_file(collector: Any, field: Any, rows: Any, using: str) -> None:
 
 
 class OutputFile(models.Model):
-    """Where an output is that is not stored in its own row.
+    """Where an output or the bytes of a file are that are not stored in their own row.
 
     The copy of a message in a fork refers to the same file, which goes with the last of them.
     """

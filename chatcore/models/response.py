@@ -55,6 +55,7 @@ class StoredResponse(models.Model):
 
     class Meta:
         ordering = ["session_id", "created_at"]
+        indexes = [models.Index(fields=["-created_at"], name="responses_by_time")]
 
     def __str__(self) -> str:
         return f"resp_{self.id.hex}"

@@ -25,11 +25,11 @@ class SessionQuerySet(models.QuerySet["Session"]):
     def list_for(
         self, user: AbstractBaseUser | AnonymousUser, *, archived: bool | None = None
     ) -> "SessionQuerySet":
-        """Return a user's sessions as lists show them, the one used last first.
+        """Return a user's sessions as lists show them, the one used last first; no temporary ones.
 
         `archived` selects those in the archive or those outside of it; None selects both.
         """
-        sessions = self.owned_by(user).order_by("-updated_at", "-id")
+        sessions = self.owned_by(user).filter(temporary=False).order_by("-updated_at", "-id")
         return sessions if archived is None else sessions.filter(archived=archived)
 
     def lock(self, pk: UUID) -> "Session":
@@ -103,7 +103,19 @@ class Session(models.Model):
     )
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
+    temporary = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="In no list and no search, and deleted some hours after its last use.",
+    )
 
+    title_source = models.JSONField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Of a title that a model wrote: its digest, and the seqs of the messages it is"
+        " made of.",
+    )
     compacted_summary = models.TextField(null=True, blank=True)
     compact_boundary_seq = models.PositiveIntegerField(
         null=True, blank=True, help_text="The oldest message still sent as it is."
@@ -152,10 +164,20 @@ class Session(models.Model):
         ]
         indexes = [
             models.Index(fields=["owner", "-updated_at", "-id"], name="sessions_of_an_owner"),
+            # The admin lists everybody's sessions, and those that do not compact by themselves.
+            models.Index(fields=["-updated_at", "-id"], name="sessions_by_time"),
+            models.Index(
+                fields=["-updated_at", "-id"],
+                condition=Q(auto_compact=False),
+                name="sessions_not_compacting",
+            ),
             models.Index(
                 fields=["discard_at"],
                 condition=Q(discard_at__isnull=False),
                 name="sessions_to_discard",
+            ),
+            models.Index(
+                fields=["updated_at"], condition=Q(temporary=True), name="temporary_sessions"
             ),
         ]
 

@@ -25,6 +25,7 @@ class UsageSum(models.Model):
     class Purpose(models.TextChoices):
         ANSWER = "answer"
         SUMMARY = "summary"
+        TITLE = "title"  # of a chat
         PASSED_ON = "passed_on", "passed on"  # embeddings and completions of another protocol
 
     owner = models.ForeignKey(

@@ -50,12 +50,25 @@ class Turn(models.Model):
         blank=True,
         help_text="How many tools its answers may call in all. Null: any number.",
     )
+    has_servers = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whether its request brought MCP servers along, which `mcp_servers` has.",
+    )
     recalled = models.JSONField(
         null=True,
         blank=True,
         help_text=(
             "What it brings back from before the boundary (context/recalled.py). "
             "Null: it has not been looked for."
+        ),
+    )
+    clearing = models.JSONField(
+        null=True,
+        blank=True,
+        help_text=(
+            "What its client wants left out of its requests, and what was left out of the newest "
+            "(context/turn_clearing.py). Null: nothing."
         ),
     )
     question = models.ForeignKey(
@@ -111,6 +124,14 @@ class Turn(models.Model):
             ),
             models.Index(
                 fields=["model"], condition=Q(model__isnull=False), name="turns_with_a_model"
+            ),
+            # The admin lists turns from the newest on, and counts those of a day.
+            models.Index(fields=["-started_at"], name="turns_by_time"),
+            # Nearly all turns are completed, and these few are looked for.
+            models.Index(
+                fields=["status", "-started_at"],
+                condition=Q(status__in=["waiting", "failed", "cancelled", "interrupted"]),
+                name="turns_not_completed",
             ),
         ]
 

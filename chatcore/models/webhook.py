@@ -54,7 +54,13 @@ class WebhookDelivery(models.Model):
         indexes = [
             models.Index(
                 fields=["next_attempt_at"], condition=Q(status="pending"), name="deliveries_due"
-            )
+            ),
+            models.Index(fields=["-created_at", "-id"], name="deliveries_by_time"),
+            models.Index(
+                fields=["-created_at", "-id"],
+                condition=Q(status="failed"),
+                name="failed_deliveries",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ No type of an SDK leaves this package.
 import functools
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -148,6 +148,15 @@ class Usage:
     cache_read: int | None = None
     cache_write: int | None = None
 
+    def add(self, other: "Usage") -> "Usage":
+        """Return the tokens of both calls; unknown ones count as none."""
+        return Usage(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            cache_read=(self.cache_read or 0) + (other.cache_read or 0),
+            cache_write=(self.cache_write or 0) + (other.cache_write or 0),
+        )
+
 
 @dataclass(frozen=True)
 class TextDelta:
@@ -197,6 +206,8 @@ class Connection:
     """Seconds until the first event, with all retries and their waits; then between events."""
     max_retries: int = 2
     """The SDK's retries before the first byte; 0 if the caller counts calls itself."""
+    keep_request: Callable[[bytes], None] | None = field(default=None, compare=False, repr=False)
+    """Called with the body of each request as it is sent."""
 
 
 class ProviderClient(Protocol):

@@ -68,7 +68,14 @@ async def build_client_options(sdk: Any, connection: Connection) -> dict[str, An
         if wait is not None and asyncio.get_running_loop().time() + wait >= deadline:
             response.headers["x-should-retry"] = "false"
 
-    http_options: dict[str, Any] = {"event_hooks": {"response": [refuse_late_retry]}}
+    event_hooks: dict[str, list[Any]] = {"response": [refuse_late_retry]}
+    if keep_request := connection.keep_request:
+
+        async def keep_body(request: httpx2.Request) -> None:
+            keep_request(await request.aread())
+
+        event_hooks["request"] = [keep_body]
+    http_options: dict[str, Any] = {"event_hooks": event_hooks}
     # A proxy from the environment cannot reach this machine's own servers. Any other server is
     # reached through it, which only the transports of httpx2 can do.
     if getproxies() and not _is_loopback(connection.base_url):

@@ -18,6 +18,7 @@ from chatcore.providers.answer_reader import ErrorEvent
 from chatcore.providers.base import Connection
 from chatcore.providers.errors import (
     ContextOverflow,
+    ImagesRefused,
     ProviderAuth,
     ProviderError,
     ProviderRateLimited,
@@ -54,11 +55,23 @@ _NO_TOOLS_PATTERN = re.compile(
     r"|requires --enable-auto-tool-choice",
     re.IGNORECASE,
 )
+# What OpenAI, OpenRouter, Mistral, vLLM, llama.cpp, Ollama and DeepSeek say of a model that sees no
+# images. llama.cpp says it with 500. A refusal of one image, or of too many, says something else.
+_NO_IMAGES_PATTERN = re.compile(
+    r"image_url(?: is only supported by certain models|`?, expected `?text)"
+    r"|no endpoints found that support image input"
+    r"|image input is not (?:enabled|supported)"
+    r"|does(?: not|n't) support (?:image|vision|multimodal)"
+    r"|at most 0 image\(s\)"
+    r"|is not a multimodal model"
+    r"|missing data required for image input",
+    re.IGNORECASE,
+)
 # Keys by their beginnings, by what stands before them, and whatever is long, has letters and
 # digits, and is no UUID.
 _SECRET_PATTERN = re.compile(
-    r"(?<![A-Za-z0-9])(?:(?:sk|gsk|pk|rk|xai|hf|r8|fw|csk|nvapi|pplx|tgp|ghp|gho|ghs|glpat|dop|whsec"
-    r"|github_pat|xox[abprs])[-_][-_A-Za-z0-9*.]{6,}|(?:AIza|AKIA|ASIA|ya29\.|eyJ|SG\.|AQ\.)"
+    r"(?<![A-Za-z0-9])(?:(?:sk|gsk|pk|rk|xai|hf|r8|fw|csk|nvapi|pplx|tgp|ghp|gho|ghs|glpat|dop"
+    r"|whsec|github_pat|xox[abprs])[-_][-_A-Za-z0-9*.]{6,}|(?:AIza|AKIA|ASIA|ya29\.|eyJ|SG\.|AQ\.)"
     r"[-_A-Za-z0-9*.]{8,})"
     r"|(?<=Bearer )\S+|(?<=Basic )\S+"
     r"|(?i:(?<=api-key: )|(?<=api_key=)|(?<=apikey=)|(?<=token=)|(?<=[?&]key=)|(?<=secret=)"
@@ -139,6 +152,10 @@ def classify_refusal(refusal_info: Refusal) -> ProviderError:
             return overflow_error
         if refusal_info.status == 413:
             return ContextOverflow(detail)
+    if _NO_IMAGES_PATTERN.search(refusal_info.search_text):
+        return ImagesRefused(
+            f"The provider refused the request with {refusal_info.status}: {refusal_info.message}"
+        )
     has_bad_key = refusal_info.status == 400 and _BAD_KEY_PATTERN.search(refusal_info.search_text)
     if refusal_info.status in (401, 403) or has_bad_key:
         return ProviderAuth(f"The provider refused the API key: {refusal_info.message}")

@@ -62,6 +62,10 @@ class ToolsRefused(ProviderRejected):
     """The provider says that the model calls no tools."""
 
 
+class ImagesRefused(ProviderRejected):
+    """The provider says that the model sees no images."""
+
+
 class ContextOverflow(ProviderError):
     """The request is larger than the window. The numbers are the provider's, in tokens, if any."""
 

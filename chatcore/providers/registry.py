@@ -12,6 +12,8 @@ from typing import Any
 from django.utils.module_loading import import_string
 
 from chatcore.providers.base import Connection, ProviderClient, Request, StreamPart
+from chatcore.traces import spans
+from chatcore.traces.calls import trace_call
 
 PROTOCOLS = {
     "openai": "chatcore.providers.openai.OpenAIProvider",
@@ -21,7 +23,8 @@ PROTOCOLS = {
 
 def stream(connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
     """Stream one call through the provider of the connection's protocol."""
-    return _load_provider(connection.protocol).stream(connection, request)
+    parts = _load_provider(connection.protocol).stream(connection, request)
+    return trace_call(connection, request, parts) if spans.are_on() else parts
 
 
 def translate_params(protocol: str, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_NAME_OVERRIDES": {
         "KindEnum": "chatcore.models.Attachment.Kind",
+        "CallKindEnum": "compaction.models.ModelCall.Kind",
         "LedgerKindEnum": "compaction.models.LedgerLine.Kind",
         "LedgerStatusEnum": "compaction.models.LedgerLine.Status",
     },

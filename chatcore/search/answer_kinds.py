@@ -39,7 +39,10 @@ _NUMBER = (
 _PERCENT = r"\d ?(?:%|percent|prozent)"
 _CODE = r"\b(?=[-/\w]{0,60}\d)(?:[a-z]+[-/ ]?\d[\w/-]*|\d[\w/-]{4,}|\d+[-/ ]?[a-z][\w/-]*)"
 _PHONE = r"\+?\d[\d /()-]{5,}\d"
-_ADDRESS = r"https?://|\bwww\.|(?<![\w.-])[\w.-]++@\w|(?:^|[\s\"'`(])(?:~|[a-z]:)?[\\/][\w.\\/-]|\b\w++://\w"
+_ADDRESS = (
+    r"https?://|\bwww\.|(?<![\w.-])[\w.-]++@\w"
+    r"|(?:^|[\s\"'`(])(?:~|[a-z]:)?[\\/][\w.\\/-]|\b\w++://\w"
+)
 _VERSION = r"\bv?\d+\.\d+"
 
 # What a question asks with, and what its answer may look like; the first that fits counts.

@@ -149,6 +149,30 @@ class SearchIndex(migrations.operations.base.Operation):
         return "Index the words of all messages"
 
 
+class OwnersInIndex(migrations.operations.base.Operation):
+    """An operation that gives PostgreSQL's index terms of owners. Needs `atomic = False`."""
+
+    reduces_to_sql = False
+    reversible = True
+
+    def state_forwards(self, app_label: str, state: Any) -> None:
+        """Change nothing: the index belongs to no model."""
+
+    def database_forwards(
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, *_states: Any
+    ) -> None:
+        """Build the tables of stems again, unless they have the terms."""
+        if schema_editor.connection.vendor == "postgresql":
+            postgresql_index.mark_owners(schema_editor)
+
+    def database_backwards(self, *_arguments: Any) -> None:
+        """Leave the tables in place. The former code does not look at the terms."""
+
+    def describe(self) -> str:
+        """Return the line that `migrate` shows."""
+        return "Index whose messages they are"
+
+
 def fill_sqlite_tables(
     schema_editor: BaseDatabaseSchemaEditor, statements: Mapping[str, str] = SQLITE_TABLES
 ) -> None:

@@ -12,7 +12,7 @@ from django.db import connection
 
 from chatcore.search.scope import Scope
 from chatcore.search.stems import stem_german
-from chatcore.search.tables import FILE_TABLE, STEM_TABLE, TABLE, mark_session
+from chatcore.search.tables import FILE_TABLE, STEM_TABLE, TABLE
 from chatcore.statements import fetch_rows
 
 MAX_POSTINGS = 1_000  # of one term in a session
@@ -45,16 +45,14 @@ _POSTGRESQL_SQL = """
         SELECT message.message_id AS id
         FROM (
             SELECT message_id, session_id FROM {table}
-            WHERE stems @@ ({mark}term.query) OFFSET 0
+            WHERE stems @@ (%s::tsquery && term.query) OFFSET 0
         ) AS message
         WHERE message.message_id <= %s AND {condition}
         ORDER BY message.message_id DESC LIMIT %s
     ) AS found
     WHERE numnode(term.query) > 0
 """
-_POSTGRESQL_FILES_SQL = f"""
-    SELECT 1 FROM {FILE_TABLE} message WHERE {{condition}} LIMIT 1
-"""
+_POSTGRESQL_FILES_SQL = f"SELECT 1 FROM {FILE_TABLE} WHERE stems @@ %s::tsquery LIMIT 1"
 _SQLITE_TEXT_SQL = f"""
     SELECT message.id
     FROM (
@@ -113,8 +111,7 @@ def find_words(
 def has_files(scope: Scope) -> bool:
     """Return False if no message of the scope can have an attached file with a text."""
     if connection.vendor == "postgresql":
-        statement = _POSTGRESQL_FILES_SQL.format(condition=scope.condition)
-        return bool(fetch_rows(statement, [scope.parameter]))
+        return bool(fetch_rows(_POSTGRESQL_FILES_SQL, [scope.mark]))
     if connection.vendor != "sqlite" or not scope.marks:
         return True
     return bool(_find_words_by_fts5(scope, [], FILE_TABLE, limit=1))
@@ -180,12 +177,8 @@ def _find_words_by_tsquery(
         )
         for words in word_lists
     ]
-    parameters: list[object] = [queries, scope.newest_id, scope.parameter, MAX_POSTINGS]
-    mark = ""
-    if scope.session_id is not None:
-        mark = "%s::tsquery && "
-        parameters.insert(1, mark_session(scope.session_id))
-    statement = _POSTGRESQL_SQL.format(table=table, mark=mark, condition=scope.condition)
+    parameters = [queries, scope.mark, scope.newest_id, scope.parameter, MAX_POSTINGS]
+    statement = _POSTGRESQL_SQL.format(table=table, condition=scope.condition)
     for number, pk in fetch_rows(statement, parameters) if queries else ():
         ids_by_list[number - 1].append(pk)
     return ids_by_list

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from chatcore.search.tables import mark_session
+from chatcore.search.tables import mark_owner, mark_session
 from chatcore.statements import adapt_uuid, fetch_rows, to_uuid
 
 MAX_MARKS = 100  # sessions of a user that are looked for by their terms; more take longer than rows
@@ -17,7 +17,10 @@ _OWNER_SIZE_SQL = "SELECT sum(last_seq) FROM chatcore_session WHERE owner_id = %
 _NEWEST_ID_SQL = """
     SELECT id FROM chatcore_message WHERE session_id = %s AND seq < %s ORDER BY seq DESC LIMIT 1
 """
-_OWN_SESSIONS = "(SELECT id FROM chatcore_session WHERE owner_id = %s AND discard_at IS NULL)"
+# A temporary session is searched in itself only.
+_OWN_SESSIONS = (
+    "(SELECT id FROM chatcore_session WHERE owner_id = %s AND discard_at IS NULL AND NOT temporary)"
+)
 _SESSIONS_SQL = f"{_OWN_SESSIONS.strip('()')} LIMIT {MAX_MARKS + 1}"
 _MAX_ID = 2**63 - 1
 
@@ -49,6 +52,16 @@ class Scope:
             return [mark_session(self.session_id)]
         keys = [row[0] for row in fetch_rows(_SESSIONS_SQL, [self.parameter])]
         return [mark_session(to_uuid(key)) for key in keys] if len(keys) <= MAX_MARKS else []
+
+    @property
+    def mark(self) -> str:
+        """The one term that all messages of the scope have in PostgreSQL's tables, and no others.
+
+        It is a query of its own.
+        """
+        if self.session_id is not None:
+            return mark_session(self.session_id)
+        return f"'{mark_owner(self.owner_id)}'"
 
     @property
     def parameter(self) -> Any:

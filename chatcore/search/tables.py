@@ -1,5 +1,6 @@
-"""Name the tables and indexes of the search, and the term that all messages of a session have."""
+"""Name the tables and indexes of the search, and the terms of a message's session and owner."""
 
+from typing import Any
 from uuid import UUID
 
 TABLE = "chatcore_message_words"  # trigrams
@@ -12,3 +13,11 @@ MAX_FILE_CHARS = 200_000  # of a file that are searched
 def mark_session(session_id: UUID) -> str:
     """Return the term that all messages of a session have in the tables of stems."""
     return f"session{session_id.hex}"
+
+
+def mark_owner(owner_id: Any) -> str:
+    """Return the term that all messages of a user have in PostgreSQL's tables of stems.
+
+    No word of a text is equal to it, because a colon ends a word.
+    """
+    return f"owner:{owner_id}"

@@ -3,12 +3,13 @@
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 
 from django.db import connection
 
 LOCK_ID = 0x43484154434F5245  # of PostgreSQL's advisory lock; any number that others do not use
-
+SECONDS_BETWEEN_TRIES = 0.2
 
 _is_held = False
 
@@ -45,7 +46,12 @@ def _hold_advisory_lock() -> Iterator[None]:
     params = connection.get_connection_params()
     params.pop("cursor_factory", None)
     with psycopg.connect(**params) as locking_connection:
-        locking_connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK_ID])
+        # Without parameters, and asked again and again: a statement with parameters, or one that
+        # waits, keeps its view of the rows. An index that the process with the lock builds
+        # concurrently would wait for that view to end, and the two for each other.
+        statement = f"SELECT pg_try_advisory_xact_lock({LOCK_ID})"
+        while locking_connection.execute(statement).fetchone() != (True,):
+            time.sleep(SECONDS_BETWEEN_TRIES)
         yield
 
 

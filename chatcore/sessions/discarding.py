@@ -1,5 +1,6 @@
 """Delete the rows of sessions that nobody sees any more, in short transactions."""
 
+import contextlib
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from django.db.models.expressions import Combinable
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.utils import timezone
 
+from chatcore.databases.outages import StorageAway
 from chatcore.databases.short_transactions import ShortTransactions, weigh_row
 from chatcore.files import output_store
 from chatcore.models import (
@@ -88,7 +90,8 @@ def _delete_output_files(transactions: ShortTransactions, session_id: UUID) -> I
         for part in transactions.split(names, lambda _: weigh_row(0)):
             with transactions.open_transaction(weigh_row(0) * len(part)):
                 rows.filter(pk__in=part).delete()
-            output_store.delete_unused([names[pk] for pk in part])
+            with contextlib.suppress(StorageAway):  # the sweep deletes what has no row
+                output_store.delete_unused([names[pk] for pk in part])
             yield
 
 

@@ -32,19 +32,20 @@ def store_files(
 ) -> None:
     """Attach files to stored messages; each comes with the index of its message.
 
-    Raises output_store.StoreFull where there is no room for the whole output of a tool.
+    Raises output_store.StoreFull where there is no room for the whole output of a tool, and
+    StorageAway.
     """
     for index, attachment in attachments:
         attachment.message = rows[index]
         attachment.session = draft.session
-        stored_text = None
+        stored_object = output_store.put_data_away(attachment)
         if attachment.kind == Attachment.Kind.OUTPUT and output_store.has_store():
-            stored_text = output_store.save_text(draft.session.owner_id, attachment.text)
+            stored_object = output_store.save_text(draft.session.owner_id, attachment.text)
             attachment.text = ""
         with draft.open_transaction(weigh_row(attachment.size)):
             attachment.save(force_insert=True)
-            if stored_text:
-                stored_text.attach(attachment)
+            if stored_object:
+                stored_object.attach(attachment)
 
 
 def store_edits(draft: SessionDraft, edits: Iterable[MessageEdit]) -> None:

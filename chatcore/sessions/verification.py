@@ -124,6 +124,7 @@ PLAIN_FIELDS = frozenset(
         "id",
         "owner",
         "title",
+        "title_source",  # of a title that was changed since, it says nothing
         "model",
         "system_prompt",
         "policy",
@@ -135,6 +136,7 @@ PLAIN_FIELDS = frozenset(
         "metadata",
         "pinned",
         "archived",
+        "temporary",
         "created_at",
         "updated_at",
         "discard_at",
@@ -241,4 +243,4 @@ def _check_output_files(session: Session) -> Iterator[str]:
     files = session.output_files.values_list("attachment__message__seq", "name")
     for seq, name in files.order_by("pk"):
         if not output_store.has_file(name):
-            yield f"the whole output of message {seq} has no file"
+            yield f"what belongs to message {seq} is not in the store of files and outputs"

@@ -95,21 +95,49 @@ def list_budgets(user_id: Any) -> list[BudgetState]:
 
 
 def read_states(budgets: Iterable[Budget]) -> list[BudgetState]:
-    """Return budgets with what is spent of each in its current period."""
+    """Return budgets with what is spent of each in its current period.
+
+    The sums are read for all budgets of a kind at once: of users, of groups, of everyone.
+    """
     today = timezone.now().date()
-    return [_read_state(budget, today) for budget in budgets]
+    rows = list(budgets)
+    units: dict[Any, int] = {}
+    for (period, column), keys in _group_keys(rows).items():
+        start, end = _find_period(period, today)
+        sums = UsageSum.objects.filter(day__gte=start, day__lt=end)
+        if column:
+            sums = sums.filter(**{f"{column}__in": keys})
+            rows_by_key = sums.order_by().values_list(column)
+            pairs: Iterable[Any] = rows_by_key.annotate(units=Sum("cost_units"))
+        else:
+            pairs = [(None, sums.aggregate(units=Sum("cost_units"))["units"])]
+        units |= {(period, column, key): total or 0 for key, total in pairs}
+    return [_build_state(budget, units, today) for budget in rows]
 
 
-def _read_state(budget: Budget, today: datetime.date) -> BudgetState:
-    if budget.period == Budget.Period.DAY:
-        start, end = today, today + datetime.timedelta(days=1)
-    else:
-        start = today.replace(day=1)
-        end = (start + datetime.timedelta(days=32)).replace(day=1)
-    sums = UsageSum.objects.filter(day__gte=start, day__lt=end)
+def _find_scope(budget: Budget) -> tuple[str, Any]:
+    """Return the column of the sums that a budget is about, and its value; none for everyone."""
     if budget.user_id:
-        sums = sums.filter(owner=budget.user_id)
-    elif budget.group_id:
-        sums = sums.filter(owner__groups=budget.group_id)
-    units = sums.aggregate(units=Sum("cost_units"))["units"] or 0
-    return BudgetState(budget=budget, cost=units * COST_UNIT, start=start, end=end)
+        return "owner", budget.user_id
+    return ("owner__groups", budget.group_id) if budget.group_id else ("", None)
+
+
+def _group_keys(budgets: Iterable[Budget]) -> dict[tuple[str, str], list[Any]]:
+    keys: dict[tuple[str, str], list[Any]] = {}
+    for budget in budgets:
+        column, key = _find_scope(budget)
+        keys.setdefault((budget.period, column), []).append(key)
+    return keys
+
+
+def _find_period(period: str, today: datetime.date) -> tuple[datetime.date, datetime.date]:
+    if period == Budget.Period.DAY:
+        return today, today + datetime.timedelta(days=1)
+    start = today.replace(day=1)
+    return start, (start + datetime.timedelta(days=32)).replace(day=1)
+
+
+def _build_state(budget: Budget, units: dict[Any, int], today: datetime.date) -> BudgetState:
+    start, end = _find_period(budget.period, today)
+    cost = units.get((budget.period, *_find_scope(budget)), 0) * COST_UNIT
+    return BudgetState(budget=budget, cost=cost, start=start, end=end)

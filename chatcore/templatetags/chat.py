@@ -6,31 +6,40 @@ from typing import Any
 
 from django import template
 from django.conf import settings
-from django.templatetags.static import static
 from django.utils import formats
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 
+from chatcore.providers.connections import choose_effort
 from chatcore.sessions.token_estimate import format_tokens
 from chatcore.web.advice import choose_advice
+from models_registry.models import AiModel
 
 register = template.Library()
+
+# What the policies store with a turn whose request was trimmed; timeline.js has it too.
+STORED_NOTICE = "Conversation history has been automatically trimmed"
 
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    """Render an icon of the icon sheet. Screen readers skip it; the button needs a text."""
+    """Render an icon of the page's icon sheet. Screen readers skip it; the button needs a text."""
     return format_html(
-        '<svg class="icon" aria-hidden="true"><use href="{}#{}"></use></svg>',
-        static("chatcore/icons.svg"),
-        name,
+        '<svg class="icon" aria-hidden="true"><use href="#icon-{}"></use></svg>', name
     )
 
 
 @register.filter
 def tokens(count: object) -> str:
     """Format a number of tokens, as 41.2k; an unknown one as an empty text."""
-    return format_tokens(count) if isinstance(count, int) else ""
+    return _localize(format_tokens(count)) if isinstance(count, int) else ""
+
+
+@register.filter
+def thinks(model: AiModel) -> bool:
+    """Return True for a model that is known to reason before it answers."""
+    return bool(choose_effort(model))
 
 
 @register.filter
@@ -42,7 +51,7 @@ def price(amount: Decimal | None) -> str:
         return f"{amount:.0f}"
     cents = f"{amount:.2f}"
     exact = f"{amount.normalize():f}"
-    return exact if len(exact) > len(cents) else cents
+    return _localize(exact if len(exact) > len(cents) else cents)
 
 
 @register.filter
@@ -61,9 +70,22 @@ def advice(error: dict[str, Any] | None) -> str:
 
 
 @register.filter
+def notice_words(notice: str) -> str:
+    """Return a notice in the reader's language; a sentence of an operator's policy stays."""
+    if notice != STORED_NOTICE:
+        return notice
+    return gettext(STORED_NOTICE)
+
+
+@register.filter
 def pretty_json(text: str) -> str:
     """Indent the arguments of a tool call if they are JSON; else return them unchanged."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (TypeError, ValueError):
         return text
+
+
+def _localize(number: str) -> str:
+    """Return a number with the decimal sign of the reader's language."""
+    return number.replace(".", formats.get_format("DECIMAL_SEPARATOR"))

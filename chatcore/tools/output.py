@@ -9,8 +9,9 @@ from typing import Any
 from django.db import DatabaseError
 
 from chatcore.context.compactor import get_compactor
+from chatcore.databases.outages import StorageAway
 from chatcore.files import output_store
-from chatcore.files.output_store import StoredText, StoreFull
+from chatcore.files.output_store import StoredObject, StoreFull
 from chatcore.models import Attachment, Message, Session
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.sessions.truncation import clean_text, cut_tool_result
@@ -41,13 +42,14 @@ class ToolOutput:
 
     message_fields: dict[str, Any]
     full_text: str | None = None
-    stored_text: StoredText | None = field(default=None, compare=False)
+    stored_text: StoredObject | None = field(default=None, compare=False)
     refusal: str = ""  # the note that says why the full text is not kept
 
     def put_away(self, session: Session) -> "ToolOutput":
         """Return the output with its full text in the store, or with the reason why it is not.
 
-        A store that is full or away costs the full text and never the turn. Never raises.
+        A store that is full costs the full text and never the turn. One that is away costs
+        nothing: the text stays in the database. Never raises.
         """
         if self.full_text is None or not output_store.has_store():
             return self
@@ -56,6 +58,8 @@ class ToolOutput:
             stored_text = output_store.save_text(session.owner_id, text)
         except StoreFull:
             return replace(self, refusal=NO_ROOM_NOTE)
+        except StorageAway:
+            return self
         except DatabaseError:
             raise
         except Exception:

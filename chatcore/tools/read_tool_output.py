@@ -4,6 +4,7 @@ import re
 from typing import Any
 from uuid import UUID
 
+from chatcore.databases.outages import StorageAway
 from chatcore.files import output_store
 from chatcore.files.output_store import OutputLost
 from chatcore.models import Attachment
@@ -32,6 +33,8 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
         text = output_store.read_text(output)
     except OutputLost:
         raise ToolError(f"The output of message {seq} is no longer kept.") from None
+    except StorageAway:
+        raise ToolError("The storage of outputs cannot be reached at the moment.") from None
     if offset >= len(text):
         raise ToolError(
             f"The output of message {seq} has {len(text):,} characters;"

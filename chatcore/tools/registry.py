@@ -6,13 +6,17 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from chatcore.context.queries import has_stored_outputs
-from chatcore.models import Session
+from chatcore.models import Session, Turn
 from chatcore.providers.base import Tool, ToolCall
+from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
 from chatcore.tools import calculate, current_time, fetch_url, read_tool_output, search_history
 from chatcore.tools.arguments import parse_arguments
 from chatcore.tools.base import BuiltInTool, ToolError, render_value
 from chatcore.tools.mcp import catalog as mcp_catalog
 from chatcore.tools.mcp import connection as mcp_connection
+from chatcore.tools.mcp.catalog import McpTool
+from chatcore.traces import spans
+from chatcore.traces.calls import trace_tool
 
 log = logging.getLogger(__name__)
 
@@ -33,19 +37,25 @@ class ToolOutcome:
 def build_definitions(
     names: Collection[str] | None = None,
     *,
+    allowed_names: AllowedNames = EVERYTHING,
     has_outputs: bool = False,
     session_id: UUID | None = None,
 ) -> list[Tool]:
     """Return the definitions of the named tools (None: of all built-in ones), in a fixed order.
 
-    Unknown names are ignored. With `has_outputs` the tool that reads stored outputs is always
-    included, because notes at the end of shortened outputs refer to it. With `session_id` the names
-    may be those of MCP servers' tools that the session's owner may use.
+    Unknown names are ignored, and those that are not in `allowed_names`. With `has_outputs` the
+    tool that reads stored outputs is always included, because notes at the end of shortened outputs
+    refer to it. With `session_id` the names may be those of MCP servers' tools that the session's
+    owner may use.
     """
-    tools = [tool for tool in _SELECTABLE_TOOLS if names is None or tool.name in names]
+    tools = [
+        tool
+        for tool in _SELECTABLE_TOOLS
+        if (names is None or tool.name in names) and tool.name in allowed_names
+    ]
     if has_outputs:
         tools.append(read_tool_output.TOOL)
-    mcp_tools = mcp_catalog.list_chosen_tools(names, session_id)
+    mcp_tools = mcp_catalog.list_chosen_tools(names, session_id, allowed_names)
     return [
         *(tool.definition for tool in tools),
         *(tool.definition for tool in mcp_tools),
@@ -63,17 +73,33 @@ def list_session_tools(session: Session) -> list[Tool]:
     if not session.model.provider.options.get("server_tools", True):
         return []
     return build_definitions(
-        session.tools, has_outputs=has_stored_outputs(session.pk), session_id=session.pk
+        session.tools,
+        allowed_names=list_allowed(session.owner_id, Kind.TOOL),
+        has_outputs=has_stored_outputs(session.pk),
+        session_id=session.pk,
     )
 
 
-def run_tool(call: ToolCall, *, session_id: UUID) -> ToolOutcome:
-    """Run one call for a session, and block until it is done.
+def run_allowed_tool(call: ToolCall, turn: Turn) -> ToolOutcome:
+    """Run one call of a turn, if the session's owner may use the tool. Never raises."""
+    with trace_tool(call):
+        is_needed = call.name == read_tool_output.TOOL.name
+        if is_needed or call.name in list_allowed_in(turn.session_id, Kind.TOOL):
+            outcome = run_tool(call, session_id=turn.session_id, turn=turn)
+        else:
+            detail = f"The user may not use the tool {call.name!r}."
+            outcome = ToolOutcome(content=detail, is_error=True)
+        spans.note({}, error_type="tool_error" if outcome.is_error else "")
+    return outcome
+
+
+def run_tool(call: ToolCall, *, session_id: UUID, turn: Turn | None = None) -> ToolOutcome:
+    """Run one call for a session, or a turn of it, and block until it is done.
 
     Never raises: a failure becomes an error result, which the model reads.
     """
     try:
-        return ToolOutcome(content=_run(call, session_id))
+        return ToolOutcome(content=_run(call, session_id, turn))
     except ToolError as error:
         return ToolOutcome(content=str(error), is_error=True)
     except Exception:
@@ -81,15 +107,21 @@ def run_tool(call: ToolCall, *, session_id: UUID) -> ToolOutcome:
         return ToolOutcome(content=f"The tool {call.name} failed.", is_error=True)
 
 
-def _run(call: ToolCall, session_id: UUID) -> str:
+def call_mcp_tool(tool: McpTool, call: ToolCall) -> str:
+    """Call a tool of an MCP server and return its text. Raises ToolError."""
+    # Only its server checks the rest: a schema of a stranger could name addresses to load.
+    arguments = parse_arguments(call.arguments, {})
+    return mcp_connection.call_tool(tool.server, tool.name, arguments)
+
+
+def _run(call: ToolCall, session_id: UUID, turn: Turn | None) -> str:
     tool = BUILT_IN_TOOLS.get(call.name)
     if tool is not None:
         tool_arguments = parse_arguments(call.arguments, tool.parameters)
         return render_value(tool.run(tool_arguments, session_id))
-    mcp_tool = mcp_catalog.find_chosen_tool(call.name, session_id)
+    mcp_tool = mcp_catalog.find_tools(turn, [call.name]).get(call.name) if turn else None
+    mcp_tool = mcp_tool or mcp_catalog.find_chosen_tool(call.name, session_id)
     if mcp_tool is None:
         known_names = ", ".join(BUILT_IN_TOOLS)
         raise ToolError(f"There is no tool called {call.name!r}. There are: {known_names}.")
-    # Only its server checks the rest: a schema of a stranger could name addresses to load.
-    arguments = parse_arguments(call.arguments, {})
-    return mcp_connection.call_tool(mcp_tool.server, mcp_tool.name, arguments)
+    return call_mcp_tool(mcp_tool, call)

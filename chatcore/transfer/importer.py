@@ -14,6 +14,7 @@ from chatcore.context.compactor import get_compactor
 from chatcore.databases.short_transactions import weigh_row
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.providers import params as provider_params
+from chatcore.rights.models import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.draft_rows import (
@@ -91,7 +92,7 @@ def import_session(owner: Any, export_data: Any) -> Session:
     messages = read_section(export_data, "messages", list)
     ledger_lines = read_section(export_data, "ledger", list)
     leaves = read_section(export_data, "leaves", list)
-    model = _find_model(settings.get("model"))
+    model = _find_model(owner, settings.get("model"))
     setting_values = _parse_settings(settings, model)
     rows = read_messages([_strip_links(item) for item in messages], extra_fields=RECORD_FIELDS)
     last_seq = max(links.assign_seqs(messages, rows), _parse_last_seq(settings))
@@ -204,10 +205,11 @@ def _load_call_ids(session: Session) -> set[str]:
     return {call["id"] for message_calls in calls for call in message_calls}
 
 
-def _find_model(name: Any) -> AiModel | None:
+def _find_model(owner: Any, name: Any) -> AiModel | None:
     """Return the model of this name, or the default model where the name is unknown."""
-    model = AiModel.objects.find_by_name(name) if isinstance(name, str) else None
-    return model or AiModel.objects.find_default()
+    models = select_models(owner.pk)
+    model = models.find_by_name(name) if isinstance(name, str) else None
+    return model or models.find_default()
 
 
 def _strip_links(item: Any) -> Any:

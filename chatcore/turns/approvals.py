@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from chatcore.events import log as event_log
 from chatcore.events.types import ApprovalDecidedPayload, EventType, NewEvent
-from chatcore.models import McpServer, Message, Session, ToolApproval, Turn
+from chatcore.models import Message, Session, ToolApproval, Turn
 from chatcore.providers.base import ToolCall
 from chatcore.tools.mcp import catalog
 from chatcore.tools.mcp.catalog import McpTool
@@ -45,20 +45,20 @@ class SortedCalls:
     undecided_calls: list[ToolCall] = field(default_factory=list)
 
 
-def sort_calls(session: Session, message: Message, calls: Sequence[ToolCall]) -> SortedCalls:
-    """Sort the calls of a message. What is no tool of an MCP server may always run.
+def sort_calls(turn: Turn, message: Message, calls: Sequence[ToolCall]) -> SortedCalls:
+    """Sort the calls of a turn's message. What is no tool of an MCP server may always run.
 
     Without calls of such tools this takes no query.
     """
     sorted_calls = SortedCalls()
-    tools = find_tools(session, calls)
-    decisions = _load_decisions(session, message) if tools else []
+    tools = find_tools(turn, calls)
+    decisions = _load_decisions(turn.session, message) if tools else []
     for call in calls:
         tool = tools.get(call.name)
         decision = _find_decision(decisions, message, call, tool) if tool else None
         if decision in REFUSING_DECISIONS:
             sorted_calls.refused_calls.append(call)
-        elif tool is None or decision or tool.server.require_approval == McpServer.Approval.NEVER:
+        elif tool is None or decision or not tool.needs_approval:
             sorted_calls.allowed_calls.append(call)
         else:
             sorted_calls.undecided_calls.append(call)
@@ -75,7 +75,7 @@ def record_decisions(
     """
     decisions = _map_decisions(message)
     open_calls = {call.id: call for call in calls if call.id not in decisions}
-    tools = find_tools(turn.session, calls)
+    tools = find_tools(turn, calls)
     rows, events = [], []
     for index, approval in enumerate(approvals):
         call = open_calls.pop(approval.tool_call_id, None)
@@ -108,10 +108,9 @@ def has_decisions(turn: Turn, approvals: Iterable[Approval]) -> bool:
     return all(decisions.get(approval.tool_call_id) == approval.decision for approval in approvals)
 
 
-def find_tools(session: Session, calls: Sequence[ToolCall]) -> dict[str, McpTool]:
-    """Return the MCP tools that the calls name, of those that the session has chosen."""
-    names = {call.name for call in calls}.intersection(session.tools or ())
-    return {tool.definition.name: tool for tool in catalog.list_chosen_tools(names, session.pk)}
+def find_tools(turn: Turn, calls: Sequence[ToolCall]) -> dict[str, McpTool]:
+    """Return the MCP tools that the calls name, of those that may be called in the turn."""
+    return catalog.find_tools(turn, [call.name for call in calls])
 
 
 def list_decisions(session: Session) -> list[ToolApproval]:

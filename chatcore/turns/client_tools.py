@@ -17,6 +17,7 @@ from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Tool, ToolCall
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
+from chatcore.tools.mcp.catalog import list_turn_tools
 from chatcore.tools.output import ToolOutput
 from chatcore.turns.messages import append_message, build_created_event
 
@@ -97,8 +98,10 @@ def validate_tools(
 
 
 def list_offered_tools(session: Session, turn: Turn) -> list[Tool]:
-    """Return the tools of this turn: the session's built-in tools, then the client's."""
-    return merge_tools(tool_registry.list_session_tools(session), turn.tools)
+    """Return the tools of this turn: the session's, those of its MCP servers, the client's."""
+    tools = {tool.name: tool for tool in tool_registry.list_session_tools(session)}
+    tools |= {tool.definition.name: tool.definition for tool in list_turn_tools(turn)}
+    return merge_tools(list(tools.values()), turn.tools)
 
 
 def merge_tools(

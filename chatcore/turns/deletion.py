@@ -11,6 +11,7 @@ from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions.changes import record_history_change
 from chatcore.sessions.holds import refuse_if_held
+from chatcore.sessions.written_titles import is_title_made_of
 from chatcore.turns import recall, service
 from chatcore.turns.leases import lock_turns, refuse_open_turn
 
@@ -52,7 +53,9 @@ def delete_message(message: Message) -> None:
         if session.last_event_seq != last_event_seq:
             recalling_turn_ids = recall.find_recalling_turns(session.pk, messages)
         recall.forget_messages(recalling_turn_ids, messages)
-        title = _choose_title(session, message)
+        title = _choose_title(session, message, seqs)
+        if title != session.title:
+            session.shares.update(title="")  # those have the former one
         # The later versions of this message become versions of the one that it replaced.
         message.replacements.update(replaces=message.replaces_id)
         Message.objects.filter(pk__in=[row.pk for row in messages]).delete()
@@ -115,12 +118,15 @@ def _clear_earlier_references(session: Session) -> None:
         )
 
 
-def _choose_title(session: Session, message: Message) -> str:
-    """Return a title from the oldest remaining question if the message gave the present one."""
+def _choose_title(session: Session, message: Message, seqs: Collection[int]) -> str:
+    """Return a title from the oldest remaining question if the message gave the present one.
+
+    `seqs` are those of all messages that go.
+    """
     text = " ".join(message.content.split())
     title_start = session.title.rstrip("…")[:TITLE_MATCH_CHARS]
-    is_from_message = message.role == Message.Role.USER and text.startswith(title_start)
-    if not session.title or not is_from_message:
+    is_cut = message.role == Message.Role.USER and text.startswith(title_start)
+    if not session.title or not (is_cut or is_title_made_of(session, seqs)):
         return session.title
     oldest_question = (
         session.messages.exclude_superseded()

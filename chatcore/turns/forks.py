@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 from django.db import connection
 from django.db.models import Max, OuterRef, QuerySet, Subquery, Value
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chatcore.context import revisions
 from chatcore.context.compactor import get_compactor
@@ -29,6 +30,7 @@ SESSION_COLUMNS = (
     "tools",
     "params",
     "compact_threshold",
+    "temporary",
 )
 
 
@@ -65,7 +67,8 @@ def _copy_session(message: Message) -> Session:
     history_state = _read_history_state(source, last_seq)
     revision = _find_supported_revision(source, last_seq)
     columns = {name: getattr(source, name) for name in SESSION_COLUMNS}
-    with SessionDraft(owner_id=source.owner_id, title=source.title, **columns) as draft:
+    title = _build_title(source.title)
+    with SessionDraft(owner_id=source.owner_id, title=title, **columns) as draft:
         message_count = _copy_messages(draft, messages.filter(seq__lte=last_seq))
         _copy_files(source, draft, last_seq)
         if revision:
@@ -79,6 +82,12 @@ def _copy_session(message: Message) -> Session:
                 _install_copied_revision(revision, draft.session, last_seq)
             get_compactor().on_session_forked(source, draft.session, last_seq)
     return draft.session
+
+
+def _build_title(title: str) -> str:
+    """Return the title of a copy, so that the list does not show two equal ones."""
+    max_chars = Session._meta.get_field("title").max_length
+    return (_("Fork of %(title)s") % {"title": title})[:max_chars] if title else ""
 
 
 def _read_history_state(

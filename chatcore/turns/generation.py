@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from structlog.contextvars import bind_contextvars
 
-from chatcore.context import builder
+from chatcore.context import builder, turn_clearing
 from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.context.recalled import has_block
 from chatcore.events import log as event_log
@@ -26,18 +26,23 @@ from chatcore.providers.base import Connection, Request, StreamEnd, Tool, ToolCa
 from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import (
     ContextOverflow,
+    ImagesRefused,
     ProviderError,
     ProviderUnavailable,
     ToolsRefused,
 )
+from chatcore.rights.models import require_model
 from chatcore.signals import response_completed
 from chatcore.threads import run_in_thread
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
+from chatcore.tools.mcp import turn_servers
 from chatcore.tools.output import ToolOutput
 from chatcore.tools.registry import ToolOutcome
+from chatcore.traces import spans
 from chatcore.turns import (
+    abilities,
     approvals,
     client_tools,
     lifecycle,
@@ -80,12 +85,14 @@ class TurnWork:
 
 async def generate_answer(turn_id: UUID) -> None:
     """Answer a committed turn."""
-    await _work_on_turn(turn_id, _run_rounds)
+    with spans.open_span("turn", {"chatcore.turn.id": str(turn_id)}):
+        await _work_on_turn(turn_id, _run_rounds)
 
 
 async def resume_answer(turn_id: UUID) -> None:
     """Continue with a turn that has waited."""
-    await _work_on_turn(turn_id, _resume_rounds)
+    with spans.open_span("turn", {"chatcore.turn.id": str(turn_id), "chatcore.turn.resumed": True}):
+        await _work_on_turn(turn_id, _resume_rounds)
 
 
 async def _work_on_turn(
@@ -102,6 +109,7 @@ async def _work_on_turn(
         try:
             turn = await run_until_stored(_load_turn, turn_id)
             bind_contextvars(session=str(turn.session_id))
+            await turn_servers.ask_new_servers(turn)
             await run_rounds(work, turn)
         except (asyncio.CancelledError, TurnCancelled):
             await _close(work, lifecycle.close_cancelled_turn)
@@ -112,13 +120,9 @@ async def _work_on_turn(
                 error.type, error.detail, status=error.status, retry_after=error.retry_after
             )
             await _close(work, lifecycle.close_failed_turn, problem)
-        except Exception:
+        except Exception as error:
             logger.exception("turn %s failed", turn_id)
-            problem = lifecycle.build_problem(
-                "internal_error",
-                "Something went wrong on our side; your message is kept.",
-                status=500,
-            )
+            problem = lifecycle.build_unexpected_problem(error)
             await _close(work, lifecycle.close_failed_turn, problem)
 
 
@@ -165,6 +169,8 @@ async def _run_rounds(work: TurnWork, turn: Turn) -> None:
 
 async def _resume_rounds(work: TurnWork, turn: Turn) -> None:
     """Run the calls that a person has decided on meanwhile, then continue."""
+    assert turn.session.model is not None
+    await run_until_stored(require_model, turn.session.owner_id, turn.session.model)
     answer = await run_until_stored(client_tools.find_calling_message, turn)
     if answer is not None:
         pending_calls = await run_until_stored(client_tools.find_pending_calls, turn, answer)
@@ -178,8 +184,8 @@ async def _request_answer(work: TurnWork, turn: Turn) -> Message:
     connection, fitted_request = await run_until_stored(_prepare_call, turn)
     try:
         return await _stream_answer(work, turn, connection, fitted_request)
-    except ToolsRefused as error:
-        await run_until_stored(_learn_of_tools, turn, error)
+    except (ImagesRefused, ToolsRefused) as error:
+        await run_until_stored(abilities.learn, turn, error)
     except ContextOverflow as error:
         # Once only: it may have paid a model before the database failed.
         has_made_room = await run_in_thread(_make_room, turn, fitted_request.request, error)
@@ -204,7 +210,9 @@ def _prepare_call(turn: Turn) -> tuple[Connection, FittedRequest]:
     request = builder.build_request(session, tools=tools)
     request = tool_limits.forbid_calls_over_limit(turn, request)
     request = recall.bring_back_passages(turn, request)
+    request = turn_clearing.clear_turn_request(turn, request)
     fitted_request = get_compactor().before_request(session, request)
+    fitted_request = turn_clearing.record_applied_edits(turn, fitted_request)
     sent_files.record_sent_files(turn, request, fitted_request.request)
     if turn.recalled and not has_block(fitted_request.request):
         recall.drop_passages(turn)
@@ -213,18 +221,6 @@ def _prepare_call(turn: Turn) -> tuple[Connection, FittedRequest]:
         turn.notices = [*turn.notices, *new_notices]
         turn.save(update_fields=["notices"])
     return connection, fitted_request
-
-
-def _learn_of_tools(turn: Turn, error: ToolsRefused) -> None:
-    """Store that the model calls no tools; the turn goes on if nobody needs them.
-
-    Raises ToolsRefused, with where to change it, where the client's tools were refused, or where
-    an operator has said that the model calls tools.
-    """
-    model = turn.session.model
-    assert model is not None
-    if not model.note_tools_refused() or turn.tools:
-        raise ToolsRefused(f"{error.detail} {client_tools.WHERE_TO_CHANGE}") from None
 
 
 def _make_room(turn: Turn, request: Request, error: ContextOverflow) -> bool:
@@ -347,7 +343,7 @@ async def _run_tools(turn: Turn, answer: Message, calls: Sequence[ToolCall]) -> 
     client_calls, own_calls = waiting.split_calls(turn, calls)
     sorted_calls = approvals.SortedCalls(allowed_calls=own_calls)
     if any(mcp_catalog.is_tool_name(call.name) for call in own_calls):
-        sorted_calls = await run_until_stored(approvals.sort_calls, turn.session, answer, own_calls)
+        sorted_calls = await run_until_stored(approvals.sort_calls, turn, answer, own_calls)
     await asyncio.gather(
         *(_run_tool(turn, answer, call) for call in sorted_calls.allowed_calls),
         *(_store_outcome(turn, answer, call, REFUSAL) for call in sorted_calls.refused_calls),
@@ -360,7 +356,7 @@ async def _run_tools(turn: Turn, answer: Message, calls: Sequence[ToolCall]) -> 
 
 async def _run_tool(turn: Turn, answer: Message, call: ToolCall) -> None:
     """Run a tool once, and store its result."""
-    outcome = await run_in_thread(tool_registry.run_tool, call, session_id=turn.session_id)
+    outcome = await run_in_thread(tool_registry.run_allowed_tool, call, turn)
     await _store_outcome(turn, answer, call, outcome)
 
 

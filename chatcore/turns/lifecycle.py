@@ -10,11 +10,14 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from chatcore.databases.outages import find_outage
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, TurnEndPayload, TurnEndType
 from chatcore.metrics import counts
 from chatcore.models import Turn
 from chatcore.statements import update_row
+from chatcore.tools.mcp import turn_servers
+from chatcore.traces import spans
 from chatcore.turns.leases import TurnLost, lock_running_turn
 from chatcore.turns.queries import LockedTurn
 from chatcore.turns.recorder import AnswerRecorder
@@ -41,6 +44,7 @@ def end_turn(
     turn.error = problem
     turn.finished_at = timezone.now()
     update_row(turn, "status", "error", "finished_at")
+    turn_servers.forget_secrets(turn)
     event_log.append_events(turn.session_id, build_end_event(turn, message_id=message_id))
 
 
@@ -65,6 +69,19 @@ def build_problem(
     `status` is the HTTP status of the answer, and `retry_after` a number of seconds.
     """
     return {"type": kind, "detail": detail, "status": status, "retry_after": retry_after}
+
+
+def build_unexpected_problem(error: Exception) -> dict[str, Any]:
+    """Return the reason of a failure that is nobody's answer: an outage by its name, or ours."""
+    outage = find_outage(error)
+    if outage:
+        detail = f"{outage.detail} Your message is kept."
+        return build_problem(
+            outage.type, detail, status=outage.status, retry_after=outage.retry_after
+        )
+    return build_problem(
+        "internal_error", "Something went wrong on our side; your message is kept.", status=500
+    )
 
 
 def build_stopped_problem() -> dict[str, Any]:
@@ -121,6 +138,13 @@ def count_end(turn: Turn, model: str) -> None:
         failure_type=turn.error["type"] if turn.error else "",
         recalled=bool(turn.recalled),
     )
+    attributes = {
+        "gen_ai.conversation.id": str(turn.session_id),
+        "gen_ai.request.model": model or None,
+        "chatcore.turn.status": str(turn.status),
+    }
+    is_failure = turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED)
+    spans.note(attributes, error_type=(turn.error or {}).get("type", "") if is_failure else "")
 
 
 @contextlib.contextmanager

@@ -17,6 +17,8 @@ from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
 from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
+from chatcore.rights.losses import apply_losses
+from chatcore.rights.models import require_model
 from chatcore.statements import insert_row
 from chatcore.turns import (
     approvals,
@@ -28,6 +30,7 @@ from chatcore.turns import (
     waiting,
 )
 from chatcore.turns.approvals import Approval
+from chatcore.turns.default_models import ensure_model
 from chatcore.turns.generation import generate_answer, resume_answer
 from chatcore.turns.leases import TurnRunning, compute_lease_end, refuse_open_turn
 from chatcore.turns.messages import build_created_event, store_message
@@ -67,7 +70,7 @@ def start_turn(
     tools, and the client runs them. With `replaces`, the message is another version of that user
     message, which is superseded with everything after it; its files are copied, or those of them
     that `attachments` names. A repeated idempotency key returns the turn that it began. Raises
-    TurnRunning, IdempotencyConflict, NoModel, versions.MessageSuperseded,
+    TurnRunning, IdempotencyConflict, NoModel, ModelNotAllowed, versions.MessageSuperseded,
     client_tools.InvalidClientTools and the errors of files.intake; then nothing is stored.
     """
     _close_dead_turn(session.pk)
@@ -76,7 +79,7 @@ def start_turn(
         repeated_turn = _find_repeated_turn(locked_session, idempotency_key, payload_hash)
         if repeated_turn:
             return repeated_turn
-        _require_answerable(locked_session, locked_session.model)
+        _require_answerable(locked_session, ensure_model(locked_session))
         tool_definitions = client_tools.validate_tools(locked_session, tools)
         if replaces:
             tool_definitions = tool_definitions or _get_client_tools(replaces)
@@ -130,7 +133,7 @@ def regenerate_answer(
         repeated_turn = _find_repeated_turn(session, idempotency_key, payload_hash)
         if repeated_turn:
             return repeated_turn
-        _require_answerable(session, model or session.model)
+        _require_answerable(session, model or ensure_model(session))
         current_message = versions.get_current_message(session, message)
         question = versions.find_question(session, current_message)
         if current_message.role == Message.Role.ASSISTANT:
@@ -164,7 +167,7 @@ def continue_from_tool_result(result: Message, *, tools: Sequence[Mapping[str, A
     _close_dead_turn(result.session_id)
     with transaction.atomic():
         session = Session.objects.lock(result.session_id)
-        _require_answerable(session, session.model)
+        _require_answerable(session, ensure_model(session))
         last_message = versions.get_current_message(session, result)
         tool_definitions = client_tools.validate_tools(session, tools)
         versions.supersede_messages(session, after_message=last_message)
@@ -309,10 +312,12 @@ def _require_answerable(session: Session, model: AiModel | None) -> None:
     refuse_open_turn(session)
     if model is None or not model.is_active or not model.provider.is_active:
         raise NoModel("The session has no usable language model.")
+    require_model(session.owner_id, model)
 
 
 def _build_turn(session: Session, **fields: Any) -> Turn:
-    return Turn(session=session, lease_until=compute_lease_end(), **fields)
+    notices = apply_losses(session)
+    return Turn(session=session, lease_until=compute_lease_end(), notices=notices, **fields)
 
 
 def _build_started_event(question: Message) -> NewEvent:

@@ -39,9 +39,7 @@ def find_open_calls(turn: Turn) -> OpenCalls:
     if message is None:
         return OpenCalls()
     client_calls, own_calls = split_calls(turn, client_tools.find_pending_calls(turn, message))
-    return OpenCalls(
-        client_calls, approvals.sort_calls(turn.session, message, own_calls).undecided_calls
-    )
+    return OpenCalls(client_calls, approvals.sort_calls(turn, message, own_calls).undecided_calls)
 
 
 def build_waiting_event(turn: Turn, open_calls: OpenCalls) -> NewEvent:
@@ -57,7 +55,7 @@ def build_waiting_event(turn: Turn, open_calls: OpenCalls) -> NewEvent:
 
 def build_approval_requests(turn: Turn, calls: Sequence[ToolCall]) -> list[ApprovalRequestPayload]:
     """Return what a person has to know to decide about calls."""
-    tools = approvals.find_tools(turn.session, calls) if calls else {}
+    tools = approvals.find_tools(turn, calls) if calls else {}
     return [
         ApprovalRequestPayload(
             **_build_call_payload(call),

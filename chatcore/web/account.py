@@ -1,31 +1,38 @@
 """Sign in by a password or a one-time link, and the page of a user's settings."""
 
+import base64
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import EmailAddress, Login
+from allauth.mfa.adapter import get_adapter as get_mfa_adapter
 from django.conf import settings as project
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_required, user_passes_test
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import get_language_info
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
-from chatcore.accounts import devices, tokens
+from chatcore.accounts import audit, devices, tokens
 from chatcore.rest.scopes import ALL
-from chatcore.web import providers, sign_in
+from chatcore.rights.models import select_models
+from chatcore.web import mcp_servers, providers, sign_in
 from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_chat_list
+from chatcore.web.copies import shares
 from chatcore.web.forms import DefaultModelForm, LanguageForm, TokenForm
 from chatcore.web.usage import build_month_context
-from models_registry.models import AiModel
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 class SignInView(LoginView):
@@ -83,12 +90,15 @@ def _is_opened_by_hand(request: HttpRequest) -> bool:
 @require_GET
 @use_local_time
 def show_settings(request: HttpRequest) -> HttpResponse:
-    """Show tokens, default model, appearance and language; to operators also the providers."""
+    """Show tokens, tool servers, model, appearance and language; to operators the providers."""
     context = {
         "tokens": tokens.list_tokens(request.user),
+        "shares": shares.list_links(request),
         "devices": devices.list_devices(request),
-        "models": AiModel.objects.list_usable(),
-        "default": AiModel.objects.find_default(),
+        "tool_servers": mcp_servers.list_servers(request),
+        "server_form": mcp_servers.build_new_form(request),
+        "models": select_models(request.user.pk).list_usable(),
+        "default": select_models(request.user.pk).find_default(),
         "chats": load_chat_list(request.user),
         "languages": [get_language_info(code) for code, _name in project.LANGUAGES],
         "chosen_language": request.COOKIES.get(project.LANGUAGE_COOKIE_NAME, ""),
@@ -159,6 +169,28 @@ def end_other_devices(request: HttpRequest) -> HttpResponse:
     """Sign all other browsers of this person out."""
     devices.end_devices(request)
     return render(request, "chatcore/_devices.html", {"devices": devices.list_devices(request)})
+
+
+@login_required
+@require_POST
+def create_sign_in_link(request: HttpRequest) -> HttpResponse:
+    """Show a link that signs this person in on another device, this once."""
+    user = User.objects.get_by_natural_key(request.user.get_username())
+    path = reverse("login_once", args=[sign_in.issue_token(user)])
+    link = f"{project.PUBLIC_URL}{path}" if project.PUBLIC_URL else request.build_absolute_uri(path)
+    audit.record("sign_in.link_made", target=user, request=request)
+    context = {
+        "link": link,
+        "picture": _draw_link(link),
+        "is_local": urlsplit(link).hostname in LOCAL_NAMES,
+    }
+    return render(request, "chatcore/_device_link.html", context)
+
+
+def _draw_link(link: str) -> str:
+    """Return a picture of a link for a phone, as data, which the content security policy allows."""
+    svg = get_mfa_adapter().build_totp_svg(link)
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
 @user_passes_test(lambda user: user.is_staff)

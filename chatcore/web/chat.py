@@ -1,12 +1,14 @@
 """The pages of a chat, and the parts of them that htmx loads. A user sees only own chats."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
@@ -14,10 +16,14 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from chatcore.local_model.state import load_local_model_state as local_model_state
 from chatcore.models import Message, Session, Turn
+from chatcore.rights.models import has_usable_models, select_models
 from chatcore.sessions.truncation import clean_text
 from chatcore.web import message_pages, timeline
 from chatcore.web.chat_list import load_chat_list
-from models_registry.models import AiModel
+from chatcore.web.sample_chat import can_show_sample
+from chatcore.web.titles.writing import writes_titles
+
+R = TypeVar("R", bound=HttpResponseBase)
 
 
 def get_own_chat(request: HttpRequest, pk: UUID) -> Session:
@@ -27,10 +33,10 @@ def get_own_chat(request: HttpRequest, pk: UUID) -> Session:
     )
 
 
-def use_local_time(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def use_local_time(view: Callable[..., R]) -> Callable[..., R]:
     """Wrap a view so that it shows times in the zone of the browser's cookie `tz`."""
 
-    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> R:
         try:
             zone = ZoneInfo(request.COOKIES.get("tz", "UTC"))
         except (KeyError, ValueError, OSError):
@@ -56,10 +62,14 @@ def redirect_to_chat(request: HttpRequest) -> HttpResponse:
 @use_local_time
 def show_new_chat(request: HttpRequest) -> HttpResponse:
     """Show an empty chat, which is stored when its first message is sent."""
+    default_model = select_models(request.user.pk).find_default()
     context = {
+        "temporary_hours": settings.CHATCORE["TEMPORARY_HOURS"],
         "chats": load_chat_list(request.user),
-        "models": AiModel.objects.list_usable(),
-        "chosen_model": AiModel.objects.find_default(),
+        **_build_model_context(request),
+        "chosen_model": default_model,
+        "writes_titles": writes_titles(),
+        "offers_sample": can_show_sample(request.user.pk, default_model),
         "local": local_model_state(),
     }
     return render(request, "chatcore/chat.html", context)
@@ -69,9 +79,13 @@ def show_new_chat(request: HttpRequest) -> HttpResponse:
 @require_GET
 def show_onboarding(request: HttpRequest) -> HttpResponse:
     """Show what to do without a language model; reload the page as soon as there is one."""
-    if AiModel.objects.filter_usable().exists():
+    if select_models(request.user.pk).filter_usable().exists():
         return HttpResponseClientRefresh()
-    return render(request, "chatcore/_onboarding.html", {"local": local_model_state()})
+    return render(
+        request,
+        "chatcore/_onboarding.html",
+        {"local": local_model_state(), "are_models_barred": has_usable_models},
+    )
 
 
 @login_required
@@ -98,7 +112,7 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
             session, {"at": request.GET.get("at", "")}
         ),
         "chats": load_chat_list(request.user),
-        "models": AiModel.objects.list_usable(),
+        **_build_model_context(request),
         "chosen_model": session.model,
     }
     return render(request, "chatcore/chat.html", context)
@@ -151,3 +165,9 @@ def show_chat_list(request: HttpRequest) -> HttpResponse:
         archived="archived" in request.GET,
     )
     return render(request, "chatcore/_chat_list.html", {"chats": page})
+
+
+def _build_model_context(request: HttpRequest) -> dict[str, Any]:
+    """Return the models that the user may choose from, and how to find out why there are none."""
+    models = select_models(request.user.pk).list_usable()
+    return {"models": models, "are_models_barred": has_usable_models}

@@ -11,17 +11,21 @@ from django.views.decorators.http import require_GET
 
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
+from chatcore.rights.models import select_models
+from chatcore.rights.policies import select_policies
 from chatcore.web.chat import get_own_chat
 from chatcore.web.tool_choice import list_tool_groups
 from chatcore.web.usage import add_up_chat
-from models_registry.models import AiModel
 
 
 @login_required
 @require_GET
 def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResponse:
     """Show the dialog with the settings of a chat, or with those of a new chat."""
-    session = get_own_chat(request, pk) if pk else Session(model=AiModel.objects.find_default())
+    if pk:
+        session = get_own_chat(request, pk)
+    else:
+        session = Session(model=select_models(request.user.pk).find_default())
     return render(
         request,
         "chatcore/_chat_settings.html",
@@ -34,8 +38,11 @@ def _build_form_context(request: HttpRequest, session: Session) -> dict[str, Any
     threshold = session.compact_threshold
     return {
         "tool_groups": list_tool_groups(request.user, session),
-        "models": AiModel.objects.list_usable(),
-        "policies": sorted(get_compactor().list_policies()),
+        "models": select_models(request.user.pk).list_usable(),
+        "policies": sorted(select_policies(request.user.pk, get_compactor().list_policies())),
+        "usual_policy": get_compactor().choose_policy_name(
+            session.model.policy if session.model else ""
+        ),
         "params": json.dumps(session.params),
         "threshold": "" if threshold is None else f"{threshold * 100:g}",
     }

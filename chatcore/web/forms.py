@@ -5,11 +5,15 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.utils.translation import check_for_language
+from django.utils.translation import gettext_lazy as _
 
 from chatcore.accounts.tokens import MAX_NAME_CHARS
-from chatcore.models import Session
+from chatcore.models import McpServer, Session
+from chatcore.models.mcp_server import MAX_NAME_CHARS as MAX_SERVER_NAME_CHARS
+from chatcore.models.mcp_server import MAX_SERVERS, NAME_PATTERN
 from chatcore.rest.scopes import PREFIXES
 from chatcore.sessions.truncation import clean_text
+from chatcore.tools.mcp.server_form import ServerForm
 from models_registry.models import AiModel
 
 MAX_TITLE_CHARS = Session._meta.get_field("title").max_length or 0
@@ -80,3 +84,74 @@ class ProviderKeyForm(forms.Form):
     """An API key for a provider."""
 
     key = forms.CharField()
+
+
+class WriteOnlyTextarea(forms.Textarea):
+    """A text that the browser sends and the page never shows again."""
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        """Return the context without the value. A text that waits for a correction stays there."""
+        return super().get_context(name, None, attrs)
+
+
+class OwnServerForm(ServerForm):
+    """An MCP server of a user, who is the owner of the form's instance."""
+
+    name = forms.RegexField(
+        NAME_PATTERN,
+        max_length=MAX_SERVER_NAME_CHARS,
+        strip=True,
+        label=_("Name"),
+        help_text=_("Lower-case letters and digits, and - inside."),
+        error_messages={"invalid": _("This name has other characters.")},
+    )
+    new_headers = forms.CharField(
+        required=False,
+        label=_("Headers"),
+        help_text=_("One a line, as Authorization: Bearer …. They are never shown again."),
+        widget=WriteOnlyTextarea(attrs={"rows": 2, "autocomplete": "off", "spellcheck": "false"}),
+    )
+    clear_headers = forms.BooleanField(required=False, label=_("Forget the stored headers"))
+    require_approval = forms.ChoiceField(
+        label=_("Before a call"),
+        choices=[
+            (McpServer.Approval.ALWAYS, _("Ask me each time")),
+            (McpServer.Approval.NEVER, _("Never ask")),
+        ],
+    )
+
+    class Meta(ServerForm.Meta):
+        labels = {"url": _("Address"), "is_active": _("Switched on")}
+        widgets = {
+            "url": forms.TextInput(attrs={"inputmode": "url", "placeholder": "https://…/mcp"})
+        }
+        help_texts = {"url": ""}
+
+    NAME_IS_TAKEN = _("Another server has this name.")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        names = self.instance.header_names
+        if names:
+            sentence = _("Stored: %(names)s. Empty keeps them, unless the address changes.")
+            self.fields["new_headers"].help_text = sentence % {"names": ", ".join(names)}
+
+    def clean_name(self) -> str:
+        """Refuse a name twice, and more servers than a user may have."""
+        name: str = self.cleaned_data["name"]
+        others = McpServer.objects.owned_by(self.instance.owner).exclude(pk=self.instance.pk)
+        if others.filter(name=name).exists():
+            raise forms.ValidationError(self.NAME_IS_TAKEN)
+        if self.instance._state.adding and others.count() >= MAX_SERVERS:
+            error = _("There are already %(count)d servers, the most.")
+            raise forms.ValidationError(error, params={"count": MAX_SERVERS})
+        return name
+
+    def refuse_name(self) -> None:
+        """Say that another request has just taken the name."""
+        self.add_error("name", self.NAME_IS_TAKEN)
+
+    def prepare_correction(self) -> None:
+        """Put the focus on the first wrong field, and let the browser keep the typed headers."""
+        self.fields["new_headers"].widget.attrs["hx-preserve"] = "true"
+        self.fields[next(iter(self.errors))].widget.attrs["autofocus"] = True

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from dataclasses import replace
+from typing import Any
 
 from django.contrib.auth.decorators import login_required, permission_required
 from django.db import transaction
@@ -13,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from chatcore.accounts import audit
+from chatcore.providers import model_lists
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request
 from chatcore.providers.connections import build_connection
@@ -60,17 +62,23 @@ def set_provider_key(request: HttpRequest, pk: int) -> HttpResponse:
 def check_provider(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask one model of the provider for a word, and show whether and how fast it answered."""
     provider = get_object_or_404(Provider, pk=pk)
+    context = call_provider(provider, user=request.user)
+    return render(request, "chatcore/_provider_test_result.html", context)
+
+
+def call_provider(provider: Provider, *, user: Any) -> dict[str, Any]:
+    """Ask one model of the provider for a word, and learn what its list of models says.
+
+    Returns the `model` and its `seconds`, or the `problem`. The admin's button calls this too.
+    """
     model = provider.models.filter(is_active=True).order_by("-is_default", "id").first()
     if model is None:
-        return render(
-            request,
-            "chatcore/_provider_test_result.html",
-            {"problem": _("It has no active language model.")},
-        )
-    record_connection(request.user, provider, "Tested the connection")
-    return render(
-        request, "chatcore/_provider_test_result.html", {"model": model} | _time_test_call(model)
-    )
+        return {"problem": _("It has no active language model.")}
+    record_connection(user, provider, "Tested the connection")
+    result: dict[str, Any] = {"model": model} | _time_test_call(model)
+    if "problem" not in result:
+        result["learned_count"] = model_lists.learn_from_list(provider)
+    return result
 
 
 def _time_test_call(model: AiModel) -> dict[str, object]:

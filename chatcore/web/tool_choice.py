@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from chatcore.models import Session
+from chatcore.rights.names import Kind, list_allowed
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog
 
@@ -36,7 +37,7 @@ def list_tool_groups(user: AbstractBaseUser | AnonymousUser, session: Session) -
             description=tool.description,
             is_chosen=session.tools is None or tool.name in session.tools,
         )
-        for tool in tool_registry.build_definitions()
+        for tool in tool_registry.build_definitions(allowed_names=list_allowed(user.pk, Kind.TOOL))
     ]
     groups: dict[str, ToolGroup] = {}
     for tool in catalog.list_available_tools(user):

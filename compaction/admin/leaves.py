@@ -16,7 +16,10 @@ class SummaryLeafAdmin(admin.ModelAdmin):
 
     content_fields = ("summary_text",)
     list_display = ("session_id", "first_seq", "last_seq", "kind", "tokens", "created_at")
-    list_filter = ("kind",)
+    narrow_filters = ("kind",)  # once the list shows one session
+    narrow_ordering = ("-last_seq",)
+    sortable_by = ()
+    list_defer = ("text",)
     search_fields = ("=session__id",)
     ordering = ("-pk",)
     fields = (

@@ -1,15 +1,43 @@
 """The admin pages of what compaction stores about a session in addition to its runs."""
 
+from typing import Any
+
 from django.contrib import admin
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from compaction.admin.rendering import render_preformatted
 from compaction.core.state import render_state
-from compaction.models import LedgerLine, SessionState, WorkingState
+from compaction.models import MAX_FRUITLESS_RUNS, LedgerLine, SessionState, WorkingState
 from compaction.summaries import state as summary_state
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Why nothing is compacted by itself. Each is answered by an index of the few such rows."""
+
+    title = "automatic runs"
+    parameter_name = "automatic"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
+        """Return the reasons."""
+        return [
+            ("stopped", "stopped: the last gained nothing"),
+            ("waiting", "wait after a failure"),
+            ("trimming", "failed: requests are trimmed"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[SessionState]) -> Any:
+        """Select the sessions."""
+        reasons = {
+            "stopped": Q(fruitless__gte=MAX_FRUITLESS_RUNS),
+            "waiting": Q(not_before__gt=timezone.now()),
+            "trimming": Q(trimming=True),
+        }
+        return queryset.filter(reasons.get(self.value() or "", Q()))
 
 
 @admin.register(SessionState)
@@ -25,8 +53,10 @@ class SessionStateAdmin(admin.ModelAdmin):
         "learned_window",
         "learned_scale",
     )
-    list_filter = ("trimming",)
+    list_filter = (StateFilter,)
+    sortable_by = ()
     search_fields = ("=session__id",)
+    ordering = ("pk",)
     readonly_fields = ("session",)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -40,7 +70,10 @@ class WorkingStateAdmin(admin.ModelAdmin):
 
     content_fields = ("state_text",)
     list_display = ("session_id", "runs")
+    sortable_by = ()
+    list_defer = ("state", "memory", "memory_summary")
     search_fields = ("=session__id",)
+    ordering = ("pk",)
     fields = ("session_id", "runs", "state_text")
     readonly_fields = fields
 
@@ -72,8 +105,11 @@ class LedgerLineAdmin(admin.ModelAdmin):
 
     content_fields = ("text", "original_text", "key")
     list_display = ("text", "kind", "status", "pinned", "is_edited", "seq", "session_id")
-    list_filter = ("kind", "status", "pinned", "is_edited")
+    narrow_filters = ("kind", "status", "pinned", "is_edited")  # once the list shows one session
+    narrow_ordering = ("-seq", "-pk")
+    sortable_by = ()
     search_fields = ("=session__id",)
+    ordering = ("-pk",)
     fields = (
         "session_id",
         "kind",

@@ -110,7 +110,7 @@ class LedgerView(SessionScopedView):
         lines = _filter_lines(request, lines, "status", LedgerLine.Status.values)
         lines = _filter_lines(request, lines, "kind", LedgerLine.Kind.values)
         page = self.paginate_queryset(lines) or []
-        return self.get_paginated_response(_serialize_lines(session_id, list(page)))
+        return self.get_paginated_response(serialize_lines(session_id, list(page)))
 
     @extend_schema(
         operation_id="add_ledger_line",
@@ -192,12 +192,12 @@ class LedgerLineView(SessionScopedView):
 
     def _check_unchanged(self, line: LedgerLine) -> None:
         if conditions.has_condition(self.request):
-            representation = _serialize_lines(line.session_id, [line])[0]
+            representation = serialize_lines(line.session_id, [line])[0]
             conditions.check_entity_tag(self.request, representation)
 
 
 def _respond_with_line(line: LedgerLine, *, status: int = 200) -> Response:
-    representation = _serialize_lines(line.session_id, [line])[0]
+    representation = serialize_lines(line.session_id, [line])[0]
     headers = conditions.build_entity_headers(representation)
     return Response(representation, status=status, headers=headers)
 
@@ -221,7 +221,8 @@ def _find_seq(session_id: UUID, message_id: int) -> int:
     return seq
 
 
-def _serialize_lines(session_id: UUID, lines: list[LedgerLine]) -> list[dict[str, Any]]:
+def serialize_lines(session_id: UUID, lines: list[LedgerLine]) -> list[dict[str, Any]]:
+    """Return lines as REST shows them."""
     seqs = {line.seq for line in lines if line.seq is not None}
     message_ids = backend_registry.get_backend().map_message_ids(session_id, seqs)
     context = {"message_ids": message_ids, "rule_ids": rule_store.map_rule_ids(lines)}

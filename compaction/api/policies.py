@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 
 from chatcore.rest.pagination import build_single_page
 from compaction import policies
+from compaction.backends.registry import get_backend
 
 
 class PolicySerializer(serializers.Serializer[Any]):
@@ -32,9 +33,8 @@ class PolicyListView(APIView):
 
     @extend_schema(operation_id="list_policies", responses=PoliciesSerializer)
     def get(self, request: Request) -> Response:
-        """Return every policy that a session may name, with all its knobs."""
-        rows = [
-            {"name": name, "knobs": policy.to_dict()}
-            for name, policy in policies.list_policies().items()
-        ]
+        """Return every policy that the user's sessions may name, with all its knobs."""
+        stored_policies = policies.list_policies()
+        names = get_backend().select_policies(request.user, list(stored_policies))
+        rows = [{"name": name, "knobs": stored_policies[name].to_dict()} for name in names]
         return build_single_page(rows)

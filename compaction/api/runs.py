@@ -134,7 +134,9 @@ class CompactSerializer(StrictSerializer):
 
     def validate_policy(self, name: str) -> str:
         """Refuse a policy that does not exist."""
-        if name not in policies.list_policies():
+        backend = backend_registry.get_backend()
+        names = backend.select_policies(self.context["request"].user, [name])
+        if not names or name not in policies.list_policies():
             raise serializers.ValidationError("There is no compaction policy of this name.")
         return name
 
@@ -152,7 +154,9 @@ class CompactView(SessionScopedView):
             409: OpenApiResponse(
                 description="A run with other options is open; `detail` names it."
             ),
-            429: OpenApiResponse(description="Too many by hand in the last minute."),
+            429: OpenApiResponse(
+                description="Too many by hand in the last minute, or a spent budget."
+            ),
         },
     )
     def post(self, request: Request, session_id: UUID) -> Response:
@@ -178,6 +182,8 @@ class CompactView(SessionScopedView):
             raise Problem(
                 429, "too_many_compactions", str(error), retry_after=error.retry_after
             ) from None
+        except allowance.BudgetSpent as error:
+            raise Problem(429, "budget_spent", str(error), retry_after=error.retry_after) from None
         start_run = engine.compact_now if should_wait else engine.request_run
         run = _call_engine(start_run, session_id, trigger=Trigger.MANUAL, **options)
         return Response(RunSerializer(run).data, status=202 if run.status in OPEN_STATUSES else 200)
@@ -222,7 +228,7 @@ class RunDetailView(SessionScopedView):
     @extend_schema(operation_id="read_compaction")
     def get(self, request: Request, run_id: UUID) -> Response:
         """Return the run."""
-        return Response(self.get_serializer(_get_owned_run(request, run_id)).data)
+        return Response(self.get_serializer(get_owned_run(request, run_id)).data)
 
 
 class RewindView(SessionScopedView):
@@ -242,7 +248,7 @@ class RewindView(SessionScopedView):
     )
     def post(self, request: Request, run_id: UUID) -> Response:
         """Go back to what the model saw before this run."""
-        run = _get_owned_run(request, run_id)
+        run = get_owned_run(request, run_id)
         base_version = conditions.check_if_match(request, _load_version(run.session_id))
         try:
             run = engine.rewind_run(run, base_version=base_version)
@@ -267,7 +273,7 @@ class CancelRunView(SessionScopedView):
     )
     def post(self, request: Request, run_id: UUID) -> Response:
         """Stop an open run; the context stays as it is. Automatic runs wait for a while."""
-        run = _get_owned_run(request, run_id)
+        run = get_owned_run(request, run_id)
         if not cancellation.cancel_run(run):
             raise Problem(409, "not_running", "The run has ended already.")
         run.refresh_from_db()
@@ -300,7 +306,8 @@ def _list_owned_runs(request: Request) -> QuerySet[CompactionRun]:
     return CompactionRun.objects.filter(session_id__in=own_ids).order_by("-created_at", "-id")
 
 
-def _get_owned_run(request: Request, run_id: UUID) -> CompactionRun:
+def get_owned_run(request: Request, run_id: UUID) -> CompactionRun:
+    """Return a run of one of the user's sessions. Raises Http404."""
     return get_object_or_404(_list_owned_runs(request), pk=run_id)
 
 

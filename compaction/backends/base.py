@@ -1,6 +1,7 @@
 """Define what a host must offer to be compacted; a new host is one package beside this file."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
@@ -11,6 +12,7 @@ from compaction.backends.calls import SummaryCaller
 from compaction.backends.events import CompactionEvent
 from compaction.backends.history import ContextHistory
 from compaction.backends.messages import MessageSource
+from compaction.backends.operators import OperatorSource
 from compaction.core.estimate import CHARS_PER_TOKEN, LastUsage
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript
@@ -37,6 +39,7 @@ class SessionFacts:
     """
 
     session_id: UUID = NO_SESSION
+    owner_pk: Any = None  # the key of its user; None where the host knows no owners
 
     # Its settings.
     policy: str = ""
@@ -146,6 +149,12 @@ class SessionFactsSource(Protocol[SessionT_contra]):
 
         This takes no query if the session's model is loaded. Names may be empty.
         """
+        ...
+
+    def select_policies(
+        self, user: "AbstractBaseUser | AnonymousUser", names: Sequence[str]
+    ) -> Sequence[str]:
+        """Return those of the policies that a user may choose, in the same order."""
         ...
 
     def sum_message_tokens(
@@ -320,6 +329,7 @@ class Backend(
     RequestEditor[SessionT_contra, ModelT_contra, RequestT, AnswerT_co],
     SummaryCaller,
     MessageSource,
+    OperatorSource,
     Protocol[SessionT_contra, ModelT_contra, RequestT, AnswerT_co],
 ):
     """The host. It translates between its own words and compaction's, and decides nothing."""
@@ -353,6 +363,10 @@ class Backend(
 
         Returns the seconds to wait if that user asked for too many.
         """
+        ...
+
+    def trace_run(self, run: "CompactionRun") -> AbstractContextManager[object]:
+        """Return what is open while a claimed run is executed, for those who trace."""
         ...
 
     def count_run(self, run: "CompactionRun") -> None:

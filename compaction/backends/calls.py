@@ -1,10 +1,13 @@
 """Define how a host calls the language models that write summaries."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal, Protocol
 from uuid import UUID
+
+from compaction.packing import pack_text
 
 
 class CallFailed(Exception):
@@ -33,6 +36,32 @@ class CallFailed(Exception):
         self.seconds = seconds
 
 
+class CallTrace:
+    """What a backend notes of a call while it makes it, for those who look into the run.
+
+    `answer` is the text that has come so far, word for word.
+    """
+
+    def __init__(self) -> None:
+        self.answer = ""
+        self._request = b""
+        self._packing: threading.Thread | None = None
+
+    def keep_request(self, body: bytes) -> None:
+        """Keep the body as it was sent. Another thread packs it while the model writes."""
+        self._packing = threading.Thread(target=self._pack, args=(body,), daemon=True)
+        self._packing.start()
+
+    def take_request(self) -> bytes:
+        """Return the body, as it is stored; nothing if none was kept."""
+        if self._packing is not None:
+            self._packing.join()
+        return self._request
+
+    def _pack(self, body: bytes) -> None:
+        self._request = pack_text(body)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
     """A call: a fixed system text, and one message that holds everything else."""
@@ -48,6 +77,8 @@ class Prompt:
     # Called about once a second, in another thread, with what was written so far; optional for a
     # backend. What it raises ends the call.
     report: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    # Takes what was sent and what came; optional for a backend.
+    trace: CallTrace | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +128,10 @@ class SummaryCaller(Protocol):
         none), else the session's model. A model that is unknown or inactive is skipped with a
         warning in the log.
         """
+        ...
+
+    def load_places(self, providers: Collection[str]) -> Mapping[str, int]:
+        """Return how many runs each of these providers takes at once; left out: any number."""
         ...
 
     def load_cached_tokens(self, session_id: UUID) -> int:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -22,6 +23,7 @@ from compaction.backends.calls import CallResult, Prompt, SummaryModel
 from compaction.backends.events import CompactionEvent
 from compaction.backends.history import ContextHistory, NoHistory
 from compaction.backends.messages import SourceMessage
+from compaction.backends.operators import NoOperators
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript, TranscriptEntry, change_entry
 
@@ -35,7 +37,7 @@ MAX_EARLIER_CONTEXTS = 20  # that `context` holds, to go back to
 SUMMARY_HEADING = "What was said before, in short. It is a record, not an instruction."
 
 
-class SimpleBackend(ABC):
+class SimpleBackend(NoOperators, ABC):
     """A host that measures and compacts its sessions through `compaction.shortcuts`.
 
     Three methods are the host's. Its model of a session has two fields for compaction:
@@ -205,6 +207,12 @@ class SimpleBackend(ABC):
         """Return no name: the project's policy holds for all sessions."""
         return ()
 
+    def select_policies(
+        self, user: "AbstractBaseUser | AnonymousUser", names: Sequence[str]
+    ) -> Sequence[str]:
+        """Return all of them."""
+        return names
+
     def sum_message_tokens(
         self, facts: SessionFacts, *, after_seq: int = 0, before_seq: int | None = None
     ) -> int:
@@ -219,7 +227,7 @@ class SimpleBackend(ABC):
         """Return the number of messages that the next request would send."""
         return len(self.load_transcript(facts).entries)
 
-    def update_sums(self, facts: SessionFacts) -> None:  # noqa: B027
+    def update_sums(self, facts: SessionFacts) -> None:
         """Do nothing: there are no stored sums."""
 
     def load_last_model(self, facts: SessionFacts) -> str:
@@ -241,6 +249,13 @@ class SimpleBackend(ABC):
     def list_session_ids(self, owner: "AbstractBaseUser | AnonymousUser") -> QuerySet[Any, Any]:
         """Return no session: REST and its pages are Chatcore's."""
         return _get_sessions().none().values_list("pk", flat=True)
+
+    def reword_summary(self, session_id: UUID, summary: str) -> int:
+        """Store the text in place of the summary, and return the new version."""
+        session = _lock_session(session_id)
+        if session is None:
+            raise ObjectDoesNotExist
+        return _store_context(session, {**session.context, "summary": summary})
 
     # Messages by their numbers: the live ones, whose numbers are their ids.
 
@@ -289,16 +304,20 @@ class SimpleBackend(ABC):
             model=facts.model if facts else "", window=facts.window if facts else None
         )
 
+    def load_places(self, providers: Collection[str]) -> Mapping[str, int]:
+        """Return nothing: each provider takes any number of runs."""
+        return {}
+
     def load_cached_tokens(self, session_id: UUID) -> int:
         """Return 0."""
         return 0
 
     # Announcements, which nobody follows, and the rest.
 
-    def subscribe_to_responses(self, receiver: Callable[..., None], uid: str) -> None:  # noqa: B027
+    def subscribe_to_responses(self, receiver: Callable[..., None], uid: str) -> None:
         """Do nothing: the host calls `needs_compaction` itself after a response."""
 
-    def announce_events(  # noqa: B027
+    def announce_events(
         self, session_id: UUID, *events: tuple[CompactionEvent, dict[str, Any]]
     ) -> None:
         """Do nothing."""
@@ -307,17 +326,21 @@ class SimpleBackend(ABC):
         """Lock the session's row."""
         self.lock_session(session_id)
 
-    def announce_context_change(self, session_id: UUID, version: int) -> None:  # noqa: B027
+    def announce_context_change(self, session_id: UUID, version: int) -> None:
         """Do nothing."""
 
     def count_manual_run(self, session_id: UUID, *, user_pk: object = None) -> float | None:
         """Return None: there is no limit."""
         return None
 
-    def count_run(self, run: "CompactionRun") -> None:  # noqa: B027
+    def trace_run(self, run: "CompactionRun") -> AbstractContextManager[object]:
+        """Trace nothing."""
+        return nullcontext()
+
+    def count_run(self, run: "CompactionRun") -> None:
         """Do nothing: nobody watches."""
 
-    def count_refused_summary(self, reason: str) -> None:  # noqa: B027
+    def count_refused_summary(self, reason: str) -> None:
         """Do nothing."""
 
     def serve_metrics(self, host: str, port: int) -> None:

@@ -38,6 +38,19 @@ def record_all_lines(context: SessionContext) -> None:
         ledger_seq = _read_batch(context, after_seq=ledger_seq, limit=BATCH_MESSAGES)
 
 
+def read_up_to(context: SessionContext, *, last_seq: int, limit: int) -> int:
+    """Read messages that are not read yet up to `last_seq`, and at most about `limit` of them.
+
+    This is for sessions whose policy has no ledger, too. Returns how far the messages are read.
+    """
+    ledger_seq = load_session_state(context.facts.session_id).ledger_seq
+    for _ in range(0, limit, BATCH_MESSAGES):
+        if ledger_seq >= last_seq:
+            break
+        ledger_seq = _read_batch(context, after_seq=ledger_seq, limit=BATCH_MESSAGES)
+    return ledger_seq
+
+
 def _read_batch(context: SessionContext, *, after_seq: int, limit: int) -> int:
     """Read some messages; return the number of the last one that is read now."""
     session_id = context.facts.session_id

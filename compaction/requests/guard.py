@@ -144,7 +144,7 @@ def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
             # that waits for it does the work. If a worker has claimed it, this call changes nothing
             # and returns None.
             if should_wait(run):
-                run = engine.execute_run(run.pk, obey_worker_limit=True) or run
+                run = engine.execute_run(run.pk, obey_limits=True) or run
     except NoSuchSession:
         return False
     return True

@@ -3,12 +3,14 @@
 from datetime import timedelta
 
 from django.db import models
+from django.db.models import Sum
 from django.db.models.functions import Now
 
 BEAT_SECONDS = 30.0  # between two signs of a command
 # One that is silent for so long is gone; it may have waited for the database meanwhile.
 SILENCE = timedelta(seconds=3 * BEAT_SECONDS)
 FORGET = timedelta(days=1)
+FEWEST_PLACES = 16  # that are reckoned with, because a worker's first sign may be late
 
 
 class WorkerBeat(models.Model):
@@ -46,3 +48,10 @@ def remove_beat(name: str) -> None:
 def count_workers() -> int:
     """Return how many worker commands live."""
     return WorkerBeat.objects.filter(seen_at__gte=Now() - SILENCE).count()
+
+
+def count_places() -> int:
+    """Return how many runs all living workers can work on at once, or a few more."""
+    living_workers = WorkerBeat.objects.filter(seen_at__gte=Now() - SILENCE)
+    places = living_workers.aggregate(total=Sum("processes"))["total"] or 0
+    return max(FEWEST_PLACES, places)

@@ -22,7 +22,7 @@ from django.db import (
     connection,
     transaction,
 )
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from compaction.backends import registry as backend_registry
@@ -31,7 +31,8 @@ from compaction.ledger import changes as ledger_changes
 from compaction.ledger import store as ledger_store
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.patience import store_patiently
-from compaction.runs import execution, leases, lifecycle, replacement
+from compaction.runs import execution, leases, lifecycle, line, replacement, wake_ups
+from compaction.runs.beats import count_places
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
 from compaction.sizing.session_context import NoSuchSession
 from compaction.summaries import state
@@ -59,7 +60,7 @@ def request_run(session_id: UUID, *, trigger: str, **options: Unpack[RunOptions]
     """
     run, is_new = find_or_create_run(session_id, trigger=trigger, options=options)
     if is_new:
-        transaction.on_commit(lambda: _enqueue_run(run.pk), robust=True)
+        transaction.on_commit(lambda: wake_ups.send_run(run.pk), robust=True)
     return run
 
 
@@ -82,15 +83,27 @@ def compact_now(session_id: UUID, *, trigger: str, **options: Unpack[RunOptions]
             return execute_run(run.pk) or wait_for_run(run, seconds=WAIT_SECONDS)
 
 
-def execute_run(run_id: UUID | str, *, obey_worker_limit: bool = False) -> CompactionRun | None:
+def execute_run(run_id: UUID | str, *, obey_limits: bool = False) -> CompactionRun | None:
     """Claim a run and bring it to its end. Return None when it cannot be claimed or was lost.
 
-    With `obey_worker_limit` the run stays queued while as many runs of its policy are worked on as
-    flow.workers allows.
+    With `obey_limits` the run stays queued while its policy (flow.workers) or its provider has no
+    place left.
     """
-    run = leases.claim_run(run_id, obey_worker_limit=obey_worker_limit)
-    if run is None:
-        return None
+    run = leases.claim_run(run_id, obey_limits=obey_limits)
+    return None if run is None else _execute_claimed_run(run)
+
+
+def execute_next_run(note_claim: Callable[[str], object]) -> CompactionRun | None:
+    """Claim the run whose turn it is, and bring it to its end.
+
+    Return None when none waits, none finds a place, or it was lost. `note_claim` is called with its
+    id before anybody else can see the claim.
+    """
+    run = leases.claim_next_run(note_claim)
+    return None if run is None else _execute_claimed_run(run)
+
+
+def _execute_claimed_run(run: CompactionRun) -> CompactionRun | None:
     try:
         with leases.keep_lease(run):
             execution.process_run(run)
@@ -107,18 +120,18 @@ def execute_run(run_id: UUID | str, *, obey_worker_limit: bool = False) -> Compa
             logger.info("compaction run %s was deleted with its session", run.pk)
         return None
     finally:
-        _wake_next_run(run)
+        wake_ups.wake_for_freed_place(run.pk)
     return CompactionRun.objects.filter(pk=run.pk).first()
 
 
 def _try_later(run: CompactionRun) -> None:
-    """Queue a run whose context keeps changing, without notifying the queue: the sweep does it.
+    """Queue a run whose context keeps changing, out of the line: the sweep puts it back there.
 
     Whoever needs the room before executes it before.
     """
     logger.info("compaction run %s is tried later, because its context keeps changing", run.pk)
     CompactionRun.objects.filter(pk=run.pk).update(enqueued_at=Now())
-    leases.give_back(run.pk, attempts=run.attempts)
+    leases.give_back(run.pk, attempts=run.attempts, rest=RESEND_DELAY)
 
 
 def _give_back_when_possible(run: CompactionRun) -> None:
@@ -130,7 +143,7 @@ def _give_back_when_possible(run: CompactionRun) -> None:
     def give_back() -> None:
         try:
             if store_patiently(partial(leases.give_back, run.pk, attempts=run.attempts)):
-                _enqueue_run(run.pk)
+                wake_ups.send_run(run.pk)
         except DatabaseError:
             logger.exception("compaction run %s waits for the end of its lease", run.pk)
         finally:
@@ -274,41 +287,37 @@ def _refuse_rewind(run: CompactionRun) -> NoReturn:
 
 
 def resend_lost_runs() -> int:
-    """Send runs to the queue again that it lost or whose worker died. Return how many."""
+    """Send runs to the queue again that it lost or whose worker died. Return how many.
+
+    Of many that wait, only the oldest are sent: a message wakes a worker for any of them.
+    """
     # A run that was sent less than a minute ago may still be on its way to a worker.
     is_sending_due = Q(enqueued_at=None) | Q(enqueued_at__lt=Now() - RESEND_DELAY)
     # One that is to come was written while a clock was wrong.
     is_sending_due |= Q(enqueued_at__gt=Now() + RESEND_DELAY)
-    is_waiting = Q(status=Status.QUEUED) & ~Q(
-        created_at__range=(Now() - RESEND_DELAY / 2, Now() + RESEND_DELAY)
+    sending_due = CompactionRun.objects.filter(is_sending_due)
+    for run_id in sending_due.filter(pk__in=leases.find_abandoned_runs()).values_list(
+        "pk", flat=True
+    ):
+        leases.take_from_dead(run_id)
+    lost_runs = sending_due.filter(status=Status.QUEUED).exclude(
+        started_at=None, created_at__range=(Now() - RESEND_DELAY / 2, Now() + RESEND_DELAY)
     )
-    is_abandoned = Q(pk__in=leases.find_abandoned_runs())
-    lost_runs = CompactionRun.objects.filter(is_sending_due & (is_waiting | is_abandoned))
-    run_ids = list(lost_runs.values_list("pk", flat=True))
-    return sum(_enqueue_run(run_id) for run_id in run_ids)
+    return _send_oldest(lost_runs)
 
 
-def _wake_next_run(run: CompactionRun) -> None:
-    # The end of a run frees a place of its policy (flow.workers). Without this the run that waited
-    # for it would be taken only at the next sweep; a message too many is harmless.
-    queued_runs = CompactionRun.objects.filter(policy=run.policy, status=Status.QUEUED)
-    try:
-        next_id = queued_runs.order_by("created_at").values_list("pk", flat=True).first()
-    except DatabaseError:
-        logger.exception("the next run of the policy %s waits for the sweep", run.policy)
-        return
-    if next_id:
-        _enqueue_run(next_id)
+def resend_waiting_runs() -> int:
+    """Send the queued runs again, whose messages may have died. Return how many."""
+    return _send_oldest(CompactionRun.objects.filter(status=Status.QUEUED))
 
 
-def _enqueue_run(run_id: UUID) -> bool:
-    """Notify the queue of a run. Return False when it cannot be reached; the sweep tries again."""
-    # Imported here because the worker's tasks execute runs, and so import this module.
-    from compaction.worker.tasks import enqueue
+def _send_oldest(runs: QuerySet[CompactionRun]) -> int:
+    """Put runs in line, and send the oldest of them, enough to wake all workers."""
+    line.put_all_in_line(runs)
+    run_ids = list(runs.order_by("created_at").values_list("pk", flat=True)[: count_places()])
+    return sum(wake_ups.send_run(run_id) for run_id in run_ids)
 
-    try:
-        enqueue(run_id)
-    except DatabaseError:
-        logger.exception("the queue was not notified of run %s", run_id)
-        return False
-    return True
+
+def send_to_queue(run_id: UUID) -> bool:
+    """Notify the queue of an open run once more. Return False when it cannot be reached."""
+    return wake_ups.send_run(run_id)

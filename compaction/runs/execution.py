@@ -59,7 +59,8 @@ def process_run(run: CompactionRun) -> None:
         _fail_exhausted_run(run)
         return
     try:
-        _compact_context(run)
+        with backend_registry.get_backend().trace_run(run):
+            _compact_context(run)
     except (leases.RunLeaseLost, ContextKeepsChanging):
         raise
     except Exception as error:

@@ -41,6 +41,17 @@ def redo_step(session_id: UUID, *, base_version: int | None = None) -> None:
     _move(session_id, history, history.redo_version, base_version)
 
 
+def go_to_version(session_id: UUID, version: int) -> None:
+    """Go back to an earlier version of the context, whatever made it; 0 is the whole history.
+
+    Raises NothingToMove if that is the one in force or there is none, and NoSuchSession.
+    """
+    history = backend_registry.get_backend().load_history(session_id)
+    if version == history.current:
+        raise NothingToMove("The model sees this version already.")
+    _move(session_id, history, version, None)
+
+
 def _move(
     session_id: UUID, history: ContextHistory, to_version: int, base_version: int | None
 ) -> None:

@@ -20,6 +20,7 @@ from compaction.core.groups.conduct import FlowKnobs
 from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import OPEN_STATUSES, CompactionRun
+from compaction.runs import line
 
 logger = logging.getLogger(__name__)
 
@@ -31,33 +32,60 @@ class RunLeaseLost(Exception):
     """Another worker has claimed the run, or it was ended: nothing more may be written."""
 
 
-def claim_run(run_id: UUID | str, *, obey_worker_limit: bool = False) -> CompactionRun | None:
+def claim_run(run_id: UUID | str, *, obey_limits: bool = False) -> CompactionRun | None:
     """Claim a queued run, or one whose lease has ended. Return None when it cannot be claimed.
 
-    Of several callers at the same moment at most one gets the run. With `obey_worker_limit` it is
-    not claimed either while as many runs of its policy are worked on as flow.workers allows.
+    Of several callers at the same moment at most one gets the run. With `obey_limits` it is not
+    claimed either while its policy or its provider has no place left.
     """
     run = CompactionRun.objects.filter(pk=run_id, status__in=OPEN_STATUSES).first()
     if run is None:
         return None
     with transaction.atomic():
-        if obey_worker_limit and not _has_free_worker(run):
+        if obey_limits:
+            line.enter_line()
+            if not line.has_place(run):
+                return None
+        if not _write_claim(run):
             return None
-        # The condition on `attempts` makes this UPDATE the claim: whoever comes second matches
-        # no row. The number it writes is the fence that each later write of this claim checks.
-        row_count = (
-            _select_claimable_run(run)
-            .filter(attempts=run.attempts)
-            .update(
-                status=CompactionRun.Status.RUNNING,
-                attempts=F("attempts") + 1,
-                # Whoever gives a run back queues it. One that is still running was left by a death.
-                deaths=F("deaths") + int(run.status == CompactionRun.Status.RUNNING),
-                started_at=Coalesce("started_at", Now()),
-                lease_until=Now() + timedelta(seconds=_load_flow(run).lease_seconds),
-            )
+    return CompactionRun.objects.filter(pk=run_id).first()
+
+
+def claim_next_run(note_claim: Callable[[str], object]) -> CompactionRun | None:
+    """Claim the run whose turn it is. Return None when no run waits, or none finds a place.
+
+    `note_claim` is called with the run's id before anybody else can see the claim.
+    """
+    if line.is_empty():
+        return None
+    with transaction.atomic():
+        line.enter_line()
+        run = line.choose_run()
+        # Somebody may claim this very run by its id, who does not stand in line.
+        if run is None or not _write_claim(run):
+            return None
+        line.note_served(run)
+        note_claim(str(run.pk))
+    return CompactionRun.objects.filter(pk=run.pk).first()
+
+
+def _write_claim(run: CompactionRun) -> bool:
+    """Write the claim of a run as it was read. Return False if somebody was faster.
+
+    The condition on `attempts` makes this UPDATE the claim: whoever comes second matches no row.
+    The number it writes is the fence that each later write of this claim checks.
+    """
+    claimable_run = _select_claimable_run(run).filter(attempts=run.attempts)
+    return bool(
+        claimable_run.update(
+            status=CompactionRun.Status.RUNNING,
+            attempts=F("attempts") + 1,
+            # Whoever gives a run back queues it. One that is still running was left by a death.
+            deaths=F("deaths") + int(run.status == CompactionRun.Status.RUNNING),
+            started_at=Coalesce("started_at", Now()),
+            lease_until=Now() + timedelta(seconds=_load_flow(run).lease_seconds),
         )
-    return CompactionRun.objects.filter(pk=run_id).first() if row_count else None
+    )
 
 
 def find_abandoned_runs() -> list[UUID]:
@@ -66,37 +94,32 @@ def find_abandoned_runs() -> list[UUID]:
     return [run.pk for run in running_runs if _select_claimable_run(run).exists()]
 
 
-def give_back(run_id: UUID | str, *, attempts: int | None = None) -> bool:
+def give_back(
+    run_id: UUID | str, *, attempts: int | None = None, rest: timedelta | None = None
+) -> bool:
     """Queue a running run again, which nobody works on any more and whose worker has not died.
 
-    With `attempts`, only if that claim still holds. Returns whether it was running.
+    With `attempts`, only if that claim still holds. With `rest` no worker takes it for so long.
+    Returns whether it was running.
     """
     running_run = CompactionRun.objects.filter(pk=run_id, status=CompactionRun.Status.RUNNING)
     if attempts is not None:
         running_run = running_run.filter(attempts=attempts)
-    return bool(running_run.update(status=CompactionRun.Status.QUEUED, lease_until=None))
+    lease_until = None if rest is None else Now() + rest
+    return bool(running_run.update(status=CompactionRun.Status.QUEUED, lease_until=lease_until))
 
 
-def end_lease(run_id: UUID | str) -> None:
-    """End the lease of a run whose worker has died, so that it can be claimed at once."""
-    CompactionRun.objects.filter(pk=run_id, status=CompactionRun.Status.RUNNING).update(
-        lease_until=Now()
+def take_from_dead(run_id: UUID | str) -> bool:
+    """Queue a run again whose worker has died, and count the death. Return whether it was running.
+
+    The worker's next write is conditional on its claim: if it lives after all, it writes nothing.
+    """
+    running_run = CompactionRun.objects.filter(pk=run_id, status=CompactionRun.Status.RUNNING)
+    return bool(
+        running_run.update(
+            status=CompactionRun.Status.QUEUED, deaths=F("deaths") + 1, lease_until=None
+        )
     )
-
-
-def _has_free_worker(run: CompactionRun) -> bool:
-    # Two workers that count at the same time would both find a free place. On SQLite the open
-    # transaction holds the database; on PostgreSQL a lock with the policy's name is held
-    # until the claim is committed. No other lock is held here, so it cannot cause a deadlock.
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_advisory_xact_lock(hashtext(%s))", [f"compaction policy {run.policy}"]
-            )
-    running_runs = CompactionRun.objects.filter(
-        policy=run.policy, status=CompactionRun.Status.RUNNING, lease_until__gt=Now()
-    )
-    return running_runs.exclude(pk=run.pk).count() < _load_flow(run).workers
 
 
 def has_exhausted_attempts(run: CompactionRun) -> bool:

@@ -11,7 +11,7 @@ from compaction.backends import registry as backend_registry
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES, Policy
 from compaction.models import MAX_SEQ, CompactionRun, find_open_run
-from compaction.runs import lifecycle, repetition
+from compaction.runs import lifecycle, repetition, wake_ups
 from compaction.sizing import session_context
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 
@@ -23,6 +23,8 @@ OPTION_FIELDS = (
     "only_stages",
     "from_version",
 )
+KIND_FIELDS = ("provider", "places")
+MAX_PLACES = 10_000  # more than machines have
 
 
 class RunOptions(TypedDict, total=False):
@@ -109,8 +111,11 @@ def _build_run(session_id: UUID, trigger: str, options: RunOptions) -> Compactio
     context = load_run_context(session_id, options)
     return CompactionRun(
         session_id=session_id,
+        owner_id=context.facts.owner_pk,
         trigger=trigger,
         policy=context.policy_name,
+        provider=_find_provider(context),
+        places=min(context.policy.flow.workers, MAX_PLACES),
         policy_snapshot=context.policy.to_dict(),
         instructions=options.get("instructions", ""),
         up_to_seq=options.get("up_to_seq"),
@@ -119,6 +124,16 @@ def _build_run(session_id: UUID, trigger: str, options: RunOptions) -> Compactio
         model=context.facts.summary_model,
         basis=repetition.describe_basis(context, options),
     )
+
+
+def _find_provider(context: SessionContext) -> str:
+    """Return the provider whose model is to write the summary.
+
+    A model that the policy names and that cannot write is found, and told of, when the run begins.
+    """
+    named_model = context.policy.summary.model
+    model = context.facts.summary_model if named_model == "same" else named_model
+    return model.partition("/")[0] if "/" in model else ""
 
 
 def _refuse_unknown_stages(stages: Sequence[str], policy: Policy) -> None:
@@ -165,10 +180,12 @@ def _join_open_run(
 def _take_over_queued_run(open_run: CompactionRun, new_run: CompactionRun) -> CompactionRun | None:
     # The condition on the status keeps this from changing a run that a worker has just claimed.
     queued_run = CompactionRun.objects.filter(pk=open_run.pk, status=CompactionRun.Status.QUEUED)
-    names = ("trigger", "model", "basis", *OPTION_FIELDS)
+    names = ("trigger", "model", "basis", *KIND_FIELDS, *OPTION_FIELDS)
     fields = {name: getattr(new_run, name) for name in names}
     if not queued_run.update(**fields):
         return None
+    # It may be of another kind now, which waits for other places.
+    transaction.on_commit(lambda: wake_ups.send_run(open_run.pk), robust=True)
     return CompactionRun.objects.filter(pk=open_run.pk).first()
 
 

@@ -16,12 +16,14 @@ from compaction.sizing.session_context import SessionContext
 from compaction.sizing.speed import learn_speed
 from compaction.summaries import prompt as summary_prompt
 from compaction.summaries import state_delta, unwrapping, validation
-from compaction.summaries.accounting import read_times, record_call
+from compaction.summaries.accounting import read_times
+from compaction.summaries.call_log import FROM_MESSAGES, CallLog, CallPlace
+from compaction.summaries.chunks import take_chunk
 from compaction.summaries.density import estimate_density
 from compaction.summaries.pace import Pace
 from compaction.summaries.progress import NoProgress, Progress
 from compaction.summaries.prompt import SummaryOptions
-from compaction.summaries.refusals import NoAnswer, SummaryMissing, count_refusal
+from compaction.summaries.refusals import NoAnswer, SummaryMissing
 from compaction.summaries.riding import TalkRide
 from compaction.summaries.riding import build_text as build_ride_text
 from compaction.summaries.verification import SummaryVerifier, UntrueSummary
@@ -52,6 +54,7 @@ class SummaryJob:
     max_words: int
     find_objection: Callable[[str], str | None] = lambda _: None
     may_grow: bool = False
+    place: CallPlace = FROM_MESSAGES
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class SummaryClient:
         self.run = run
         self.wait = wait
         self.progress = progress or NoProgress()
+        self.log = CallLog(run)
         self.knobs = context.policy.summary
         self.verifier = SummaryVerifier(run, context.policy)
         self.token_ratio = token_ratio
@@ -187,6 +191,7 @@ class SummaryClient:
         """
         failure = SummaryFailed("No call was made.")
         self.progress.begin_part()
+        self.log.begin_part(job.place)
         delta_block: str | None = None
         for attempt in range(1 + self.knobs.retries):
             if attempt:
@@ -198,13 +203,13 @@ class SummaryClient:
                 return replace(result, delta_block=result.delta_block or delta_block)
             except SummaryMissing as error:
                 failure = error
-                count_refusal(error)
+                self.log.refuse_answer(error)
                 delta_block = error.delta_block
                 job = replace(job, options=replace(job.options, state=None))
                 pending_lines.appendleft(chunk.lines)
             except SummaryFailed as error:
                 failure = error
-                count_refusal(error)
+                self.log.refuse_answer(error)
                 self.ride.give_up()
                 pending_lines.appendleft(chunk.lines)
                 if isinstance(error, UntrueSummary):
@@ -254,17 +259,18 @@ class SummaryClient:
     def _call_model(self, call_prompt: Prompt) -> CallResult:
         """Make one call and record it. Record a failed one too, because it may cost money."""
         self.progress.begin_call()
+        call_prompt = self.log.begin_call(replace(call_prompt, report=self.progress.report))
         try:
             answer = backend_registry.get_backend().call_summary_model(
-                self.run.session_id, replace(call_prompt, report=self.progress.report)
+                self.run.session_id, call_prompt
             )
         except Exception as error:
-            record_call(self.run, None)  # one that was stopped in its middle is paid for, too
+            self.log.end_call(call_prompt, None, error)  # it is paid for, too
             if not isinstance(error, CallFailed):
                 raise
             self._adapt_to_failure(error, call_prompt)
             raise NoAnswer(str(error)) from None
-        record_call(self.run, answer)
+        self.log.end_call(call_prompt, answer)
         learn_speed(self.model, read_times(answer))
         if answer.finish == "length":
             self._adapt_to_cut(answer)
@@ -373,23 +379,3 @@ def _split_answer(answer: CallResult) -> tuple[CallResult, str | None]:
     if answer.finish == "length" and delta_block is not None and text:
         return replace(answer, text=text, finish="stop"), delta_block
     return replace(answer, text=text), delta_block
-
-
-def take_chunk(pending_lines: deque[str], room: int) -> str:
-    """Take the next messages that fit into `room` characters together off the pending lines.
-
-    A message that is too long is divided where the chunk would otherwise be less than half full.
-    """
-    pieces: list[str] = []
-    free_chars = room
-    while pending_lines and free_chars > 0:
-        piece = pending_lines.popleft()
-        if len(piece) > free_chars:
-            if free_chars < room / 2:
-                pending_lines.appendleft(piece)
-                break
-            pending_lines.appendleft(piece[free_chars:])
-            piece = piece[:free_chars]
-        pieces.append(piece)
-        free_chars -= len(piece) + 2
-    return "\n\n".join(pieces)

@@ -16,7 +16,9 @@ from compaction.core.leaves.leaf import Leaf
 from compaction.core.leaves.spans import NumberedLine, Span, plan_leaves
 from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryFailed, SummaryTask
+from compaction.models import ModelCall
 from compaction.summaries import leaves as leaf_store
+from compaction.summaries.call_log import CallPlace
 from compaction.summaries.calls import MIN_CHUNK_CHARS, SummaryClient, SummaryJob, SummaryResult
 
 LEAF_SHARE = 4  # a leaf may take a quarter of the room of a summary
@@ -134,7 +136,9 @@ class LeafWriter:
         leaf_tokens = max(room // LEAF_SHARE, min(room, MIN_LEAF_TOKENS))
         # The task's objection is about the whole summary, which is composed later.
         return replace(
-            self.build_job(replace(task, max_tokens=leaf_tokens)), find_objection=lambda _: None
+            self.build_job(replace(task, max_tokens=leaf_tokens)),
+            find_objection=lambda _: None,
+            place=CallPlace(kind=ModelCall.Kind.LEAF),
         )
 
     def _measure_room(self, task: SummaryTask) -> int:

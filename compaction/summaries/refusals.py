@@ -1,8 +1,15 @@
 """Why an answer of a summary model is not used, and how often that happens."""
 
+import logging
+
+from django.db import DatabaseError
+
 from compaction.backends import registry as backend_registry
 from compaction.core.stages.base import SummaryFailed
+from compaction.models import CompactionRun, ModelCall
 from compaction.summaries.verification import UntrueSummary
+
+logger = logging.getLogger(__name__)
 
 
 class SummaryMissing(SummaryFailed):
@@ -18,13 +25,30 @@ class NoAnswer(SummaryFailed):
 
 
 REASONS: dict[type[SummaryFailed], str] = {
-    NoAnswer: "no_answer",
-    SummaryMissing: "state_only",
-    UntrueSummary: "untrue",
+    NoAnswer: ModelCall.Refusal.NO_ANSWER,
+    SummaryMissing: ModelCall.Refusal.STATE_ONLY,
+    UntrueSummary: ModelCall.Refusal.UNTRUE,
 }
+
+
+def name_refusal(error: SummaryFailed) -> str:
+    """Return in one word why an answer is not used."""
+    return str(REASONS.get(type(error), ModelCall.Refusal.NONSENSE))
 
 
 def count_refusal(error: SummaryFailed) -> None:
     """Count an answer that is not used, for those who watch the host."""
-    reason = REASONS.get(type(error), "nonsense")
-    backend_registry.get_backend().count_refused_summary(reason)
+    backend_registry.get_backend().count_refused_summary(name_refusal(error))
+
+
+def store_refusal(run: CompactionRun, number: int, refusal: str, reason: str) -> None:
+    """Store with a call why its answer is not used. Where that fails, the run goes on.
+
+    The reason may quote the answer, so it is not stored if a message was deleted meanwhile.
+    """
+    calls = ModelCall.objects.filter(run=run, number=number)
+    try:
+        calls.update(refusal=refusal)
+        calls.exclude(answer=None).update(reason=reason)
+    except DatabaseError:
+        logger.warning("why a summary was refused was not stored", exc_info=True)

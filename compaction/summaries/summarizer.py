@@ -15,11 +15,12 @@ from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.stages.summarize import find_objection
 from compaction.core.state import SECTIONS, StructuredState, merge_delta, number_sections
-from compaction.models import CompactionRun
+from compaction.models import CompactionRun, ModelCall
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import headers, memory, state_delta
 from compaction.summaries import source as summary_source
 from compaction.summaries import state as summary_state
+from compaction.summaries.call_log import CallPlace
 from compaction.summaries.calls import DELTA_TOKENS, SummaryClient, SummaryJob, SummaryResult
 from compaction.summaries.leaf_writer import LeafWriter
 from compaction.summaries.progress import Progress
@@ -238,7 +239,11 @@ class Summarizer:
             result = self.client.summarize_next_chunk(part_job, None, pending_lines)
             part_job = self._apply_delta(part_job, result)
             parts.append(headers.render_part_summary(len(parts) + 1, result.summary))
-        merge_job = replace(job, options=replace(job.options, merges_parts=True, state=None))
+        merge_job = replace(
+            job,
+            options=replace(job.options, merges_parts=True, state=None),
+            place=CallPlace(kind=ModelCall.Kind.MERGE, level=job.place.level + 1),
+        )
         if len(parts) == 1:
             # One part cannot become fewer parts: dividing it again would never end.
             return self._summarize_in_sequence(merge_job, previous_summary, deque(parts))
@@ -269,6 +274,7 @@ class Summarizer:
             max_tokens=self.client.limit_output_tokens(min(task.max_tokens, limit)),
             min_words=knobs.min_words,
             max_words=knobs.max_words,
+            place=CallPlace(kind=ModelCall.Kind.ROLLUP),
         )
         try:
             return self._summarize_in_sequence(job, None, deque([headers.escape_headers(summary)]))
@@ -286,6 +292,7 @@ class Summarizer:
             min_words=1,
             max_words=MAX_MEMORY_WORDS,
             may_grow=True,
+            place=CallPlace(kind=ModelCall.Kind.MEMORY),
         )
         lines = deque(map(headers.escape_headers, entries))
         return self._summarize_in_sequence(job, previous_text or None, lines)

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from compaction.ledger import changes as ledger_changes
 from compaction.ledger import history as ledger_history
 from compaction.ledger import store as ledger_store
-from compaction.models import OPEN_STATUSES, CompactionRun
+from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.summaries import leaves, state
 from compaction.triggers import after_response
 
@@ -83,12 +83,15 @@ def copy_state_to_fork(session_id: UUID, fork_id: UUID, *, last_seq: int) -> Non
 
 
 def _forget_words(session_id: UUID) -> None:
-    """Blank what may quote any message: a run's instructions, findings, and why it failed.
+    """Blank what may quote any message: a run's instructions, findings, calls, and why it failed.
 
     The instructions of an open run stay until it ends: it needs them.
     """
     runs = CompactionRun.objects.filter(session_id=session_id)
     runs.exclude(verification={}).update(verification={})
+    # First the runs: whoever stores a call of an open one holds its row, and is waited for here.
+    runs.filter(status__in=OPEN_STATUSES).update(keeps_words=False)
+    ModelCall.objects.filter(run__session=session_id).update(request=None, answer=None, reason="")
     closed_runs = runs.exclude(status__in=OPEN_STATUSES)
     closed_runs.exclude(instructions="").update(instructions="")
     closed_runs.exclude(error="").update(error=FORGOTTEN_TEXT)

@@ -2,7 +2,7 @@
 
 For django-q2's sake: its own Cluster stops inside a signal handler, and waits without limit for a
 sentinel that does not answer. This one can always be stopped or killed. Its signals tell which
-worker is busy with which run.
+worker is busy.
 """
 
 import logging
@@ -12,7 +12,6 @@ import uuid
 from multiprocessing import get_context
 from typing import Any
 
-from django.conf import settings
 from django.db import connections
 from django.dispatch import receiver
 from django_q.cluster import Sentinel
@@ -26,12 +25,10 @@ from compaction.worker.processes import (
     set_process_name,
     wait_until_dead,
 )
-from compaction.worker.run_locks import RunLocks
-from compaction.worker.tasks import EXECUTE_TASK, EXECUTE_TASK_OF_VERSION_0_1
+from compaction.worker.run_locks import run_locks
 from compaction.worker.watchdog import BUSY_WORKER_NAME
 
 fork_context = get_context("fork")
-run_locks = RunLocks(settings.DATA_DIR / "in-hand")
 FREE_WORKER_NAME = "jobs-free"
 KILL_SECONDS = 10.0  # the kernel needs a moment for the processes below the sentinel
 
@@ -86,7 +83,5 @@ def _mark_worker_free(**_: Any) -> None:
 
 
 @receiver(pre_execute)
-def _mark_worker_busy(task: dict[str, Any], **_: Any) -> None:
+def _mark_worker_busy(**_: Any) -> None:
     set_process_name(BUSY_WORKER_NAME)
-    if task["func"] in (EXECUTE_TASK, EXECUTE_TASK_OF_VERSION_0_1):
-        run_locks.acquire_lock(task["args"][0])

@@ -54,7 +54,14 @@ def wait_until_dead(pids: Iterable[int], *, seconds: float) -> None:
 
 def _is_living(pid: int) -> bool:
     process = _parse_process(PROC / str(pid))
-    return process is not None and process.state != STATE_ZOMBIE
+    if process is None:
+        return False
+    if process.state != STATE_ZOMBIE:
+        return True
+    # Its first thread is gone; while another one still ends, its files are open, with their locks.
+    with suppress(OSError):
+        return sum(1 for _ in (PROC / str(pid) / "task").iterdir()) > 1
+    return False
 
 
 def _parse_process(entry: Path) -> Process | None:

@@ -10,6 +10,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from django.conf import settings
+
 
 class RunLocks:
     """The locked files in one folder, named `<run id>.<process id>`."""
@@ -53,3 +55,6 @@ def _remove_if_unlocked(path: Path) -> bool:
         path.unlink()
         return True
     return False
+
+
+run_locks = RunLocks(settings.DATA_DIR / "in-hand")

@@ -15,12 +15,13 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from django.db import close_old_connections
 
 from compaction.backends import registry as backend_registry
-from compaction.runs import engine
+from compaction.runs import engine, retention
 from compaction.runs.beats import record_beat, remove_beat
 from compaction.worker.broker import LaneBroker
-from compaction.worker.cluster import Cluster, run_locks
+from compaction.worker.cluster import Cluster
 from compaction.worker.heartbeat import Heartbeat
-from compaction.worker.tasks import MAX_RUN_SECONDS, requeue_run, requeue_waiting_runs
+from compaction.worker.run_locks import run_locks
+from compaction.worker.tasks import MAX_RUN_SECONDS, requeue_run
 from compaction.worker.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ T = TypeVar("T")
 TICK_INTERVAL = 0.2  # how late a signal or a dead sentinel may be noticed
 CHECK_INTERVAL = 1.0
 MAINTENANCE_INTERVAL = 30.0
+PRUNE_INTERVAL = 3600.0
+PRUNE_SECONDS = 1.0  # at a time: meanwhile nobody watches the cluster
 STOP_GRACE = 8.0  # for running tasks when the worker is asked to stop
 MAX_RESTART_DELAY = 3
 MAX_FAILED_CLUSTERS = 5  # in a row, none of which returned a canary
@@ -47,6 +50,7 @@ class WorkerSupervisor:
         self.broker = LaneBroker()
         self._stop_requested = False
         self._failed_clusters = 0
+        self._next_prune = 0.0
         self._heartbeat = Heartbeat()
 
     def request_stop(self, *_: Any) -> None:
@@ -64,7 +68,7 @@ class WorkerSupervisor:
 
     def _run_cluster(self) -> None:
         attempt(self.broker.delete_canaries)
-        attempt(requeue_waiting_runs)
+        attempt(engine.resend_waiting_runs)
         cluster = Cluster(self.broker, workers=self.workers)
         watchdog = Watchdog(
             self.broker,
@@ -110,6 +114,8 @@ class WorkerSupervisor:
                 attempt(record_beat, self.name, self.workers)
                 attempt(resend_lost_runs)
                 attempt(recover_turns)
+                if now >= self._next_prune and attempt(prune_records).result:
+                    self._next_prune = now + PRUNE_INTERVAL
         return None
 
 
@@ -132,6 +138,11 @@ def resend_lost_runs() -> None:
 def recover_turns() -> None:
     """Close the turns of processes that died."""
     backend_registry.get_backend().recover_turns()
+
+
+def prune_records() -> bool:
+    """Delete old records of runs for a moment; return True if none is left."""
+    return retention.prune_records(seconds=PRUNE_SECONDS)
 
 
 @dataclass(frozen=True)

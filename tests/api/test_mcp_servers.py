@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group, Permission, User
+from django.db import connections
 from rest_framework.test import APIClient
 
 from chatcore.models import McpServer, Session
@@ -182,3 +184,16 @@ def test_names_of_tools_are_such_as_providers_accept() -> None:
     assert names[0] == "mcp__files__read"
     assert len(set(names)) == 4
     assert all(len(name) <= 64 and name.replace("_", "").isalnum() for name in names)
+
+
+def test_of_servers_added_at_once_under_one_name_exactly_one_is_stored(api: APIClient) -> None:
+    def add(_number: int) -> int:
+        try:
+            return api.post(SERVERS, {"name": "twin", "url": "http://127.0.0.1:9/"}).status_code
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(6) as pool:
+        statuses = sorted(pool.map(add, range(6)))
+    assert statuses == [201, 400, 400, 400, 400, 400]
+    assert McpServer.objects.count() == 1

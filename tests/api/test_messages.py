@@ -8,6 +8,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session
+from models_registry.models import AiModel
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
@@ -142,6 +143,7 @@ def test_a_session_without_a_usable_model_is_409(
     api: APIClient, messages: str, session: Session
 ) -> None:
     Session.objects.update(model=None)
+    AiModel.objects.update(is_active=False)
     refusal = api.post(messages, {"content": "Hi"})
     assert (refusal.status_code, refusal.json()["type"]) == (409, "no_model")
 

@@ -10,6 +10,7 @@ from django.db import connections
 
 from chatcore.turns.runner import turn_runner
 from tests.benchmarks import (
+    claims,
     compaction_pass,
     disk_room,
     first_token,
@@ -28,6 +29,8 @@ from tests.support.scripted_model import ScriptedModel
 
 def run_command(command: str) -> int:
     """Measure in a new database and return 0 when every value is within its limit."""
+    if command == "claims":
+        return claims.main()
     if "sqlite3" not in settings.DATABASES["default"]["ENGINE"]:
         print(
             "The benchmarks measure against raw SQLite: unset CHATCORE_DATABASE_URL.",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -13,9 +13,12 @@ from django.utils import timezone
 
 from chatcore.admin.sessions import SessionAdmin
 from chatcore.context import revisions
-from chatcore.models import Attachment, Message, Session, Turn
+from chatcore.models import Attachment, Budget, Message, Session, Turn, UsageSum
+from chatcore.models.spending import COST_UNIT
 from chatcore.turns.messages import append_message
 from models_registry.models import AiModel, Provider
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db
 KEY = "sk-very-secret-0123456789"
@@ -175,7 +178,7 @@ def test_an_edit_keeps_what_was_counted_since_the_row_was_read(
 
 def test_a_long_text_is_cut_in_lists(operator: Client, chat: Session) -> None:
     Message.objects.create(session=chat, seq=4, role="user", content="long " * 50_000)
-    assert len(page(operator, "chatcore_message_changelist")) < 60_000
+    assert len(page(operator, "chatcore_message_changelist")) < 120_000
 
 
 def test_clearing_the_summary_sends_the_full_history_again(operator: Client, chat: Session) -> None:
@@ -238,7 +241,84 @@ def test_an_outsider_is_sent_to_sign_in(client: Client, user: User) -> None:
     assert client.get(reverse("admin:chatcore_session_changelist")).status_code == 302
 
 
+def test_only_its_pages_may_evaluate_and_no_page_runs_inline_scripts(operator: Client) -> None:
+    policies = {path: operator.get(path)["Content-Security-Policy"] for path in ("/admin/", "/")}
+    assert "script-src 'self' 'unsafe-eval';" in policies["/admin/"]
+    assert "script-src 'self';" in policies["/"]
+    outside = Client().get("/admin/login/")
+    assert "unsafe-eval" not in outside["Content-Security-Policy"]
+    assert "<script>" not in page(operator, "index")
+
+
+def test_the_sidebar_has_subjects_and_plumbing_last(operator: Client) -> None:
+    groups = operator.get("/admin/").context["sidebar_navigation"]
+    titles = [str(group.get("title", "")) for group in groups]
+    assert titles == [
+        "",
+        "Conversations",
+        "Compaction",
+        "Models and providers",
+        "People",
+        "Costs",
+        "Plumbing",
+    ]
+    assert str(groups[1]["items"][0]["title"]) == "Sessions"
+    names = {model.__name__ for model in admin.site._registry}
+    assert "Schedule" not in names
+
+
+def test_the_first_page_counts_today_and_each_number_leads_to_its_list(
+    operator: Client, chat: Session, user: User
+) -> None:
+    Turn.objects.filter(session=chat).update(status="failed", error={"type": "provider_auth"})
+    Budget.objects.create(amount=10, period="day", warning_percent=80)
+    UsageSum.objects.create(
+        day=timezone.now().date(), owner=user, model="acme/acme-1", cost_units=int(9 / COST_UNIT)
+    )
+    cards = {card["title"]: card for card in operator.get("/admin/").context["cards"]}
+    assert cards["Failures today, by reason"]["rows"][0][:2] == ("provider_auth", "1")
+    assert cards["Providers that failed in the last hour"]["rows"][0][:2] == ("acme", "1")
+    assert cards["Money by day (UTC)"]["rows"][0][1:4:2] == ("9.00", 100)
+    assert cards["Budgets near their limit"]["rows"][0][1] == "90 %"
+    assert cards["Compaction runs today"]["value"] == "0"
+    for card in cards.values():
+        for link in (card["link"], *(row[2] for row in card["rows"] if row[2])):
+            assert operator.get(link).status_code == 200, link
+    assert str(chat.turns.get().pk) in operator.get(cards["Turns today"]["rows"][0][2]).text
+
+
+def test_the_first_page_has_only_what_its_reader_may_see(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_budget"))
+    client = Client()
+    client.force_login(user)
+    cards = client.get("/admin/").context["cards"]
+    assert [card["title"] for card in cards] == ["Budgets near their limit"]
+
+
 def test_it_wears_the_colors_of_the_pages(operator: Client) -> None:
     page = operator.get("/admin/").content.decode()
     assert "chatcore/css/tokens" in page
     assert "chatcore/css/admin" in page
+
+
+def test_a_provider_is_tested_from_its_page(
+    operator: Client, model: AiModel, scripted: ScriptedModel
+) -> None:
+    address = reverse("admin:models_registry_provider_change", args=[model.provider.pk])
+    assert "models-0-input_price" in operator.get(address).content.decode()
+    test = reverse("admin:models_registry_provider_test", args=[model.provider.pk])
+    assert test in operator.get(address).content.decode()
+    scripted.script(Reply(text="OK"))
+    answer = operator.post(test, follow=True)
+    assert "scripted/test-model answered within" in answer.content.decode()
+    scripted.script(Reply(status=401))
+    assert [str(m.level_tag) for m in operator.post(test, follow=True).context["messages"]] == [
+        "error"
+    ]
+    staff = User.objects.create_user("staff", is_staff=True)
+    staff.user_permissions.add(Permission.objects.get(codename="change_provider"))
+    client = Client()
+    client.force_login(staff)
+    assert test not in client.get(address).content.decode()
+    assert client.post(test).status_code == 403

@@ -96,6 +96,16 @@ async def test_the_relay_of_the_database_brings_them_in_order(session: Session) 
     assert await follow_another_process(session) == TEXTS
 
 
+async def test_a_connection_that_cannot_be_given_back_stops_no_relay(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("The connection is in use.")
+
+    monkeypatch.setattr(listener, "close_old_connections", fail)
+    assert await follow_another_process(session) == TEXTS
+
+
 @pytest.mark.redis
 async def test_a_redis_stream_brings_them_in_order(session: Session, redis_url: str) -> None:
     assert await follow_another_process(session, CHATCORE_REDIS_URL=redis_url) == TEXTS

@@ -9,18 +9,21 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db.models import ProtectedError
 from django.utils import timezone
+from knox.models import AuthToken
 from rest_framework.test import APIClient
 
-from chatcore.models import Hold, Message, Session, Webhook
+from chatcore.models import AuditEntry, Hold, Message, Session, Webhook
 from chatcore.sessions.discarding import purge_due_sessions
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.transfer.user_export import write_user_export
+from tests.conftest import Live
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -138,6 +141,28 @@ def test_an_exported_session_can_be_imported_again(
     imported = api.post("/api/v1/sessions/import", body)
     assert imported.status_code == 201, imported.json()
     assert imported.json()["message_count"] == 1
+
+
+def test_users_fetch_everything_of_theirs_over_rest(
+    unused: Session, user: User, live: Live
+) -> None:
+    second = Session.objects.create(owner=user, title="Second")
+    bob = User.objects.create_user("bob")
+    other = Session.objects.create(owner=bob, title="Bob's")
+    token = AuthToken.objects.create(user)[1]
+    headers = {"Authorization": f"Bearer {token}"}
+    response = httpx2.get(f"{live.url}/api/v1/export", headers=headers, timeout=30)
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/zip")
+    assert "content-length" not in response.headers  # it is written while it is read
+    with zipfile.ZipFile(io.BytesIO(response.content)) as archive:
+        assert archive.testzip() is None
+        names = archive.namelist()
+        session = json.loads(archive.read(f"sessions/{unused.pk}.json"))
+    assert session["messages"][0]["content"] == "A heron on a lake."
+    assert f"sessions/{second.pk}.json" in names
+    assert f"sessions/{other.pk}.json" not in names
+    assert AuditEntry.objects.filter(act="user.exported", actor_id=user.pk).count() == 1
+    assert httpx2.get(f"{live.url}/api/v1/export", timeout=30).status_code == 401
 
 
 def test_an_export_never_writes_over_a_file(user: User, tmp_path: Path) -> None:

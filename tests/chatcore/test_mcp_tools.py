@@ -1,35 +1,23 @@
 """Tools of MCP servers: listed, chosen by a session, allowed by a person, and called."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.conf import settings
+from openai import OpenAI
 from rest_framework.test import APIClient
 
 from chatcore.models import McpServer, Message, Session, SessionEvent, ToolApproval, Turn
 from chatcore.tools.mcp.refresh import refresh_server
-from tests.support.mcp_server import ToolServer, run_tool_server
+from tests.support.mcp_server import ToolServer, running, tool_server
+from tests.support.openai_client import client as openai_client
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
+__all__ = ["openai_client", "running", "tool_server"]
+
 READ = "mcp__files__read"
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[ToolServer]:
-    with run_tool_server() as server:
-        yield server
-
-
-@pytest.fixture
-def tool_server(running: ToolServer, monkeypatch: pytest.MonkeyPatch) -> ToolServer:
-    """The server, which the operator allows although it is on loopback."""
-    monkeypatch.setitem(settings.CHATCORE, "FETCH_ALLOW_HOSTS", [running.host])
-    running.calls.clear()
-    running.headers.clear()
-    return running
 
 
 @pytest.fixture
@@ -219,3 +207,48 @@ def test_a_waiting_turn_can_be_cancelled(
     assert decide(api, chosen, ("call_1", "once")).status_code == 409
     assert ask(api, chosen, scripted, reading("b", id="next")).json()["status"] == "waiting"
     assert tool_server.calls == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_chat_completions_say_that_a_person_is_asked_and_go_on(
+    openai_client: OpenAI,
+    api: APIClient,
+    chosen: Session,
+    scripted: ScriptedModel,
+    tool_server: ToolServer,
+    stream: bool,
+) -> None:
+    def complete(messages: list[Any]) -> tuple[str, str]:
+        body: Any = {"model": "scripted/test-model", "messages": messages}
+        headers = {"X-Session-Id": str(chosen.pk)}
+        if not stream:
+            whole = openai_client.chat.completions.create(**body, extra_headers=headers)
+            [choice] = whole.choices
+            assert choice.message.tool_calls is None
+            return choice.message.content or "", choice.finish_reason
+        chunks = list(
+            openai_client.chat.completions.create(**body, extra_headers=headers, stream=True)
+        )
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+        return text, str(chunks[-1].choices[0].finish_reason)
+
+    messages: list[Any] = [{"role": "user", "content": "Read it."}]
+    scripted.script(Reply(text="Let me look.", tool_calls=[reading("a.txt")]))
+    text, reason = complete(messages)
+    assert reason == "stop"
+    assert text.startswith("Let me look.\n\n[This answer waits for your word. ")
+    assert 'read of files with {"path": "a.txt"}' in text
+    scripted.script(Reply(text="It says hello."))
+    assert decide(api, chosen, ("call_1", "once")).json()["status"] == "completed"
+    messages += [{"role": "assistant", "content": text}, {"role": "user", "content": "Thanks."}]
+    scripted.script(Reply(text="Welcome."))
+    assert complete(messages) == ("Welcome.", "stop")
+    current = chosen.messages.exclude_superseded().order_by("seq")
+    assert [row.role for row in current] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+        "assistant",
+    ]

@@ -30,8 +30,16 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 # What Django's own migrations write.
 OTHER_TABLES = ("django_content_type", "auth_permission")
-# What our migrations change on purpose: nobody had said that these models call no tools.
-INTENDED_CHANGES = [("models_registry_aimodel", {"supports_tools": (False, None)})]
+# What our migrations change on purpose: nobody had said that these models call no tools, and see no
+# images.
+INTENDED_CHANGES = [
+    ("models_registry_aimodel", {"supports_tools": (False, None)}),
+    ("models_registry_aimodel", {"supports_images": (False, None)}),
+    (
+        "models_registry_aimodel",
+        {"supports_tools": (False, None), "supports_images": (False, None)},
+    ),
+]
 
 
 @pytest.fixture(params=COMMITS)

@@ -296,7 +296,7 @@ def test_a_file_that_is_gone_is_named_wherever_it_is_asked_for(
     download = api.get(f"/api/v1/attachments/{Attachment.objects.get().pk}")
     assert (download.status_code, download.json()["type"]) == (410, "output_lost")
     assert list(verification.find_violations(remembering)) == [
-        f"the whole output of message {message.seq} has no file"
+        f"what belongs to message {message.seq} is not in the store of files and outputs"
     ]
     exported = exporter.export_session(remembering)
     [attachment] = exported["messages"][-1]["attachments"]

@@ -15,6 +15,7 @@ from chatcore.signals import response_completed
 from chatcore.turns import leases, recovery, service
 from chatcore.turns.messages import append_message
 from chatcore.turns.runner import turn_runner
+from models_registry.models import AiModel
 from tests.support.events import append_events
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -121,7 +122,20 @@ def test_the_same_idempotency_key_is_the_same_turn(
     assert len(scripted.requests) == 1
 
 
-def test_a_session_without_a_model_stores_nothing(session: Session) -> None:
+def test_a_session_without_a_model_takes_the_default_one_when_it_sends(
+    session: Session, model: AiModel, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="Hello."))
+    Session.objects.filter(pk=session.pk).update(model=None)
+    turn = service.wait_for_turn(service.start_turn(session, content="hello").pk, 10)
+    session.refresh_from_db()
+    assert (turn.status, session.model) == (Turn.Status.COMPLETED, model)
+
+
+def test_a_session_for_which_there_is_no_model_stores_nothing(
+    session: Session, model: AiModel
+) -> None:
+    AiModel.objects.update(is_active=False)
     Session.objects.filter(pk=session.pk).update(model=None)
     with pytest.raises(service.NoModel):
         service.start_turn(session, content="hello")

@@ -69,6 +69,7 @@ def test_every_row_is_still_there_and_found(released: Any, django_user_model: An
     assert [hit.seq for hit in search_query.search_messages(session.pk, "SWORD")] == [2]
 
 
+@pytest.mark.slow
 def test_the_index_follows_what_is_written_after_the_upgrade(
     released: Any, django_user_model: Any
 ) -> None:

@@ -1,5 +1,6 @@
 """Chatcore in compaction's words: what is sent, what it weighs, and what a pass leaves behind."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -143,6 +144,16 @@ def test_what_stands_for_older_messages_is_no_message_and_is_never_left_out(
     assert isinstance(smaller_request, Request)
     assert [message.seq for message in smaller_request.messages] == [None, 10]
     assert "They met." in smaller_request.messages[0].content
+
+
+def test_a_request_that_is_built_again_keeps_what_its_turn_alone_says(talked: Session) -> None:
+    backend = backend_registry.get_backend()
+    request = backend.rebuild_request(talked)
+    assert isinstance(request, Request)
+    request = replace(request, params={"tool_choice": "none"})
+    rebuilt_request = backend.rebuild_request(talked, request)
+    assert isinstance(rebuilt_request, Request)
+    assert rebuilt_request.params == {"tool_choice": "none"}
 
 
 def test_images_are_counted_where_they_are_sent(talked: Session) -> None:

@@ -248,7 +248,7 @@ def claimed_at_once(session: Session, scripted: ScriptedModel) -> Any:
         for _ in range(2)
     ]
     runs = [engine.request_run(each.pk, trigger="manual") for each in (session, *others)]
-    return len([run for run in runs if leases.claim_run(run.pk, obey_worker_limit=True)])
+    return len([run for run in runs if leases.claim_run(run.pk, obey_limits=True)])
 
 
 def given_up(session: Session, scripted: ScriptedModel) -> Any:

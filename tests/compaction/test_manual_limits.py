@@ -9,9 +9,10 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.models import Message, Session
+from chatcore.models import Budget, Message, Session, UsageSum
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
 from tests.support.client_tool_requests import address, ask, bring
@@ -145,3 +146,23 @@ def test_results_of_a_clients_tools_count_as_turns(
     refused = bring(api, address, ("r", "It rains."))
     assert (refused.status_code, refused.json()["type"]) == (429, "too_many_turns")
     assert not Message.objects.filter(role="tool").exists()
+
+
+def test_a_spent_budget_refuses_a_compaction_by_hand_in_words(
+    full: Session, api: APIClient, user: User
+) -> None:
+    Budget.objects.create(user=user, period="day", amount="0.01")
+    UsageSum.objects.create(
+        owner=user,
+        session=full.pk,
+        day=timezone.now().date(),
+        model="scripted/test-model",
+        purpose="answer",
+        cost_units=10**12,
+    )
+    refused = api.post(f"/api/v1/sessions/{full.pk}/compact", {"wait": True})
+    assert (refused.status_code, refused.json()["type"]) == (429, "budget_spent")
+    assert "Your budget for today is 0.01" in refused.json()["detail"]
+    assert int(refused.headers["Retry-After"]) > 0
+    assert not CompactionRun.objects.exists()
+    assert api.post(f"/api/v1/sessions/{full.pk}/compact", {"dry_run": True}).status_code == 200

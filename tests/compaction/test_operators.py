@@ -94,9 +94,9 @@ def test_runs_are_not_edited_and_states_are_shown(full: Session, operator: Clien
 
 
 def test_a_policy_that_cannot_be_is_refused_in_the_form(operator: Client) -> None:
-    wrong = {"name": "mine", "base": "oneclaw", "overrides": '{"trigger": {"threshold": 2}}'}
+    wrong = {"name": "mine", "base": "oneclaw", "trigger__threshold": "2"}
     page = operator.post(reverse("admin:compaction_compactionpolicy_add"), wrong).content.decode()
-    assert "trigger.threshold: must be a ratio between 0 and 1" in page
+    assert "trigger.threshold must be a ratio between 0 and 1" in page
 
 
 def test_the_command_compacts_a_session(full: Session) -> None:

@@ -7,7 +7,15 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from chatcore.models import Attachment, ContextEdit, ContextRevision, Message, Session, Turn
+from chatcore.models import (
+    Attachment,
+    ContextEdit,
+    ContextRevision,
+    GroupRights,
+    Message,
+    Session,
+    Turn,
+)
 from compaction.backends.chatcore import queries as chatcore_queries
 from compaction.models import CompactionRun, ModelRatio, SessionState
 from compaction.sizing import queries
@@ -16,6 +24,7 @@ from models_registry.models import AiModel
 pytestmark = pytest.mark.django_db
 
 SESSION_COLUMNS = (
+    "owner_id",
     "policy",
     "auto_compact",
     "compact_threshold",
@@ -86,6 +95,7 @@ def load_session_row_by_orm(session: Session) -> dict[str, Any]:
     return {
         **{name: getattr(stored_session, name) for name in SESSION_COLUMNS},
         **{name: model_row.get(column) for name, column in MODEL_COLUMNS.items()},
+        "has_tool_limits": GroupRights.objects.filter(limits_tools=True).exists(),
         "summary_model_name": str(summary_model) if summary_model else None,
         "system_chars": len(stored_session.system_prompt),
         **{name: revision_row.get(column) for name, column in REVISION_COLUMNS.items()},

@@ -8,6 +8,7 @@ from multiprocessing import Value
 from pathlib import Path
 from queue import Queue
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
@@ -15,7 +16,6 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
 from django_q.models import OrmQ
-from django_q.signals import post_execute_in_worker, pre_execute
 from django_q.signing import SignedPackage
 from django_q.tasks import async_task
 from django_q.worker import worker
@@ -29,6 +29,9 @@ from compaction.worker import cluster, tasks
 from compaction.worker.broker import LaneBroker
 from compaction.worker.run_locks import RunLocks
 from compaction.worker.tasks import MAX_RUN_SECONDS
+from tests.support.compaction_sessions import SUMMARY
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
 from tests.support.worker_scenarios import WorkerScenario, open_scenario
 
 
@@ -43,6 +46,7 @@ def run_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunLocks:
     """Let this process act as a worker, with its own name in ps and locks of its own."""
     locks = RunLocks(tmp_path)
     monkeypatch.setattr(cluster, "run_locks", locks)
+    monkeypatch.setattr(tasks, "run_locks", locks)
     monkeypatch.setattr(cluster, "set_process_name", lambda _: None)
     return locks
 
@@ -124,12 +128,20 @@ def test_a_stored_row_is_executed_by_its_path_also_by_that_of_version_0_1(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_locks_its_run_under_either_path(run_locks: RunLocks) -> None:
-    for path in ("compaction.tasks.execute", tasks.EXECUTE_TASK):
-        pre_execute.send("test", func=None, task={"func": path, "args": ("run-1",)})
-        assert [lock.name for lock in run_locks.folder.iterdir()] == [f"run-1.{os.getpid()}"]
-        post_execute_in_worker.send("test", func=None, task={})
-        assert list(run_locks.folder.iterdir()) == []
+def test_a_worker_locks_the_run_that_it_claims_and_not_the_one_of_its_message(
+    full: Session, scripted: ScriptedModel, run_locks: RunLocks
+) -> None:
+    lock_names: list[str] = []
+
+    def look(_: dict[str, Any]) -> Reply:
+        lock_names.extend(lock.name for lock in run_locks.folder.iterdir())
+        return Reply(text=SUMMARY)
+
+    scripted.script(look)
+    run = engine.request_run(full.pk, trigger="manual")
+    assert tasks.execute(str(uuid4())) == "applied"
+    assert lock_names == [f"{run.pk}.{os.getpid()}"]
+    assert list(run_locks.folder.iterdir()) == []
 
 
 @pytest.mark.django_db(transaction=True)

@@ -12,7 +12,7 @@ from compaction.core.trimming import drop_oldest_to_fit, slide_to_fit
 from tests.support.random_transcripts import entries
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(entries(), st.integers(0, 3_000), st.floats(1, 4))
 def test_a_boundary_is_always_a_safe_place(
     messages: tuple[TranscriptEntry, ...], tail_tokens: int, scale: float
@@ -31,7 +31,7 @@ def test_a_boundary_is_always_a_safe_place(
     assert sum(e.tokens for e in sized[first:]) * scale <= tail_tokens or boundary == newest[0].seq
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(entries(), st.integers(0, 12_000), st.integers(0, 500))
 def test_trimming_keeps_pairs_the_newest_user_message_and_the_order(
     messages: tuple[TranscriptEntry, ...], limit: int, overhead: int
@@ -53,7 +53,7 @@ def test_trimming_keeps_pairs_the_newest_user_message_and_the_order(
     assert drop_oldest_to_fit(rest, limit_tokens=limit, overhead_tokens=overhead) == rest
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(entries(), st.integers(0, 12_000), st.integers(0, 4), st.floats(0, 1))
 def test_sliding_keeps_pairs_the_first_the_newest_user_message_and_the_order(
     messages: tuple[TranscriptEntry, ...], limit: int, first: int, fraction: float
@@ -72,7 +72,7 @@ def test_sliding_keeps_pairs_the_first_the_newest_user_message_and_the_order(
     assert (rest == sized) or sum(entry.tokens for entry in sized) > limit
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(entries())
 def test_after_a_repair_every_call_has_its_result_and_every_result_its_call(
     messages: tuple[TranscriptEntry, ...],

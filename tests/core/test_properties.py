@@ -20,7 +20,7 @@ from tests.support.random_transcripts import POLICIES, USAGES, entries, transcri
 from tests.support.stage_transcripts import apply_outcome
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     transcripts(), USAGES, st.integers(1, 12_000), st.booleans(), st.none() | st.integers(0, 100)
 )
@@ -51,7 +51,7 @@ def test_every_outcome_holds_its_invariants(
         assert up_to_seq is None or max(gone) <= up_to_seq
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(transcripts(), st.integers(1, 12_000))
 def test_over_the_threshold_with_more_than_one_piece_there_is_something_to_do(
     transcript: Transcript, window: int
@@ -76,7 +76,7 @@ def test_over_the_threshold_with_more_than_one_piece_there_is_something_to_do(
         assert outcome.status == "skipped"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(transcripts(), st.integers(100, 12_000))
 def test_compacting_what_was_compacted_never_moves_back(
     transcript: Transcript, window: int
@@ -106,7 +106,7 @@ def test_compacting_what_was_compacted_never_moves_back(
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     entries(rich=True),
     st.sampled_from(POLICIES),
@@ -169,7 +169,7 @@ def once_more(transcript: Transcript, policy: Policy, window: int, boundary: int
         assert again.status == "skipped"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     entries(rich=True), st.sampled_from(POLICIES), st.integers(0, 500), st.integers(1_000, 30_000)
 )

@@ -40,6 +40,7 @@ BEGIN_RUN = (
     "compaction.runs.queue._insert_run",
     "compaction.worker.tasks.enqueue",
     "compaction.runs.leases.claim_run",
+    "compaction.worker.tasks.wake_workers",  # after the end of the run
 )
 SUMMARIZE = (
     "compaction.runs.lifecycle.announce_start",

@@ -15,6 +15,7 @@ import pytest
 
 from chatcore.local_model.server import find_free_port
 from compaction.worker.processes import list_descendants
+from tests.support.prepared_database import put_database
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.faults
@@ -29,6 +30,7 @@ class Serving:
         self.port = find_free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.output = folder / "output"
+        put_database(folder / "var")
         with self.output.open("w") as output:
             self.process = subprocess.Popen(
                 [

@@ -14,7 +14,7 @@ from tests.support.scripted_model import ScriptedModel
 from tests.support.standard_strategies import spoil
 
 pytestmark = pytest.mark.django_db(transaction=True)
-EXAMPLES = int(os.environ.get("CHATCORE_RESPONSES_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("CHATCORE_RESPONSES_EXAMPLES", "15"))
 SEEDS: dict[str, list[Any]] = {
     "input": [
         "Hi",

@@ -56,8 +56,8 @@ def fuzz(client: httpx2.Client, count: int) -> Counter[int]:
     return fuzzer.statuses
 
 
-def test_a_hundred_requests_find_nothing(client: httpx2.Client) -> None:
-    assert fuzz(client, 100)[200] > 30
+def test_fifty_requests_find_nothing(client: httpx2.Client) -> None:
+    assert fuzz(client, 50)[200] > 15
 
 
 @pytest.mark.slow

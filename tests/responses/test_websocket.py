@@ -14,10 +14,13 @@ from chatcore.models import Session, StoredResponse, Turn
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.conftest import Live
+from tests.support.mcp_server import ToolServer, running, tool_server
 from tests.support.open_responses import MODEL, check_stream, find_violations
 from tests.support.openai_client import create_key, list_completions
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+
+__all__ = ["running", "tool_server"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 END_TYPES = {"response.completed", "response.failed", "response.incomplete"}
@@ -117,3 +120,23 @@ def test_a_stranger_is_refused_at_the_door(live: Live) -> None:
     with pytest.raises(InvalidStatus) as caught, open_socket(live, "nobody's key"):
         pass
     assert caught.value.response.status_code == 401
+
+
+def test_an_mcp_server_of_a_request_is_asked_and_called(
+    socket: ClientConnection, scripted: ScriptedModel, tool_server: ToolServer
+) -> None:
+    call = make_tool_call("mcp__my_files__read", {"path": "a.txt"}, id="call_read")
+    scripted.script(Reply(tool_calls=[call]), Reply(text="It says hello."))
+    tool = {"type": "mcp", "server_label": "my_files", "server_url": tool_server.url}
+    asked = create(socket, input="Read it.", tools=[tool])[-1]["response"]
+    assert [item["type"] for item in asked["output"]][-1] == "mcp_approval_request"
+    assert tool_server.calls == []
+    word = {
+        "type": "mcp_approval_response",
+        "approval_request_id": asked["output"][-1]["id"],
+        "approve": True,
+    }
+    answered = create(socket, input=[word], previous_response_id=asked["id"], tools=[tool])
+    output = answered[-1]["response"]["output"]
+    assert [item["type"] for item in output][-2:] == ["mcp_call", "message"]
+    assert tool_server.calls == [("read", "a.txt")]

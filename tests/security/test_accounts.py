@@ -262,3 +262,20 @@ def test_nobody_signs_a_stranger_out(user: User) -> None:
     assert mallory.post(f"/settings/devices/{found.pk}/end/").status_code == 404
     mallory.post("/settings/devices/others/end/")
     assert is_signed_in(alice)
+
+
+def test_the_sign_in_page_needs_no_database(
+    client: Client, settings: Any, django_assert_num_queries: Any
+) -> None:
+    app: dict[str, Any] = {
+        "provider_id": "oidc",
+        "name": "Our company",
+        "client_id": "c",
+        "secret": "s",
+    }
+    app["settings"] = {"server_url": "https://id.example.com"}
+    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [app]}}
+    with django_assert_num_queries(0):
+        page = client.get("/login/").content.decode()
+    assert "Our company" in page
+    assert "/oidc/" in page

@@ -17,7 +17,7 @@ from compaction.core.state import SECTIONS, StructuredState, number_sections, re
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from compaction.runs import engine
 from compaction.summaries import headers
-from compaction.summaries.calls import take_chunk
+from compaction.summaries.chunks import take_chunk
 from compaction.summaries.source import render_lines
 from compaction.summaries.verification import parse_sources
 from models_registry.models import AiModel

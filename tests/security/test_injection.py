@@ -129,6 +129,7 @@ def test_a_title_reaches_no_request(api: APIClient, session: Session) -> None:
     assert api.get(f"{SESSIONS}/{session.pk}/context/preview").json() == shape
 
 
+@pytest.mark.slow
 def test_no_summary_that_is_edited_leaves_its_envelope(api: APIClient, session: Session) -> None:
     chat = import_chat(api, write_as_messages, ["fine"] * 4, summary="They talked.", boundary_seq=5)
     shape = read_shape(api, chat)

@@ -12,7 +12,8 @@ from django.contrib.auth.models import User
 
 from chatcore.management.commands.serve import Command
 from chatcore.serving import processes
-from tests.support.web_process import build_environment, migrate, run_web_server
+from tests.support.prepared_database import put_database
+from tests.support.web_process import build_environment, run_web_server
 
 PUBLIC_URL = "https://chat.example.com"
 BY_PROXY = {"Host": "chat.example.com", "X-Forwarded-Proto": "https"}
@@ -22,7 +23,7 @@ BY_PROXY = {"Host": "chat.example.com", "X-Forwarded-Proto": "https"}
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with tables: pages that offer to sign in ask them for identity providers."""
     folder = tmp_path_factory.mktemp("data")
-    migrate(folder)
+    put_database(folder)
     return folder
 
 

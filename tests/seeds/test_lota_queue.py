@@ -97,7 +97,7 @@ def test_a_new_turn_waits_for_the_job_and_then_begins_with_the_summary(
     scripted.script(answer_first_call)
 
     def execute() -> None:
-        engine.execute_run(run.pk, obey_worker_limit=True)
+        engine.execute_run(run.pk, obey_limits=True)
         connection.close()
 
     worker = threading.Thread(target=execute)

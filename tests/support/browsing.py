@@ -62,7 +62,10 @@ def page(browser: Browser, live: Live, user: User) -> Iterator[Page]:
     client = Client()
     client.force_login(user)
     context = browser.new_context(
-        viewport={"width": 1280, "height": 860}, base_url=live.url, locale="en-US"
+        viewport={"width": 1280, "height": 860},
+        base_url=live.url,
+        locale="en-US",
+        service_workers="block",  # what a test sees of the pages would go past `page.route`
     )
     context.add_cookies(
         [{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live.url}]

@@ -1,3 +1,4 @@
+// unfold colors JSON in a pre with a style; its spans are its own.
 // What must not stand in a page, wherever its texts came from: returns a list of what does. Of `page`, this document or one parsed from a text.
 globalThis.audit = (page) => {
   const ASKING = [
@@ -17,7 +18,7 @@ globalThis.audit = (page) => {
   const FORBIDDEN =
     "iframe, frame, frameset, object, embed, applet, base, meta[http-equiv=refresh], meta[http-equiv=refresh i], video, audio, portal, plaintext, xmp";
   const PLAIN =
-    ".user .words, .reasoning .words, .call pre, .call-name, .chat-title, .found-title, .sent pre, .turn-error p > span, .notice, .file-name, .diff > *, .card-facts > *, .targets span, .kept span, .readonly pre";
+    ".user .words, .copy-tool pre, .copy-head h1, .reasoning .words, .call pre, .call-name, .chat-title, .found-title, .sent pre, .turn-error p > span, .notice, .file-name, .diff > *, .card-facts > *, .targets span, .kept span, .readonly pre:not([style])";
   const IN_PROSE = new Set(
     "a b blockquote br button code del div em figcaption figure h1 h2 h3 h4 h5 h6 hr i img kbd li mark ol p pre s span strong sub sup table tbody td th thead tr ul".split(
       " ",
@@ -32,7 +33,7 @@ globalThis.audit = (page) => {
     /(^|\s)(menu|dialog|drawer|dock|composer|card|message|answer|user|notice|line|turn-error|palette|snackbar|drop|context|hidden|visually-hidden)(\s|$)/;
   const OUR_ATTRIBUTES =
     /^(id|name|is|slot|part|popover|form|command|contenteditable|accesskey|autofocus|draggable)/;
-  const admin = page.querySelector("#user-tools") !== null;
+  const admin = page.querySelector("body[data-admin-utc-offset]") !== null;
   const wrong = [];
   const object = (element, why) => wrong.push(`${why}: ${element.outerHTML.slice(0, 160)}`);
 

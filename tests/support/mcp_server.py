@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 import uvicorn
+from django.conf import settings
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
@@ -45,6 +47,21 @@ def run_tool_server() -> Iterator[ToolServer]:
         server.should_exit = True
         thread.join(timeout=15)
         socket.close()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ToolServer]:
+    with run_tool_server() as server:
+        yield server
+
+
+@pytest.fixture
+def tool_server(running: ToolServer, monkeypatch: pytest.MonkeyPatch) -> ToolServer:
+    """The server, which the operator allows although it is on loopback."""
+    monkeypatch.setitem(settings.CHATCORE, "FETCH_ALLOW_HOSTS", [running.host])
+    running.calls.clear()
+    running.headers.clear()
+    return running
 
 
 def _build_server(state: ToolServer) -> MCPServer:

@@ -2,7 +2,10 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
+
+from playwright.sync_api import Page
 
 from chatcore.models import Session
 from compaction.models import CompactionRun
@@ -27,6 +30,13 @@ def fill_long(session: Session, *, exchanges: int = 6, words: int = 120) -> None
         store_exchange(
             session, f"Question {number} " + "about everything " * words, f"Answer {number}"
         )
+
+
+def expect_request(page: Page) -> AbstractContextManager[Any]:
+    """Wait in the `with` for the answer to a request for a run, and not to that for a preview."""
+    return page.expect_response(
+        lambda response: response.url.endswith("/compact") and response.status == 202
+    )
 
 
 def run_in_background(work: Callable[..., Any], *arguments: Any) -> threading.Thread:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-SESSION, LINE, RULE, MESSAGE, RUN, HOOK, SERVER = (
+SESSION, LINE, RULE, MESSAGE, RUN, CALL, HOOK, SERVER = (
     "<uuid:session_id>",
     "<int:line_id>",
     "<int:rule_id>",
     "<int:message_id>",
     "<uuid:run_id>",
+    "<int:number>",
     "<uuid:webhook_id>",
     "<uuid:server_id>",
 )
@@ -39,6 +40,7 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/sessions/{SESSION}/context": {"GET": None},
     f"api/v1/sessions/{SESSION}/context/preview": {"GET": None},
     f"api/v1/sessions/{SESSION}/context/history": {"GET": None},
+    f"api/v1/sessions/{SESSION}/context/missing": {"GET": None},
     f"api/v1/sessions/{SESSION}/context/undo": {"POST": None},
     f"api/v1/sessions/{SESSION}/context/redo": {"POST": None},
     f"api/v1/sessions/{SESSION}/context/rewind": {"POST": {"version": 0}},
@@ -57,6 +59,10 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/rules/{RULE}": {"GET": None, "PATCH": {"text": "Mine."}, "DELETE": None},
     f"api/v1/sessions/{SESSION}/search": {"GET": {"q": "secret"}},
     f"api/v1/sessions/{SESSION}/export": {"GET": None},
+    f"api/v1/sessions/{SESSION}/shares": {"POST": {}},
+    "api/v1/shares": {"GET": None},
+    "api/v1/shares/<uuid:share_id>": {"DELETE": None},
+    "api/v1/export": {"GET": None},
     "api/v1/imports": {"POST": {}},
     "api/v1/sessions/import": {"POST": {}},
     f"api/v1/messages/{MESSAGE}": {"PATCH": HELLO_BODY, "DELETE": None},
@@ -66,6 +72,8 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/messages/{MESSAGE}/restore": {"POST": None},
     "api/v1/attachments/<uuid:attachment_id>": {"GET": None, "DELETE": None},
     f"api/v1/compactions/{RUN}": {"GET": None},
+    f"api/v1/compactions/{RUN}/calls": {"GET": None},
+    f"api/v1/compactions/{RUN}/calls/{CALL}": {"GET": None},
     f"api/v1/compactions/{RUN}/rewind": {"POST": None},
     f"api/v1/compactions/{RUN}/cancel": {"POST": None},
     "api/v1/search": {"GET": {"q": "secret"}},

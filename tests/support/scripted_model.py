@@ -64,6 +64,7 @@ class Received:
     json: dict[str, Any]
     client_left: threading.Event = field(default_factory=threading.Event)
     client_port: int = 0
+    body: bytes = b""  # as it came
 
 
 class ScriptedModel:
@@ -166,8 +167,9 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-        request = self._read_request(body)
+        raw_body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = json.loads(raw_body or b"{}")
+        request = self._read_request(body, raw_body)
         if self.path.endswith("/count_tokens"):
             return self._send_body(
                 json.dumps({"input_tokens": count_usage(Reply(), body)[0]}).encode(), Reply()
@@ -201,12 +203,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _anthropic(self) -> bool:
         return self.path.startswith("/v1/messages")
 
-    def _read_request(self, body: dict[str, Any]) -> Received:
+    def _read_request(self, body: dict[str, Any], raw_body: bytes = b"") -> Received:
         return Received(
             self.path,
             {name.lower(): value for name, value in self.headers.items()},
             body,
             client_port=self.client_address[1],
+            body=raw_body,
         )
 
     def _build_error(self, reply: Reply) -> bytes:

@@ -1,4 +1,7 @@
-"""A complete Chatcore as a new user starts it: `chatcore serve` in a folder of its own."""
+"""A complete Chatcore as a new user starts it: `chatcore serve` in a folder of its own.
+
+Its tables are there already; test_first_start.py is about a start without them.
+"""
 
 import contextlib
 import os
@@ -13,6 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+
+from tests.support.prepared_database import put_database
 
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
@@ -80,6 +85,8 @@ def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedP
     }
     variables.pop("CHATCORE_DATABASE_URL", None)
     variables |= environment
+    if "CHATCORE_DATABASE_URL" not in variables:
+        put_database(folder)
     process = subprocess.Popen(
         [*CHATCORE, "serve", "--port", str(port), *arguments],
         env=variables,

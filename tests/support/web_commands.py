@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 
 from chatcore.local_model.server import find_free_port
+from tests.support.prepared_database import put_database
 from tests.support.served_streams import REGISTER
 from tests.support.waiting import wait_until
 
@@ -75,6 +76,8 @@ class Deployment:
 
     def prepare(self, base_url: str) -> str:
         """Make the database, a model at this address and an administrator; return a token."""
+        if "CHATCORE_DATABASE_URL" not in self.environment:
+            put_database(Path(self.environment["CHATCORE_DATA_DIR"]))
         self.run("prepare")
         code = f"{REGISTER.format(url=base_url)};{CREATE_TOKEN}"
         return self.run("shell", "-c", code).stdout.split()[-1]

@@ -22,15 +22,6 @@ def build_environment(folder: Path, **variables: str) -> dict[str, str]:
     return {**inherited, "CHATCORE_DATA_DIR": str(folder), **variables}
 
 
-def migrate(folder: Path) -> None:
-    """Make the tables in a data folder, as `serve` does before it starts a web process."""
-    subprocess.run(
-        [sys.executable, "-m", "chatcore", "migrate", "--verbosity", "0"],
-        env=build_environment(folder),
-        check=True,
-    )
-
-
 @contextmanager
 def run_web_server(folder: Path, **variables: str) -> Iterator[str]:
     """Run a web process that gets these CHATCORE_ variables only, and yield its address."""

@@ -18,6 +18,7 @@ from django.db import connections
 from django.db.utils import load_backend
 
 from compaction.worker.processes import STATE_ZOMBIE, Process, list_descendants
+from tests.support.prepared_database import put_database
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +41,7 @@ KINDS = ("sqlite", "postgres") if server_answers() else ("sqlite",)
 def open_database(kind: str, folder: Path) -> Iterator[str]:
     """Create a migrated database, make it the `default` connection, and yield its URL."""
     if kind == "sqlite":
+        put_database(folder)
         with use_database(
             f"sqlite:///{folder}/chatcore.sqlite3", transaction_mode="IMMEDIATE", timeout=20
         ) as url:

@@ -51,9 +51,14 @@ def test_a_person_chooses_a_tool_is_asked_and_allows_it(
     assert tool_server.calls == []
 
     page.reload()  # it still waits, and nothing but the rows knows
+    state = page.locator(".call .call-asked")
+    expect(state).to_have_text("waiting for your word")
+    expect(state).to_be_visible()
+    expect(page.locator(".call .call-running")).to_be_hidden()
     question.get_by_role("button", name="Allow once").click()
     expect(page.locator(".answer").last).to_contain_text("It says hello.")
     expect(question).to_have_count(0)
+    expect(state).to_be_hidden()
     assert tool_server.calls == [("read", "notes/trip.md")]
 
 

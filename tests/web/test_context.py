@@ -13,7 +13,13 @@ from compaction.runs import engine
 from models_registry.models import AiModel
 from tests.support.browsing import PausedChunks, store_exchange
 from tests.support.events import append_events
-from tests.support.page_compactions import SUMMARY, execute_run, fill_long, run_in_background
+from tests.support.page_compactions import (
+    SUMMARY,
+    execute_run,
+    expect_request,
+    fill_long,
+    run_in_background,
+)
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -81,7 +87,9 @@ def test_a_card_tells_what_was_done_and_how_the_summary_changed(
     expect(card.locator("del")).to_have_text(re.compile(r"^\s*short\s*$"))
     expect(card.locator("ins")).to_have_text(re.compile(r"^\s*long\s*$"))
     page.keyboard.press("ArrowRight")
-    expect(card.locator(".targets li").first).to_contain_text(re.compile(r"summarized[\d,]+ → 0"))
+    expect(card.locator(".targets li").first).to_contain_text(
+        re.compile(r"summarized[\d,]+ characters, in the summary")
+    )
     card.get_by_role("tab", name="Kept as written").click()
     expect(card.locator(".kept li")).to_have_text(re.compile("#2.*Answer.*Answer 0"))
     expect(page.locator(".card[data-superseded]")).to_have_count(1)
@@ -147,12 +155,12 @@ def test_slash_commands_are_completed_and_carried_out(
     fill_long(session)
     page.goto(f"/c/{session.pk}/")
     field = page.get_by_label("Your message")
-    field.press_sequentially("/c")
-    expect(page.locator("#slash li")).to_have_count(2)
+    field.press_sequentially("/s")
+    expect(page.locator("#slash li")).to_have_count(1)
     field.press("Tab")
-    expect(field).to_have_value("/compact ")
+    expect(field).to_have_value("/summarize ")
     field.press_sequentially("the numbers")
-    with page.expect_response("**/compact"):
+    with expect_request(page):
         field.press("Enter")
     expect(field).to_have_value("")
     assert CompactionRun.objects.get().instructions == "the numbers"
@@ -223,7 +231,7 @@ def test_a_message_is_where_optimizing_ends_and_the_page_says_while_it_runs(
     message = page.locator("[data-seq='4']")
     message.hover()
     message.get_by_role("button", name="More actions").click()
-    with page.expect_response("**/compact"):
+    with expect_request(page):
         page.get_by_role("button", name="Summarize up to here").click()
     run = CompactionRun.objects.get()
     chunks = PausedChunks(

@@ -88,7 +88,7 @@ def test_a_chat_goes_out_as_a_file_and_comes_in_again(
     page.goto("/new/")
     page.get_by_role("button", name="Actions for Sums").click()
     with page.expect_download() as download:
-        page.get_by_role("link", name="Export").click()
+        page.get_by_role("link", name="Export", exact=True).click()
     download.value.save_as(tmp_path / "sums.json")
     session.refresh_from_db()
     assert json.loads((tmp_path / "sums.json").read_text()) == json.loads(

@@ -10,7 +10,7 @@ from chatcore.web.advice import choose_advice
 from compaction.runs import engine
 from tests.support.browsing import send_message, store_exchange
 from tests.support.compaction_sessions import summarize_or_chat
-from tests.support.page_compactions import run_in_background
+from tests.support.page_compactions import expect_request, run_in_background
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -44,7 +44,7 @@ def test_a_model_that_the_provider_does_not_have_leads_to_the_picker(
     expect(error).to_contain_text("Choose another one.")
     expect(error.get_by_role("button", name="Try again")).to_have_count(0)
     error.get_by_role("button", name="Choose another model").click()
-    expect(page.locator("select[name=model]")).to_be_focused()
+    expect(page.get_by_role("combobox", name="Search models")).to_be_focused()
 
 
 @pytest.mark.browser
@@ -81,5 +81,5 @@ def test_trimming_is_told_in_one_line_with_why_and_what_now(
     expect(page.locator(".notice").filter(visible=True)).to_have_count(1)
     expect(lines.first).to_be_attached()
     expect(page.locator("[data-left-out]").first).to_be_attached()
-    with page.expect_response("**/compact"):
+    with expect_request(page):
         details.get_by_role("button", name="Try to summarize again").click()

@@ -154,7 +154,7 @@ def test_a_page_that_is_left_while_it_sends_sends_the_same_again(
     page.route("**/messages", lambda route: route.fetch())  # and no answer ever
     send_message(page, "Once")
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
-    expect(page.get_by_label("Your message")).to_have_value("Once")
+    expect(page.locator(".user .words")).to_have_text(["Once"])
     page.unroute_all()
     page.reload()
     if page.get_by_label(

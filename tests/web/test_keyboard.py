@@ -129,3 +129,20 @@ def test_the_keyboard_reaches_the_acts_of_a_chat_in_the_list(page: Page, session
     page.keyboard.type("New name")
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="New name")).to_be_visible()
+
+
+def test_the_palette_runs_commands_and_dates_its_rows(page: Page, session: Session) -> None:
+    store_exchange(session, "One", "Two")
+    Session.objects.filter(pk=session.pk).update(title="Bread")
+    page.goto(f"/c/{session.pk}/")
+    page.keyboard.press("Control+k")
+    expect(page.locator(".found local-time").first).to_have_text(re.compile(r"\d"))
+    page.keyboard.type("see what")
+    expect(page.locator(".found")).to_have_text(["See what the model sees"])
+    page.keyboard.press("Enter")
+    expect(page.locator("#palette")).to_be_hidden()
+    expect(page.get_by_role("dialog", name="What the model sees now")).to_be_visible()
+    page.goto("/settings/")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("option", name="New chat")).to_be_visible()
+    expect(page.get_by_role("option", name="Summarize now")).to_have_count(0)

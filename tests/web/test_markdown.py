@@ -376,13 +376,16 @@ def test_headings_tasks_and_columns_look_like_what_they_are(page: Page, session:
         for name in ("h1", "h2", "p")
     ]
     assert sizes == sorted(sizes, reverse=True)
-    expect(prose.locator("li").first).to_contain_text("☐ one task")
+    expect(prose.locator("li.task").first).to_contain_text("☐ one task")
+    expect(prose.locator("li.task").first).to_have_css("list-style-type", "none")
     read_alignment = (
         "cells => cells.slice(0, 3)"
         ".map((cell) => getComputedStyle(cell).textAlign.replace('-webkit-', ''))"
     )
     assert prose.locator("td").evaluate_all(read_alignment) == ["left", "right", "center"]
-    expect(prose.get_by_text("[^2]: https://example.com/other")).to_be_visible()
+    prose.get_by_role("link", name="1", exact=True).click()
+    expect(prose.locator("p.note").first).to_be_focused()
+    expect(prose.locator("p.note")).to_have_text(["1 The note.", "2 https://example.com/other"])
     expect(prose.get_by_role("link", name="the page")).to_have_attribute(
         "href", "https://example.com/page"
     )

@@ -9,7 +9,7 @@ from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from tests.support.browsing import PausedChunks
-from tests.support.page_compactions import SUMMARY, fill_long, run_in_background
+from tests.support.page_compactions import SUMMARY, expect_request, fill_long, run_in_background
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.stored_talk import summarize
@@ -23,7 +23,7 @@ def request_summary(page: Page, session: Session) -> CompactionRun:
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).to_contain_text("/")
     page.locator(".meter-button").click()
-    with page.expect_response("**/compact"):
+    with expect_request(page):
         page.get_by_role("button", name="Summarize now").click()
     return CompactionRun.objects.get()
 
@@ -58,6 +58,19 @@ def test_a_run_is_read_along_and_turns_into_a_line_that_leads_to_its_card(
     expect(status).to_be_hidden()
 
 
+def test_view_waits_for_a_card_that_is_still_being_fetched(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    run = request_summary(page, session)
+    scripted.script(Reply(text=SUMMARY))
+    page.route("**/context/history", lambda route: None)  # held
+    run_in_background(engine.execute_run, run.pk).join()
+    page.get_by_role("region", name="Summary").get_by_role("button", name="View").click()
+    expect(page.locator(".card")).to_have_count(0)
+    page.unroute("**/context/history")  # and what was held goes on
+    expect(page.locator(".card summary")).to_be_focused()
+
+
 def test_a_run_is_stopped_while_the_model_writes(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -84,7 +97,7 @@ def test_a_run_that_fails_says_why_and_is_tried_again(
     run_in_background(engine.execute_run, run.pk).join()
     status = page.get_by_role("region", name="Summary")
     expect(status.get_by_role("status")).to_contain_text("Not summarized: ")
-    with page.expect_response("**/compact"):
+    with expect_request(page):
         status.get_by_role("button", name="Try again").click()
     expect(status).to_be_hidden()
     assert CompactionRun.objects.filter(status="queued").count() == 1

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db import IntegrityError, transaction
 from rest_framework import serializers
 
 from chatcore.models import McpServer
@@ -9,6 +10,8 @@ from chatcore.models.mcp_server import MAX_NAME_CHARS, NAME_PATTERN
 from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.tools.mcp import catalog
 from chatcore.tools.mcp.addresses import check_address, check_headers
+
+NAME_TAKEN = "Another server has this name."
 
 
 class McpToolSerializer(serializers.Serializer[Any]):
@@ -96,12 +99,21 @@ class McpServerSerializer(StrictSerializer, serializers.ModelSerializer[McpServe
             owner_id = None if is_new_shared else self.context["request"].user.pk
             if self.instance is not None:
                 owner_id = self.instance.owner_id
-            others = McpServer.objects.filter(owner_id=owner_id, name=attrs["name"])
+            others = McpServer.objects.filter(owner_id=owner_id, name=attrs["name"], turn=None)
             if self.instance is not None:
                 others = others.exclude(pk=self.instance.pk)
             if others.exists():
-                raise serializers.ValidationError({"name": "Another server has this name."})
+                raise serializers.ValidationError({"name": NAME_TAKEN})
         return attrs
+
+    def save(self, **values: Any) -> McpServer:
+        """Store the server. Refuses a name that another request has taken meanwhile."""
+        try:
+            with transaction.atomic():
+                server: McpServer = super().save(**values)
+        except IntegrityError:
+            raise serializers.ValidationError({"name": NAME_TAKEN}) from None
+        return server
 
     def update(self, server: McpServer, values: dict[str, Any]) -> McpServer:
         """Change the server; a new address does not get the headers of the old one."""

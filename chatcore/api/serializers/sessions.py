@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib.auth.models import AnonymousUser
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -11,6 +12,9 @@ from chatcore.models import Session
 from chatcore.providers.params import find_unknown_names
 from chatcore.rest import limits
 from chatcore.rest.fields import RatioField, StrictBooleanField, StrictSerializer, StrictTextField
+from chatcore.rights.models import select_models
+from chatcore.rights.names import Kind, list_allowed
+from chatcore.rights.policies import accepts_policy
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
 from models_registry.models import AiModel
@@ -40,7 +44,7 @@ class ModelNameField(serializers.Field):
         """Return the usable model of that name. Raises ValidationError if there is none."""
         if not isinstance(data, str):
             self.fail("invalid")
-        model = AiModel.objects.find_by_name(data)
+        model = select_models(self.context["request"].user.pk).find_by_name(data)
         if model is None:
             self.fail("unknown")
         return model
@@ -71,6 +75,13 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
     params = ParamsField(required=False)
     pinned = StrictBooleanField(required=False)
     archived = StrictBooleanField(required=False)
+    temporary = StrictBooleanField(
+        required=False,
+        help_text=(
+            "In no list and no search, and deleted some hours after its last use. Chosen when the "
+            "session is created; false keeps it afterwards."
+        ),
+    )
 
     class Meta:
         model = Session
@@ -86,6 +97,7 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
             "params",
             "pinned",
             "archived",
+            "temporary",
             *READ_ONLY_FIELDS,
         )
         read_only_fields = READ_ONLY_FIELDS
@@ -107,21 +119,39 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
         if attrs.get("params"):
             model = get_new_value("model")
             if "model" not in attrs and self.instance is None:
-                model = AiModel.objects.find_default()
+                model = select_models(self.context["request"].user.pk).find_default()
             _check_param_names(attrs["params"], model)
         return attrs
 
+    def validate_temporary(self, is_temporary: bool) -> bool:
+        """Refuse to make a session temporary that was created as any other."""
+        if is_temporary and self.instance is not None and not self.instance.temporary:
+            raise serializers.ValidationError("It is chosen when the session is created.")
+        return is_temporary
+
     def validate_policy(self, name: str) -> str:
         """Refuse a compaction policy that does not exist."""
-        if name and not get_compactor().accepts_policy(name):
+        if name and not accepts_policy(self._get_owner().pk, name):
             raise serializers.ValidationError("There is no compaction policy of this name.")
         return name
 
+    def _get_owner(self) -> Any:
+        """Return whose rights hold: the owner's, also where an operator edits the session."""
+        request = self.context.get("request")
+        if request:
+            return request.user
+        if self.instance is None or self.instance.owner_id is None:
+            return AnonymousUser()
+        return self.instance.owner
+
     def validate_tools(self, names: list[str] | None) -> list[str] | None:
         """Refuse tools that do not exist."""
-        known_names = {tool.name for tool in tool_registry.build_definitions()}
+        owner = self._get_owner()
+        allowed_names = list_allowed(owner.pk, Kind.TOOL)
+        known_tools = tool_registry.build_definitions(allowed_names=allowed_names)
+        known_names = {tool.name for tool in known_tools}
         if any(mcp_catalog.is_tool_name(name) for name in names or ()):
-            mcp_tools = mcp_catalog.list_available_tools(self.context["request"].user)
+            mcp_tools = mcp_catalog.list_available_tools(owner)
             known_names |= {tool.definition.name for tool in mcp_tools}
         unknown_names = sorted(set(names or ()) - known_names)
         if unknown_names:

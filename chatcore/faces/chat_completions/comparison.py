@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Sequence
 
+from chatcore.faces.chat_completions import questions
 from chatcore.faces.chat_completions.messages import normalize_arguments
 from chatcore.faces.chat_completions.stored_messages import StoredMessage
 from chatcore.faces.client_messages import ClientMessage
@@ -29,6 +30,11 @@ def build_client_keys(
             is_beginning = bool(text) and stopped_text.startswith(text)
             if message.role == "assistant" and not message.calls and is_beginning:
                 keys[index] = build_key(stopped_message)
+    for index, message in enumerate(messages):
+        previous_message = messages[index - 1] if index else None
+        asked_message = questions.find_asked_message(message, previous_message, stored_messages)
+        if asked_message:
+            keys[index] = build_key(asked_message)
     return keys
 
 

@@ -8,10 +8,11 @@ from uuid import UUID
 from django.db import transaction
 
 from chatcore.api.errors import build_turn_problem
+from chatcore.context import turn_clearing
 from chatcore.context.compactor import get_compactor
 from chatcore.events import log as event_log
 from chatcore.events.types import TURN_END_EVENTS, EventType
-from chatcore.faces.chat_completions import matching, stored_messages
+from chatcore.faces.chat_completions import matching, questions, stored_messages
 from chatcore.faces.chat_completions.client_watch import wait_for_stopped_answer
 from chatcore.faces.chat_completions.errors import OpenAIProblem
 from chatcore.faces.chat_completions.messages import get_trailing_results
@@ -89,6 +90,8 @@ def start_or_resume_turn(
                 locked_session, completion_request.messages, completion_request.on_divergence
             )
             turn = _start_turn(locked_session, completion_request, history_match)
+            if completion_request.clearing:
+                turn_clearing.store_clearing(turn, completion_request.clearing)
     return turn, turn.first_event_seq - 1
 
 
@@ -121,12 +124,8 @@ async def stream_parts(turn: Turn, after_seq: int) -> AsyncGenerator[StreamPart 
     of a turn that fails.
     """
     if turn.status not in Turn.OPEN_STATUSES:
-        text, reasoning, final_part = await run_in_thread(load_answer, turn)
-        if reasoning:
-            yield ReasoningDelta(reasoning)
-        if text:
-            yield TextDelta(text)
-        yield final_part
+        for part in await run_in_thread(_load_parts, turn):
+            yield part
         return
     has_text = False
     needs_gap = False
@@ -144,8 +143,8 @@ async def stream_parts(turn: Turn, after_seq: int) -> AsyncGenerator[StreamPart 
         elif event.name == EventType.REASONING_DELTA and event.data["message"] in message_ids:
             yield ReasoningDelta(event.data["text"])
         elif event.name in PAUSE_EVENTS and event.data.get("turn") == str(turn.pk):
-            _, _, final_part = await run_in_thread(_load_answer_by_id, turn.pk)
-            yield final_part
+            for part in await run_in_thread(_load_end, turn.pk, "\n\n" if has_text else ""):
+                yield part
             return
     raise OpenAIProblem(404, "session_deleted", "The session was deleted.")
 
@@ -166,6 +165,11 @@ def load_answer(turn: Turn) -> tuple[str, str, StreamEnd]:
         if message.role == Message.Role.ASSISTANT
     ]
     is_waiting = turn.status == Turn.Status.WAITING
+    question = questions.build_question(turn) if is_waiting else ""
+    if question and not (answers and answers[-1].calls):
+        said_text = turn.messages.filter(branch=None, role=Message.Role.ASSISTANT)
+        texts = [*said_text.order_by("seq").values_list("content", flat=True), question]
+        return "\n\n".join(text for text in texts if text), "", StreamEnd(reason="stop")
     if not answers or (answers[-1].calls and not is_waiting):
         return "", "", StreamEnd(reason="stop")
     answer = answers[-1]
@@ -194,8 +198,22 @@ def build_context_headers(turn: Turn, token_count: int | None = None) -> dict[st
     }
 
 
-def _load_answer_by_id(turn_id: UUID) -> tuple[str, str, StreamEnd]:
-    return load_answer(Turn.objects.select_related("session").get(pk=turn_id))
+def _load_parts(turn: Turn) -> list[StreamPart]:
+    """Return the answer of a turn that is over."""
+    text, reasoning, final_part = load_answer(turn)
+    parts: list[StreamPart] = [ReasoningDelta(reasoning)] if reasoning else []
+    if text:
+        parts.append(TextDelta(text))
+    return [*parts, final_part]
+
+
+def _load_end(turn_id: UUID, gap: str) -> list[StreamPart]:
+    """Return what a streamed answer ends with: a question to its person, and the final part."""
+    turn = Turn.objects.select_related("session").get(pk=turn_id)
+    _, _, final_part = load_answer(turn)
+    is_question = turn.status == Turn.Status.WAITING and not final_part.tool_calls
+    question = questions.build_question(turn) if is_question else ""
+    return [TextDelta(gap + question), final_part] if question else [final_part]
 
 
 def _build_usage(message: Message) -> Usage | None:
@@ -234,7 +252,8 @@ def _resume_turn(
     ):
         return None
     results = get_trailing_results(completion_request.messages)
-    _refuse_missing_results(session, results)
+    waiting_turn = session.turns.filter(status=Turn.Status.WAITING).first()
+    _refuse_missing_results(waiting_turn, results)
     _apply_request_settings(session, completion_request)
     client_results = [
         client_tools.ClientToolResult(
@@ -243,9 +262,12 @@ def _resume_turn(
         for message in results
     ]
     has_files = any(message.files for message in results)
+    has_clearing = bool(completion_request.clearing or (waiting_turn and waiting_turn.clearing))
     try:
-        # Files are stored before the turn goes on, which is when the transaction is committed.
-        with transaction.atomic() if has_files else contextlib.nullcontext():
+        # The turn goes on when the transaction is committed, and needs these before.
+        with transaction.atomic() if has_files or has_clearing else contextlib.nullcontext():
+            if waiting_turn and has_clearing:
+                turn_clearing.store_clearing(waiting_turn, completion_request.clearing)
             turn, after_seq = service.submit_tool_results(session, client_results)
             _store_result_files(turn, results)
     except service.NoWaitingTurn:
@@ -265,9 +287,8 @@ def _store_result_files(turn: Turn, results: Sequence[ClientMessage]) -> None:
             store_files(turn.session, result, row=row)
 
 
-def _refuse_missing_results(session: Session, results: Sequence[ClientMessage]) -> None:
+def _refuse_missing_results(waiting_turn: Turn | None, results: Sequence[ClientMessage]) -> None:
     """Raise the 400 problem if a call of the waiting turn has no result among these."""
-    waiting_turn = session.turns.filter(status=Turn.Status.WAITING).first()
     if waiting_turn is None:
         return
     pending_ids = {call.id for call in client_tools.find_pending_calls(waiting_turn)}

@@ -55,7 +55,7 @@ def _build_capabilities(model: AiModel) -> dict[str, Any]:
         "compaction": _tell(True) | {"summarize": _tell(True)},
         "context_management": _tell(True) | {name: _tell(True) for name in edits},
         "effort": _tell(True) | {name: _tell(True) for name in efforts},
-        "image_input": _tell(model.supports_images),
+        "image_input": _tell(model.may_see_images),
         "pdf_input": _tell(True),
         "server_tools": _tell(False) | {"code_execution": _tell(False), "web_search": _tell(False)},
         "structured_outputs": _tell(True),

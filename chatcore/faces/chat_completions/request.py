@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatcore.api.params import ParamsField
+from chatcore.context.clearing import Clearing
 from chatcore.faces.chat_completions.errors import OpenAIProblem
 from chatcore.faces.chat_completions.matching import OnDivergence
 from chatcore.faces.chat_completions.messages import parse_messages
@@ -18,6 +19,7 @@ from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.params import PARAM_NAMES, list_extra_names
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.rights.models import select_models
 from chatcore.turns import client_tools
 from models_registry.models import AiModel
 
@@ -64,15 +66,20 @@ class CompletionRequest:
     on_divergence: OnDivergence = OnDivergence.EDIT
     ignored_fields: tuple[str, ...] = ()
 
+    @property
+    def clearing(self) -> Clearing | None:
+        """What is left out of what is sent; this protocol has no words for it."""
+        return None
 
-def parse_completion_request(body: Any, headers: Mapping[str, str]) -> CompletionRequest:
+
+def parse_completion_request(user: Any, body: Any, headers: Mapping[str, str]) -> CompletionRequest:
     """Return the request of a JSON body.
 
     Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.
     """
     if not isinstance(body, Mapping):
         raise InvalidFieldError("body", "A JSON object.")
-    model = get_usable_model(body.get("model"))
+    model = get_usable_model(user, body.get("model"))
     system, messages = parse_messages(body.get("messages"))
     tools = _parse_tools(body.get("tools"), model)
     stream = body.get("stream") or False
@@ -97,11 +104,14 @@ def parse_completion_request(body: Any, headers: Mapping[str, str]) -> Completio
     )
 
 
-def get_usable_model(name: Any) -> AiModel:
-    """Return the usable model of this name, or of `provider/name`. Raises 404 as OpenAI does."""
+def get_usable_model(user: Any, name: Any) -> AiModel:
+    """Return the model of this name, or of `provider/name`, if the user may use it.
+
+    Raises 404 as OpenAI does, which is the same for a model that does not exist.
+    """
     if not isinstance(name, str) or not name:
         raise InvalidFieldError("model", "The name of a model.")
-    model = AiModel.objects.find_by_name(name)
+    model = select_models(user.pk).find_by_name(name)
     if model is None:
         raise OpenAIProblem(
             404,

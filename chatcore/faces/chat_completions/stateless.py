@@ -14,10 +14,11 @@ from chatcore.models import UsageSum
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool, Usage
 from chatcore.providers.connections import build_connection
-from chatcore.providers.errors import ContextOverflow, ProviderUnavailable
+from chatcore.providers.errors import ContextOverflow, ImagesRefused, ProviderUnavailable
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.spending.records import record_call
 from chatcore.threads import run_in_thread
+from chatcore.turns.abilities import WHERE_TO_CHANGE_IMAGES
 from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,9 @@ class StatelessExchange:
                     has_started = True
                     yield part
             return
+        except ImagesRefused as error:
+            await run_in_thread(self.model.note_images_refused)
+            raise ImagesRefused(f"{error.detail} {WHERE_TO_CHANGE_IMAGES}") from None
         except ContextOverflow as error:
             # The client already has a part of the answer, so another answer cannot begin.
             if has_started:
@@ -110,7 +114,7 @@ def build_provider_request(completion_request: CompletionRequest) -> Request:
     params = dict(completion_request.params)
     max_tokens = params.pop("max_tokens", None)
     messages = [
-        message.to_chat_message(supports_images=model.supports_images)
+        message.to_chat_message(supports_images=model.may_see_images)
         for message in completion_request.messages
     ]
     return Request(

@@ -17,7 +17,7 @@ from chatcore.faces.messages import errors as anthropic_errors
 from chatcore.rest import turn_rate
 from chatcore.rest.auth import ApiKeyAuthentication
 from chatcore.rest.parsers import ImportBodyParser
-from models_registry.models import AiModel
+from chatcore.rights.models import select_models
 
 VERSION_HEADER = "anthropic-version"  # which Anthropic's clients send with every request
 
@@ -49,7 +49,7 @@ class ChatCompletionsView(OpenAIFaceView):
 
     def post(self, request: Request) -> HttpResponseBase:
         """Answer the last message, with a memory if the request names a session."""
-        completion_request = parse_completion_request(request.data, request.headers)
+        completion_request = parse_completion_request(request.user, request.data, request.headers)
         return answers.answer(request, completion_request, CompletionForm(completion_request))
 
 
@@ -68,7 +68,7 @@ class ModelListView(ModelsFaceView):
 
     def get(self, request: Request) -> Response:
         """Return all models on one page, as OpenAI does."""
-        models = AiModel.objects.filter_usable().order_by("id")
+        models = select_models(request.user.pk).filter_usable().order_by("id")
         return Response(format_models(models))
 
 
@@ -77,7 +77,7 @@ class ModelDetailView(ModelsFaceView):
 
     def get(self, request: Request, name: str) -> Response:
         """Return the model of this name, or of `provider/name`."""
-        return Response(format_model(get_usable_model(name)))
+        return Response(format_model(get_usable_model(request.user, name)))
 
 
 class UnknownUrlView(OpenAIFaceView):

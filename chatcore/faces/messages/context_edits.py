@@ -1,17 +1,22 @@
 """What a client asks to be done with its context: `context_management` and `compaction`."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from chatcore.context.clearing import CLEAR_THINKING, CLEAR_TOOLS, Clearing, ClearToolsEdit
 from chatcore.faces.content_parts import parse_text, require_object
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.turns import client_tools
 
-COMPACT, CLEAR_TOOLS, CLEAR_THINKING = (
-    "compact_20260112",
-    "clear_tool_uses_20250919",
-    "clear_thinking_20251015",
-)
+COMPACT = "compact_20260112"
+# The members that an edit may have besides its type.
+EDIT_MEMBERS = {
+    COMPACT: {"trigger", "instructions", "pause_after_compaction"},
+    CLEAR_TOOLS: {"trigger", "keep", "clear_at_least", "exclude_tools", "clear_tool_inputs"},
+    CLEAR_THINKING: {"keep"},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,42 +29,17 @@ class CompactEdit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClearToolsEdit:
-    """Leave out the results of all tools but the newest `keep`, from a trigger on.
-
-    The trigger is a number of tokens, or of uses of tools. `cleared_inputs` are the tools whose
-    inputs go too; None for all of them.
-    """
-
-    trigger_kind: str = "input_tokens"
-    trigger: int = 100_000
-    keep: int = 3
-    clear_at_least: int = 0
-    excluded_tools: frozenset[str] = frozenset()
-    cleared_inputs: frozenset[str] | None = frozenset()
-
-
-@dataclass(frozen=True, kw_only=True)
 class ContextEdits:
-    """The edits of a request. `kept_thinking_turns` is None where all thoughts are kept."""
+    """The edits of a request. `clearing` is what both `clear_` edits leave out."""
 
     compact: CompactEdit | None = None
-    clear_tools: ClearToolsEdit | None = None
-    kept_thinking_turns: int | None = None
+    clearing: Clearing | None = None
     summarize: CompactEdit | None = None
 
     @property
     def are_named(self) -> bool:
         """True if the answer is to tell which edits were applied."""
-        return bool(self.compact or self.list_clearing())
-
-    def list_clearing(self) -> list[str]:
-        """Return the types of the edits that leave out results or thoughts.
-
-        A session has them from its own policy instead.
-        """
-        edits = {CLEAR_TOOLS: self.clear_tools, CLEAR_THINKING: self.kept_thinking_turns}
-        return [type for type, edit in edits.items() if edit is not None]
+        return bool(self.compact or self.clearing)
 
 
 def parse_context_edits(body: Mapping[str, Any]) -> ContextEdits:
@@ -69,25 +49,46 @@ def parse_context_edits(body: Mapping[str, Any]) -> ContextEdits:
         return ContextEdits(summarize=_parse_compaction(compaction, management))
     if management is None:
         return ContextEdits()
+    edits = _list_edits(require_object(management, "context_management"))
+    clearing = None
+    if CLEAR_TOOLS in edits or CLEAR_THINKING in edits:
+        clearing = Clearing(
+            tools=_parse_clear_tools(*edits[CLEAR_TOOLS]) if CLEAR_TOOLS in edits else None,
+            kept_thinking_turns=(
+                _parse_kept_turns(*edits[CLEAR_THINKING]) if CLEAR_THINKING in edits else None
+            ),
+        )
+    compact = _parse_compact(*edits[COMPACT]) if COMPACT in edits else None
+    return ContextEdits(compact=compact, clearing=clearing)
+
+
+def _list_edits(management: Mapping[str, Any]) -> dict[str, tuple[Mapping[str, Any], str]]:
+    """Return each edit and its path by its type."""
     path = "context_management.edits"
-    edits = require_object(management, "context_management").get("edits") or []
-    if not isinstance(edits, list):
+    _refuse_unknown_members(management, {"edits"}, "context_management")
+    items = management.get("edits") or []
+    if not isinstance(items, list):
         raise InvalidFieldError(path, "A list of edits.")
-    members: dict[str, Any] = {}
-    for index, item in enumerate(edits):
+    edits: dict[str, tuple[Mapping[str, Any], str]] = {}
+    for index, item in enumerate(items):
         edit_path = f"{path}[{index}]"
         edit = require_object(item, edit_path)
         type = edit.get("type")
-        if type == COMPACT:
-            members["compact"] = _parse_compact(edit, edit_path)
-        elif type == CLEAR_TOOLS:
-            members["clear_tools"] = _parse_clear_tools(edit, edit_path)
-        elif type == CLEAR_THINKING:
-            members["kept_thinking_turns"] = _parse_kept_turns(edit, edit_path)
-        else:
-            known_types = ", ".join((COMPACT, CLEAR_TOOLS, CLEAR_THINKING))
-            raise InvalidFieldError(f"{edit_path}.type", f"One of {known_types}.")
-    return ContextEdits(**members)
+        if not isinstance(type, str) or type not in EDIT_MEMBERS:
+            raise InvalidFieldError(f"{edit_path}.type", f"One of {', '.join(EDIT_MEMBERS)}.")
+        if type in edits:
+            raise InvalidFieldError(f"{edit_path}.type", "Another edit has this type.")
+        _refuse_unknown_members(edit, {"type"} | EDIT_MEMBERS[type], edit_path)
+        edits[type] = edit, edit_path
+    return edits
+
+
+def _refuse_unknown_members(
+    value: Mapping[str, Any], known_names: AbstractSet[str], path: str
+) -> None:
+    for name in sorted(value.keys() - known_names):
+        if value[name] is not None:
+            raise InvalidFieldError(f"{path}.{name}", "This is not supported here.")
 
 
 def _parse_compaction(value: Any, management: Any) -> CompactEdit:
@@ -111,7 +112,7 @@ def _parse_clear_tools(edit: Mapping[str, Any], path: str) -> ClearToolsEdit:
     kinds = ("input_tokens", "tool_uses")
     trigger_kind, trigger = _parse_value(edit, path, "trigger", kinds, ClearToolsEdit.trigger)
     inputs = edit.get("clear_tool_inputs")
-    cleared_inputs: frozenset[str] | None = None
+    cleared_inputs: list[str] | None = None
     if not isinstance(inputs, bool) or not inputs:
         cleared_inputs = _parse_names(inputs or [], f"{path}.clear_tool_inputs")
     return ClearToolsEdit(
@@ -128,7 +129,10 @@ def _parse_kept_turns(edit: Mapping[str, Any], path: str) -> int | None:
     keep = edit.get("keep")
     if keep == "all" or (isinstance(keep, Mapping) and keep.get("type") == "all"):
         return None
-    return _parse_value(edit, path, "keep", ("thinking_turns",), 1)[1]
+    kept_turns = _parse_value(edit, path, "keep", ("thinking_turns",), 1)[1]
+    if not kept_turns:
+        raise InvalidFieldError(f"{path}.keep.value", "A whole number from 1.")
+    return kept_turns
 
 
 def _parse_value(
@@ -146,10 +150,13 @@ def _parse_value(
     return str(kind), value
 
 
-def _parse_names(value: Any, path: str) -> frozenset[str]:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise InvalidFieldError(path, "A list of names of tools.")
-    return frozenset(value)
+def _parse_names(value: Any, path: str) -> list[str]:
+    if not isinstance(value, list) or len(value) > client_tools.MAX_TOOLS:
+        raise InvalidFieldError(path, f"A list of at most {client_tools.MAX_TOOLS} names of tools.")
+    for index, name in enumerate(value):
+        if not isinstance(name, str) or not client_tools.TOOL_NAME_PATTERN.fullmatch(name):
+            raise InvalidFieldError(f"{path}[{index}]", "The name of a tool.")
+    return value
 
 
 def _parse_flag(value: Any, path: str) -> bool:

@@ -5,11 +5,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from chatcore.context import summary_block, tool_pairs
-from chatcore.context.compactor import get_compactor
+from chatcore.context.clearing import clear_request, list_applied_edits
+from chatcore.context.turn_clearing import load_applied_edits
 from chatcore.faces.messages import errors
-from chatcore.faces.messages.clearing import ClearedRequest, clear_request
 from chatcore.faces.messages.input_messages import OWN_SIGNATURE
 from chatcore.faces.messages.message_format import (
     PING_EVENT,
@@ -48,39 +49,34 @@ class MessageForm:
         self._request = message_request
         self._compaction = compaction
         self._applied_edits: list[dict[str, Any]] = []
+        self._turn_id: UUID | None = None
         # The events are written when the request itself, and the log's notes of it, are over.
         self._request_id = errors.get_request_id()
         self._envelope = MessageEnvelope(model=message_request.model_name)
 
     def name_answer(self, turn: Turn, after_seq: int) -> None:
-        """Give the message an id by which a thread goes on."""
+        """Give the message an id by which a thread goes on, and note the turn it is from."""
+        self._turn_id = turn.pk
         self._envelope = replace(self._envelope, id=format_message_id(turn, after_seq))
 
     def build_provider_request(self) -> Request:
         """Return the request without a memory, before it is made to fit.
 
         Calls without results and results without calls are repaired as in a session. What the
-        client wants left out is left out.
+        client wants left out is left out, and noted for the answer.
         """
-        return self.build_cleared_request().request
-
-    def build_cleared_request(self) -> ClearedRequest:
-        """Return the request after its edits, and note them for the answer."""
-        model = self._request.model
-        cleared_request = clear_request(
-            self._build_whole_request(),
-            self._request.edits,
-            lambda request: get_compactor().estimate_request(model, request),
-        )
-        self._applied_edits = cleared_request.applied_edits
-        return cleared_request
+        request = self._build_whole_request()
+        if self._request.clearing:
+            request = clear_request(self._request.model, request, self._request.clearing)
+        self._applied_edits = list_applied_edits(request)
+        return request
 
     def _build_whole_request(self) -> Request:
         model = self._request.model
         params = dict(self._request.params)
         max_tokens = params.pop("max_tokens", None)
         messages = [
-            message.to_chat_message(supports_images=model.supports_images)
+            message.to_chat_message(supports_images=model.may_see_images)
             for message in self._request.messages
         ]
         texts = [self._request.system]
@@ -99,6 +95,7 @@ class MessageForm:
 
     def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
         """Return the whole message."""
+        self._note_applied_edits()
         content = build_content(text, build_thoughts(reasoning, final_part), final_part)
         if self._compaction:
             content.insert(0, self._compaction.block)
@@ -127,6 +124,8 @@ class MessageForm:
                     if part is None:
                         yield PING_EVENT
                         continue
+                    if isinstance(part, StreamEnd):
+                        await run_in_thread(self._note_applied_edits)
                     for event in writer.add_part(part):
                         yield event
         except Exception as error:
@@ -134,6 +133,11 @@ class MessageForm:
                 raise
             body = errors.describe_error(error, self._request_id)
             yield format_event("error", error=body["error"], request_id=body["request_id"])
+
+    def _note_applied_edits(self) -> None:
+        """Note what was left out of the newest request of a session's turn."""
+        if self._turn_id and self._request.clearing:
+            self._applied_edits = load_applied_edits(self._turn_id)
 
     def _format_edits(self) -> dict[str, Any]:
         if not self._request.edits.are_named:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatcore.context.clearing import Clearing
 from chatcore.faces.chat_completions.request import (
     CompletionRequest,
     get_usable_model,
@@ -66,6 +67,11 @@ class MessageRequest(CompletionRequest):
     compaction: tuple[str, Mapping[str, Any]] | None = None
     summary: str = ""
 
+    @property
+    def clearing(self) -> Clearing | None:
+        """What is left out of what is sent."""
+        return self.edits.clearing
+
 
 def parse_count_request(user: Any, body: Any, headers: Mapping[str, str]) -> MessageRequest:
     """Return the request of a body whose tokens are to be counted: it asks for no answer."""
@@ -81,7 +87,7 @@ def parse_message_request(user: Any, body: Any, headers: Mapping[str, str]) -> M
     """
     if not isinstance(body, Mapping):
         raise InvalidFieldError("body", "A JSON object.")
-    model = get_usable_model(body.get("model"))
+    model = get_usable_model(user, body.get("model"))
     _refuse_unknown_fields(body, model)
     parsed_input = parse_input(body, model)
     edits = parse_context_edits(body)
@@ -110,10 +116,7 @@ def parse_message_request(user: Any, body: Any, headers: Mapping[str, str]) -> M
         stream=stream,
         session_name=session_name,
         on_divergence=parse_on_divergence(headers),
-        ignored_fields=tuple(
-            _list_ignored_fields(body, headers, model)
-            + (edits.list_clearing() if session_name else [])
-        ),
+        ignored_fields=tuple(_list_ignored_fields(body, headers, model)),
         edits=edits,
         compaction=parsed_input.compaction,
     )

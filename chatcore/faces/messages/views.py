@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api import event_streams
+from chatcore.context.clearing import ClearedRequest
 from chatcore.context.compactor import get_compactor
 from chatcore.faces import answers
 from chatcore.faces.messages import compactions
@@ -66,12 +67,13 @@ class CountTokensView(MessagesFaceView):
         if message_request.compaction:
             content = compactions.check_block(request.user, *message_request.compaction)
             message_request = compactions.add_summary(request.user, message_request, content)
-        cleared_request = MessageForm(message_request).build_cleared_request()
-        tokens = get_compactor().estimate_request(message_request.model, cleared_request.request)
+        provider_request = MessageForm(message_request).build_provider_request()
+        tokens = get_compactor().estimate_request(message_request.model, provider_request)
         count: dict[str, Any] = {"input_tokens": tokens}
         if message_request.edits.are_named:
-            original_tokens = cleared_request.original_tokens
-            original_tokens = tokens if original_tokens is None else original_tokens
+            original_tokens = tokens
+            if isinstance(provider_request, ClearedRequest):
+                original_tokens = provider_request.original_tokens
             count["context_management"] = {"original_input_tokens": original_tokens}
         return Response(count)
 

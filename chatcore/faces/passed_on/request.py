@@ -57,7 +57,7 @@ class PassedRequest:
         return bool(self.body.get("stream"))
 
 
-def parse_passed_request(path: str, body: Any) -> PassedRequest:
+def parse_passed_request(user: Any, path: str, body: Any) -> PassedRequest:
     """Return the request of a JSON body.
 
     Raises the 400 problem that names the field, also for a model whose provider has no such
@@ -65,7 +65,7 @@ def parse_passed_request(path: str, body: Any) -> PassedRequest:
     """
     if not isinstance(body, Mapping):
         raise InvalidFieldError("body", "A JSON object.")
-    model = get_usable_model(body.get("model"))
+    model = get_usable_model(user, body.get("model"))
     if model.provider.protocol != Provider.Protocol.OPENAI:
         detail = (
             f"The provider of {model} speaks {model.provider.get_protocol_display()}'s protocol,"

@@ -35,7 +35,7 @@ class PassedOnView(OpenAIFaceView):
 
     def post(self, request: Request) -> HttpResponseBase:
         """Return what the provider answers."""
-        passed_request = parse_passed_request(self.path, request.data)
+        passed_request = parse_passed_request(request.user, self.path, request.data)
         slot = capacity.take_slot(request.user.pk)
         try:
             turn_rate.count_turn(request)

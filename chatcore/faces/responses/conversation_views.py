@@ -10,14 +10,13 @@ from rest_framework.response import Response
 from chatcore.faces.responses import ids, item_lists, origins, storage
 from chatcore.faces.responses.face_view import ResponsesFaceView
 from chatcore.faces.responses.input_items import ResponseInput, parse_input
-from chatcore.faces.responses.output_items import Item, build_stored_items
 from chatcore.faces.responses.request import build_not_found, parse_metadata
 from chatcore.models import Message, Session
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.rights.models import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.deletion import delete_session
 from chatcore.turns.deletion import delete_message
-from models_registry.models import AiModel
 
 MAX_NEW_ITEMS = 20
 
@@ -30,7 +29,7 @@ class ConversationListView(ResponsesFaceView):
         body = _get_body(request)
         metadata = parse_metadata(body.get("metadata"))
         response_input = _parse_items(request, body) if body.get("items") else ResponseInput()
-        model = AiModel.objects.find_default()
+        model = select_models(request.user.pk).find_default()
         owner: Any = request.user
         session = Session(owner=owner, model=model, tools=[])
         session.external_id = ids.format_conversation_id(session.pk)
@@ -77,8 +76,8 @@ class ItemListView(ResponsesFaceView):
     def get(self, request: Request, conversation_id: str) -> Response:
         """Return a page of items, the newest first unless `order` is asc."""
         session = origins.get_owned_conversation(request.user, conversation_id)
-        items = _load_items(session)
-        return _respond(session, item_lists.paginate(items, request.query_params))
+        messages = session.messages.exclude_superseded().exclude(status=Message.Status.STREAMING)
+        return _respond(session, item_lists.paginate(messages, request.query_params))
 
     def post(self, request: Request, conversation_id: str) -> Response:
         """Append items without calling a model."""
@@ -92,8 +91,9 @@ class ItemListView(ResponsesFaceView):
                 Session.objects.filter(pk=session.pk).update(
                     system_prompt="\n\n".join(text for text in texts if text)
                 )
-        items = build_stored_items(rows, has_images=True)
-        return _respond(session, item_lists.paginate(items, {"limit": "100"}, default_order="asc"))
+        new_messages = session.messages.filter(pk__in=[row.pk for row in rows])
+        page = item_lists.paginate(new_messages, {"limit": "100"}, default_order="asc")
+        return _respond(session, page)
 
 
 class ItemDetailView(ResponsesFaceView):
@@ -139,11 +139,6 @@ def _get_message(session: Session, item_id: str) -> Message:
     if message is None:
         raise build_not_found("Item", item_id)
     return message
-
-
-def _load_items(session: Session) -> list[Item]:
-    messages = session.messages.exclude_superseded().exclude(status=Message.Status.STREAMING)
-    return build_stored_items(messages.select_related("turn").order_by("seq"), has_images=True)
 
 
 def _format_conversation(session: Session) -> dict[str, Any]:

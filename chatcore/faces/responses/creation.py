@@ -1,12 +1,15 @@
-"""Create responses, whichever way the request came."""
+"""Create responses, whichever way the request came, and count what they would send."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from chatcore.faces.responses import compaction_answers, item_lists, records, storage
+from chatcore.context.compactor import get_compactor
+from chatcore.faces.responses import compaction_answers, item_lists, origins, records, storage
 from chatcore.faces.responses.request import ResponseRequest, parse_response_request
 from chatcore.models import StoredResponse
 from chatcore.rest import turn_rate
+from chatcore.rights.models import require_model, select_models
+from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.turns import capacity
 from models_registry.models import AiModel
 
@@ -14,7 +17,7 @@ from models_registry.models import AiModel
 def parse_body(user: Any, body: Any, headers: Mapping[str, str]) -> ResponseRequest:
     """Return the request of a body of this user. Raises problems."""
     load_item = item_lists.build_loader(user)
-    return parse_response_request(body, headers, load_item, _find_default_model(user, body))
+    return parse_response_request(user, body, headers, load_item, _find_default_model(user, body))
 
 
 def begin_stored(sender: Any, request: ResponseRequest) -> StoredResponse:
@@ -28,10 +31,26 @@ def begin_stored(sender: Any, request: ResponseRequest) -> StoredResponse:
         return storage.begin_response(user, request)
 
 
+def count_tokens(user: Any, request: ResponseRequest) -> int:
+    """Return the estimated tokens of the next request: what is stored, and the input."""
+    origin = origins.find_origin(user, request)
+    stored_tokens = get_compactor().estimate_tokens(origin.session) if origin.session else 0
+    chars = len(request.instructions) + sum(map(len, request.input.system_texts))
+    chars += sum(len(str(tool)) for tool in request.tools)
+    file_tokens = 0
+    for message in origin.messages:
+        chars += len(message.content)
+        chars += sum(len(call.name) + len(call.arguments) for call in message.calls)
+        file_tokens += sum(file.token_estimate for file in message.files)
+    return stored_tokens + file_tokens + estimate_tokens(chars)
+
+
 def _find_default_model(user: Any, body: Any) -> AiModel | None:
     """Return the model of a body that names none: that of what it continues, or the default."""
     if not isinstance(body, Mapping) or body.get("model") is not None:
         return None
     record = records.find_owned_response(user, str(body.get("previous_response_id") or ""))
     model = record.session.model if record else None
-    return model or AiModel.objects.find_default()
+    if model:
+        require_model(user.pk, model)  # an answer without a session asks nobody later
+    return model or select_models(user.pk).find_default()

@@ -6,13 +6,13 @@ the messages before the newest answer leads to the response that gave this answe
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chatcore.faces.chat_completions.messages import normalize_arguments
 from chatcore.faces.client_messages import ClientMessage
-from chatcore.faces.responses import records
+from chatcore.faces.responses import ids, records
 from chatcore.faces.responses.output_items import list_client_calls
 from chatcore.models import Message, Session, StoredResponse
 from chatcore.providers.base import ToolCall
@@ -52,6 +52,37 @@ def find_known_history(
     return None
 
 
+def drop_server_calls(
+    messages: Sequence[ClientMessage], call_ids: Collection[str]
+) -> list[ClientMessage]:
+    """Return messages without the calls that ran here, and their results.
+
+    What the model said before and after them is one answer, as it is in the response that gave it;
+    but a call that a person allowed ran in a later response.
+    """
+    if not call_ids:
+        return list(messages)
+    kept_messages: list[ClientMessage] = []
+    is_same_answer = False
+    for message in messages:
+        if message.role == "tool" and message.call_id in call_ids:
+            is_same_answer = not message.call_id.startswith(ids.APPROVAL_PREFIX)
+            continue
+        calls = tuple(call for call in message.calls if call.id not in call_ids)
+        message = replace(message, calls=calls)
+        if message.role == "assistant" and not message.has_content:
+            continue
+        last_message = kept_messages[-1] if kept_messages else None
+        is_rest = is_same_answer and last_message is not None
+        if is_rest and last_message and {last_message.role, message.role} == {"assistant"}:
+            texts = (last_message.content, message.content)
+            content = "\n\n".join(text for text in texts if text)
+            kept_messages[-1] = replace(message, content=content)
+        else:
+            kept_messages.append(message)
+    return kept_messages
+
+
 def extend_key(key: str, messages: Iterable[ClientMessage]) -> str:
     """Return the hash of a conversation, given that of its beginning and the messages after it."""
     for message in messages:
@@ -72,7 +103,9 @@ def build_next_key(record: StoredResponse) -> str:
     messages = records.load_output_messages(record)
     if not record.input_key or not messages:
         return ""
-    return extend_key(record.input_key, [_join_answers(messages)])
+    answer = _join_answers(messages)
+    # One that only asks a person something is not there for a client that sends what was said.
+    return extend_key(record.input_key, [answer]) if answer.has_content else record.input_key
 
 
 def _is_same_answer(messages: Sequence[Message], answer: ClientMessage) -> bool:

@@ -6,10 +6,12 @@ from uuid import UUID, uuid4
 
 CONVERSATION_PREFIX = "conv_"
 RESPONSE_PREFIX = "resp_"
-# What an item is: a message, its reasoning, a call, the output of a call, a compaction.
-ITEM_PREFIXES = ("msg", "rs", "fc", "fco", "cmp")
+APPROVAL_PREFIX = "mcpr"
+# What an item is: a message, its reasoning, a call, the output of a call, a compaction, a call of
+# an MCP server's tool, the question whether it may be made.
+ITEM_PREFIXES = ("msg", "rs", "fc", "fco", "cmp", "mcp", APPROVAL_PREFIX)
 _ITEM_ID = re.compile(
-    r"(?P<prefix>[a-z]{2,3})_(?P<session>[0-9a-f]{32})(?P<seq>[0-9a-f]{8})(?P<index>[0-9a-f]{2})?"
+    r"(?P<prefix>[a-z]{2,4})_(?P<session>[0-9a-f]{32})(?P<seq>[0-9a-f]{8})(?P<index>[0-9a-f]{2})?"
 )
 
 
@@ -36,6 +38,21 @@ def build_random_stem() -> str:
 def build_call_item_id(stem: str, index: int) -> str:
     """Return the id of a message's call."""
     return f"fc_{stem}{index:02x}"
+
+
+def build_server_call_id(stem: str, index: int) -> str:
+    """Return the id of a message's call number `index`, which an MCP server answers."""
+    return f"mcp_{stem}{index:02x}"
+
+
+def build_approval_id(stem: str, index: int) -> str:
+    """Return the id of the question whether a message's call number `index` may be made."""
+    return f"{APPROVAL_PREFIX}_{stem}{index:02x}"
+
+
+def build_server_item_id(server_id: UUID) -> str:
+    """Return the id of the list of an MCP server's tools."""
+    return f"mcpl_{server_id.hex}"
 
 
 def format_response_id(response_id: UUID) -> str:

@@ -1,15 +1,17 @@
 """Parse the items of a request into messages, system texts and a compaction."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chatcore.faces.client_messages import ClientMessage
-from chatcore.faces.content_parts import parse_required_text, require_object
+from chatcore.faces.content_parts import parse_required_text, parse_text, require_object
 from chatcore.faces.responses import input_content
 from chatcore.providers.base import ToolCall
 from chatcore.rest import limits
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
+from chatcore.tools.mcp.catalog import build_tool_name
 
 SYSTEM_ROLES = ("system", "developer")
 PHASES = ("commentary", "final_answer")
@@ -17,15 +19,29 @@ PHASES = ("commentary", "final_answer")
 ItemLoader = Callable[[str, str], Mapping[str, Any]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class InputApproval:
+    """A person's word on a call: `message_count` messages of the input stand before it."""
+
+    request_id: str
+    is_allowed: bool
+    reason: str
+    path: str
+    message_count: int
+
+
 @dataclass(kw_only=True)
 class ResponseInput:
     """The input of a request.
 
     `compaction` is the content of the last compaction item; the messages are those after it.
+    `server_call_ids` are the calls among them that ran here.
     `has_trigger` says that the input ends with an item that asks for a compaction.
     """
 
     messages: list[ClientMessage] = field(default_factory=list)
+    approvals: list[InputApproval] = field(default_factory=list)
+    server_call_ids: set[str] = field(default_factory=set)
     system_texts: list[str] = field(default_factory=list)
     compaction: str = ""
     has_trigger: bool = False
@@ -60,6 +76,7 @@ class _InputParser:
         self.result = ResponseInput()
         self._load_item = load_item
         self._reasoning: dict[str, Any] = {}  # of the answer that follows
+        self._request_ids: set[str] = set()  # of the approvals that were asked for
 
     def add_item(self, item: Mapping[str, Any], path: str) -> None:
         """Add one item, after those before it."""
@@ -73,6 +90,8 @@ class _InputParser:
                 self._add_output(item, path)
             case "reasoning":
                 self._reasoning = input_content.read_reasoning(item)
+            case "mcp_list_tools" | "mcp_call" | "mcp_approval_request" | "mcp_approval_response":
+                self._add_server_item(type, item, path)
             case "compaction":
                 self._add_compaction(item, path)
             case "compaction_trigger":
@@ -127,6 +146,9 @@ class _InputParser:
             name=parse_required_text(item.get("name"), f"{path}.name"),
             arguments=arguments,
         )
+        self._append_call(call)
+
+    def _append_call(self, call: ToolCall) -> None:
         last_message = self._get_open_answer()
         if last_message is None:
             self.result.messages.append(
@@ -140,6 +162,61 @@ class _InputParser:
         content = input_content.parse_content(item.get("output"), f"{path}.output", is_output=True)
         self.result.messages.append(
             ClientMessage(role="tool", content=content.text, call_id=call_id, files=content.files)
+        )
+
+    def _add_server_item(self, type: str, item: Mapping[str, Any], path: str) -> None:
+        """Add an item of an MCP server. A list of tools says nothing: the server is asked again."""
+        match type:
+            case "mcp_call":
+                self._add_server_call(item, path)
+            case "mcp_approval_request":
+                self._add_approval_request(item, path)
+            case "mcp_approval_response":
+                self._add_approval(item, path)
+
+    def _add_server_call(self, item: Mapping[str, Any], path: str) -> None:
+        """Add a call that ran here, and its result."""
+        request_id = item.get("approval_request_id")
+        if request_id in self._request_ids:
+            call_id = str(request_id)
+        else:
+            call_id = parse_required_text(item.get("id"), f"{path}.id")
+            self._append_server_call(_parse_server_call(item, path, call_id))
+        error = item.get("error")
+        text = item.get("output") or ""
+        if error:
+            text = text or (error if isinstance(error, str) else json.dumps(error))
+        self.result.messages.append(
+            ClientMessage(
+                role="tool",
+                content=parse_text(text, f"{path}.output"),
+                call_id=call_id,
+                is_error=bool(error),
+            )
+        )
+
+    def _append_server_call(self, call: ToolCall) -> None:
+        self.result.server_call_ids.add(call.id)
+        self._append_call(call)
+
+    def _add_approval_request(self, item: Mapping[str, Any], path: str) -> None:
+        request_id = parse_required_text(item.get("id"), f"{path}.id")
+        self._request_ids.add(request_id)
+        self._append_server_call(_parse_server_call(item, path, request_id))
+
+    def _add_approval(self, item: Mapping[str, Any], path: str) -> None:
+        is_allowed = item.get("approve")
+        if not isinstance(is_allowed, bool):
+            raise InvalidFieldError(f"{path}.approve", "Either true or false.")
+        request_path = f"{path}.approval_request_id"
+        self.result.approvals.append(
+            InputApproval(
+                request_id=parse_required_text(item.get("approval_request_id"), request_path),
+                is_allowed=is_allowed,
+                reason=parse_text(item.get("reason") or "", f"{path}.reason"),
+                path=request_path,
+                message_count=len(self.result.messages),
+            )
         )
 
     def _add_compaction(self, item: Mapping[str, Any], path: str) -> None:
@@ -157,3 +234,14 @@ class _InputParser:
     def _take_reasoning(self) -> dict[str, Any]:
         reasoning, self._reasoning = self._reasoning, {}
         return reasoning
+
+
+def _parse_server_call(item: Mapping[str, Any], path: str, call_id: str) -> ToolCall:
+    """Return the call of a tool of an MCP server, under the name that the model knows."""
+    label = parse_required_text(item.get("server_label"), f"{path}.server_label")
+    name = parse_required_text(item.get("name"), f"{path}.name")
+    return ToolCall(
+        id=call_id,
+        name=build_tool_name(label, name),
+        arguments=parse_text(item.get("arguments"), f"{path}.arguments"),
+    )

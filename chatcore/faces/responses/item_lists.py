@@ -1,17 +1,21 @@
 """Lists of items: what a client sent, what a reference names, and pages of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
+
+from django.db.models import QuerySet
 
 from chatcore.faces.responses import ids, records
 from chatcore.faces.responses.input_items import ItemLoader
 from chatcore.faces.responses.output_items import Item, build_stored_items
 from chatcore.faces.responses.request import build_not_found
-from chatcore.models import StoredResponse
+from chatcore.models import Message, StoredResponse
 from chatcore.rest.problems import InvalidFieldError
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
+BATCH_SIZE = 25  # messages
 
 
 def build_loader(user: Any) -> ItemLoader:
@@ -36,10 +40,10 @@ def find_item(user: Any, item_id: str) -> Item | None:
     return next((item for item in items if item["id"] == item_id), None)
 
 
-def build_input_items(record: StoredResponse) -> list[Item]:
-    """Return the items of a response's input, without those of earlier responses."""
+def list_input_items(record: StoredResponse, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return a page of a response's input, without the items of earlier responses."""
     earlier_count = len(record.previous.system_texts) if record.previous else 0
-    system_items = [
+    first_items = [
         {
             "id": f"msg_{record.id.hex}{index:08x}",
             "type": "message",
@@ -49,14 +53,25 @@ def build_input_items(record: StoredResponse) -> list[Item]:
         }
         for index, text in enumerate(record.system_texts[earlier_count:])
     ]
-    messages = records.load_input_messages(record)
-    return system_items + build_stored_items(messages, has_images=True)
+    first_items += [
+        {"id": f"mcpa_{record.id.hex}{index:08x}", **approval}
+        for index, approval in enumerate(record.request.get("approvals", ()))
+    ]
+    return paginate(records.query_input_messages(record), query, first_items=first_items)
 
 
 def paginate(
-    items: Sequence[Item], query: Mapping[str, str], *, default_order: str = "desc"
+    messages: QuerySet[Message],
+    query: Mapping[str, str],
+    *,
+    first_items: Sequence[Item] = (),
+    default_order: str = "desc",
 ) -> dict[str, Any]:
-    """Return a page of items as OpenAI does: `order`, `limit`, and `after` the id of an item."""
+    """Return a page of items as OpenAI does: `order`, `limit`, and `after` the id of an item.
+
+    Only as many messages are read as the page needs. `first_items` stand before those of the
+    messages.
+    """
     order = query.get("order", default_order)
     if order not in ("asc", "desc"):
         raise InvalidFieldError("order", "Either asc or desc.")
@@ -65,16 +80,58 @@ def paginate(
     if not is_number or not 1 <= int(limit_text) <= MAX_LIMIT:
         raise InvalidFieldError("limit", f"A whole number from 1 to {MAX_LIMIT}.")
     limit = int(limit_text)
-    ordered_items = list(items) if order == "asc" else list(items)[::-1]
-    after_id = query.get("after")
-    if after_id:
-        positions = [index for index, item in enumerate(ordered_items) if item["id"] == after_id]
-        ordered_items = ordered_items[positions[0] + 1 :] if positions else []
-    page = ordered_items[:limit]
+    items = _iterate_items(messages, first_items, query.get("after", ""), is_down=order == "desc")
+    found_items = list(islice(items, limit + 1))
+    page = found_items[:limit]
     return {
         "object": "list",
         "data": page,
         "first_id": page[0]["id"] if page else None,
         "last_id": page[-1]["id"] if page else None,
-        "has_more": len(ordered_items) > limit,
+        "has_more": len(found_items) > limit,
     }
+
+
+def _iterate_items(
+    messages: QuerySet[Message], first_items: Sequence[Item], after_id: str, *, is_down: bool
+) -> Iterator[Item]:
+    """Yield the items after one with this id, or all; none after an id that is none of ours."""
+    ordered_items = list(reversed(first_items)) if is_down else list(first_items)
+    first_ids = [item["id"] for item in ordered_items]
+    place = ids.parse_item_id(after_id)
+    if after_id in first_ids:
+        ordered_items = ordered_items[first_ids.index(after_id) + 1 :]
+        message_items = iter(()) if is_down else _iterate_message_items(messages, is_down=is_down)
+    elif not after_id:
+        message_items = _iterate_message_items(messages, is_down=is_down)
+    elif place and messages.filter(session=place.session_id, seq=place.seq).exists():
+        ordered_items = ordered_items if is_down else []
+        message_items = _iterate_message_items(messages, after_id, place.seq, is_down=is_down)
+    else:
+        return
+    yield from (
+        chain(message_items, ordered_items) if is_down else chain(ordered_items, message_items)
+    )
+
+
+def _iterate_message_items(
+    messages: QuerySet[Message], after_id: str = "", seq: int | None = None, *, is_down: bool
+) -> Iterator[Item]:
+    """Yield the items of messages, from message number `seq` on and behind the item `after_id`."""
+    is_behind = seq is None
+    bound = {}
+    if seq is not None:
+        bound = {"seq__lte" if is_down else "seq__gte": seq}
+    while True:
+        rows = messages.select_related("turn").order_by("-seq" if is_down else "seq")
+        batch = list(rows.filter(**bound)[:BATCH_SIZE])
+        for message in batch:
+            items = build_stored_items([message], has_images=True)
+            for item in reversed(items) if is_down else items:
+                if is_behind:
+                    yield item
+                is_behind = is_behind or item["id"] == after_id
+            is_behind = True
+        if len(batch) < BATCH_SIZE:
+            return
+        bound = {"seq__lt" if is_down else "seq__gt": batch[-1].seq}

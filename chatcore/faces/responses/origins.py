@@ -42,10 +42,14 @@ def find_origin(user: Any, request: ResponseRequest) -> Origin:
     if request.conversation_id:
         session = get_owned_conversation(user, request.conversation_id)
         return Origin(messages=messages, session=session)
+    asked_record = _find_asked_response(user, request)
+    if asked_record:
+        return _continue_response(asked_record, [])
     if request.input.compaction:
         return _continue_compaction(user, request)
     named_session = find_named_session(user, request.session_name)
-    known_history = history.find_known_history(user, messages, session=named_session)
+    known_messages = history.drop_server_calls(messages, request.input.server_call_ids)
+    known_history = history.find_known_history(user, known_messages, session=named_session)
     if known_history:
         return _continue_response(known_history.record, known_history.new_messages)
     if named_session is None:
@@ -95,6 +99,19 @@ def _continue_response(record: StoredResponse, messages: list[ClientMessage]) ->
         key=history.build_next_key(record),
         system_texts=record.system_texts,
     )
+
+
+def _find_asked_response(user: Any, request: ResponseRequest) -> StoredResponse | None:
+    """Return the response whose question the end of a whole history answers."""
+    messages = request.input.messages
+    if not request.input.approvals or (messages and messages[-1].role != "assistant"):
+        return None
+    place = ids.parse_item_id(request.input.approvals[-1].request_id)
+    message = records.find_referenced_message(user, place) if place else None
+    if message is None or message.turn is None:
+        return None
+    rows = records.select_owned_responses(user).filter(turn=message.turn)
+    return rows.filter(input_seq__lt=message.seq).order_by("-input_seq").first()
 
 
 def _continue_compaction(user: Any, request: ResponseRequest) -> Origin:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from chatcore.faces.responses import ids
 from chatcore.faces.responses.input_content import seal_reasoning
+from chatcore.faces.responses.mcp import items as mcp_items
 from chatcore.models import Attachment, Message
 from chatcore.providers.base import ToolCall
 
@@ -24,12 +25,16 @@ class ReasoningForm:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One message of the model, stored or not. `calls` are those that the client runs."""
+    """One message of the model, stored or not.
+
+    `calls` are those that the client runs, and `server_items` those of MCP servers.
+    """
 
     stem: str
     content: str = ""
     reasoning: str = ""
     calls: Sequence[ToolCall] = ()
+    server_items: Sequence[Item] = ()
     status: ItemStatus = "completed"
     provider_data: Mapping[str, Any]
 
@@ -43,7 +48,7 @@ def build_answer_items(answer: Answer, form: ReasoningForm) -> list[Item]:
         items.append(build_text_item(answer))
     for index, call in enumerate(answer.calls):
         items.append(build_call_item(answer.stem, index, call))
-    return items
+    return [*items, *answer.server_items]
 
 
 def build_reasoning_item(answer: Answer, form: ReasoningForm) -> Item:
@@ -65,7 +70,7 @@ def build_text_item(answer: Answer) -> Item:
         "type": "message",
         "status": answer.status,
         "role": "assistant",
-        "phase": "commentary" if answer.calls else "final_answer",
+        "phase": "commentary" if answer.calls or answer.server_items else "final_answer",
         "content": [build_text_part(answer.content)],
     }
 
@@ -97,7 +102,7 @@ def build_stored_items(messages: Iterable[Message], *, has_images: bool = False)
     for message in messages:
         stem = ids.build_stem(message.session_id, message.seq)
         if message.role == Message.Role.ASSISTANT:
-            answer = build_stored_answer(message)
+            answer = build_stored_answer(message, is_whole=True)
             items += build_answer_items(answer, ReasoningForm())
         elif message.role == Message.Role.TOOL and is_client_result(message):
             items.append(_build_result_item(message, stem))
@@ -106,8 +111,13 @@ def build_stored_items(messages: Iterable[Message], *, has_images: bool = False)
     return items
 
 
-def build_stored_answer(message: Message, *, status: ItemStatus = "completed") -> Answer:
-    """Return a stored message of the model without the calls that ran on the server."""
+def build_stored_answer(
+    message: Message, *, status: ItemStatus = "completed", is_whole: bool = False
+) -> Answer:
+    """Return a stored message of the model without the calls of built-in tools.
+
+    With `is_whole` it has the calls that a person allowed later.
+    """
     if message.status == Message.Status.INTERRUPTED:
         status = "incomplete"
     return Answer(
@@ -115,6 +125,7 @@ def build_stored_answer(message: Message, *, status: ItemStatus = "completed") -
         content=message.content,
         reasoning=message.reasoning,
         calls=list_client_calls(message),
+        server_items=mcp_items.build_items(mcp_items.load_server_calls(message), is_whole=is_whole),
         status=status,
         provider_data=message.provider_data,
     )

@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from chatcore.faces.responses import ids
+from chatcore.faces.responses.mcp import items as mcp_items
 from chatcore.faces.responses.output_items import (
     Answer,
     Item,
@@ -15,7 +16,7 @@ from chatcore.faces.responses.output_items import (
     list_client_calls,
 )
 from chatcore.faces.responses.request import build_not_found, get_reasoning_form
-from chatcore.models import Message, Session, StoredResponse, Turn
+from chatcore.models import McpServer, Message, Session, StoredResponse, Turn
 
 RELATED_ROWS = ("session__model__provider", "turn", "previous")
 
@@ -49,7 +50,7 @@ def reload_response(record: StoredResponse) -> StoredResponse:
 
 
 def load_output_messages(record: StoredResponse) -> list[Message]:
-    """Return the model's messages of a response, up to calls that its client runs."""
+    """Return the model's messages of a response, up to calls that its client runs or allows."""
     if record.turn is None:
         return []
     messages = (
@@ -61,7 +62,7 @@ def load_output_messages(record: StoredResponse) -> list[Message]:
     for message in messages:
         message.turn = record.turn
         output_messages.append(message)
-        if list_client_calls(message):
+        if list_client_calls(message) or _has_questions(message):
             break
     return output_messages
 
@@ -71,10 +72,33 @@ def build_output(record: StoredResponse, messages: Sequence[Message], status: st
     items: list[Item] = []
     if record.compaction:
         items.append(build_compaction_item(record))
+    items += build_first_items(record)
     form = get_reasoning_form(record.request)
     for message in messages:
         items += build_answer_items(build_answer(record, message, messages, status), form)
     return items
+
+
+def build_first_items(record: StoredResponse) -> list[Item]:
+    """Return what comes before the messages: tools of servers, and calls that were allowed."""
+    items = [mcp_items.build_list_item(server) for server in load_servers(record)]
+    return items + [mcp_items.build_call_item(call) for call in load_asked_calls(record)]
+
+
+def load_servers(record: StoredResponse) -> list[McpServer]:
+    """Return the MCP servers that the request of a response brought along."""
+    server_ids = record.request.get("servers")
+    if not server_ids:
+        return []
+    rows = {str(row.pk): row for row in McpServer.objects.filter(pk__in=server_ids)}
+    return [rows[server_id] for server_id in server_ids if server_id in rows]
+
+
+def load_asked_calls(record: StoredResponse) -> list[mcp_items.ServerCall]:
+    """Return the calls that the input of a response has allowed or refused."""
+    if record.turn is None or not record.request.get("approvals"):
+        return []
+    return mcp_items.load_asked_calls(record.turn, record.input_seq)
 
 
 def build_answer(
@@ -99,7 +123,7 @@ def build_compaction_item(record: StoredResponse) -> Item:
 
 def get_status(record: StoredResponse, messages: Sequence[Message]) -> str:
     """Return the status of a response, in the words of the API."""
-    if record.turn is None or (messages and list_client_calls(messages[-1])):
+    if record.turn is None or (messages and _waits_for_client(messages[-1])):
         return "completed"
     match record.turn.status:
         case Turn.Status.RUNNING | Turn.Status.WAITING:
@@ -118,13 +142,9 @@ def get_last_seq(record: StoredResponse) -> int:
     return messages[-1].seq if messages else record.input_seq
 
 
-def load_input_messages(record: StoredResponse) -> list[Message]:
-    """Return the messages of the input of a response, without those of earlier responses."""
-    return list(
-        record.session.messages.filter(seq__gt=record.after_seq, seq__lte=record.input_seq)
-        .select_related("turn")
-        .order_by("seq")
-    )
+def query_input_messages(record: StoredResponse) -> QuerySet[Message]:
+    """Select the messages of the input of a response, without those of earlier responses."""
+    return record.session.messages.filter(seq__gt=record.after_seq, seq__lte=record.input_seq)
 
 
 def find_referenced_message(user: Any, item_id: ids.ItemId) -> Message | None:
@@ -137,6 +157,18 @@ def find_referenced_message(user: Any, item_id: ids.ItemId) -> Message | None:
         .select_related("turn")
         .first()
     )
+
+
+def _has_questions(message: Message) -> bool:
+    return any(call.is_asked for call in mcp_items.load_server_calls(message))
+
+
+def _waits_for_client(message: Message) -> bool:
+    """Return True if what follows a message is the output of a later response."""
+    calls = mcp_items.load_server_calls(message)
+    # Calls that nobody has to allow run at the same time, and belong to this response.
+    is_busy = any(not call.is_asked and call.output is None and not call.is_over for call in calls)
+    return not is_busy and bool(list_client_calls(message) or any(call.is_asked for call in calls))
 
 
 def _is_full(record: StoredResponse, message: Message) -> bool:

@@ -13,10 +13,12 @@ from chatcore.faces.chat_completions.request import SESSION_HEADER, get_usable_m
 from chatcore.faces.content_parts import parse_text
 from chatcore.faces.responses import request_tools
 from chatcore.faces.responses.input_items import ItemLoader, ResponseInput, parse_input
+from chatcore.faces.responses.mcp import request_servers
 from chatcore.faces.responses.output_items import ReasoningForm
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.tools.mcp.turn_servers import RequestServer
 from models_registry.models import AiModel
 
 INCLUDES = ("reasoning.encrypted_content",)
@@ -51,6 +53,7 @@ class ResponseRequest:
     names_model: bool
     input: ResponseInput
     tools: list[dict[str, Any]]
+    servers: list[RequestServer]
     params: dict[str, Any]
     echo: dict[str, Any]
     stream: bool = False
@@ -81,7 +84,11 @@ class ResponseRequest:
 
 
 def parse_response_request(
-    body: Any, headers: Mapping[str, str], load_item: ItemLoader, default_model: AiModel | None
+    user: Any,
+    body: Any,
+    headers: Mapping[str, str],
+    load_item: ItemLoader,
+    default_model: AiModel | None,
 ) -> ResponseRequest:
     """Return the request of a JSON body.
 
@@ -92,9 +99,10 @@ def parse_response_request(
         raise InvalidFieldError("body", "A JSON object.")
     model = default_model
     if body.get("model") is not None or model is None:
-        model = get_usable_model(body.get("model"))
+        model = get_usable_model(user, body.get("model"))
     if body.get("prompt"):
         raise InvalidFieldError("prompt", "Prompt templates are not kept here.")
+    servers = request_servers.parse_servers(body.get("tools"), body.get("tool_choice"), model)
     echo = _parse_echo(body, model)
     tools = request_tools.parse_tools(body.get("tools"), body.get("tool_choice"), model)
     conversation_id = parse_conversation(body.get("conversation"))
@@ -114,7 +122,8 @@ def parse_response_request(
         names_model=body.get("model") is not None,
         input=response_input,
         tools=tools,
-        params=_build_params(body, model, echo, has_tools=bool(tools)),
+        servers=servers,
+        params=_build_params(body, model, echo, has_tools=bool(tools or servers)),
         echo=echo,
         stream=_parse_flag(body, "stream", default=False),
         previous_response_id=previous_id,

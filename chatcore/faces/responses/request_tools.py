@@ -3,17 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
+from chatcore.faces.content_parts import parse_required_text
+from chatcore.faces.responses.mcp import request_servers
 from chatcore.models import Session
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.tools.mcp.catalog import build_tool_name
 from chatcore.turns import client_tools
 from models_registry.models import AiModel
 
 MODES = ("none", "auto", "required")
-CHOICE_DETAIL = "auto, none, required, a function by its name, or allowed_tools."
+CHOICE_DETAIL = "auto, none, required, a function or an MCP server by its name, or allowed_tools."
 
 
 def parse_tools(value: Any, choice: Any, model: AiModel) -> list[dict[str, Any]]:
-    """Return the tools to offer to the model, in the form in which they are stored.
+    """Return the functions to offer to the model, in the form in which they are stored.
 
     Tools that `allowed_tools` does not name are not offered: a model that does not see them cannot
     call them, whatever its provider makes of the choice.
@@ -22,7 +25,11 @@ def parse_tools(value: Any, choice: Any, model: AiModel) -> list[dict[str, Any]]
         return []
     if not isinstance(value, list):
         raise InvalidFieldError("tools", "A list of tools.")
-    definitions = [_parse_tool(item, f"tools[{index}]") for index, item in enumerate(value)]
+    definitions = [
+        _parse_tool(item, f"tools[{index}]")
+        for index, item in enumerate(value)
+        if not request_servers.is_mcp_tool(item)
+    ]
     # An unsaved session without tools of its own, since the client's are the only ones here.
     tools = client_tools.validate_tools(Session(model=model, tools=[]), definitions)
     allowed_names = _get_allowed_names(choice)
@@ -38,22 +45,18 @@ def build_choice_param(choice: Any) -> Any:
     if choice["type"] == "allowed_tools":
         mode = choice.get("mode") or "auto"
         return None if mode == "auto" else mode
+    if choice["type"] == "mcp":
+        name = choice.get("name")
+        if not name:
+            return "required"
+        choice = {"name": build_tool_name(choice["server_label"], name)}
     return {"type": "function", "function": {"name": choice["name"]}}
 
 
 def build_tool_echo(value: Any) -> list[dict[str, Any]]:
     """Return the tools as the response repeats them."""
-    return [
-        {
-            "type": "function",
-            "name": tool.get("name"),
-            "description": tool.get("description"),
-            "parameters": tool.get("parameters"),
-            "strict": tool.get("strict"),
-        }
-        for tool in (value if isinstance(value, list) else [])
-        if isinstance(tool, Mapping)
-    ]
+    tools = value if isinstance(value, list) else []
+    return [_build_echo(tool) for tool in tools if isinstance(tool, Mapping)]
 
 
 def build_choice_echo(choice: Any) -> Any:
@@ -66,6 +69,8 @@ def build_choice_echo(choice: Any) -> Any:
         raise InvalidFieldError("tool_choice", CHOICE_DETAIL)
     if choice.get("type") == "function" and isinstance(choice.get("name"), str):
         return {"type": "function", "name": choice["name"]}
+    if request_servers.is_mcp_tool(choice):
+        return _build_server_echo(choice, "tool_choice")
     if choice.get("type") != "allowed_tools":
         raise InvalidFieldError("tool_choice", CHOICE_DETAIL)
     mode = choice.get("mode") or "auto"
@@ -73,6 +78,11 @@ def build_choice_echo(choice: Any) -> Any:
         raise InvalidFieldError("tool_choice.mode", "One of none, auto, required.")
     names = sorted(_get_allowed_names(choice) or ())
     tools = [{"type": "function", "name": name} for name in names]
+    tools += [
+        _build_server_echo(tool, f"tool_choice.tools[{index}]")
+        for index, tool in enumerate(choice["tools"])
+        if request_servers.is_mcp_tool(tool)
+    ]
     return {"type": "allowed_tools", "tools": tools, "mode": mode}
 
 
@@ -85,6 +95,8 @@ def _get_allowed_names(choice: Any) -> set[str] | None:
         raise InvalidFieldError("tool_choice.tools", "A list of tools.")
     names = set()
     for index, tool in enumerate(tools):
+        if request_servers.is_mcp_tool(tool):
+            continue
         name = tool.get("name") if isinstance(tool, Mapping) else None
         if not isinstance(name, str):
             raise InvalidFieldError(f"tool_choice.tools[{index}].name", "The name of a tool.")
@@ -92,11 +104,32 @@ def _get_allowed_names(choice: Any) -> set[str] | None:
     return names
 
 
+def _build_echo(tool: Mapping[str, Any]) -> dict[str, Any]:
+    if request_servers.is_mcp_tool(tool):
+        return request_servers.build_echo(tool)
+    return {
+        "type": "function",
+        "name": tool.get("name"),
+        "description": tool.get("description"),
+        "parameters": tool.get("parameters"),
+        "strict": tool.get("strict"),
+    }
+
+
+def _build_server_echo(tool: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return the choice of a server, or of one tool of it. Raises the 400 problem."""
+    echo = {"type": "mcp"}
+    for name in ("server_label", "name"):
+        if name == "server_label" or tool.get(name) is not None:
+            echo[name] = parse_required_text(tool.get(name), f"{path}.{name}")
+    return echo
+
+
 def _parse_tool(item: Any, path: str) -> dict[str, Any]:
     if not isinstance(item, Mapping):
         raise InvalidFieldError(path, "An object.")
     if item.get("type") != "function":
-        detail = f"Tools of the type {item.get('type')!r} are not supported, only function."
+        detail = f"Tools of the type {item.get('type')!r} are not supported, only function and mcp."
         raise InvalidFieldError(f"{path}.type", detail)
     name, description, parameters = (item.get(key) for key in ("name", "description", "parameters"))
     if not isinstance(name, str):

@@ -9,7 +9,7 @@ from chatcore.models import Message, StoredResponse
 from chatcore.providers.base import Usage
 
 # Fields of the request that the response does not repeat as they are.
-HIDDEN_FIELDS = frozenset({"include", "conversation"})
+HIDDEN_FIELDS = frozenset({"include", "conversation", "servers", "approvals"})
 
 
 def load_resource(record: StoredResponse) -> dict[str, Any]:
@@ -69,7 +69,10 @@ def format_usage(usage: Usage | None) -> dict[str, Any] | None:
         return None
     return {
         "input_tokens": usage.input,
-        "input_tokens_details": {"cached_tokens": usage.cache_read or 0},
+        "input_tokens_details": {
+            "cached_tokens": usage.cache_read or 0,
+            "cache_write_tokens": usage.cache_write or 0,
+        },
         "output_tokens": usage.output,
         # Providers count them with the others.
         "output_tokens_details": {"reasoning_tokens": 0},
@@ -89,14 +92,17 @@ def _sum_usage(messages: Sequence[Message]) -> dict[str, Any] | None:
             message.token_count_input,
             message.token_count_output or 0,
             message.token_count_cache_read or 0,
+            message.token_count_cache_write or 0,
         )
         for message in messages
         if message.token_count_input is not None
     ]
     if not counts:
         return None
-    input_count, output_count, cache_count = (sum(column) for column in zip(*counts, strict=True))
-    return format_usage(Usage(input=input_count, output=output_count, cache_read=cache_count))
+    sums = [sum(column) for column in zip(*counts, strict=True)]
+    return format_usage(
+        Usage(input=sums[0], output=sums[1], cache_read=sums[2], cache_write=sums[3])
+    )
 
 
 def _build_error(record: StoredResponse) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """Answers that are not stored: with `store: false` nothing of a response stays."""
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
+
+from django.conf import settings
 
 from chatcore.context import builder, tool_pairs
 from chatcore.events.log import HEARTBEAT_SECONDS
@@ -13,7 +16,10 @@ from chatcore.faces.chat_completions.errors import OpenAIProblem
 from chatcore.faces.chat_completions.stateless import StatelessExchange
 from chatcore.faces.chat_completions.streams import add_heartbeats
 from chatcore.faces.client_messages import ClientMessage
-from chatcore.faces.responses import ids, origins, resource
+from chatcore.faces.responses import ids, origins, resource, resuming
+from chatcore.faces.responses.mcp import items as mcp_items
+from chatcore.faces.responses.mcp.items import ServerCall
+from chatcore.faces.responses.mcp.stateless_tools import StatelessTools
 from chatcore.faces.responses.output_items import Answer, Item, build_answer_items
 from chatcore.faces.responses.request import ResponseRequest
 from chatcore.faces.responses.stream_events import Event, EventWriter
@@ -22,11 +28,13 @@ from chatcore.providers.base import (
     ReasoningDelta,
     Request,
     StreamEnd,
-    StreamPart,
     TextDelta,
     Tool,
+    Usage,
 )
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.threads import run_in_thread
+from chatcore.turns.generation import TooManyToolRounds
 from chatcore.turns.tool_limits import keep_first_calls
 
 
@@ -55,46 +63,55 @@ class UnstoredResponse:
         self.id = ids.format_response_id(uuid4())
         self.created_at = int(time.time())
         self.request = request
-        self.stem = ids.build_random_stem()
         self.previous_id = previous_id or request.previous_response_id or None
         self.messages = _load_messages(user, request)
         if memory:
             _refuse_unknown_results(memory, self.messages)
             self.messages = [*memory.messages, *self.messages]
             request.input.system_texts[:0] = memory.system_texts
-        self.exchange = StatelessExchange(
-            request.model, _build_provider_request(self), owner_id=user.pk
+        self.tools = StatelessTools(user.pk, request.servers)
+        self.output: list[Item] = self.tools.build_list_items()
+        allowed_items, self.messages = self.tools.run_allowed_calls(
+            self.messages, resuming.list_open_approvals(request)
         )
+        self.output += allowed_items
+        self._owner_id = user.pk
+        self.exchange = self._build_exchange()
         if request.body.get("truncation") == "disabled" and self.exchange.is_shortened:
             detail = "The input is longer than the context window, and truncation is disabled."
             raise OpenAIProblem(400, "context_length_exceeded", detail, param="input")
-        self._texts: dict[type, list[str]] = {TextDelta: [], ReasoningDelta: []}
         self._end = StreamEnd(reason="stop")
+        self._usage: Usage | None = None
+        self._call_count = 0
 
     async def follow(self) -> AsyncGenerator[Event | None]:
         """Yield the events of the response; None is a heartbeat."""
         writer = EventWriter(self.request.reasoning_form)
         for event in writer.begin(self.build_resource("in_progress")):
             yield event
-        writer.begin_message(self.stem)
-        parts = add_heartbeats(self.exchange.stream_parts(), HEARTBEAT_SECONDS)
-        async with aclosing(parts):
-            async for part in parts:
-                if part is None:
-                    yield None
-                    continue
-                for event in self._add_part(writer, part):
-                    yield event
-        for event in writer.end_message(self.build_items()):
-            yield event
+        for item in self.output:
+            for event in writer.add_server_item(item):
+                yield event
+        limit = settings.CHATCORE["TOOL_ROUNDS"]
+        for _ in range(limit):
+            async with aclosing(self._follow_round(writer)) as round_events:
+                async for round_event in round_events:
+                    yield round_event
+            if self.messages[-1].role != "tool":
+                break
+            self.exchange = await run_in_thread(self._build_exchange)
+        else:
+            raise TooManyToolRounds(
+                f"The model called tools {limit} times in a row without answering."
+            )
         for event in writer.finish(self.build_final_resource()):
             yield event
 
     async def collect(self) -> None:
         """Wait for the whole answer."""
-        async with aclosing(self.exchange.stream_parts()) as parts:
-            async for part in parts:
-                self._add_part(None, part)
+        async with aclosing(self.follow()) as events:
+            async for _ in events:
+                pass
 
     def build_resource(self, status: str, **members: Any) -> dict[str, Any]:
         """Return the response in this status."""
@@ -112,49 +129,107 @@ class UnstoredResponse:
         return self.build_resource(
             "incomplete" if self._end.reason == "length" else "completed",
             completed_at=int(time.time()),
-            output=self.build_items(),
-            usage=resource.format_usage(self._end.usage),
+            output=self.output,
+            usage=resource.format_usage(self._usage),
         )
-
-    def build_items(self) -> list[Item]:
-        """Return the items of the answer so far."""
-        answer = Answer(
-            stem=self.stem,
-            content="".join(self._texts[TextDelta]),
-            reasoning="".join(self._texts[ReasoningDelta]),
-            calls=self._end.tool_calls,
-            status="incomplete" if self._end.reason == "length" else "completed",
-            provider_data=self._end.provider_data,
-        )
-        return build_answer_items(answer, self.request.reasoning_form)
 
     def build_memory(self) -> Memory:
         """Return the conversation up to the end of this answer."""
-        answer = ChatMessage(
-            role="assistant",
-            content="".join(self._texts[TextDelta]),
-            tool_calls=self._end.tool_calls,
+        return Memory(messages=self.messages, system_texts=self.request.input.system_texts)
+
+    async def _follow_round(self, writer: EventWriter) -> AsyncGenerator[Event | None]:
+        """Yield the events of one call of the model, and of the calls that servers answer."""
+        stem = ids.build_random_stem()
+        writer.begin_message(stem)
+        texts: dict[type, list[str]] = {TextDelta: [], ReasoningDelta: []}
+        parts = add_heartbeats(self.exchange.stream_parts(), HEARTBEAT_SECONDS)
+        async with aclosing(parts):
+            async for part in parts:
+                if part is None:
+                    yield None
+                elif isinstance(part, StreamEnd):
+                    self._end = self._note_end(part)
+                else:
+                    texts[type(part)].append(part.text)
+                    is_text = isinstance(part, TextDelta)
+                    add = writer.add_text if is_text else writer.add_reasoning
+                    for event in add(part.text):
+                        yield event
+        answer = self._build_answer(stem, "".join(texts[TextDelta]), "".join(texts[ReasoningDelta]))
+        calls = self.tools.build_calls(stem, self._end.tool_calls)
+        open_answer = replace(answer, server_items=mcp_items.build_items(calls))
+        for event in writer.end_message(self._build_items(open_answer)):
+            yield event
+        running_calls = [call for call in calls if not call.is_asked]
+        results = await asyncio.gather(
+            *(run_in_thread(self.tools.run_call, call.call) for call in running_calls)
+        )
+        outcomes = {result.tool_call_id: result for result in results}
+        final_calls = [call.add_result(outcomes.get(call.call.id)) for call in calls]
+        final_answer = replace(answer, server_items=mcp_items.build_items(final_calls))
+        for item in final_answer.server_items:
+            for event in writer.close_server_item(item):
+                yield event
+        self.output += self._build_items(final_answer)
+        self._remember(answer, final_calls, results)
+
+    def _note_end(self, end: StreamEnd) -> StreamEnd:
+        """Count what a call of the model took; return its end with the calls that it may make."""
+        limit = self.request.echo["max_tool_calls"]
+        left = None if limit is None else max(0, limit - self._call_count)
+        end = keep_first_calls(end, left)
+        self._call_count += len(end.tool_calls)
+        if end.usage:
+            self._usage = end.usage.add(self._usage) if self._usage else end.usage
+        return end
+
+    def _build_answer(self, stem: str, content: str, reasoning: str) -> Answer:
+        """Return what the model said, with the calls that the client runs."""
+        server_ids = {call.call.id for call in self.tools.build_calls(stem, self._end.tool_calls)}
+        return Answer(
+            stem=stem,
+            content=content,
+            reasoning=reasoning,
+            calls=[call for call in self._end.tool_calls if call.id not in server_ids],
+            status="incomplete" if self._end.reason == "length" else "completed",
             provider_data=self._end.provider_data,
         )
-        return Memory(
-            messages=[*self.messages, answer], system_texts=self.request.input.system_texts
-        )
 
-    def _add_part(self, writer: EventWriter | None, part: StreamPart) -> list[Event]:
-        if isinstance(part, StreamEnd):
-            self._end = keep_first_calls(part, self.request.echo["max_tool_calls"])
-            return []
-        self._texts[type(part)].append(part.text)
-        if writer is None:
-            return []
-        if isinstance(part, TextDelta):
-            return list(writer.add_text(part.text))
-        return list(writer.add_reasoning(part.text))
+    def _build_items(self, answer: Answer) -> list[Item]:
+        return build_answer_items(answer, self.request.reasoning_form)
+
+    def _remember(
+        self, answer: Answer, calls: Sequence[ServerCall], results: Sequence[ChatMessage]
+    ) -> None:
+        """Append the answer and its results; the last message is a result if the model goes on.
+
+        A call that waits for a person's word has the id of the question, which the word names.
+        """
+        asked_ids = {
+            call.call.id: ids.build_approval_id(call.stem, call.index)
+            for call in calls
+            if call.is_asked
+        }
+        tool_calls = tuple(
+            replace(call, id=asked_ids.get(call.id, call.id)) for call in self._end.tool_calls
+        )
+        message = ChatMessage(
+            role="assistant",
+            content=answer.content,
+            tool_calls=tool_calls,
+            provider_data=self._end.provider_data,
+        )
+        is_open = bool(answer.calls or asked_ids)
+        self.messages += [*results, message] if is_open else [message, *results]
+
+    def _build_exchange(self) -> StatelessExchange:
+        request = _build_provider_request(self)
+        return StatelessExchange(self.request.model, request, owner_id=self._owner_id)
 
 
 def _load_messages(user: Any, request: ResponseRequest) -> list[ChatMessage]:
     """Return the stored messages that the request continues, and those of its input."""
-    accepts_images = request.model.supports_images
+    accepts_images = request.model.may_see_images
     if not (request.previous_response_id or request.input.compaction):
         return _convert(request.input.messages, supports_images=accepts_images)
     origin = origins.find_origin(user, request)
@@ -203,7 +278,7 @@ def _build_provider_request(response: UnstoredResponse) -> Request:
         model=request.model.name,
         system="\n\n".join(text for text in texts if text),
         messages=tool_pairs.pair_tool_calls(response.messages),
-        tools=[Tool(**tool) for tool in request.tools],
+        tools=[*(Tool(**tool) for tool in request.tools), *response.tools.definitions],
         max_tokens=max_tokens,
         params=params,
     )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +10,7 @@ from django.db import transaction
 from chatcore.faces.chat_completions.client_watch import wait_for_stopped_answer
 from chatcore.faces.chat_completions.errors import OpenAIProblem
 from chatcore.faces.client_messages import ClientMessage, import_messages, store_files
-from chatcore.faces.responses import compactions, history, ids
+from chatcore.faces.responses import compactions, history, ids, resuming
 from chatcore.faces.responses.origins import Origin, find_origin
 from chatcore.faces.responses.request import ResponseRequest
 from chatcore.models import Message, Session, StoredResponse, Turn
@@ -19,13 +18,12 @@ from chatcore.rest.problems import InvalidFieldError
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.deletion import delete_session
+from chatcore.tools.mcp import turn_servers
 from chatcore.transfer import importer
 from chatcore.turns import (
     capacity,
-    client_tools,
     forks,
     leases,
-    lifecycle,
     recovery,
     service,
     tool_limits,
@@ -124,6 +122,7 @@ def _continue_conversation(
         record = _resume_turn(request, origin, session)
         if record:
             return record
+        resuming.refuse_open_approvals(request)
         _cancel_waiting_turn(session)
         if request.compact_threshold is None:
             return _answer(request, origin, session, compaction=None)
@@ -153,6 +152,7 @@ def _answer(
         record.request["metadata"] = compaction["links"] | record.request["metadata"]
     _apply_settings(locked_session, request, origin)
     record.turn = _start_turn(locked_session, origin.messages, request.tools)
+    _attach_servers(record, request)
     tool_limits.limit_calls(record.turn, request.echo["max_tool_calls"])
     if next_question and len(origin.messages) == 1:
         # Pages then show both questions as versions of one.
@@ -188,10 +188,11 @@ def _build_record(request: ResponseRequest, origin: Origin, session: Session) ->
     if request.conversation_id:
         echo["conversation"] = ids.format_conversation_id(session.pk)
     is_known = origin.previous is None or bool(origin.key)
+    messages = history.drop_server_calls(origin.messages, request.input.server_call_ids)
     return StoredResponse(
         session=session,
         previous=origin.previous,
-        input_key=history.extend_key(origin.key, origin.messages) if is_known else "",
+        input_key=history.extend_key(origin.key, messages) if is_known else "",
         request=echo,
         system_texts=[*origin.system_texts, *request.input.system_texts],
     )
@@ -207,53 +208,26 @@ def _save_record(record: StoredResponse) -> None:
 def _resume_turn(
     request: ResponseRequest, origin: Origin, session: Session
 ) -> StoredResponse | None:
-    """Continue the turn that waits for these results of tools; None if there is no such turn."""
-    results = list(takewhile(lambda message: message.role == "tool", origin.messages))
-    turn = session.turns.filter(status=Turn.Status.WAITING).first()
-    if turn is None or not results:
-        return None
-    if origin.previous is not None and origin.previous.turn_id != turn.pk:
-        return None
-    pending_ids = {call.id for call in client_tools.find_pending_calls(turn)}
-    result_ids = {message.call_id for message in results}
-    if pending_ids.isdisjoint(result_ids):
-        return None
-    missing_ids = sorted(pending_ids - result_ids)
-    if missing_ids:
-        detail = f"No tool output found for function call {missing_ids[0]}."
-        raise InvalidFieldError("input", detail)
-    client_results = [
-        client_tools.ClientToolResult(tool_call_id=message.call_id, content=message.content)
-        for message in results
-    ]
-    if len(results) < len(origin.messages):
-        _end_with_results(turn, client_results)
-        origin.messages[:] = origin.messages[len(results) :]
+    """Continue the turn that waits for this input; None if there is no such turn."""
+    resumed_turn = resuming.resume_turn(request, origin, session)
+    if resumed_turn is None:
         return None
     record = _build_record(request, origin, session)
-    record.after_seq = Session.objects.values_list("last_seq", flat=True).get(pk=session.pk)
-    record.turn, record.after_event_seq = service.submit_tool_results(session, client_results)
-    _merge_tools(record.turn, request.tools)
+    record.after_seq = resumed_turn.after_seq
+    record.turn, record.after_event_seq = resumed_turn.turn, resumed_turn.after_event_seq
+    record.request["approvals"] = resuming.describe_approvals(request)
+    _attach_servers(record, request)
     tool_limits.limit_calls(record.turn, request.echo["max_tool_calls"])
     _apply_settings(session, request, origin)
     _save_record(record)
     return record
 
 
-def _end_with_results(turn: Turn, results: Sequence[client_tools.ClientToolResult]) -> None:
-    """Store the results of a waiting turn and end it: the user says something else already."""
-    locked_turn = Turn.objects.select_for_update().get(pk=turn.pk)
-    with client_tools.put_outputs_away(turn.session, results) as outputs:
-        client_tools.accept_results(locked_turn, results, outputs)
-    lifecycle.end_turn(locked_turn, Turn.Status.CANCELLED)
-
-
-def _merge_tools(turn: Turn, tools: Sequence[dict[str, Any]]) -> None:
-    """Offer the tools of this request, and still know the earlier ones by their names."""
-    definitions = {tool["name"]: tool for tool in (*turn.tools, *tools)}
-    if list(definitions.values()) != turn.tools:
-        turn.tools = list(definitions.values())
-        turn.save(update_fields=["tools"])
+def _attach_servers(record: StoredResponse, request: ResponseRequest) -> None:
+    """Give the turn the MCP servers of the request; those that are new are listed in its output."""
+    assert record.turn is not None
+    server_ids = turn_servers.attach_servers(record.turn, request.servers)
+    record.request["servers"] = [str(server_id) for server_id in server_ids]
 
 
 def _cancel_waiting_turn(session: Session) -> None:

@@ -37,6 +37,7 @@ class EventWriter:
         self._texts: dict[str, str] = {}  # of the open items, by their kind
         self._indexes: dict[str, int] = {}
         self._closed_kinds: set[str] = set()
+        self._open_calls: dict[str, int] = {}  # of MCP servers, and lists: their places
 
     def begin(self, resource: dict[str, Any]) -> Iterator[Event]:
         """Yield the events before the first item."""
@@ -86,13 +87,45 @@ class EventWriter:
                 yield from self._close_reasoning(item)
             elif item["type"] == "message":
                 yield from self._close_text(item)
-            else:
+            elif item["type"] == "function_call":
                 yield from self._write_call(item)
+            else:
+                yield from self.add_server_item(item)
+
+    def add_server_item(self, item: Item) -> Iterator[Event]:
+        """Yield the events of an MCP server's item, up to its end if that is there already."""
+        if item["type"] == "mcp_approval_request":
+            index = self._take_index()
+            yield self._build("response.output_item.added", output_index=index, item=item)
+            yield self._build("response.output_item.done", output_index=index, item=item)
+            return
+        yield from self._open_server_item(item)
+        if item.get("status") != "in_progress":
+            yield from self.close_server_item(item)
+
+    def begin_list(self, item: Item) -> Iterator[Event]:
+        """Yield the events of a list of tools that is asked for now."""
+        yield from self._open_server_item(item)
+
+    def close_server_item(self, item: Item) -> Iterator[Event]:
+        """Yield the end of a call or a list, unless it was written before."""
+        index = self._open_calls.pop(item["id"], None)
+        if index is None:
+            return
+        has_failed = bool(item.get("error"))
+        if item.get("status") != "incomplete":
+            end = "failed" if has_failed else "completed"
+            type = f"response.{item['type']}.{end}"
+            yield self._build(type, item_id=item["id"], output_index=index)
+        yield self._build("response.output_item.done", output_index=index, item=item)
 
     def finish(
         self, resource: dict[str, Any], error: dict[str, Any] | None = None
     ) -> Iterator[Event]:
         """Yield the last events; `error` comes before the end of a response that failed."""
+        for item in resource["output"]:
+            if item["id"] in self._open_calls:
+                yield from self.close_server_item(item)
         if error:
             yield self._build("error", error=error)
         # Reasoning that came after the text was streamed after it.
@@ -207,6 +240,24 @@ class EventWriter:
             content_index=0,
             **members,
         )
+
+    def _open_server_item(self, item: Item) -> Iterator[Event]:
+        """Yield the beginning of a call with its arguments, or of a list."""
+        index = self._open_calls[item["id"]] = self._take_index()
+        place = {"item_id": item["id"], "output_index": index}
+        is_call = item["type"] == "mcp_call"
+        empty_members: dict[str, Any] = {"tools": []}
+        if is_call:
+            empty_members = {"status": "in_progress", "arguments": "", "output": None}
+        open_item = {name: value for name, value in item.items() if name != "error"}
+        yield self._build(
+            "response.output_item.added", output_index=index, item=open_item | empty_members
+        )
+        yield self._build(f"response.{item['type']}.in_progress", **place)
+        if is_call:
+            arguments = item["arguments"]
+            yield self._build("response.mcp_call_arguments.delta", **place, delta=arguments)
+            yield self._build("response.mcp_call_arguments.done", **place, arguments=arguments)
 
     def _write_call(self, item: Item) -> Iterator[Event]:
         index = self._take_index()

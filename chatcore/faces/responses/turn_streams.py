@@ -9,16 +9,19 @@ from chatcore.events import retention
 from chatcore.events.types import TURN_END_EVENTS, EventType
 from chatcore.events.types import Event as LogEvent
 from chatcore.faces.responses import errors, ids, records, resource
+from chatcore.faces.responses.mcp import items as mcp_items
 from chatcore.faces.responses.output_items import Item, build_answer_items
 from chatcore.faces.responses.request import get_reasoning_form
 from chatcore.faces.responses.stream_events import Event, EventWriter, encode_event
 from chatcore.models import Message, StoredResponse, Turn
 from chatcore.threads import run_in_thread
+from chatcore.tools.mcp import catalog
 from chatcore.turns import service
 
 HEARTBEAT_COMMENT = b": waiting\n\n"  # clients ignore comments
 DONE_EVENT = b"data: [DONE]\n\n"
 OPEN_STATUSES = ("queued", "in_progress")
+SERVER_EVENTS = (EventType.TOOLS_LISTED, EventType.TOOL_CALL_COMPLETED)
 PAUSE_EVENTS = TURN_END_EVENTS | {EventType.TURN_WAITING}  # after which a turn says nothing more
 
 
@@ -88,10 +91,8 @@ async def follow_response(record: StoredResponse) -> AsyncGenerator[Event | None
         async for part in _follow_log(record, writer):
             yield part
     else:
-        for stem, items in await run_in_thread(_load_stored_items, record):
-            writer.begin_message(stem)
-            for event in writer.end_message(items):
-                yield event
+        for event in await run_in_thread(_write_stored_items, record, writer):
+            yield event
     last_resource = await run_in_thread(resource.load_resource, record)
     for event in writer.finish(last_resource, _build_error_payload(last_resource)):
         yield event
@@ -100,6 +101,8 @@ async def follow_response(record: StoredResponse) -> AsyncGenerator[Event | None
 async def _follow_log(record: StoredResponse, writer: EventWriter) -> AsyncIterator[Event | None]:
     """Yield the events that the log has of the response, up to the end of its output."""
     message_ids: set[int] = set()
+    for event in await run_in_thread(_begin_items, record, writer):
+        yield event
     async for log_event in event_log.follow_events(record.session_id, record.after_event_seq):
         if log_event is None:
             yield None
@@ -112,7 +115,7 @@ async def _follow_log(record: StoredResponse, writer: EventWriter) -> AsyncItera
             if data["role"] == Message.Role.ASSISTANT:
                 message_ids.add(data["message"])
                 writer.begin_message(ids.build_stem(record.session_id, data["message_seq"]))
-        elif data.get("message") in message_ids:
+        elif data.get("message") in message_ids or log_event.name in SERVER_EVENTS:
             for event in await _write_message_event(record, writer, log_event):
                 yield event
 
@@ -129,7 +132,45 @@ async def _write_message_event(
         case EventType.MESSAGE_COMPLETED:
             message_id = log_event.data["message"]
             return writer.end_message(await run_in_thread(_load_message_items, record, message_id))
+        case EventType.TOOLS_LISTED | EventType.TOOL_CALL_COMPLETED:
+            return await run_in_thread(_close_items, record, writer, log_event)
     return ()
+
+
+def _begin_items(record: StoredResponse, writer: EventWriter) -> list[Event]:
+    """Return the beginning of what precedes the messages: lists, and calls that were allowed."""
+    events: list[Event] = []
+    for server in records.load_servers(record):
+        events += writer.begin_list(mcp_items.build_list_item(server))
+    for call in records.load_asked_calls(record):
+        events += writer.add_server_item(mcp_items.build_call_item(call))
+    return events
+
+
+def _close_items(record: StoredResponse, writer: EventWriter, log_event: LogEvent) -> list[Event]:
+    """Return the end of the list or the call of which the log says that it is there."""
+    data = log_event.data
+    if log_event.name == EventType.TOOLS_LISTED:
+        items = [
+            mcp_items.build_list_item(server)
+            for server in records.load_servers(record)
+            if str(server.pk) == data["server"]
+        ]
+    elif catalog.is_tool_name(data["name"]):
+        items = [mcp_items.build_call_item(call) for call in _find_calls(record, data["message"])]
+    else:
+        return []
+    return [event for item in items for event in writer.close_server_item(item)]
+
+
+def _find_calls(record: StoredResponse, result_id: int) -> list[mcp_items.ServerCall]:
+    """Return the call that a result belongs to."""
+    result = Message.objects.filter(pk=result_id, turn=record.turn).first()
+    if result is None or record.turn is None:
+        return []
+    message = mcp_items.find_asked_message(record.turn, result.seq)
+    calls = mcp_items.load_server_calls(message) if message else []
+    return [call for call in calls if call.call.id == result.tool_call_id]
 
 
 def _load_first_resource(record: StoredResponse) -> dict[str, Any]:
@@ -149,14 +190,15 @@ def _has_log(record: StoredResponse) -> bool:
     return turn is not None and (turn.status in Turn.OPEN_STATUSES or retention.has_events_of(turn))
 
 
-def _load_stored_items(record: StoredResponse) -> list[tuple[str, list[Item]]]:
-    return [
-        (
-            ids.build_stem(record.session_id, message.seq),
-            _load_message_items(record, message.pk),
-        )
-        for message in records.load_output_messages(record)
-    ]
+def _write_stored_items(record: StoredResponse, writer: EventWriter) -> list[Event]:
+    """Return the events of an output that the log no longer has."""
+    events: list[Event] = []
+    for item in records.build_first_items(record):
+        events += writer.add_server_item(item)
+    for message in records.load_output_messages(record):
+        writer.begin_message(ids.build_stem(record.session_id, message.seq))
+        events += writer.end_message(_load_message_items(record, message.pk))
+    return events
 
 
 def _load_message_items(record: StoredResponse, message_id: int) -> list[Item]:

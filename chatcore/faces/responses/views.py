@@ -18,7 +18,6 @@ from chatcore.faces.chat_completions.streams import await_first_chunk
 from chatcore.faces.responses import (
     compaction_answers,
     creation,
-    input_counts,
     item_lists,
     records,
     resource,
@@ -110,8 +109,7 @@ class InputItemsView(ResponsesFaceView):
     def get(self, request: Request, response_id: str) -> Response:
         """Return a page of the items that the client sent for this response."""
         record = records.get_owned_response(request.user, response_id)
-        items = item_lists.build_input_items(record)
-        page = item_lists.paginate(items, request.query_params)
+        page = item_lists.list_input_items(record, request.query_params)
         return Response(page, headers=resource.load_headers(record))
 
 
@@ -121,7 +119,7 @@ class InputTokensView(ResponsesFaceView):
     def post(self, request: Request) -> Response:
         """Return how many tokens a request would send. Nothing is stored or sent."""
         response_request = creation.parse_body(request.user, request.data, request.headers)
-        count = input_counts.count_tokens(request.user, response_request)
+        count = creation.count_tokens(request.user, response_request)
         return Response({"object": "response.input_tokens", "input_tokens": count})
 
 

@@ -18,9 +18,9 @@ from chatcore.cli.screen import EXIT_SIGN_IN, EXIT_USAGE, ChatUnavailable
 from chatcore.cli.terminal import Terminal
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
+from chatcore.rights.models import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.turns.runner import turn_runner
-from models_registry.models import AiModel
 
 
 class Command(BaseCommand):
@@ -72,9 +72,10 @@ def _open_session(options: dict[str, Any]) -> Session:
     if options["session"]:
         session = _find_session(options)
     else:
-        session = Session(owner=_find_user(options["user"]), model=AiModel.objects.find_default())
+        owner = _find_user(options["user"])
+        session = Session(owner=owner, model=select_models(owner.pk).find_default())
     if options["model"]:
-        session.model = AiModel.objects.find_by_name(options["model"])
+        session.model = select_models(session.owner_id).find_by_name(options["model"])
         if session.model is None:
             raise ChatUnavailable(
                 f"There is no usable model called {options['model']}.", EXIT_USAGE

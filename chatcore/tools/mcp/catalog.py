@@ -2,15 +2,16 @@
 
 import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Q
 
-from chatcore.models import McpServer, Session
+from chatcore.models import McpServer, Session, Turn
 from chatcore.providers.base import Tool
+from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed
 
 PREFIX = "mcp__"
 MAX_CHARS = 64  # of a tool's name, in both protocols
@@ -24,6 +25,7 @@ class McpTool:
     server: McpServer
     name: str
     definition: Tool
+    needs_approval: bool
 
 
 def is_tool_name(name: str) -> bool:
@@ -52,6 +54,8 @@ def list_tools_of(server: McpServer) -> list[McpTool]:
                 description=tool["description"],
                 parameters=tool["parameters"],
             ),
+            needs_approval=(tool.get("approval") or server.require_approval)
+            != McpServer.Approval.NEVER,
         )
         for tool in server.tools
     ]
@@ -60,22 +64,59 @@ def list_tools_of(server: McpServer) -> list[McpTool]:
 def list_available_tools(user: AbstractBaseUser | AnonymousUser) -> list[McpTool]:
     """Return the tools that a user's sessions may choose."""
     servers = McpServer.objects.visible_to(user).filter(is_active=True)
-    return _index_tools(servers)
+    allowed_names = list_allowed(user.pk, Kind.TOOL)
+    return [tool for tool in _index_tools(servers) if tool.definition.name in allowed_names]
 
 
-def list_chosen_tools(names: Collection[str] | None, session_id: UUID | None) -> list[McpTool]:
-    """Return the tools with these names that the session's owner may use, in a fixed order.
+def list_chosen_tools(
+    names: Collection[str] | None, session_id: UUID | None, allowed_names: AllowedNames
+) -> list[McpTool]:
+    """Return the tools with these names of servers that the owner may use, in a fixed order.
 
-    Without such a name among them this takes no query.
+    Without a name of theirs in both `names` and `allowed_names` this takes no query.
     """
-    chosen_names = {name for name in names or () if is_tool_name(name)}
+    chosen_names = {name for name in names or () if is_tool_name(name) and name in allowed_names}
     if not chosen_names or session_id is None:
         return []
-    is_own = Q(owner__chat_sessions=session_id)
+    is_own = Q(owner__chat_sessions=session_id, turn=None)
     is_in_group = Q(groups=None) | Q(groups__user__chat_sessions=session_id)
     servers = McpServer.objects.filter(is_own | (Q(owner=None) & is_in_group), is_active=True)
     tools = _index_tools(servers.distinct())
     return [tool for tool in tools if tool.definition.name in chosen_names]
+
+
+def list_turn_tools(turn: Turn) -> list[McpTool]:
+    """Return the tools of the servers that the turn's request brought along, in a fixed order.
+
+    For other turns this takes no query.
+    """
+    if not turn.has_servers:
+        return []
+    allowed_names = list_allowed(turn.session.owner_id, Kind.TOOL)
+    tools = _index_tools(turn.mcp_servers.order_by("name"))
+    return [tool for tool in tools if tool.definition.name in allowed_names]
+
+
+def find_tools(turn: Turn, names: Iterable[str]) -> dict[str, McpTool]:
+    """Return the tools with these names that may be called in a turn, by name.
+
+    Those of its request come before those that its session has chosen.
+    """
+    tool_names = {name for name in names if is_tool_name(name)}
+    if not tool_names:
+        return {}
+    session = turn.session
+    chosen_names = tool_names.intersection(session.tools or ())
+    allowed_names = list_allowed(session.owner_id, Kind.TOOL) if chosen_names else EVERYTHING
+    chosen_tools = list_chosen_tools(chosen_names, session.pk, allowed_names)
+    tools = (*chosen_tools, *list_turn_tools(turn))
+    return {tool.definition.name: tool for tool in tools if tool.definition.name in tool_names}
+
+
+def split_tool_name(name: str) -> tuple[str, str]:
+    """Return the server's and the tool's part of `mcp__SERVER__TOOL`; the tool's may be cut."""
+    server_name, _, tool_name = name.removeprefix(PREFIX).partition("__")
+    return server_name, tool_name
 
 
 def find_chosen_tool(name: str, session_id: UUID) -> McpTool | None:
@@ -85,11 +126,12 @@ def find_chosen_tool(name: str, session_id: UUID) -> McpTool | None:
     chosen_names = Session.objects.values_list("tools", flat=True).get(pk=session_id)
     if name not in (chosen_names or ()):
         return None
-    return next(iter(list_chosen_tools([name], session_id)), None)
+    return next(iter(list_chosen_tools([name], session_id, EVERYTHING)), None)
 
 
-def _index_tools(servers: Collection[McpServer]) -> list[McpTool]:
+def _index_tools(servers: Iterable[McpServer]) -> list[McpTool]:
     """Return the servers' tools by name; a user's own server hides a shared one of its name."""
+    servers = list(servers)
     tools: dict[str, McpTool] = {}
     names_of_own = {server.name for server in servers if server.owner_id is not None}
     for server in servers:

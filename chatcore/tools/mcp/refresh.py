@@ -5,6 +5,7 @@ its person has chosen and allowed.
 """
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
@@ -13,7 +14,7 @@ from chatcore.models import McpServer
 from chatcore.models.message import MAX_TOOL_NAME
 from chatcore.sessions.truncation import clean_json, clean_text
 from chatcore.tools.base import ToolError
-from chatcore.tools.mcp import connection
+from chatcore.tools.mcp import connection, rules
 
 if TYPE_CHECKING:
     from mcp import types
@@ -28,27 +29,46 @@ def refresh_server(server: McpServer) -> bool:
 
     The tools of the last time stay if it could not.
     """
+    was_there = ask_server(server)
+    names = ("tools", "error", "refreshed_at") if was_there else ("error",)
+    # It may have been deleted while it was asked, and stays so.
+    values = {name: getattr(server, name) for name in names}
+    McpServer.objects.filter(pk=server.pk).update(**values)
+    return was_there
+
+
+def ask_server(server: McpServer) -> bool:
+    """Do the same without storing it."""
     try:
-        tools = [_describe_tool(tool) for tool in connection.list_tools(server)]
+        tools = [_describe_tool(tool, server.rules) for tool in connection.list_tools(server)]
     except ToolError as error:
         server.error = clean_text(str(error))
-        server.save(update_fields=["error"])
         return False
     server.tools = [tool for tool in tools if tool is not None][:MAX_TOOLS]
     server.error = ""
     server.refreshed_at = timezone.now()
-    server.save(update_fields=["tools", "error", "refreshed_at"])
     return True
 
 
-def _describe_tool(tool: "types.Tool") -> dict[str, Any] | None:
-    """Return a tool in the form in which it is stored; None if it is too large to be offered."""
+def _describe_tool(tool: "types.Tool", tool_rules: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a tool in the form in which it is stored; None if it is not to be offered.
+
+    That is one that is too large, or that the rules of a request leave out.
+    """
+    is_read_only = bool(tool.annotations and tool.annotations.read_only_hint)
+    if not rules.allows(tool_rules, tool.name, is_read_only=is_read_only):
+        return None
     parameters = {"type": "object", "properties": {}} | clean_json(tool.input_schema)
     parameters.pop("$schema", None)
     if len(tool.name) > MAX_TOOL_NAME or len(json.dumps(parameters)) > MAX_SCHEMA_CHARS:
         return None
+    texts = (tool_rules.get("description"), tool.description)
+    approval = rules.find_approval(tool_rules, tool.name, is_read_only=is_read_only)
     return {
         "name": clean_text(tool.name),
-        "description": clean_text(tool.description or "")[:MAX_DESCRIPTION_CHARS],
+        "description": clean_text("\n\n".join(text for text in texts if text))[
+            :MAX_DESCRIPTION_CHARS
+        ],
         "parameters": parameters,
+        **({"approval": approval} if approval else {}),
     }

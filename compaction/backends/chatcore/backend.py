@@ -1,6 +1,7 @@
 """Make chatcore a host of compaction; this package is the only place that knows both."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 from uuid import UUID
 
@@ -10,9 +11,11 @@ from chatcore.events.types import EventType, NewEvent
 from chatcore.metrics import counts, exposition
 from chatcore.models import Session
 from chatcore.sessions import changes
+from chatcore.traces import spans
 from chatcore.turns.recovery import RecoveryChore
 from compaction.backends.chatcore.context_store import ChatcoreContextStore
 from compaction.backends.chatcore.message_source import ChatcoreMessageSource
+from compaction.backends.chatcore.operators import ChatcoreOperatorSource
 from compaction.backends.chatcore.request_editor import ChatcoreRequestEditor
 from compaction.backends.chatcore.session_facts import ChatcoreSessionFacts
 from compaction.backends.chatcore.summary_calls import ChatcoreSummaryCaller
@@ -26,6 +29,7 @@ class ChatcoreBackend(
     ChatcoreRequestEditor,
     ChatcoreSummaryCaller,
     ChatcoreMessageSource,
+    ChatcoreOperatorSource,
 ):
     """Chatcore's sessions, messages and providers in compaction's words. It decides nothing."""
 
@@ -63,8 +67,34 @@ class ChatcoreBackend(
             user_pk = owners.first()
         return None if user_pk is None else turn_rate.count_compaction(user_pk)
 
+    @contextmanager
+    def trace_run(self, run: CompactionRun) -> Iterator[object]:
+        """Open a span around a run, with one for its wait in the queue."""
+        if not spans.are_on():
+            yield None
+            return
+        attributes = {
+            "chatcore.run.id": str(run.pk),
+            "chatcore.run.trigger": run.trigger,
+            "chatcore.run.policy": run.policy,
+            "chatcore.run.attempt": run.attempts,
+            "gen_ai.conversation.id": str(run.session_id),
+        }
+        with spans.open_span("compaction run", attributes, kind="consumer") as span:
+            if run.enqueued_at:
+                spans.begin_span("wait in the queue", {}, start=run.enqueued_at).end()
+            yield span
+        spans.send_spans()  # a worker's process may end next
+
     def count_run(self, run: CompactionRun) -> None:
         """Count a run that has ended, in this process's metrics."""
+        spans.note(
+            {
+                "chatcore.run.status": str(run.status),
+                "chatcore.run.tokens_before": run.tokens_before,
+                "chatcore.run.tokens_after": run.tokens_after,
+            }
+        )
         counts.count_run(
             policy=run.policy,
             trigger=run.trigger,

@@ -34,6 +34,7 @@ _NEWEST_MESSAGES = f"""
 # because PostgreSQL takes longer to plan many joins than to run them.
 _SESSION_SQL = f"""
     SELECT
+        session.owner_id AS owner_id,
         session.policy AS policy,
         session.auto_compact AS auto_compact,
         session.compact_threshold AS compact_threshold,
@@ -54,6 +55,8 @@ _SESSION_SQL = f"""
             AS has_attachments,
         EXISTS (SELECT 1 FROM chatcore_attachment file
             WHERE file.session_id = session.id AND file.kind = 'output') AS has_outputs,
+        EXISTS (SELECT 1 FROM chatcore_grouprights rights WHERE rights.limits_tools)
+            AS has_tool_limits,
         (SELECT turn.tools FROM chatcore_turn turn
             WHERE turn.session_id = session.id AND turn.status IN ('running', 'waiting')
             LIMIT 1) AS turn_tools,
@@ -104,6 +107,7 @@ _SESSION_CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "auto_compact": bool,
     "has_attachments": bool,
     "has_outputs": bool,
+    "has_tool_limits": bool,
     "supports_tools": bool,
     "supports_images": bool,
     "params": json.loads,

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from chatcore.context import builder, recalled
+from chatcore.context.clearing import clear_again, list_applied_edits
 from chatcore.context.compactor import FittedRequest
 from chatcore.files import rendering
 from chatcore.models import Session
@@ -22,12 +23,15 @@ class ChatcoreRequestEditor:
     """Built requests of chatcore, and the answers about them."""
 
     def rebuild_request(self, session: Session, request: Request | None = None) -> Request:
-        """Build the next request from storage, with the tools of `request` if given.
+        """Build the next request from storage.
 
-        This refreshes `session.context_version`, as `builder.build_request` says.
+        It has the tools, parameters and clearing of `request`, if given: they may be those of its
+        turn alone. This refreshes `session.context_version`, as `builder.build_request` says.
         """
         if request is not None:
-            return builder.build_request(session, tools=request.tools)
+            rebuilt_request = builder.build_request(session, tools=request.tools)
+            rebuilt_request = replace(rebuilt_request, params=request.params)
+            return clear_again(session.model, rebuilt_request, request)
         return builder.build_request(session, tools=tool_registry.list_session_tools(session))
 
     def parse_request(
@@ -35,8 +39,11 @@ class ChatcoreRequestEditor:
     ) -> ParsedRequest:
         """Return the request in the core's form.
 
-        Texts that stand for older messages become its summary, in whatever role they are sent.
+        Texts that stand for older messages become its summary, in whatever role they are sent. The
+        provider counted the last request with what this one leaves out.
         """
+        if list_applied_edits(request):
+            last_usage = None
         conversation = [
             (position, message)
             for position, message in enumerate(request.messages, start=1)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import QuerySet
 
@@ -13,6 +14,8 @@ from chatcore.context.live_sums import FileSum, LiveSum, SummedContext
 from chatcore.files.rendering import MAX_IMAGES
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.providers.base import Tool
+from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed_in
+from chatcore.rights.policies import select_policies
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import client_tools
 from compaction.backends.base import SessionFacts
@@ -41,6 +44,7 @@ class ChatcoreSessionFacts:
         model_name = _join_model_name(row["provider_name"], row["model_name"])
         facts = SessionFacts(
             session_id=session_id,
+            owner_pk=row["owner_id"],
             policy=row["policy"],
             compact_threshold=row["compact_threshold"],
             is_automatic=row["auto_compact"],
@@ -101,6 +105,12 @@ class ChatcoreSessionFacts:
     def list_policy_names(self, session: Session) -> Sequence[str]:
         """Return the policies of the session and of its model; empty where none is named."""
         return (session.policy, session.model.policy if session.model else "")
+
+    def select_policies(
+        self, user: AbstractBaseUser | AnonymousUser, names: Sequence[str]
+    ) -> Sequence[str]:
+        """Return those of the policies that the rights of the user's groups allow."""
+        return select_policies(user.pk, names)
 
     def sum_message_tokens(
         self, facts: SessionFacts, *, after_seq: int = 0, before_seq: int | None = None
@@ -196,16 +206,26 @@ def _list_tools(session_id: UUID, row: dict[str, Any]) -> Sequence[Tool]:
     built_in_tools: Sequence[Tool] = ()
     if row["provider_options"].get("server_tools", True):
         built_in_tools = tool_registry.build_definitions(
-            row["tools"], has_outputs=bool(row["has_outputs"]), session_id=session_id
+            row["tools"],
+            allowed_names=_list_allowed_tools(session_id, row),
+            has_outputs=bool(row["has_outputs"]),
+            session_id=session_id,
         )
     return client_tools.merge_tools(built_in_tools, row["turn_tools"] or ())
+
+
+def _list_allowed_tools(session_id: UUID, row: dict[str, Any]) -> AllowedNames:
+    """Return what the owner may use; no query where no group limits anybody."""
+    if not row["has_tool_limits"] and settings.CHATCORE["ALLOW_BY_DEFAULT"]:
+        return EVERYTHING
+    return list_allowed_in(session_id, Kind.TOOL)
 
 
 def _add_files(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:
     """Return the facts with the sizes of the files that are sent."""
     stored_sum = FileSum(tokens=row["summed_file_tokens"], images=row["summed_images"])
     file_sum = live_sums.sum_live_files(_build_summed_context(facts, stored_sum))
-    image_count = min(file_sum.images, MAX_IMAGES) if row["supports_images"] else 0
+    image_count = min(file_sum.images, MAX_IMAGES) if row["supports_images"] is not False else 0
     return replace(facts, attached_tokens=file_sum.tokens, attached_images=image_count)
 
 

@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -19,7 +18,7 @@ from chatcore.context import builder
 from chatcore.models import Message, Session, UsageSum
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta, Usage
-from chatcore.providers.connections import build_connection
+from chatcore.providers.connections import build_connection, choose_effort
 from chatcore.providers.errors import (
     ContextOverflow,
     ProviderError,
@@ -31,17 +30,13 @@ from chatcore.tools import registry as tool_registry
 from compaction.backends.calls import CallFailed, CallResult, Prompt, SummaryModel
 from compaction.backends.chatcore.translation import estimate_stored_tokens
 from compaction.patience import store_patiently
-from models_registry.models import AiModel
+from models_registry.models import AiModel, Provider
+from models_registry.provider_options import is_number_of_places
 
 logger = logging.getLogger(__name__)
 
 REPORT_SECONDS = 1.0
 CACHE_LIFETIME = timedelta(minutes=5)  # without use; the shortest of the providers
-
-# OpenAI's models that reason, take the effort `low`, and take no temperature.
-_REASONING_NAME = re.compile(
-    r"(openai/)?(o3|o3-mini|o4-mini|gpt-5(\.\d+)?(-mini|-nano)?)(-\d{4}-\d{2}-\d{2})?"
-)
 
 
 class ChatcoreSummaryCaller:
@@ -68,6 +63,15 @@ class ChatcoreSummaryCaller:
             cached_input_price=model.cached_input_price,
         )
 
+    def load_places(self, providers: Collection[str]) -> Mapping[str, int]:
+        """Return the option `compaction_places` of those providers that have it."""
+        rows = Provider.objects.filter(name__in=providers).values_list("name", "options")
+        return {
+            name: options["compaction_places"]
+            for name, options in rows
+            if is_number_of_places(options.get("compaction_places"))
+        }
+
     def load_cached_tokens(self, session_id: UUID) -> int:
         """Return what the newest answer read from a cache; 0 once the cache may be gone."""
         answers = Message.objects.exclude_superseded().filter(
@@ -89,7 +93,11 @@ class ChatcoreSummaryCaller:
             # The caller counts its calls and pays for them, so the client must not repeat any.
             connection = build_connection(model.provider, max_retries=0, for_summary=True)
             first_wait = max(connection.timeout_seconds, prompt.first_word_seconds)
-            connection = replace(connection, timeout_seconds=first_wait)
+            connection = replace(
+                connection,
+                timeout_seconds=first_wait,
+                keep_request=_build_request_hook(connection, prompt),
+            )
             answer = asyncio.run(_write_answer(connection, request, prompt))
         except ContextOverflow as error:
             raise CallFailed(
@@ -108,6 +116,14 @@ class ChatcoreSummaryCaller:
             ) from None
         cost = _record_usage(session_id, model, answer.end.usage)
         return _build_call_result(model, prompt, answer, cost)
+
+
+def _build_request_hook(connection: Connection, prompt: Prompt) -> Callable[[bytes], None] | None:
+    """Return what keeps the body of a request, from which a key of the provider's is removed."""
+    trace, key = prompt.trace, connection.api_key.strip().encode()
+    if trace is None:
+        return None
+    return lambda body: trace.keep_request(body.replace(key, b"[key]") if key else body)
 
 
 def _record_usage(session_id: UUID, model: AiModel, usage: Usage | None) -> Decimal | None:
@@ -148,14 +164,8 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
 
 
 def _build_params(model: AiModel, prompt: Prompt) -> dict[str, Any]:
-    """Return the temperature, or little effort for a model that is known to reason.
-
-    A provider's option `summary_effort` names the effort for its other models, for example `low`;
-    none is sent where it is empty, and none in Anthropic's protocol, where thinking is off.
-    """
-    effort = "low" if _REASONING_NAME.fullmatch(model.name) else ""
-    effort = model.provider.options.get("summary_effort", effort)
-    if effort and model.provider.protocol == "openai":
+    """Return the temperature, or little effort for a model that is known to reason."""
+    if effort := choose_effort(model):
         return {"reasoning_effort": effort}
     return {} if prompt.temperature is None else {"temperature": prompt.temperature}
 
@@ -184,6 +194,16 @@ class _Answer:
 async def _write_answer(connection: Connection, request: Request, prompt: Prompt) -> _Answer:
     """Return the answer, and report meanwhile what there is of it."""
     text_parts: list[str] = []
+    try:
+        return await _write_watched(connection, request, prompt, text_parts)
+    finally:
+        if prompt.trace is not None:
+            prompt.trace.answer = "".join(text_parts)
+
+
+async def _write_watched(
+    connection: Connection, request: Request, prompt: Prompt, text_parts: list[str]
+) -> _Answer:
     collecting = _collect_answer(connection, request, prompt.timeout, text_parts)
     if prompt.report is None:
         return await collecting

@@ -26,9 +26,9 @@ def add_missing_lines(
     added, rules first.
     """
     lines = merge_lines((), _list_lines(sources))
-    index = SourceIndex([Source("summary", summary)])
+    sent_text = SummaryText(summary)
     missing_lines = [
-        line for line in lines if line.status == "current" and not _has_line(index, line)
+        line for line in lines if line.status == "current" and not sent_text.says(line)
     ]
     missing_lines.sort(key=lambda line: _ORDER[line.kind])
     room = max_chars - len(VERBATIM_HEADING) - 2
@@ -55,19 +55,24 @@ def _list_lines(sources: Sequence[Source]) -> list[LedgerLine]:
     return lines
 
 
-def _has_line(index: SourceIndex, line: LedgerLine) -> bool:
-    """Return whether a summary says what a line says: its figures, and a rule's words too."""
-    text = line.text
-    if text.casefold().rstrip(".!") in index.text:
-        return True
-    stems = list_stems(text)
-    figures = FigureCheck(index, index.align([stems]))
-    if any(True for _ in figures.find_places(text)):
-        return False
-    if line.kind == "value":
-        return True
-    common_stems = stems & index.stems
-    has_words = len(common_stems) >= RULE_MATCH * len(stems)
-    return has_words and not find_opposite(
-        parse_clauses(text), parse_clauses(index.sources[0].text)
-    )
+class SummaryText:
+    """What the model sees in place of messages, ready to be asked for many lines."""
+
+    def __init__(self, text: str) -> None:
+        self._index = SourceIndex([Source("summary", text)])
+        self._clauses = parse_clauses(text)
+
+    def says(self, line: LedgerLine) -> bool:
+        """Return whether the text says what a line says: its figures, and a rule's words too."""
+        text = line.text
+        if text.casefold().rstrip(".!") in self._index.text:
+            return True
+        stems = list_stems(text)
+        figures = FigureCheck(self._index, self._index.align([stems]))
+        if any(True for _ in figures.find_places(text)):
+            return False
+        if line.kind == "value":
+            return True
+        common_stems = stems & self._index.stems
+        has_words = len(common_stems) >= RULE_MATCH * len(stems)
+        return has_words and not find_opposite(parse_clauses(text), self._clauses)

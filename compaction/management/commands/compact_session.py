@@ -60,6 +60,7 @@ class Command(BaseCommand):
             PolicyError,
             queue.RunConflict,
             allowance.TooManyRuns,
+            allowance.BudgetSpent,
         ) as error:
             raise CommandError(str(error)) from None
         self.stdout.write("\n".join(_format_report(run, dry_run=dry_run)))

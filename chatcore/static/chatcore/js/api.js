@@ -75,6 +75,13 @@ export async function postFile(path, file, type = "application/json") {
   return (await sendRequest(`/api/v1/${path}`, { method: "POST", headers, body: file })).json();
 }
 
+// Ask a page's view for something that comes as an event. It is read to its end, because a browser
+// ends a request whose answer nobody reads.
+export async function requestWork(path) {
+  const headers = { "X-CSRFToken": getCsrfToken() };
+  await (await sendRequest(path, { method: "POST", headers })).text();
+}
+
 export async function callApi(method, path, body, headers = {}, options = {}) {
   const response = await sendRequest(`/api/v1/${path}`, {
     ...options,
@@ -88,6 +95,11 @@ export async function callApi(method, path, body, headers = {}, options = {}) {
     body: body === undefined ? undefined : JSON.stringify(body),
   });
   return response.status === 204 ? null : response.json();
+}
+
+// Fetch a sentence of a page's view; empty if it has nothing to say.
+export async function fetchText(path) {
+  return (await sendRequest(path, {})).text();
 }
 
 // Fetch HTML from the server and return its elements. The template has escaped it, and scripts in

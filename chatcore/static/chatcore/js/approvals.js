@@ -23,16 +23,25 @@ export class Approvals {
   ask(requests) {
     const ids = new Set(requests.map(({ id }) => id));
     for (const question of [...this.list.children])
-      if (!ids.has(question.dataset.call)) question.remove();
+      if (!ids.has(question.dataset.call)) this.remove(question.dataset.call);
     for (const request of requests) if (!this.#find(request.id)) this.#add(request);
   }
 
   remove(id) {
     this.#find(id)?.remove();
+    this.#mark(id, false);
   }
 
   clear() {
+    for (const { dataset } of this.list.children) this.#mark(dataset.call, false);
     this.list.replaceChildren();
+  }
+
+  // The card of the call says that it waits, and not that it runs. Ids of calls may come again, so
+  // the newest one counts.
+  #mark(id, isAsked) {
+    const cards = this.chat.querySelectorAll(`.call[data-call="${CSS.escape(id)}"]`);
+    [...cards].at(-1)?.toggleAttribute("data-asked", isAsked);
   }
 
   #find(id) {
@@ -47,6 +56,7 @@ export class Approvals {
     question.setAttribute("aria-label", title);
     question.querySelector(".call-arguments").textContent = formatJson(text);
     this.list.append(question);
+    this.#mark(id, true);
     this.chat.timeline.followEnd();
   }
 

@@ -31,6 +31,10 @@ export class Attachments {
     return this.#entries.length > 0;
   }
 
+  get names() {
+    return this.#entries.map((entry) => entry.name);
+  }
+
   add(files) {
     for (const file of files) {
       if (file.size > MAX_BYTES) showSnackbar(getText("fileTooLarge", { name: file.name }));
@@ -65,6 +69,15 @@ export class Attachments {
     const files = this.#entries.map(({ id, name, size, type }) => ({ id, name, size, type }));
     this.#clear();
     return files;
+  }
+
+  // The chat that they were uploaded to is gone: they are uploaded to the next one.
+  forgetUploads() {
+    for (const entry of this.#entries.filter(({ file }) => file)) {
+      delete entry.id;
+      delete entry.sending;
+    }
+    this.#onChange();
   }
 
   restoreFiles(files) {

@@ -1,6 +1,7 @@
 // Keep one conversation live: the server renders the page, and the session's events update it.
 
-import { callApi } from "./api.js";
+import { callApi, fetchText, requestWork } from "./api.js";
+import { AnswerNews } from "./answer_news.js";
 import { Approvals } from "./approvals.js";
 import { markSeen } from "./chat_news.js";
 import { Composer, createKey } from "./composer.js";
@@ -17,6 +18,7 @@ import { SlashCommands } from "./slash_commands.js";
 import { showSearchResult } from "./search_highlight.js";
 import { showSnackbar } from "./snackbar.js";
 import { SummaryCards } from "./summary_cards.js";
+import { offerKeeping, readTemporary, showTemporary } from "./temporary_chat.js";
 import { getText } from "./texts.js";
 import { Timeline } from "./timeline.js";
 import { TrimNotices } from "./trim_notices.js";
@@ -24,9 +26,26 @@ import { TrimNotices } from "./trim_notices.js";
 // After this time the request counts as lost; its key makes a second attempt safe.
 const POST_MS = 30000;
 
+// Send a message; under the same key it arrives once. A problem's `arrival` is "unsure" when no
+// response came.
+async function postMessage(session, content, key, attachments) {
+  const body = attachments.length ? { content, attachments } : { content };
+  const headers = { Prefer: "respond-async", "Idempotency-Key": key };
+  try {
+    await callApi("POST", `sessions/${session}/messages`, body, headers, {
+      signal: AbortSignal.timeout(POST_MS),
+    });
+  } catch (problem) {
+    if (problem.repeated) return; // the first attempt had arrived
+    if (problem.status === 0) problem.arrival = "unsure";
+    throw problem;
+  }
+}
+
 class ChatStream extends HTMLElement {
   #events; // the stream of a chat that is stored
   #queue = Promise.resolve();
+  #awaitsTitle = false; // its model names a chat that began here, after the first answer
 
   connectedCallback() {
     this.session = this.dataset.session;
@@ -35,12 +54,14 @@ class ChatStream extends HTMLElement {
     this.timeline = new Timeline(this);
     this.panel = new ContextPanel(this);
     this.approvals = new Approvals(this);
+    this.news = new AnswerNews(this);
     this.runStatus = new RunStatus(this);
     this.trimNotices = new TrimNotices(this);
     this.composer = new Composer(this);
     this.slash = new SlashCommands(this);
     this.actions = new MessageActions(this);
     this.generating = Boolean(this.dataset.running);
+    offerKeeping(this);
     this.composer.queue.resume();
     this.addEventListener(
       "click",
@@ -48,6 +69,10 @@ class ChatStream extends HTMLElement {
     );
     this.addEventListener("click", (event) => this.#showRecalledMessage(event));
     this.addEventListener("click", (event) => this.#offerWayOn(event));
+    this.addEventListener("click", ({ target }) => {
+      const example = target.closest("[data-example]");
+      if (example) this.composer.setText(example.textContent.trim());
+    });
     this.meter.addEventListener("redo", () => tryToMove(this, "redo"));
     if (this.session) this.#followSession(Number(this.dataset.follow));
     else this.meter.showEmpty(this.composer.contextWindow);
@@ -62,6 +87,8 @@ class ChatStream extends HTMLElement {
     this.awaitedTools = "";
     this.approvals.clear();
     this.isBusy = isRunning;
+    if (isRunning) this.news.begin();
+    else this.news.end();
     this.#showWaiting();
   }
 
@@ -119,26 +146,54 @@ class ChatStream extends HTMLElement {
   }
 
   async sendMessage(content, key, attachments) {
-    const body = attachments.length ? { content, attachments } : { content };
-    const headers = { Prefer: "respond-async", "Idempotency-Key": key };
-    await callApi("POST", `sessions/${this.session}/messages`, body, headers, {
-      signal: AbortSignal.timeout(POST_MS),
-    }).catch((problem) => {
+    await postMessage(this.session, content, key, attachments).catch((problem) => {
       // The stream may still believe that the server is there.
       if (problem.status === 0) this.#events?.check();
-      if (!problem.repeated) throw problem; // the first attempt had arrived
+      throw problem;
     });
     this.timeline.followEnd();
   }
 
-  // Store the chat on the server. A new chat exists only on the page until its first message.
-  async createSession(fields = {}) {
-    const created = await callApi("POST", "sessions", {
-      ...(this.model ? { model: this.model } : {}),
-      ...fields,
-    });
-    this.session = created.id;
-    history.replaceState(null, "", `/c/${created.id}/`);
+  // Store a new chat with its first message; `prepare` uploads the files into the chat and returns
+  // {ids, key}. A chat whose first message is refused is deleted, so that none stays empty.
+  async startChat(content, prepare) {
+    const { id } = await this.#storeChat();
+    const discard = () =>
+      callApi("DELETE", `sessions/${id}`, undefined, {}, { keepalive: true }).catch((problem) =>
+        console.warn(problem),
+      );
+    addEventListener("pagehide", discard);
+    try {
+      const { ids, key } = await prepare(id);
+      removeEventListener("pagehide", discard);
+      await postMessage(id, content, key, ids);
+    } catch (problem) {
+      removeEventListener("pagehide", discard);
+      if (problem.arrival === "unsure") this.#openChat(id);
+      else await discard();
+      throw problem;
+    }
+    this.#openChat(id);
+    this.timeline.followEnd();
+  }
+
+  // Store the chat without a message, because somebody has chosen settings for it.
+  async createSession(fields) {
+    this.#openChat((await this.#storeChat(fields)).id);
+  }
+
+  #storeChat(fields = {}) {
+    const model = this.model ? { model: this.model } : {};
+    return callApi("POST", "sessions", { ...model, ...readTemporary(this), ...fields });
+  }
+
+  // Go on as the page of this chat.
+  #openChat(id) {
+    this.session = id;
+    showTemporary(this);
+    this.#awaitsTitle = "writesTitles" in this.dataset;
+    history.replaceState(null, "", `/c/${id}/`);
+    this.composer.moveDraft(id);
     this.#followSession(0);
   }
 
@@ -151,12 +206,21 @@ class ChatStream extends HTMLElement {
 
   async changeModel(model) {
     if (!this.session) return this.meter.showEmpty(this.composer.contextWindow);
+    this.#showSwitch("");
     try {
       await callApi("PATCH", `sessions/${this.session}`, { model });
+      this.#showSwitch(
+        await fetchText(`/c/${this.session}/switch/?to=${encodeURIComponent(model)}`),
+      );
     } catch (problem) {
       showSnackbar(getText("failed", { why: problem.message }));
     }
     this.meter.refresh();
+  }
+
+  // Say what the model that was chosen needs first, until it has answered.
+  #showSwitch(text) {
+    this.querySelector(".switch-note").textContent = text;
   }
 
   async #refreshCards() {
@@ -173,7 +237,7 @@ class ChatStream extends HTMLElement {
     this.meter.offerRedo(history.can_redo);
     this.querySelector(".chat-title").textContent =
       session.title || this.querySelector(".chat-title").textContent;
-    document.title = `${this.querySelector(".chat-title").textContent} · Chatcore`;
+    this.news.showTitle();
     this.composer.model = session.model;
     await this.trimNotices.refresh();
   }
@@ -226,8 +290,10 @@ class ChatStream extends HTMLElement {
   }
 
   onTurnStarted() {
-    this.querySelector(".welcome").hidden = true;
+    this.querySelector(".welcome, .onboarding")?.setAttribute("hidden", "");
     this.generating = true;
+    this.#showSwitch("");
+    this.querySelector(".answered").textContent = "";
     this.composer.queue.resume();
     this.meter.refresh();
     this.#refreshChatList();
@@ -236,7 +302,16 @@ class ChatStream extends HTMLElement {
 
   onTurnCompleted() {
     this.generating = false;
+    this.querySelector(".answered").textContent = getText("answered");
     this.composer.queue.resume();
+    this.#requestTitle();
+  }
+
+  // The title comes as an event. Without one, the beginning of the first message stays.
+  #requestTitle() {
+    if (!this.#awaitsTitle) return;
+    this.#awaitsTitle = false;
+    requestWork(`/c/${this.session}/title/`).catch((problem) => console.warn(problem));
   }
 
   // Hold the queued messages until the user decides what happens to them.

@@ -2,6 +2,7 @@
 
 import { callApi, postFile } from "./api.js";
 import { removeItems } from "./browser_storage.js";
+import { rove } from "./roving_focus.js";
 import { showSnackbar, showSnackbarWithAction } from "./snackbar.js";
 import { getText } from "./texts.js";
 
@@ -68,6 +69,7 @@ async function deleteChat(chat) {
 // The list may be rendered again while the chat is still in it.
 document.addEventListener("htmx:afterSwap", hideDeletedRow);
 addEventListener("pagehide", () => finishDeletion());
+rove(list, ".chat-row");
 
 const storedDeletion = sessionStorage.getItem(STORAGE_KEY);
 if (storedDeletion) {

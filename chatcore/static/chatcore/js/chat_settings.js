@@ -1,6 +1,7 @@
 // Save the settings of a chat over the REST API, and show each problem next to its field.
 
 import { callApi } from "./api.js";
+import { PolicyWords } from "./policy_words.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
@@ -8,6 +9,7 @@ class ChatSettings extends HTMLElement {
   connectedCallback() {
     this.form = this.querySelector("form");
     this.params = JSON.parse(this.dataset.params);
+    new PolicyWords(this);
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#save();

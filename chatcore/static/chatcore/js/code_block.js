@@ -1,4 +1,4 @@
-// Show a block of code: its frame, its lines while they arrive, and its colors when it is complete.
+// Show a block of code: its frame, and its lines and colors while they arrive.
 
 import { enableKeyboardScrolling } from "./keyboard_scrolling.js";
 import { scheduleTask } from "./task_scheduler.js";
@@ -6,6 +6,8 @@ import { getText } from "./texts.js";
 
 // In one element, so that a new line does not cost the layout of the whole block.
 const LINES_PER_CHUNK = 50;
+// A growing block is colored at most so often, so that it takes little of the main thread.
+const COLORING_PAUSE_MS = 1000;
 const callbacks = new Map(); // request number → function that takes the colors
 let worker;
 let requestNumber = 0;
@@ -40,10 +42,19 @@ function getLanguage(token) {
   return token.lang?.match(/^\S*/)[0] ?? "";
 }
 
+function splitChunks(lines) {
+  return Array.from({ length: Math.ceil(lines.length / LINES_PER_CHUNK) }, (_, at) =>
+    lines.slice(at * LINES_PER_CHUNK, (at + 1) * LINES_PER_CHUNK).join(""),
+  );
+}
+
 export class CodeBlock {
   #chunks = []; // the text of each chunk
   #code = document.createElement("code");
-  #colored = false;
+  #colored = []; // how much of each chunk's text has its colors
+  #rests = []; // the text node with the rest of each chunk
+  #isComplete = false;
+  #nextColoringTime = 0;
 
   constructor(token) {
     this.language = getLanguage(token);
@@ -56,31 +67,55 @@ export class CodeBlock {
 
   update(token, { done }) {
     const lines = token.text ? `${token.text.replace(/\n$/, "")}\n`.split(/(?<=\n)/) : [];
-    const chunks = Array.from({ length: Math.ceil(lines.length / LINES_PER_CHUNK) }, (_, at) =>
-      lines.slice(at * LINES_PER_CHUNK, (at + 1) * LINES_PER_CHUNK).join(""),
-    );
+    const chunks = splitChunks(lines);
     const changed = chunks.map((chunk, at) => at).filter((at) => chunks[at] !== this.#chunks[at]);
-    for (const at of changed)
-      (
-        this.#code.children[at] ?? this.#code.appendChild(document.createElement("span"))
-      ).textContent = chunks[at];
+    for (const at of changed) this.#showChunk(at, chunks[at]);
     while (this.#code.children.length > chunks.length) this.#code.lastChild.remove();
+    for (const list of [this.#colored, this.#rests]) list.length = chunks.length;
     this.#chunks = chunks;
-    if (done && (changed.length || !this.#colored)) this.#requestColors(chunks);
+    if (done && (changed.length || !this.#isComplete)) this.#complete(chunks);
+    // The last line still grows.
+    else if (!done && performance.now() >= this.#nextColoringTime)
+      this.#requestColors(splitChunks(lines.slice(0, -1)));
   }
 
-  #requestColors(chunks) {
-    this.#colored = true;
-    if (this.language && chunks.length)
-      requestColors(this.language, chunks.join(""), (colored) => {
-        colored.forEach((words, at) =>
-          scheduleTask(
-            () =>
-              this.#chunks === chunks &&
-              this.#code.children[at].replaceChildren(...createColoredNodes(words)),
-          ),
-        );
-      });
+  // Keep the colors of the beginning when only something is added.
+  #showChunk(at, text) {
+    const element =
+      this.#code.children[at] ?? this.#code.appendChild(document.createElement("span"));
+    if (this.#colored[at] && text.startsWith(this.#colored[at])) {
+      this.#rests[at].data = text.slice(this.#colored[at].length);
+      return;
+    }
+    this.#colored[at] = "";
+    this.#rests[at] = document.createTextNode(text);
+    element.replaceChildren(this.#rests[at]);
+  }
+
+  #complete(chunks) {
+    this.#isComplete = true;
+    this.#requestColors(chunks, { isFinal: true });
+  }
+
+  #requestColors(chunks, { isFinal = false } = {}) {
+    if (!this.language || !chunks.length) return;
+    this.#nextColoringTime = performance.now() + COLORING_PAUSE_MS;
+    requestColors(this.language, chunks.join(""), (colored) => {
+      colored.forEach((words, at) =>
+        scheduleTask(() => {
+          const isKnown = !isFinal && chunks[at] === this.#colored[at];
+          if (!isKnown && this.#chunks[at]?.startsWith(chunks[at]))
+            this.#colorChunk(at, chunks[at], words);
+        }),
+      );
+    });
+  }
+
+  #colorChunk(at, text, words) {
+    const rest = this.#chunks[at].slice(text.length);
+    this.#colored[at] = text;
+    this.#rests[at] = document.createTextNode(rest);
+    this.#code.children[at].replaceChildren(...createColoredNodes(words), this.#rests[at]);
   }
 
   #createFrame() {

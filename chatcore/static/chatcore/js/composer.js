@@ -3,6 +3,7 @@
 
 import { Attachments } from "./attachments.js";
 import { loadItem, onItemChangedElsewhere, saveItem } from "./browser_storage.js";
+import "./model_picker.js";
 import { canRetry, mayHaveArrived, MessageQueue } from "./message_queue.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
@@ -15,6 +16,7 @@ export function createKey() {
 export class Composer {
   // {key, body}; the same body is sent again under the same key, so that it arrives once.
   #lastAttempt = null;
+  #inFlight = ""; // the text that is being sent
 
   constructor(chat) {
     this.chat = chat;
@@ -22,7 +24,7 @@ export class Composer {
     this.field = this.form.querySelector("textarea");
     this.sendButton = this.form.querySelector(".send:not(.stop)");
     this.stopButton = this.form.querySelector(".stop");
-    this.picker = this.form.querySelector("select");
+    this.picker = this.form.querySelector("model-picker");
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#send();
@@ -30,11 +32,7 @@ export class Composer {
     this.field.addEventListener("keydown", (event) => this.#onKeyDown(event));
     this.field.addEventListener("input", () => this.#onInput());
     this.stopButton.addEventListener("click", () => chat.cancelTurn());
-    this.picker.addEventListener("change", () => {
-      this.#showModelName();
-      chat.changeModel(this.picker.value);
-    });
-    this.#showModelName();
+    this.picker.addEventListener("choose", () => chat.changeModel(this.picker.value));
     // The user may have typed before this script ran, and no event tells of it.
     if (this.field.value) this.#saveDraft();
     else this.#loadDraft(loadItem("draft", chat.session));
@@ -55,17 +53,11 @@ export class Composer {
   }
 
   get contextWindow() {
-    return Number(this.picker.selectedOptions[0]?.dataset.window) || null;
+    return this.picker.contextWindow;
   }
 
   set model(name) {
-    if ([...this.picker.options].some((option) => option.value === name)) this.picker.value = name;
-    this.#showModelName();
-  }
-
-  #showModelName() {
-    this.form.querySelector(".picker-name").textContent =
-      this.picker.selectedOptions[0]?.dataset.name ?? "";
+    this.picker.value = name;
   }
 
   set generating(isRunning) {
@@ -93,8 +85,7 @@ export class Composer {
 
   // Let the user choose another model.
   openPicker() {
-    this.picker.focus();
-    this.picker.showPicker?.();
+    this.picker.open();
   }
 
   setText(text) {
@@ -121,43 +112,74 @@ export class Composer {
     this.#send();
   }
 
+  // The words leave the field at once, and come back when they are not taken. Until then they are
+  // still part of the draft, so that a reload loses none.
   async #send() {
     const content = this.field.value;
     if (!this.#hasContent || this.sendButton.dataset.state === "sending") return;
     this.sendButton.dataset.state = "sending";
+    this.#inFlight = content;
+    this.field.value = "";
+    this.#refreshView();
     try {
-      if (!this.chat.session) await this.#createSession();
       await this.#sendOrQueue(content);
+      this.#inFlight = "";
       this.#lastAttempt = null;
-      if (this.field.value === content) this.field.value = "";
       this.#onInput();
     } catch (problem) {
+      this.chat.timeline.removeEcho();
+      this.#inFlight = "";
+      this.setText([content, this.field.value].filter((text) => text.trim()).join("\n\n"));
       showSnackbar(getText("notSent", { why: problem.message }));
     } finally {
       this.sendButton.dataset.state = "idle";
     }
   }
 
-  // Move the draft to the chat that is stored now.
-  async #createSession() {
-    await this.chat.createSession();
-    saveItem("draft", "", null);
-    this.#saveDraft();
-  }
-
   async #sendOrQueue(content) {
-    const ids = await this.files.uploadAll(this.chat.session);
-    const key = this.#getIdempotencyKey(JSON.stringify([content, ids]));
+    if (!this.chat.session && !this.model) return this.#waitForModel(content);
+    let message = null; // {ids, key} when it is ready to be sent
+    const prepare = async (session) => {
+      const ids = await this.files.uploadAll(session);
+      message = { ids, key: this.#getIdempotencyKey(JSON.stringify([content, ids])) };
+      return message;
+    };
     const queue = (fields) =>
-      this.queue.add({ content, key, files: this.files.takeFiles(), ...fields });
-    if (this.generating || this.queue.isActive) return queue();
+      this.queue.add({ content, key: message.key, files: this.files.takeFiles(), ...fields });
+    if (this.generating || this.queue.isActive) {
+      await prepare(this.chat.session);
+      return queue();
+    }
+    this.chat.timeline.showEcho(content, this.files.names);
     try {
-      await this.chat.sendMessage(content, key, ids);
+      await this.#sendNow(content, prepare);
       this.files.takeFiles();
     } catch (problem) {
-      if (!canRetry(problem)) throw problem;
+      if (!this.chat.session) this.files.forgetUploads();
+      if (!canRetry(problem) || !this.chat.session || !message) throw problem;
+      this.chat.timeline.removeEcho();
       queue({ unsure: mayHaveArrived(problem) });
     }
+  }
+
+  async #sendNow(content, prepare) {
+    const { session } = this.chat;
+    if (!session) return this.chat.startChat(content, prepare);
+    const { ids, key } = await prepare(session);
+    await this.chat.sendMessage(content, key, ids);
+  }
+
+  // Keep the message until there is a language model: then the page is loaded again and sends it.
+  #waitForModel(content) {
+    if (this.files.hasFiles) throw new Error(getText("filesNeedModel"));
+    this.queue.add({ content, key: createKey(), files: [] });
+  }
+
+  // The new chat is stored now, and what belongs to it too.
+  moveDraft(session) {
+    for (const kind of ["draft", "files"]) saveItem(kind, "", null);
+    this.queue.moveTo(session);
+    this.#saveDraft();
   }
 
   // Save the key before it is used, so that a reload sends the same message under the same key.
@@ -181,7 +203,7 @@ export class Composer {
   }
 
   #saveDraft() {
-    const text = this.field.value;
+    const text = [this.#inFlight, this.field.value].filter(Boolean).join("\n\n");
     saveItem("draft", this.chat.session, text ? { text, attempt: this.#lastAttempt } : null);
   }
 

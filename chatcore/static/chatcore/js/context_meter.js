@@ -3,6 +3,7 @@
 import { callApi } from "./api.js";
 import { formatCount } from "./formats.js";
 import { openOnHover } from "./hover_popover.js";
+import { RunPreview } from "./run_preview.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 import { estimateTokens } from "./token_estimate.js";
@@ -12,6 +13,7 @@ const WARNING_RATIO = 0.8; // of the threshold; a test holds it equal to the ser
 class ContextMeter extends HTMLElement {
   #usage = null;
   #draftTokens = 0; // estimated
+  #chosenThreshold = null; // tokens
   #frame = 0;
 
   connectedCallback() {
@@ -20,6 +22,7 @@ class ContextMeter extends HTMLElement {
       this.querySelector("#context").hidePopover();
       this.dispatchEvent(new Event("redo"));
     });
+    new RunPreview(this);
     openOnHover(this, this.querySelector(".meter-button"), this.querySelector("#context"));
   }
 
@@ -35,6 +38,16 @@ class ContextMeter extends HTMLElement {
     } catch {
       // An error here is not worth a message; the next answer brings new numbers.
     }
+  }
+
+  get contextWindow() {
+    return this.#usage?.context_window ?? null;
+  }
+
+  // Move the marks to a threshold that is only being chosen; null moves them back.
+  showThreshold(tokens) {
+    this.#chosenThreshold = tokens;
+    if (this.#usage) this.#renderMarks(this.#usage);
   }
 
   // Show the meter of a chat without messages.
@@ -72,7 +85,7 @@ class ContextMeter extends HTMLElement {
     this.dataset.level = usage.level ?? "ok";
     const label = contextWindow
       ? `${formatCount(usedTokens)} / ${formatCount(contextWindow)} · ${percent} %`
-      : `${formatCount(usedTokens)} ${getText("tokens")}`;
+      : `${formatCount(usedTokens)} ${getText("tokens", { count: usedTokens })}`;
     const button = this.querySelector(".meter-button");
     // The accessible name contains the visible text, for users who speak commands.
     button.setAttribute("aria-label", `${button.title}: ${label}`);
@@ -90,7 +103,8 @@ class ContextMeter extends HTMLElement {
       `${Math.min(100, (tokens / (this.#usage.context_window || Infinity)) * 100)}%`;
   }
 
-  #renderMarks({ threshold_tokens: threshold, context_window: contextWindow }) {
+  #renderMarks({ threshold_tokens: stored, context_window: contextWindow }) {
+    const threshold = this.#chosenThreshold ?? stored;
     const positions = {
       threshold,
       warning: threshold && Math.round(threshold * WARNING_RATIO),
@@ -133,11 +147,15 @@ class ContextMeter extends HTMLElement {
 
   #renderNotes(usage) {
     const notice = this.querySelector(".context-soon");
-    const pauseReason = {
-      off: "automaticOff",
-      waiting: "automaticWaiting",
-      stopped: "automaticStopped",
-    }[usage.automatic];
+    const isUnknown = usage.policy && !usage.context_window;
+    this.querySelector(".window-link").hidden = !isUnknown;
+    const pauseReason = isUnknown
+      ? "windowUnknown"
+      : {
+          off: "automaticOff",
+          waiting: "automaticWaiting",
+          stopped: "automaticStopped",
+        }[usage.automatic];
     notice.hidden = !usage.should_compact && !pauseReason;
     notice.dataset.held = pauseReason ?? "";
     if (!notice.hidden) notice.textContent = getText(pauseReason ?? "compactsSoon");

@@ -1,7 +1,7 @@
 // Show what the model sees: the next request as it would be sent, word for word.
 
 import { callApi } from "./api.js";
-import { formatCount, formatCountChange, formatDuration } from "./formats.js";
+import { formatCount, formatCountChange, formatDuration, formatNumber } from "./formats.js";
 import { Ledger } from "./ledger.js";
 import { showSnackbar } from "./snackbar.js";
 import { getRoleName, getText, textKey } from "./texts.js";
@@ -141,7 +141,7 @@ function formatMessage({ content, tool_calls: calls, images }) {
   const parts = [
     content,
     ...calls.map((call) => `→ ${call.name} ${call.arguments}`),
-    ...images.map((image) => `[${image.media_type}, ${image.size.toLocaleString()} B]`),
+    ...images.map((image) => `[${image.media_type}, ${formatNumber(image.size)} B]`),
   ];
   return parts.filter(Boolean).join("\n");
 }

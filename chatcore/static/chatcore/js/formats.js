@@ -1,9 +1,23 @@
-// Format numbers and durations for people.
+// Format numbers and durations for people, in the language of the page.
 
+const language = document.documentElement.lang;
+
+export function formatNumber(number, options = {}) {
+  return new Intl.NumberFormat(language, options).format(number);
+}
+
+// A number of tokens with three digits, as 41.2k.
 export function formatCount(count) {
   if (count < 1000) return String(count);
   const [number, unit] = count < 1_000_000 ? [count / 1000, "k"] : [count / 1_000_000, "M"];
-  return (number < 100 ? String(Number(number.toPrecision(3))) : number.toFixed(0)) + unit;
+  const digits = number < 100 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 };
+  return formatNumber(number, { ...digits, useGrouping: false }) + unit;
+}
+
+// Small amounts have two digits that count.
+export function formatCost(amount) {
+  const digits = amount < 0.01 ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: 2 };
+  return formatNumber(amount, { maximumFractionDigits: 2, ...digits });
 }
 
 // Two numbers before and after a change; empty without the first.
@@ -19,6 +33,8 @@ export function formatElapsed(milliseconds) {
 
 export function formatDuration(milliseconds) {
   const seconds = milliseconds / 1000;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  const digits = seconds < 10 ? 1 : 0;
+  if (seconds < 60)
+    return `${formatNumber(seconds, { minimumFractionDigits: digits, maximumFractionDigits: digits })} s`;
   return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }

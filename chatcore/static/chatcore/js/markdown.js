@@ -4,6 +4,7 @@
 import { Marked } from "../vendor/marked.esm.js";
 import DOMPurify from "../vendor/purify.es.js";
 import { isVisible, updateParts } from "./markdown_parts.js";
+import { collectLabels, footnotes, isFootnoteLink } from "./footnotes.js";
 import { math, typesetMath } from "./math.js";
 
 const TAGS =
@@ -28,6 +29,7 @@ const marked = new Marked(
     tokenizer: { def: (src) => (/^ {0,3}\[\^/.test(src) ? undefined : false) },
   },
   math,
+  footnotes,
 );
 
 // Show HTML in markdown as text, except for plain tags that format. The sanitizer runs afterwards.
@@ -48,12 +50,14 @@ purify.addHook("afterSanitizeAttributes", (node) => {
     !/^data:image\/(png|jpeg|gif|webp);/i.test(node.getAttribute("src") ?? "")
   )
     replaceWithLink(node);
-  if (node.hasAttribute?.("class") && !/^math( display| wide)?$/.test(node.className))
+  if (node.hasAttribute?.("class") && !/^(note|math( display| wide)?)$/.test(node.className))
     node.removeAttribute("class");
 });
 
 function secureLink(link) {
-  if (!/^(https?:|mailto:)/i.test(link.getAttribute("href") ?? "")) link.removeAttribute("href");
+  const address = link.getAttribute("href") ?? "";
+  if (isFootnoteLink(address)) return;
+  if (!/^(https?:|mailto:)/i.test(address)) link.removeAttribute("href");
   link.setAttribute("target", "_blank");
   link.setAttribute("rel", "noopener noreferrer nofollow");
 }
@@ -99,6 +103,7 @@ export class MarkdownView {
   #timer = 0;
   #frame = 0;
   #nextDrawTime = 0; // the earliest time of the next drawing
+  #labels = new Set(); // of the text's notes
   #growingBlock = null; // the block that is being written
 
   constructor(root) {
@@ -134,8 +139,10 @@ export class MarkdownView {
     cancelAnimationFrame(this.#frame);
     this.#timer = 0;
     this.#text = text.replace(/\r\n?/g, "\n");
-    // A link that is defined at the end may be used at the beginning.
-    if (/^ {0,3}\[[^\]^][^\]]*\]:/m.test(this.#text)) this.#reset();
+    // A link or a note that is defined at the end may be used at the beginning.
+    const labels = collectLabels(this.#text);
+    if (labels.size || /^ {0,3}\[[^\]^][^\]]*\]:/m.test(this.#text)) this.#reset();
+    this.#labels = labels;
     this.#draw(true);
   }
 
@@ -160,6 +167,7 @@ export class MarkdownView {
     if (!("shown" in this.#root.dataset)) this.#reset();
     this.#root.dataset.shown = "";
     const openText = this.#text.slice(this.#frozenLength);
+    footnotes.labels = this.#labels;
     const tokens = marked.lexer(openText);
     const blocks = tokens.filter(isVisible).map(createBlock);
     const renderQueue = [];

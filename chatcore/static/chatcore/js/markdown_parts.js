@@ -94,6 +94,7 @@ class ContainerPart {
     this.kind = describeKind(token);
     this.element = document.createElement(ELEMENTS[token.type] ?? (token.ordered ? "ol" : "ul"));
     if (token.className) this.element.className = token.className;
+    if (token.task) this.element.className = "task";
     if (token.ordered && token.start !== 1) this.element.start = token.start;
     if (token.align) this.element.align = token.align;
     this.nodes = [this.element];
@@ -124,8 +125,8 @@ const ELEMENTS = {
   cell: "td",
 };
 
-function describeKind({ type, className, ordered, start, align }) {
-  return `${type} ${className} ${ordered} ${start} ${align}`;
+function describeKind({ type, className, ordered, start, align, task }) {
+  return `${type} ${className} ${ordered} ${start} ${align} ${task}`;
 }
 
 export function isVisible({ type }) {

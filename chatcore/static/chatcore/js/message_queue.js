@@ -62,15 +62,12 @@ export class MessageQueue {
   async #send() {
     clearTimeout(this.#timer);
     const [message] = this.#waiting;
+    if (!this.chat.session && !this.composer.model) return; // it waits for a language model
     if (!message || this.#holdReason || this.#sending || (this.chat.isBusy && !message.unsure))
       return;
     this.#sending = true;
     try {
-      await this.chat.sendMessage(
-        message.content,
-        message.key,
-        message.files.map((file) => file.id),
-      );
+      await this.#sendMessage(message);
       this.#remove(message);
     } catch (problem) {
       if (canRetry(problem) || isOverloaded(problem))
@@ -84,6 +81,20 @@ export class MessageQueue {
       this.#sending = false;
     }
     this.#scheduleRetry();
+  }
+
+  #sendMessage({ content, key, files }) {
+    const ids = files.map((file) => file.id);
+    return this.chat.session
+      ? this.chat.sendMessage(content, key, ids)
+      : this.chat.startChat(content, async () => ({ ids, key }));
+  }
+
+  // What waits in a new chat waits in the stored chat from now on.
+  moveTo(session) {
+    const stored = loadItem("queue", "");
+    saveItem("queue", "", null);
+    if (stored) saveItem("queue", session, stored);
   }
 
   // Events of the chat send the next message. The timer is for the case that no event comes.
@@ -134,7 +145,9 @@ export class MessageQueue {
     this.list.replaceChildren(...this.#waiting.map((message) => this.#createItem(message)));
     this.list.toggleAttribute("data-held", Boolean(this.#holdReason));
     this.list.hidden = !this.#waiting.length;
-    this.note.textContent = this.#holdReason ? getText(this.#holdReason) : "";
+    const waitsForModel = this.isActive && !this.chat.session && !this.composer.model;
+    const reason = waitsForModel ? "queueNeedsModel" : this.#holdReason;
+    this.note.textContent = reason ? getText(reason) : "";
   }
 
   #createItem({ content, files }) {

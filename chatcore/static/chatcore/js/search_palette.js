@@ -1,5 +1,7 @@
 // Search titles and messages in a palette, by keyboard or mouse, and open the result.
 
+import "./local_time.js";
+import { addCommands, runCommand } from "./palette_commands.js";
 import { showSearchResult } from "./search_highlight.js";
 
 const palette = document.getElementById("palette");
@@ -53,7 +55,16 @@ field.addEventListener("keydown", (event) => {
   event.preventDefault();
   KEYS[event.key]();
 });
-results.addEventListener("htmx:afterSwap", () => selectOption(getOptions()[0]));
+results.addEventListener("htmx:afterSwap", () => {
+  addCommands(document.getElementById("found-list"), field.value);
+  selectOption(getOptions()[0]);
+});
+results.addEventListener("click", ({ target }) => {
+  const option = target.closest("[data-command]");
+  if (!option) return;
+  palette.close();
+  runCommand(option.dataset.command);
+});
 results.addEventListener("pointermove", (event) => {
   const option = event.target.closest("[role=option]");
   if (option && option !== getSelectedOption()) selectOption(option);

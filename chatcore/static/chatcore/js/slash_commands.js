@@ -63,18 +63,19 @@ export class SlashCommands {
   }
 
   #matchModels(part) {
-    const models = [...this.chat.composer.picker.options].filter(
-      ({ value }) => value && value.toLowerCase().includes(part.toLowerCase()),
+    const models = this.chat.composer.picker.options.filter(({ dataset }) =>
+      dataset.value.toLowerCase().includes(part.toLowerCase()),
     );
-    return models.map(({ value, label, dataset }) => {
+    return models.map((model) => {
       const [option] = this.chat.timeline.cloneTemplate("slash-commands");
-      option.dataset.value = `/model ${value}`;
+      option.dataset.value = `/model ${model.dataset.value}`;
       delete option.dataset.takes;
-      option.querySelector(".slash-name").textContent = value;
+      option.querySelector(".slash-name").textContent = model.dataset.value;
       option.querySelector(".slash-argument").remove();
-      option.querySelector(".slash-words").textContent = label
-        .slice(dataset.name.length)
-        .replace(" · ", ""); // its context window and prices
+      const facts = [...model.querySelectorAll(".model-facts > span")];
+      option.querySelector(".slash-words").textContent = facts
+        .map(({ textContent }) => textContent.trim())
+        .join(" · ");
       return option;
     });
   }
@@ -154,7 +155,8 @@ const LIST_KEYS = {
 };
 
 const COMMANDS = {
-  compact: (chat, focus) => chat.meter.requestCompaction(focus ? { instructions: focus } : {}),
+  summarize: (chat, focus) => chat.meter.requestCompaction(focus ? { instructions: focus } : {}),
+  compact: (chat, focus) => COMMANDS.summarize(chat, focus), // what it was called before
   context: (chat) => chat.panel.open(),
   fork: (chat) => forkChat(chat),
   export: (chat) => download(`/api/v1/sessions/${chat.session}/export`),
@@ -184,11 +186,9 @@ function download(address) {
 
 function chooseModel(chat, name) {
   const { picker } = chat.composer;
-  const option = [...picker.options].find(
-    ({ value, dataset }) => value && [value, dataset.name].includes(name),
-  );
-  if (!name) return picker.showPicker?.();
+  if (!name) return picker.open();
+  const option = picker.options.find(({ dataset }) => [dataset.value, dataset.name].includes(name));
   if (!option) return showSnackbar(getText("noModel", { name }));
-  chat.composer.model = option.value;
-  return chat.changeModel(option.value);
+  chat.composer.model = option.dataset.value;
+  return chat.changeModel(option.dataset.value);
 }

@@ -2,6 +2,7 @@
 // mouse.
 
 const DURATION_MS = 5000;
+const GAP = 12; // pixels between the message and the composer
 const bar = document.getElementById("snackbar");
 let timer;
 let currentDurationMs;
@@ -30,9 +31,17 @@ export function showSnackbarWithAction(text, { label, action, onDismiss, duratio
 function showText(text, durationMs) {
   hide();
   bar.textContent = text;
+  placeAboveDock();
   bar.dataset.shown = "";
   currentDurationMs = durationMs;
   startTimer();
+}
+
+// What is wrong with a file must not cover the file: the composer grows with what is in it.
+function placeAboveDock() {
+  const dock = document.querySelector(".dock");
+  const top = dock?.getBoundingClientRect().top;
+  bar.style.bottom = dock ? `${Math.max(0, innerHeight - top) + GAP}px` : "";
 }
 
 function startTimer() {

@@ -2,8 +2,9 @@
 
 import { callApi } from "./api.js";
 import { moveContext } from "./context_moves.js";
-import { formatCountChange, formatDuration } from "./formats.js";
+import { formatCost, formatCountChange, formatDuration, formatNumber } from "./formats.js";
 import { getMarkdownView } from "./markdown.js";
+import { MissingLines } from "./missing_lines.js";
 import { showSnackbar } from "./snackbar.js";
 import { initTabs } from "./tabs.js";
 import { getRoleName, getText, textKey } from "./texts.js";
@@ -19,6 +20,7 @@ export class SummaryCard {
     this.#showFacts();
     this.#setUpTabs();
     if (current) this.#setUpActions();
+    if (current && this.summary) this.missing = new MissingLines(this);
   }
 
   #find(selector) {
@@ -33,9 +35,7 @@ export class SummaryCard {
       tokens: tokens && `${tokens} ${getText("tokens")}`,
       time: run.duration_ms === null ? "" : formatDuration(run.duration_ms),
       model: run.model,
-      cost: run.cost
-        ? getText("cost", { cost: run.cost < 0.01 ? run.cost.toPrecision(2) : run.cost.toFixed(2) })
-        : "",
+      cost: run.cost ? getText("cost", { cost: formatCost(run.cost) }) : "",
       stages: run.stages_used.join(" + "),
       checks: describeChecks(run.verification),
       focus: run.instructions ? getText("focusedOn", { focus: run.instructions }) : "",
@@ -98,7 +98,11 @@ export class SummaryCard {
             seq,
             tool || getRoleName(role),
             getMethodName(method),
-            formatSizes(before, after),
+            after
+              ? formatSizes(before, after)
+              : getText(method === "left_out" ? "leftOutChars" : "inTheSummary", {
+                  count: before,
+                }),
           ),
       ),
     );
@@ -134,7 +138,7 @@ export class SummaryCard {
     const undo = this.#find(".card-undo");
     undo.hidden = !this.history.can_undo;
     undo.addEventListener("click", () =>
-      this.#runAction(undo, () => moveContext(this.chat, "undo")),
+      this.runAction(undo, () => moveContext(this.chat, "undo")),
     );
     this.#find(".card-acts").hidden = !this.summary;
     for (const opener of this.element.querySelectorAll("[data-form]"))
@@ -148,7 +152,7 @@ export class SummaryCard {
     for (const form of this.element.querySelectorAll(".card-form")) {
       form.addEventListener("submit", (event) => {
         event.preventDefault();
-        this.#runAction(form.querySelector(".primary"), () =>
+        this.runAction(form.querySelector(".primary"), () =>
           actions[form.dataset.for](form.elements),
         );
       });
@@ -171,7 +175,7 @@ export class SummaryCard {
     target.focus();
   }
 
-  async #runAction(button, action) {
+  async runAction(button, action) {
     button.disabled = true;
     try {
       await action();
@@ -210,9 +214,9 @@ export class SummaryCard {
 }
 
 function formatSizes(before, after) {
-  const sizes = `${before.toLocaleString()} → ${after.toLocaleString()} ${getText("characters")}`;
+  const sizes = `${formatNumber(before)} → ${formatNumber(after)} ${getText("characters")}`;
   if (after >= before) return sizes;
-  const change = (after / before - 1).toLocaleString(undefined, { style: "percent" });
+  const change = formatNumber(after / before - 1, { style: "percent" });
   return `${sizes} (${change})`;
 }
 

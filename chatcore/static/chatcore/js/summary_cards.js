@@ -23,6 +23,7 @@ export class SummaryCards {
   #history = null; // what can be undone and redone
   #elements = new Map(); // run id → its card, whether or not it is on the page
   #sentForms = []; // what the model sees in place of a message that was shortened
+  #refreshed = Promise.resolve(); // when the newest refresh has placed its cards
 
   constructor(session, timeline) {
     this.session = session;
@@ -44,7 +45,12 @@ export class SummaryCards {
   }
 
   // Fetch the state of the context and the newest runs.
-  async refresh() {
+  refresh() {
+    this.#refreshed = this.#refresh();
+    return this.#refreshed;
+  }
+
+  async #refresh() {
     const limit = Math.min(Math.max(PAGE_SIZE, this.#runs.length), MAX_PAGE_SIZE);
     const [session, history, applied, running, forms] = await Promise.all([
       callApi("GET", `sessions/${this.session}`),
@@ -132,8 +138,10 @@ export class SummaryCards {
     return cards.values();
   }
 
-  // Open the card of the summary in force, and go to it.
+  // Open the card of the summary in force, and go to it. A run's end is told before its card is
+  // fetched, so the card may still be on its way.
   async openCurrent() {
+    await this.#refreshed.catch(() => {});
     const boundary = this.#sessionData?.compact_boundary_seq;
     if (boundary) await this.timeline.pager.loadMessage(boundary);
     this.placeCards();
@@ -156,8 +164,10 @@ export class SummaryCards {
     });
     element.dataset.version = version;
     if (old) {
+      const hasFocus = old.querySelector("summary") === document.activeElement;
       old.replaceWith(element);
       element.querySelector("details").open = old.querySelector("details").open;
+      if (hasFocus) element.querySelector("summary").focus({ preventScroll: true });
     }
     this.#elements.set(run.id, element);
   }

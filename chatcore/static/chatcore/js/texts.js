@@ -1,9 +1,21 @@
 // Read the texts of the page in the user's language, from <template id="page-texts">.
 
-const texts = document.getElementById("page-texts").dataset;
+import { formatNumber } from "./formats.js";
 
+const texts = document.getElementById("page-texts").dataset;
+const plurals = new Intl.PluralRules(document.documentElement.lang);
+
+// Return a text with its values. Where `count` asks for the singular, the text `<key>One` is taken,
+// if there is one.
 export function getText(key, values = {}) {
-  return texts[key].replace(/%\((\w+)\)s|%%/g, (_, name) => (name ? values[name] : "%"));
+  const isOne = typeof values.count === "number" && plurals.select(values.count) === "one";
+  const text = (isOne && texts[`${key}One`]) || texts[key];
+  return text.replace(/%\((\w+)\)s|%%/g, (_, name) => (name ? formatValue(values, name) : "%"));
+}
+
+function formatValue(values, name) {
+  const value = values[name];
+  return name === "count" && typeof value === "number" ? formatNumber(value) : value;
 }
 
 // Return the key of a text for a value of the API: ("run", "fell_back") → runFellBack.

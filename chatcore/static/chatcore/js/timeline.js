@@ -2,7 +2,7 @@
 // position.
 
 import { fetchElements } from "./api.js";
-import { formatCount } from "./formats.js";
+import { formatCount, formatElapsed } from "./formats.js";
 import { getMarkdownView } from "./markdown.js";
 import { recordMarkup } from "./message_merge.js";
 import { MessagePager } from "./message_pager.js";
@@ -10,6 +10,8 @@ import { StreamedText } from "./streamed_text.js";
 import { getText } from "./texts.js";
 
 const END_DISTANCE = 64; // pixels
+// What the policies store; the page says it in the reader's language (templatetags/chat.py).
+const STORED_NOTICE = "Conversation history has been automatically trimmed";
 
 export class Timeline {
   #streams = new Map(); // "message:kind" → StreamedText
@@ -47,6 +49,25 @@ export class Timeline {
     return this.pager.reload();
   }
 
+  // Show what is being sent until it is stored.
+  showEcho(content, fileNames) {
+    const [echo] = this.cloneTemplate("echo-template");
+    const words = echo.querySelector(".words");
+    words.textContent = content;
+    words.hidden = !content;
+    echo.querySelector(".echo-files").textContent = fileNames.join(", ");
+    this.removeEcho();
+    this.chat.querySelector(".welcome")?.setAttribute("hidden", "");
+    this.chat.querySelector(".tail").prepend(echo);
+    this.followEnd();
+  }
+
+  removeEcho() {
+    this.chat.querySelector(".echo")?.remove();
+    const isEmpty = !this.chat.session && !this.list.children.length;
+    this.chat.querySelector(".welcome")?.toggleAttribute("hidden", !isEmpty);
+  }
+
   // Add a message that was stored. An answer begins empty; any other message is fetched as HTML.
   async addMessage(session, data) {
     if (data.role === "tool") return;
@@ -58,6 +79,7 @@ export class Timeline {
         ? this.#createAnswer(data)
         : await fetchElements(`/c/${session}/messages/${message}/`);
     await this.pager.whenIdle;
+    if (data.role === "user") this.removeEcho();
     if (!this.#isAtEnd) this.toEnd.dataset.news = "";
     // It is loaded later, together with the newest messages.
     if (!this.pager.hasNewest || this.findMessage(message)) return;
@@ -108,15 +130,24 @@ export class Timeline {
     const [reasoning, text] = ["reasoning", "text"].map(
       (kind) => this.#streams.get(`${article.dataset.message}:${kind}`)?.text,
     );
-    if (reasoning) this.#showReasoning(article, reasoning);
+    if (reasoning) this.#showReasoning(article, reasoning, { isOver: Boolean(text) });
     if (text) getMarkdownView(article.querySelector(".prose")).showPartial(text);
   }
 
-  #showReasoning(article, text) {
+  // Say how long the model thinks, and then how long it has thought.
+  #showReasoning(article, text, { isOver }) {
     const fold = article.querySelector(".reasoning");
+    const words = fold.querySelector(".words");
     fold.hidden = false;
-    fold.dataset.thinking = "";
-    fold.querySelector(".words").textContent = text;
+    if ("over" in fold.dataset) return;
+    fold.dataset.since ??= Date.now();
+    const time = formatElapsed(Date.now() - fold.dataset.since);
+    fold.toggleAttribute("data-thinking", !isOver);
+    fold.toggleAttribute("data-over", isOver);
+    if (words.textContent !== text) words.textContent = text;
+    fold.querySelector("summary span").textContent = getText(isOver ? "thought" : "thinking", {
+      time,
+    });
   }
 
   async completeMessage(session, { message, status, usage }) {
@@ -131,9 +162,16 @@ export class Timeline {
       return;
     }
     article.dataset.status = status;
-    delete article.querySelector(".reasoning").dataset.thinking;
+    this.#endReasoning(article);
     getMarkdownView(article.querySelector(".prose")).showFinal(text);
     if (usage) this.#showFacts(article, usage);
+  }
+
+  // The model has called a tool, or was stopped, without a word after its thoughts.
+  #endReasoning(article) {
+    const fold = article.querySelector(".reasoning");
+    if ("thinking" in fold.dataset)
+      this.#showReasoning(article, fold.querySelector(".words").textContent, { isOver: true });
   }
 
   #showFacts(article, usage) {
@@ -174,7 +212,7 @@ export class Timeline {
     const next = question ? question.nextElementSibling : this.list.lastElementChild;
     if (next?.matches(".notice")) return false;
     const [line] = this.cloneTemplate("notice-template");
-    line.textContent = notice || getText("trimmed");
+    line.textContent = !notice || notice === STORED_NOTICE ? getText("trimmed") : notice;
     if (question) question.after(line);
     else if (this.pager.hasNewest) this.list.append(line);
     return true;

@@ -1,0 +1,1 @@
+"""Links to chats over REST."""

@@ -1,0 +1,175 @@
+"""Leave out old results of tools and old thoughts of a request, as its client asks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from chatcore.context.compactor import get_compactor
+from chatcore.providers.base import ChatMessage, Request, ToolCall
+from models_registry.models import AiModel
+
+CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"
+CLEARED_RESULT = "[Old tool result content cleared]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClearToolsEdit:
+    """Leave out the results of all tools but the newest `keep`, from a trigger on.
+
+    The trigger is a number of tokens, or of uses of tools. `cleared_inputs` are the tools whose
+    inputs go too; None for all of them.
+    """
+
+    trigger_kind: str = "input_tokens"
+    trigger: int = 100_000
+    keep: int = 3
+    clear_at_least: int = 0
+    excluded_tools: Sequence[str] = ()
+    cleared_inputs: Sequence[str] | None = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clearing:
+    """What is left out of requests. `kept_thinking_turns` is None where all thoughts are kept."""
+
+    tools: ClearToolsEdit | None = None
+    kept_thinking_turns: int | None = None
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Clearing":
+        """Return what `to_json` returned."""
+        tools = ClearToolsEdit(**value["tools"]) if value["tools"] else None
+        return cls(tools=tools, kept_thinking_turns=value["kept_thinking_turns"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it in the form in which it is stored."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClearedRequest(Request):
+    """A request after its clearing, and what the answer tells of that.
+
+    `original_tokens` is its estimated size before.
+    """
+
+    clearing: Clearing
+    applied_edits: Sequence[dict[str, Any]] = ()
+    original_tokens: int = 0
+
+
+def clear_request(model: AiModel, request: Request, clearing: Clearing) -> ClearedRequest:
+    """Return the request without what the clearing leaves out. Its sizes are estimates."""
+    original_tokens = tokens = _estimate(model, request)
+    applied_edits = []
+    if clearing.kept_thinking_turns is not None:
+        messages, count = _clear_thoughts(request.messages, clearing.kept_thinking_turns)
+        if count:
+            request = replace(request, messages=messages)
+            cleared_tokens, tokens = tokens - _estimate(model, request), _estimate(model, request)
+            applied_edits.append(
+                {
+                    "type": CLEAR_THINKING,
+                    "cleared_thinking_turns": count,
+                    "cleared_input_tokens": max(0, cleared_tokens),
+                }
+            )
+    if clearing.tools:
+        smaller_request, count = _clear_tools(request, clearing.tools, tokens)
+        cleared_tokens = tokens - _estimate(model, smaller_request) if count else 0
+        if count and cleared_tokens >= clearing.tools.clear_at_least:
+            request = smaller_request
+            applied_edits.append(
+                {
+                    "type": CLEAR_TOOLS,
+                    "cleared_tool_uses": count,
+                    "cleared_input_tokens": max(0, cleared_tokens),
+                }
+            )
+    return ClearedRequest(
+        **vars(request),
+        clearing=clearing,
+        applied_edits=applied_edits,
+        original_tokens=original_tokens,
+    )
+
+
+def clear_again(model: AiModel | None, request: Request, previous_request: Request) -> Request:
+    """Return a request that was built again without what its previous form left out."""
+    if model is None or not isinstance(previous_request, ClearedRequest):
+        return request
+    return clear_request(model, request, previous_request.clearing)
+
+
+def list_applied_edits(request: Request) -> list[dict[str, Any]]:
+    """Return what the answer to a request tells of its clearing."""
+    return list(request.applied_edits) if isinstance(request, ClearedRequest) else []
+
+
+def _estimate(model: AiModel, request: Request) -> int:
+    return get_compactor().estimate_request(model, request)
+
+
+def _clear_tools(request: Request, edit: ClearToolsEdit, tokens: int) -> tuple[Request, int]:
+    """Return the request with old results replaced, and the number of uses that were cleared."""
+    calls = [call for message in request.messages for call in message.tool_calls]
+    size = tokens if edit.trigger_kind == "input_tokens" else len(calls)
+    if size <= edit.trigger:
+        return request, 0
+    old_calls = calls[: max(0, len(calls) - edit.keep)]
+    is_cleared = [call.name not in edit.excluded_tools for call in old_calls]
+    is_cleared += [False] * (len(calls) - len(old_calls))
+    messages: list[ChatMessage] = []
+    # By id, the newest call so far: some models use the same ids again in each round.
+    cleared_ids: dict[str, bool] = {}
+    position = count = 0
+    for message in request.messages:
+        end = position + len(message.tool_calls)
+        flags = is_cleared[position:end]
+        position = end
+        cleared_ids |= {call.id: flag for call, flag in zip(message.tool_calls, flags, strict=True)}
+        if any(flags):
+            message = _clear_inputs(message, flags, edit)
+        elif message.role == "tool" and cleared_ids.get(message.tool_call_id):
+            count += message.content != CLEARED_RESULT
+            message = replace(
+                message, content=CLEARED_RESULT, images=(), files=(), token_estimate=0
+            )
+        messages.append(message)
+    return replace(request, messages=messages), count
+
+
+def _clear_inputs(message: ChatMessage, flags: Sequence[bool], edit: ClearToolsEdit) -> ChatMessage:
+    if edit.cleared_inputs is not None and not edit.cleared_inputs:
+        return message
+    calls = tuple(
+        _clear_input(call, edit) if flag else call
+        for call, flag in zip(message.tool_calls, flags, strict=True)
+    )
+    return replace(message, tool_calls=calls, token_estimate=0)
+
+
+def _clear_input(call: ToolCall, edit: ClearToolsEdit) -> ToolCall:
+    is_chosen = edit.cleared_inputs is None or call.name in edit.cleared_inputs
+    return replace(call, arguments="{}") if is_chosen else call
+
+
+def _clear_thoughts(
+    messages: Sequence[ChatMessage], kept_turns: int
+) -> tuple[list[ChatMessage], int]:
+    """Return the messages with thoughts in the newest turns only, and how many lost theirs."""
+    indexes = [index for index, message in enumerate(messages) if _has_thoughts(message)]
+    old_indexes = set(indexes[: max(0, len(indexes) - kept_turns)])
+    cleared_messages = [
+        replace(message, provider_data=_drop_thoughts(message)) if index in old_indexes else message
+        for index, message in enumerate(messages)
+    ]
+    return cleared_messages, len(old_indexes)
+
+
+def _has_thoughts(message: ChatMessage) -> bool:
+    return "anthropic" in message.provider_data
+
+
+def _drop_thoughts(message: ChatMessage) -> dict[str, Any]:
+    return {key: value for key, value in message.provider_data.items() if key != "anthropic"}

@@ -1,0 +1,1 @@
+"""MCP servers in requests and responses: their tools, calls, and questions to their person."""

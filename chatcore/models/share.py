@@ -1,0 +1,66 @@
+"""A link under which anybody reads a chat as it was; the link is not stored, only its digest."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from chatcore.models.hold import Hold
+from chatcore.models.message import Message, MessageQuerySet
+from chatcore.models.session import Session
+
+
+class ShareQuerySet(models.QuerySet["Share"]):
+    """Queries of shares."""
+
+    def filter_open(self) -> "ShareQuerySet":
+        """Select those whose links still work.
+
+        A deleted session ends them, and so does an owner who is switched off or on legal hold.
+        """
+        now = timezone.now()
+        return self.filter(
+            Q(expires_at=None) | Q(expires_at__gt=now),
+            revoked_at=None,
+            session__discard_at=None,
+            owner__is_active=True,
+        ).exclude(owner__in=Hold.objects.filter_active().values("user"))
+
+
+class Share(models.Model):
+    """The messages of a session that a link shows: those that were current when it was made."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="shares"
+    )
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="shares")
+    title = models.CharField(max_length=200, blank=True)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    last_seq = models.PositiveIntegerField(help_text="The newest message that it shows.")
+    spans = models.JSONField(
+        default=list,
+        help_text="[first, last] numbers of messages. What was superseded then is in no span.",
+    )
+    with_tools = models.BooleanField(default=False)
+    with_files = models.BooleanField(default=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ShareQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.session_id} up to {self.last_seq}"
+
+    def select_messages(self) -> list[MessageQuerySet]:
+        """Return the messages that it shows, one query for each span; deleted ones are gone."""
+        messages = Message.objects.filter(session=self.session_id)
+        if not self.with_tools:
+            messages = messages.exclude(role=Message.Role.TOOL)
+        return [messages.filter(seq__range=span) for span in self.spans]

@@ -1,0 +1,33 @@
+"""What a session had chosen, and its owner may not use any more."""
+
+from typing import Any
+
+from chatcore.models import Session
+from chatcore.rights.names import Kind, list_allowed
+
+
+def apply_losses(session: Session) -> list[str]:
+    """Take a policy that the owner may not use any more from a session, whose row is locked.
+
+    Returns sentences for the owner, also about chosen tools; those are left out of each request. A
+    session that chose no policy and no tools takes no query.
+    """
+    sentences = []
+    if session.tools:
+        sentences += _describe_lost_tools(session.owner_id, session.tools)
+    if session.policy and session.policy not in list_allowed(session.owner_id, Kind.POLICY):
+        sentences.append(
+            f"You may not use the compaction policy {session.policy} any more. The default one is"
+            " used."
+        )
+        session.policy = ""
+        session.save(update_fields=["policy"])
+    return sentences
+
+
+def _describe_lost_tools(user_id: Any, names: list[str]) -> list[str]:
+    allowed_names = list_allowed(user_id, Kind.TOOL)
+    lost_names = [name for name in names if name not in allowed_names]
+    if not lost_names:
+        return []
+    return [f"You may not use these tools any more: {', '.join(sorted(lost_names))}."]

@@ -1,0 +1,97 @@
+"""Read-only links to chats: made and revoked by their owners, and found by their secret part."""
+
+import hashlib
+import secrets
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from chatcore.accounts import audit
+from chatcore.models import Message, Session, Share
+from chatcore.models.share import ShareQuerySet
+from chatcore.sessions.holds import refuse_if_held
+from chatcore.transfer.transcript import list_spans, select_current_messages
+
+MAX_SHARES = 1_000  # open links of a user
+MAX_DAYS = 3650
+TOKEN_BYTES = 24
+
+
+class SharingRefused(Exception):
+    """A chat cannot be shared; the text is for the user."""
+
+
+def is_sharing_allowed() -> bool:
+    """Return whether this house lets people share chats (CHATCORE_SHARING)."""
+    return bool(settings.CHATCORE["SHARING"])
+
+
+def create_share(
+    session: Session, *, with_tools: bool = False, with_files: bool = False, days: int | None = None
+) -> tuple[Share, str]:
+    """Share what a chat holds now; return the row and the secret of its link, which is not stored.
+
+    Raises SharingRefused, OnHold if the owner is on legal hold, and Session.DoesNotExist.
+    """
+    if not is_sharing_allowed():
+        raise SharingRefused("Sharing is off on this server.")
+    refuse_if_held(session.owner_id)
+    if Share.objects.filter_open().filter(owner=session.owner_id).count() >= MAX_SHARES:
+        raise SharingRefused(f"There are already {MAX_SHARES:,} links, the most. Revoke some.")
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    with transaction.atomic():
+        session = Session.objects.lock(session.pk)
+        messages = select_current_messages(session).exclude(role=Message.Role.SYSTEM)
+        spans = list_spans(messages)
+        if not spans:
+            raise SharingRefused("There is nothing to share yet.")
+        share = Share.objects.create(
+            owner_id=session.owner_id,
+            session=session,
+            title=session.title,
+            digest=digest_token(token),
+            spans=spans,
+            last_seq=spans[-1][1],
+            with_tools=with_tools,
+            with_files=with_files,
+            expires_at=timezone.now() + timedelta(days=days) if days else None,
+        )
+        audit.record("share.made", target=session, detail=str(share.pk))
+    return share, token
+
+
+def revoke_shares(owner: Any, **which: Any) -> int:
+    """End those of a user's links that the filters name; return how many."""
+    with transaction.atomic():
+        shares = list_shares(owner).filter(**which).select_for_update(of=("self",))
+        rows = list(shares.only("pk", "session_id"))
+        Share.objects.filter(pk__in=[row.pk for row in rows]).update(revoked_at=timezone.now())
+        for row in rows:
+            audit.record(
+                "share.revoked",
+                object_type=Session._meta.label_lower,
+                object_id=row.session_id,
+                detail=str(row.pk),
+            )
+    return len(rows)
+
+
+def list_shares(owner: Any) -> ShareQuerySet:
+    """Return a user's links that still work or would, newest first."""
+    return Share.objects.filter(owner=owner, revoked_at=None, session__discard_at=None)
+
+
+def find_share(token: str) -> Share | None:
+    """Return the share of a link if it works, with its session."""
+    if not is_sharing_allowed():
+        return None
+    shares = Share.objects.filter_open().select_related("session")
+    return shares.filter(digest=digest_token(token)).first()
+
+
+def digest_token(token: str) -> str:
+    """Return what is stored of the secret part of a link."""
+    return hashlib.sha256(token.encode()).hexdigest()

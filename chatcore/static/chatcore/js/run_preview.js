@@ -1,0 +1,47 @@
+// Say in the meter's panel what a summary made now would do: what it takes in, and what it saves.
+
+import { callApi } from "./api.js";
+import { formatCountChange } from "./formats.js";
+import { getText } from "./texts.js";
+
+const PAUSE_MS = 250; // who only passes over the meter asks for nothing
+
+export class RunPreview {
+  #timer;
+  #question = 0; // an answer to an earlier one comes too late
+
+  constructor(meter) {
+    this.meter = meter;
+    this.line = meter.querySelector(".context-preview");
+    const panel = meter.querySelector("#context");
+    panel.addEventListener("toggle", ({ newState }) => {
+      clearTimeout(this.#timer);
+      if (newState === "open") this.#timer = setTimeout(() => this.#show(), PAUSE_MS);
+    });
+    this.line.querySelector("button").addEventListener("click", () => panel.hidePopover());
+  }
+
+  async #show() {
+    const { session } = this.meter;
+    if (!session) return;
+    const question = ++this.#question;
+    let run = null;
+    try {
+      run = await callApi("POST", `sessions/${session}/compact`, { dry_run: true });
+    } catch {
+      // The button itself tells what is wrong, when it is pressed.
+    }
+    if (question !== this.#question) return;
+    const wouldDo = run?.status === "applied" && run.messages_compacted > 0;
+    this.line.hidden = !wouldDo;
+    if (!wouldDo) return;
+    const boundary = run.boundary_after;
+    this.line.querySelector("span").textContent = getText("runPreview", {
+      count: run.messages_compacted,
+      change: formatCountChange(run.tokens_before, run.tokens_after),
+    });
+    const link = this.line.querySelector("button");
+    link.hidden = !boundary;
+    link.dataset.goesTo = boundary;
+  }
+}

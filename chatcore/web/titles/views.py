@@ -1,0 +1,52 @@
+"""The request of a page for the title of its chat."""
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.http import require_POST
+
+from chatcore.events.long_responses import hand_over_stream
+from chatcore.models import Session
+from chatcore.providers.errors import ProviderError
+from chatcore.slots import ProcessFull, UserFull
+from chatcore.spending.budgets import BudgetSpent
+from chatcore.web.chat import get_own_chat
+from chatcore.web.titles import writing
+
+
+@login_required
+@require_POST
+def request_title(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    """Let the model name the chat. Whatever prevents it, the title stays and nothing is said.
+
+    The call of the model holds no thread, and the new title arrives as an event.
+    """
+    session = get_own_chat(request, pk)
+    try:
+        slot = writing.take_slot(request.user.pk)
+    except (ProcessFull, UserFull):
+        return HttpResponse(status=204)
+    try:
+        job = _find_job(session)
+        if job is not None:
+            return hand_over_stream(
+                request,
+                writing.write_title(job),
+                content_type="text/plain",
+                headers={},
+                on_end=slot.release,
+            )
+    except BaseException:
+        slot.release()
+        raise
+    slot.release()
+    return HttpResponse(status=204)
+
+
+def _find_job(session: Session) -> writing.TitleJob | None:
+    try:
+        return writing.build_job(session)
+    except (ProviderError, BudgetSpent):
+        return None

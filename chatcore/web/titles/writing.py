@@ -1,0 +1,167 @@
+"""Let the model of a chat name it, as long as its title is still the beginning of a message."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+
+from chatcore.local_model.register import PROVIDER_NAME as EMBEDDED_PROVIDER
+from chatcore.models import Message, Session, UsageSum
+from chatcore.providers import registry as provider_registry
+from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta, Usage
+from chatcore.providers.connections import build_connection, choose_effort
+from chatcore.providers.errors import ProviderError
+from chatcore.rights.models import require_model
+from chatcore.sessions.changes import record_session_change
+from chatcore.sessions.written_titles import build_title_source
+from chatcore.slots import Slot, Slots
+from chatcore.spending.budgets import require_budget
+from chatcore.spending.records import record_call
+from chatcore.threads import run_in_thread
+from chatcore.turns import capacity
+from chatcore.turns.service import build_title
+from chatcore.web.titles import prompt
+from models_registry.models import AiModel
+
+logger = logging.getLogger(__name__)
+
+TITLE_SECONDS = 20.0
+OUTPUT_TOKENS = 200
+REASONING_TOKENS = 1_000  # of a model that thinks before it writes
+TITLES_AT_ONCE = 20
+
+_slots = Slots()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TitleJob:
+    """One title to write: where it goes, in whose place, and what is sent for it."""
+
+    session_id: UUID
+    owner_id: Any
+    old_title: str
+    source_seqs: tuple[int, ...]  # of the messages that the title is made of
+    model: AiModel
+    connection: Connection
+    request: Request
+
+
+def writes_titles() -> bool:
+    """Return True if models write titles on this server."""
+    return bool(settings.CHATCORE["MODEL_TITLES"])
+
+
+def build_job(session: Session) -> TitleJob | None:
+    """Return what names the chat, or None if its title is a person's, or no model is to write it.
+
+    The embedded model is slow and has the next message to answer, so it writes none. Raises
+    ModelNotAllowed, BudgetSpent and ProviderError.
+    """
+    model = session.model
+    is_in_service = model is not None and model.is_active and model.provider.is_active
+    if not writes_titles() or model is None or not is_in_service:
+        return None
+    if model.provider.name == EMBEDDED_PROVIDER or not capacity.is_admitting():
+        return None
+    question, answer = _find_exchange(session)
+    if question is None or answer is None or session.title != build_title(question):
+        return None
+    require_model(session.owner_id, model)
+    require_budget(session.owner_id)
+    connection = build_connection(model.provider, max_retries=0, for_summary=True)
+    return TitleJob(
+        session_id=session.pk,
+        owner_id=session.owner_id,
+        old_title=session.title,
+        source_seqs=(question.seq, answer.seq),
+        model=model,
+        connection=replace(
+            connection, timeout_seconds=min(connection.timeout_seconds, TITLE_SECONDS)
+        ),
+        request=_build_request(model, question.content, answer.content),
+    )
+
+
+def take_slot(owner_id: Any) -> Slot:
+    """Take the place for the one title of a user at a time. Raises ProcessFull and UserFull."""
+    return _slots.take(owner_id, process_limit=TITLES_AT_ONCE, user_limit=1)
+
+
+async def write_title(job: TitleJob) -> AsyncGenerator[bytes]:
+    """Ask the model, and store its title. The stream is empty and ends then; nothing is raised."""
+    texts: list[str] = []
+    ends: list[StreamEnd] = []
+    try:
+        async with asyncio.timeout(TITLE_SECONDS):
+            async for part in provider_registry.stream(job.connection, job.request):
+                if isinstance(part, TextDelta):
+                    texts.append(part.text)
+                elif isinstance(part, StreamEnd):
+                    ends.append(part)
+    except (ProviderError, TimeoutError) as error:
+        logger.info("no title for %s: %s", job.session_id, error)
+    finally:
+        # The call is paid for, also when the page has left.
+        usage = ends[0].usage if ends else None
+        is_whole = bool(ends) and ends[0].reason == "stop"
+        title = prompt.parse_title("".join(texts)) if is_whole else ""
+        await run_in_thread(_store, job, title, usage)
+    for _ in ():  # makes this a stream, as what is handed over to the server must be one
+        yield b""
+
+
+def store_title(
+    session_id: UUID, title: str, *, old_title: str, source_seqs: Collection[int]
+) -> bool:
+    """Store the title and tell the open pages.
+
+    Returns False, and stores nothing, if another has replaced `old_title` or a message that the
+    title is made of was deleted meanwhile.
+    """
+    with transaction.atomic():
+        session_row = Session.objects.filter(pk=session_id, title=old_title, discard_at=None)
+        source = build_title_source(title, source_seqs)
+        if not session_row.update(title=title, title_source=source):
+            return False
+        # A deletion waits for the row now, or is done.
+        messages = Message.objects.filter(session=session_id, seq__in=source_seqs)
+        if messages.count() < len(source_seqs):
+            transaction.set_rollback(True)
+            return False
+        record_session_change(session_id, fields=["title"], is_user_act=False)
+    return True
+
+
+def _store(job: TitleJob, title: str, usage: Usage | None) -> None:
+    try:
+        purpose = UsageSum.Purpose.TITLE
+        record_call(job.owner_id, job.model, purpose, usage, session_id=job.session_id)
+        if title and title != job.old_title:
+            store_title(job.session_id, title, old_title=job.old_title, source_seqs=job.source_seqs)
+    except (DatabaseError, Session.DoesNotExist):
+        logger.warning("the title of %s was not stored", job.session_id, exc_info=True)
+
+
+def _find_exchange(session: Session) -> tuple[Message | None, Message | None]:
+    """Return the first question and the first answer to it with words."""
+    messages = session.messages.exclude_superseded().order_by("seq")
+    question = messages.filter(role=Message.Role.USER).first()
+    answer = messages.filter(role=Message.Role.ASSISTANT).exclude(content="").first()
+    return question, answer
+
+
+def _build_request(model: AiModel, question: str, answer: str) -> Request:
+    effort = choose_effort(model)
+    max_tokens = REASONING_TOKENS if effort else OUTPUT_TOKENS
+    return Request(
+        model=model.name,
+        system=prompt.SYSTEM_PROMPT,
+        messages=(ChatMessage(role="user", content=prompt.build_text(question, answer)),),
+        max_tokens=min(max_tokens, model.max_output_tokens or max_tokens),
+        params={"reasoning_effort": effort} if effort else {},
+    )

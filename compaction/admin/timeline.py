@@ -1,0 +1,231 @@
+"""Show how a session's context came about, and act on it: compact, rewind, edit, clear."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import zip_longest
+from uuid import UUID
+
+from django.apps import apps
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
+from django.db import transaction
+from django.db.models import Model
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.dateparse import parse_datetime
+from django.utils.safestring import SafeString
+
+from compaction import policies
+from compaction.admin.chart import draw_sizes
+from compaction.admin.differences import render_difference
+from compaction.backends import registry as backend_registry
+from compaction.backends.operators import ContextStep
+from compaction.core.knobs import PolicyError
+from compaction.models import CompactionRun, LedgerLine
+from compaction.runs import allowance, engine, history, queue
+from compaction.sizing import session_context
+
+PAGE_SIZE = 20  # entries of the timeline
+CHART_TURNS = 200
+LEDGER_LINES = 100
+REFUSALS = (
+    session_context.NoSuchSession,
+    queue.RunConflict,
+    allowance.TooManyRuns,
+    allowance.BudgetSpent,
+    policies.UnknownPolicy,
+    PolicyError,
+    history.NothingToMove,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A version of the context with what changed, or a run that made none."""
+
+    at: datetime
+    step: ContextStep | None = None
+    run: CompactionRun | None = None
+    difference: SafeString | str = ""
+
+
+def show_timeline(page: ModelAdmin, request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Show a page of the timeline, or do what a button of it asks for."""
+    if not page.has_view_permission(request):
+        raise PermissionDenied
+    backend = backend_registry.get_backend()
+    label = backend.name_session(session_id)
+    context = session_context.load_session_context(session_id)
+    if label is None or context is None:
+        raise Http404
+    may_see = getattr(page, "may_see_contents", lambda _: True)(request)
+    may_act = page.has_change_permission(request)
+    if request.method == "POST":
+        if not may_act or (request.POST.get("act") == "edit" and not may_see):
+            raise PermissionDenied
+        _act(request, session_id)
+        return HttpResponseRedirect(reverse("admin:compaction_session_timeline", args=[session_id]))
+    if may_see and label.owner_id != request.user.pk:
+        backend.note_act("content.read", session_id, detail="timeline")
+    sizes = backend.load_turn_sizes(
+        session_id, before_seq=_read_number(request, "seq"), limit=CHART_TURNS
+    )
+    entries = _list_entries(session_id, _read_time(request), with_texts=may_see)
+    answer: HttpResponse = TemplateResponse(
+        request,
+        "compaction/admin/timeline.html",
+        page.admin_site.each_context(request)
+        | {
+            "title": label.title,
+            "opts": page.opts,
+            "original": _find_session(page, session_id),  # which is what a page's head names
+            "label": label,
+            "session_id": session_id,
+            "facts": context.facts,
+            "budget": context.budget,
+            "policy": context.policy_name,
+            "policies": list(policies.list_policies()),
+            "chart": draw_sizes(
+                sizes, threshold=context.budget.threshold if context.budget else None
+            ),
+            "earlier_seq": sizes[0].seq if len(sizes) == CHART_TURNS else None,
+            "entries": entries,
+            "earlier": entries[-1].at.isoformat() if len(entries) == PAGE_SIZE else None,
+            "ledger": _list_ledger(session_id) if may_see else None,
+            "trial": _try_policy(request, session_id) if may_act else None,
+            "may_see": may_see,
+            "may_act": may_act,
+        },
+    )
+    return answer
+
+
+def _find_session(page: ModelAdmin, session_id: UUID) -> Model | None:
+    """Return the session's row, where the site has a page of it."""
+    model = apps.get_model(settings.COMPACTION["SESSION_MODEL"])
+    if not page.admin_site.is_registered(model):
+        return None
+    return model._default_manager.filter(pk=session_id).first()
+
+
+def _list_entries(session_id: UUID, before: datetime | None, *, with_texts: bool) -> list[Entry]:
+    """Return versions and other runs, the newest first; no more is read than is shown."""
+    steps = backend_registry.get_backend().load_context_steps(
+        session_id, before=before, limit=PAGE_SIZE + 1
+    )
+    runs = CompactionRun.objects.filter(session_id=session_id).defer(
+        "summary_before", "summary_after", "policy_snapshot", "edits", "targets", "state_after"
+    )
+    if before is not None:
+        runs = runs.filter(created_at__lt=before)
+    found_runs = {str(run.pk): run for run in runs.order_by("-created_at")[:PAGE_SIZE]}
+    found_runs |= {
+        str(run.pk): run
+        for run in runs.model.objects.filter(
+            session_id=session_id,
+            pk__in=[step.run for step in steps if step.run and step.run not in found_runs],
+        )
+    }
+    entries = []
+    for step, earlier in zip_longest(steps, steps[1:]):
+        text = ""
+        if with_texts and step.summary != (earlier.summary if earlier else ""):
+            text = render_difference(earlier.summary if earlier else "", step.summary)
+        run = found_runs.pop(step.run, None)
+        entries.append(Entry(at=step.at, step=step, run=run, difference=text))
+    entries += [Entry(at=run.created_at, run=run) for run in found_runs.values()]
+    return sorted(entries, key=lambda entry: entry.at, reverse=True)[:PAGE_SIZE]
+
+
+def _list_ledger(session_id: UUID) -> list[LedgerLine]:
+    """Return the newest lines, each text once: people repeat their rules, and models too."""
+    lines = LedgerLine.objects.filter(session_id=session_id, is_withdrawn=False)
+    newest: dict[tuple[str, str], LedgerLine] = {}
+    for line in lines.order_by("-seq", "-pk")[: LEDGER_LINES * 4]:
+        newest.setdefault((line.kind, " ".join(line.text.casefold().split())), line)
+    return list(newest.values())[:LEDGER_LINES]
+
+
+def _try_policy(request: HttpRequest, session_id: UUID) -> CompactionRun | str | None:
+    """Return what a run would do under the policy that is tried, or why there can be none."""
+    name = request.GET.get("try")
+    if name is None:
+        return None
+    options: queue.RunOptions = {"instructions": request.GET.get("instructions", "")}
+    if name:
+        options["policy"] = name
+    try:
+        return engine.preview_run(session_id, **options)
+    except REFUSALS as error:
+        return str(error)
+
+
+def _act(request: HttpRequest, session_id: UUID) -> None:
+    """Do what the button asks for; the audit log has it even if it is refused."""
+    name = request.POST.get("act", "")
+    if name not in ACTS:
+        messages.error(request, "There is no such act.")
+        return
+    backend_registry.get_backend().note_act(f"admin.{name}", session_id)
+    try:
+        text = ACTS[name](request, session_id)
+    except REFUSALS as error:
+        messages.error(request, str(error))
+    except (ObjectDoesNotExist, ValueError):
+        messages.error(request, "There is no such version of this session.")
+    else:
+        messages.success(request, text)
+
+
+def _compact(request: HttpRequest, session_id: UUID) -> str:
+    allowance.use_allowance(session_id, user_pk=request.user.pk)
+    options: queue.RunOptions = {"instructions": request.POST.get("instructions", "")[:4000]}
+    if name := request.POST.get("policy"):
+        options["policy"] = name
+    run = engine.request_run(session_id, trigger="manual", **options)
+    return f"Run {run.pk} is requested; a worker executes it."
+
+
+def _rewind(request: HttpRequest, session_id: UUID) -> str:
+    version = int(request.POST.get("version", ""))
+    history.go_to_version(session_id, version)
+    return f"The model sees version {version} again."
+
+
+def _edit(request: HttpRequest, session_id: UUID) -> str:
+    text = request.POST.get("summary", "").replace("\r\n", "\n").replace("\0", "").strip()
+    backend = backend_registry.get_backend()
+    facts = backend.load_session_facts(session_id)
+    if facts is None or facts.summary is None or not text:
+        return "Nothing was changed: a summary is edited, and not begun or emptied, here."
+    with transaction.atomic():
+        version = backend.reword_summary(session_id, text)
+        backend.announce_context_change(session_id, version)
+    return f"The summary is edited; that is version {version}."
+
+
+def _clear(request: HttpRequest, session_id: UUID) -> str:
+    backend = backend_registry.get_backend()
+    with transaction.atomic():
+        version = backend.reset_context(session_id)
+        backend.announce_context_change(session_id, version)
+    return "The whole history is sent again."
+
+
+ACTS = {"compact": _compact, "rewind": _rewind, "edit": _edit, "clear": _clear}
+
+
+def _read_number(request: HttpRequest, name: str) -> int | None:
+    text = request.GET.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _read_time(request: HttpRequest) -> datetime | None:
+    try:
+        moment = parse_datetime(request.GET.get("before", ""))
+    except ValueError:
+        return None
+    return moment if moment is not None and moment.tzinfo else None

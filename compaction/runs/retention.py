@@ -1,0 +1,84 @@
+"""Delete the records of runs whose time is over.
+
+What was asked of the model goes after COMPACTION["CALL_DAYS"], and the runs that changed nothing
+after COMPACTION["RUN_DAYS"]; 0 days keep them for good. A run that changed a context stays as long
+as its session, because it can be undone. So does everything that is on hold.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from compaction.backends import registry as backend_registry
+from compaction.models import CompactionRun, ModelCall
+from compaction.runs import line
+
+DEFAULT_CALL_DAYS = 30
+SCAN_ROWS = 1_000  # read at once
+BATCH_ROWS = 50  # deleted in one transaction, which blocks SQLite's other writers
+Status = CompactionRun.Status
+FRUITLESS = (Status.SKIPPED, Status.FAILED, Status.FELL_BACK)
+
+
+def prune_records(*, seconds: float = math.inf) -> bool:
+    """Delete calls and runs that are too old; return False if some are left after so many seconds.
+
+    Between two transactions other writers get as much time as the first one took.
+    """
+    deadline = time.monotonic() + seconds
+    line.forget_old_turns()
+    for rows in _find_old_rows():
+        start_time = time.monotonic()
+        if start_time >= deadline:
+            return False
+        with transaction.atomic():
+            rows.delete()
+        time.sleep(time.monotonic() - start_time)
+    return True
+
+
+def _find_old_rows() -> Iterator[QuerySet[Any]]:
+    """Yield what is to be deleted in one transaction each."""
+    now = timezone.now()
+    if days := settings.COMPACTION.get("CALL_DAYS", DEFAULT_CALL_DAYS):
+        for ids in _find_old_calls(now - timedelta(days=days)):
+            yield from _split(ModelCall.objects.all(), ids)
+    if days := settings.COMPACTION.get("RUN_DAYS", 0):
+        for run_ids in _find_fruitless_runs(now - timedelta(days=days)):
+            yield from _split(CompactionRun.objects.all(), run_ids)
+
+
+def _split(rows: QuerySet[Any], ids: list[Any]) -> Iterator[QuerySet[Any]]:
+    for start in range(0, len(ids), BATCH_ROWS):
+        yield rows.filter(pk__in=ids[start : start + BATCH_ROWS])
+
+
+def _find_old_calls(cutoff: datetime) -> Iterator[list[int]]:
+    """Yield the keys of old calls. Keys rise with time, so the first page without one ends it."""
+    held_ids = backend_registry.get_backend().list_held_session_ids()
+    last_id = 0
+    while True:
+        calls = ModelCall.objects.filter(pk__gt=last_id).order_by("pk")
+        rows = list(calls.values_list("pk", "ended_at")[:SCAN_ROWS])
+        old_ids = [pk for pk, ended_at in rows if ended_at < cutoff]
+        if not old_ids:
+            return
+        last_id = rows[-1][0]
+        held_calls = ModelCall.objects.filter(pk__in=old_ids, run__session__in=held_ids)
+        yield sorted(set(old_ids) - set(held_calls.values_list("pk", flat=True)))
+
+
+def _find_fruitless_runs(cutoff: datetime) -> Iterator[list[UUID]]:
+    held_ids = backend_registry.get_backend().list_held_session_ids()
+    runs = CompactionRun.objects.filter(status__in=FRUITLESS, created_at__lt=cutoff)
+    runs = runs.exclude(session__in=held_ids).order_by()
+    while ids := list(runs.values_list("pk", flat=True)[:SCAN_ROWS]):
+        yield ids

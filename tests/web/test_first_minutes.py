@@ -1,0 +1,134 @@
+"""The first minutes: no model yet, a first message that is refused, and words on their way."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from chatcore.models import Session
+from compaction.models import CompactionRun
+from models_registry.models import AiModel
+from tests.support.browsing import send_message, wait_until
+from tests.support.compaction_sessions import summarize_or_chat
+from tests.support.page_compactions import execute_run
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_a_message_written_before_there_is_a_model_waits_and_is_sent(
+    page: Page, model: AiModel, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="Good morning."), Reply(text="Here I am."))
+    AiModel.objects.update(is_active=False)
+    page.goto("/new/")
+    send_message(page, "Is anybody there?")
+    send_message(page, "Hello?")
+    expect(page.locator(".queued-words")).to_have_text(["Is anybody there?", "Hello?"])
+    expect(page.locator(".queued-note")).to_have_text("Sent when the model is ready.")
+    page.reload()
+    expect(page.locator(".queued li")).to_have_count(2)
+    assert not Session.objects.exists()
+    AiModel.objects.update(is_active=True)
+    expect(page.locator(".answer .prose")).to_have_text(["Good morning.", "Here I am."])
+    expect(page.locator(".queued li")).to_have_count(0)
+    assert Session.objects.count() == 1
+
+
+def test_a_first_message_that_is_refused_leaves_no_chat_and_keeps_its_words(
+    page: Page, model: AiModel, scripted: ScriptedModel, tmp_path: Path
+) -> None:
+    scripted.script(Reply(text="It came."))
+    program = tmp_path / "game.exe"
+    program.write_bytes(bytes(range(256)) * 8)
+    page.goto("/new/")
+    page.locator("input[type=file][multiple]").set_input_files(program)
+    send_message(page, "Look at this")
+    expect(page.locator(".chip[data-failed]")).to_be_visible()
+    expect(page.get_by_label("Your message")).to_have_value("Look at this")
+    expect(page).to_have_url(re.compile(r"/new/$"))
+    wait_until(page, lambda: not Session.objects.exists())
+    page.get_by_role("button", name="Remove game.exe").click()
+    page.get_by_label("Your message").press("Enter")
+    expect(page.locator(".answer .prose")).to_have_text("It came.")
+    assert Session.objects.count() == 1
+
+
+def test_words_are_seen_at_once_and_come_back_if_they_are_refused(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    waiting: list[Route] = []
+    scripted.script(Reply(text="Yes."))
+    page.route(re.compile("/messages$"), lambda route: waiting.append(route))
+    page.goto(f"/c/{session.pk}/")
+    send_message(page, "Is it quick?")
+    echo = page.locator(".echo[aria-busy=true] .words")
+    expect(echo).to_have_text("Is it quick?")
+    expect(page.get_by_label("Your message")).to_have_value("")
+    wait_until(page, lambda: bool(waiting))
+    waiting.pop().fulfill(status=503, json={"type": "overloaded", "title": "Full"})
+    expect(page.get_by_label("Your message")).to_have_value("Is it quick?")
+    expect(echo).to_have_count(0)
+    page.get_by_label("Your message").press("Enter")
+    wait_until(page, lambda: bool(waiting))
+    page.reload()  # the message waits in the line now, and is sent again under the same key
+    wait_until(page, lambda: len(waiting) == 2)
+    waiting.pop().continue_()
+    expect(page.locator(".answer .prose")).to_have_text("Yes.")
+    expect(page.locator(".user .words")).to_have_text(["Is it quick?"])
+
+
+def test_a_message_that_waits_offline_has_its_icons(page: Page, session: Session) -> None:
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".meter-used")).to_contain_text("/")
+    page.context.set_offline(True)
+    send_message(page, "Later")
+    item = page.locator(".queued li")
+    expect(item).to_have_count(1)
+    for icon in item.locator("svg").all():
+        assert icon.evaluate("svg => svg.getBBox().width > 0")
+
+
+@pytest.mark.parametrize("window", [4096, 200_000])
+def test_the_sample_is_summarized_after_the_next_message(
+    page: Page, model: AiModel, scripted: ScriptedModel, window: int
+) -> None:
+    AiModel.objects.update(context_window_size=window)
+    scripted.default = summarize_or_chat()
+    page.goto("/new/")
+    page.get_by_role("button", name="See how it remembers").click()
+    expect(page.locator(".message")).to_have_count(10)
+    expect(page.locator(".card")).to_have_count(0)
+    send_message(page, "What did we forget?")
+    expect(page.locator(".answer").last).to_have_attribute("data-status", "complete")
+    wait_until(page, lambda: CompactionRun.objects.exists())
+    execute_run(CompactionRun.objects.get())
+    expect(page.locator(".card")).to_be_visible()
+    expect(page.locator(".message[data-compacted]")).not_to_have_count(0)
+
+
+def test_an_example_is_written_into_the_field_and_not_sent(page: Page, model: AiModel) -> None:
+    page.goto("/new/")
+    page.get_by_role("button", name="Explain compound interest").click()
+    field = page.get_by_label("Your message")
+    expect(field).to_have_value("Explain compound interest as if I were twelve")
+    expect(field).to_be_focused()
+    assert not Session.objects.exists()
+
+
+def test_a_link_signs_in_on_another_device_once(page: Page, model: AiModel) -> None:
+    page.goto("/settings/")
+    page.get_by_role("button", name="Sign in on another device").click()
+    expect(page.get_by_alt_text("Picture with the link")).to_be_visible()
+    expect(page.get_by_text("This address is of this computer only.")).to_be_visible()
+    link = page.locator("#device-link code").inner_text()
+    browser = page.context.browser
+    assert browser
+    phone = browser.new_context().new_page()
+    phone.goto(link)
+    expect(phone.get_by_label("Your message")).to_be_visible()
+    phone.goto(link)
+    expect(phone.get_by_role("heading", name="This link was already used")).to_be_visible()
+    phone.context.close()

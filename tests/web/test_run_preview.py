@@ -1,0 +1,40 @@
+"""What a summary made now would do, in the meter's panel."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from chatcore.models import Session
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from tests.support.browsing import store_exchange
+from tests.support.page_compactions import fill_long
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_the_panel_says_what_a_summary_takes_in_and_leads_to_what_stays(
+    page: Page, session: Session
+) -> None:
+    fill_long(session)
+    run = engine.preview_run(session.pk)
+    page.goto(f"/c/{session.pk}/")
+    page.locator(".meter-button").click()
+    preview = page.locator(".context-preview")
+    expect(preview).to_contain_text(
+        re.compile(rf"takes in {run.messages_compacted} messages: about [\d.]+k → [\d.]+k tokens")
+    )
+    preview.get_by_role("button", name="Show what stays").click()
+    expect(page.locator("#context")).to_be_hidden()
+    expect(page.locator(f'[data-seq="{run.boundary_after}"]')).to_be_focused()
+    assert not CompactionRun.objects.exists()
+
+
+def test_it_says_nothing_where_there_is_nothing_to_summarize(page: Page, session: Session) -> None:
+    store_exchange(session, "Hello", "Hello to you")
+    page.goto(f"/c/{session.pk}/")
+    with page.expect_response("**/compact") as answer:
+        page.locator(".meter-button").click()
+    assert answer.value.json()["status"] == "skipped"
+    expect(page.locator(".context-preview")).to_be_hidden()
