@@ -95,6 +95,13 @@ class CompactionRun(models.Model):
     summary_before = models.TextField(null=True, blank=True)
     summary_after = models.TextField(null=True, blank=True)
     model = models.CharField(max_length=200, blank=True)
+    summary_model = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The model that somebody chose for this run; empty: the one of all runs.",
+    )
     provider_calls = models.PositiveIntegerField(default=0)
     input_tokens = models.PositiveIntegerField(default=0)
     output_tokens = models.PositiveIntegerField(default=0)

@@ -217,10 +217,14 @@ class CompactionProgressPayload(TypedDict):
 
 
 class CompactionAppliedPayload(TypedDict):
-    """A compaction run that changed the context; counts are in tokens unless named otherwise."""
+    """A compaction run that changed the context; counts are in tokens unless named otherwise.
+
+    `summary_model` is the model that somebody chose for this run, empty if nobody did.
+    """
 
     run: str
     model: str
+    summary_model: str
     cost: float | None
     targets_count: int
     tokens_saved: int | None

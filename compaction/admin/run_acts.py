@@ -31,7 +31,7 @@ class RunActs(_Page):
 
     @admin.action(description="Retry: request the same run again", permissions=["change"])
     def retry(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
-        """Request the runs again by hand, with the same policy and instructions."""
+        """Request the runs again by hand, with the same policy, instructions and model."""
         return self._apply_to_each(
             request,
             runs,
@@ -128,6 +128,7 @@ def _request_again(run: CompactionRun, *, user_pk: Any) -> CompactionRun:
         "instructions": run.instructions,
         "up_to_seq": run.up_to_seq,
         "stages": run.only_stages,
+        "summary_model": run.summary_model,
     }
     return _request_run(run.session_id, user_pk=user_pk, **options)
 

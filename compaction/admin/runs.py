@@ -104,6 +104,7 @@ class CompactionRunAdmin(RunColumns, RunFields, RunActs, admin.ModelAdmin):
             {
                 "fields": (
                     "model",
+                    "summary_model",
                     "provider_calls",
                     "attempts",
                     "input_tokens",

@@ -24,6 +24,7 @@ from compaction import policies
 from compaction.api.session_scope import SessionScopedView, get_owned_session_id
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import StaleTranscript
+from compaction.backends.calls import ModelNotUsable
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES
 from compaction.models import MAX_SEQ, OPEN_STATUSES, CompactionRun
@@ -76,6 +77,7 @@ class RunSerializer(serializers.ModelSerializer[CompactionRun]):
             "summary_before",
             "summary_after",
             "model",
+            "summary_model",
             "provider_calls",
             "attempts",
             "input_tokens",
@@ -118,6 +120,14 @@ class CompactSerializer(StrictSerializer):
     up_to_seq = StrictIntegerField(
         min_value=1, max_value=MAX_SEQ, required=False, help_text="The last message to compact."
     )
+    summary_model = StrictTextField(
+        min_length=1,
+        max_length=200,
+        required=False,
+        trim_whitespace=True,
+        help_text="The language model that writes the summary of this run, `name` or "
+        "`provider/name`, in place of the session's.",
+    )
     stages = serializers.ListField(
         child=serializers.ChoiceField(STAGES),
         min_length=1,
@@ -139,6 +149,15 @@ class CompactSerializer(StrictSerializer):
         if not names or name not in policies.list_policies():
             raise serializers.ValidationError("There is no compaction policy of this name.")
         return name
+
+    def validate_summary_model(self, name: str) -> str:
+        """Return the full name of the model. Refuse one that the user cannot choose."""
+        try:
+            return backend_registry.get_backend().find_summary_model(
+                self.context["request"].user, name
+            )
+        except ModelNotUsable as error:
+            raise serializers.ValidationError(str(error)) from None
 
 
 class CompactView(SessionScopedView):

@@ -4,10 +4,13 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from uuid import UUID
 
 from compaction.packing import pack_text
+
+if TYPE_CHECKING:  # users are models: at run time they cannot be imported before the apps are ready
+    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 
 class CallFailed(Exception):
@@ -34,6 +37,10 @@ class CallFailed(Exception):
         self.window = window
         self.temperature = temperature
         self.seconds = seconds
+
+
+class ModelNotUsable(Exception):
+    """A model cannot write the summary that it was chosen for; the text says why, for people."""
 
 
 class CallTrace:
@@ -121,13 +128,19 @@ class CallResult:
 class SummaryCaller(Protocol):
     """The language models that write summaries."""
 
-    def choose_summary_model(self, session_id: UUID, model_name: str) -> SummaryModel:
+    def choose_summary_model(
+        self, session_id: UUID, model_name: str, *, chosen_name: str = ""
+    ) -> SummaryModel:
         """Return the model that writes a session's summaries.
 
-        It is the one that the session's model names for this, else `model_name` (`same` names
-        none), else the session's model. A model that is unknown or inactive is skipped with a
-        warning in the log.
+        It is `chosen_name`, which somebody chose for one run, else the one that the session's
+        model names for this, else `model_name` (`same` names none), else the session's model. A
+        model that is unknown or inactive is skipped with a warning in the log.
         """
+        ...
+
+    def find_summary_model(self, user: "AbstractBaseUser | AnonymousUser", name: str) -> str:
+        """Return the full name of a model that a user may choose. Raises ModelNotUsable."""
         ...
 
     def load_places(self, providers: Collection[str]) -> Mapping[str, int]:

@@ -19,7 +19,7 @@ from compaction.backends.base import (
     SessionFacts,
     StaleTranscript,
 )
-from compaction.backends.calls import CallResult, Prompt, SummaryModel
+from compaction.backends.calls import CallResult, ModelNotUsable, Prompt, SummaryModel
 from compaction.backends.events import CompactionEvent
 from compaction.backends.history import ContextHistory, NoHistory
 from compaction.backends.messages import SourceMessage
@@ -297,12 +297,18 @@ class SimpleBackend(NoOperators, ABC):
 
     # The model that writes summaries.
 
-    def choose_summary_model(self, session_id: UUID, model_name: str) -> SummaryModel:
+    def choose_summary_model(
+        self, session_id: UUID, model_name: str, *, chosen_name: str = ""
+    ) -> SummaryModel:
         """Return the session's own model."""
         facts = self.load_session_facts(session_id)
         return SummaryModel(
             model=facts.model if facts else "", window=facts.window if facts else None
         )
+
+    def find_summary_model(self, user: "AbstractBaseUser | AnonymousUser", name: str) -> str:
+        """Raise ModelNotUsable: each session has its own model."""
+        raise ModelNotUsable("Summaries are written by the session's own model.")
 
     def load_places(self, providers: Collection[str]) -> Mapping[str, int]:
         """Return nothing: each provider takes any number of runs."""

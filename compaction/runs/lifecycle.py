@@ -335,6 +335,7 @@ def _build_applied_events(
     payload = {
         "run": str(run.pk),
         "model": model,
+        "summary_model": run.summary_model,
         "cost": None if cost is None else float(cost),
         "targets_count": len(run.targets),
         **{name: getattr(run, name) for name in field_names},

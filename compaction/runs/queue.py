@@ -22,6 +22,7 @@ OPTION_FIELDS = (
     "up_to_seq",
     "only_stages",
     "from_version",
+    "summary_model",
 )
 KIND_FIELDS = ("provider", "places")
 MAX_PLACES = 10_000  # more than machines have
@@ -34,6 +35,7 @@ class RunOptions(TypedDict, total=False):
     as `{"trigger": {"threshold": 0.7}}`. `instructions` say what the summary should give attention
     to. `up_to_seq` is the last message to compact. `stages` names the policy's stages to run.
     `from_version` is the version of the context to begin from; what came after it is replaced.
+    `summary_model` is the full name of the model that writes this run's summary.
     """
 
     policy: str | None
@@ -42,6 +44,7 @@ class RunOptions(TypedDict, total=False):
     up_to_seq: int | None
     from_version: int | None
     stages: Sequence[str]
+    summary_model: str
 
 
 class RunConflict(Exception):
@@ -109,30 +112,33 @@ def load_run_context(session_id: UUID, options: RunOptions) -> SessionContext:
 
 def _build_run(session_id: UUID, trigger: str, options: RunOptions) -> CompactionRun:
     context = load_run_context(session_id, options)
+    summary_model = options.get("summary_model", "")
     return CompactionRun(
         session_id=session_id,
         owner_id=context.facts.owner_pk,
         trigger=trigger,
         policy=context.policy_name,
-        provider=_find_provider(context),
+        provider=_find_provider(context, summary_model),
         places=min(context.policy.flow.workers, MAX_PLACES),
         policy_snapshot=context.policy.to_dict(),
         instructions=options.get("instructions", ""),
         up_to_seq=options.get("up_to_seq"),
         from_version=options.get("from_version"),
         only_stages=list(options.get("stages", ())),
-        model=context.facts.summary_model,
+        summary_model=summary_model,
+        model=summary_model or context.facts.summary_model,
         basis=repetition.describe_basis(context, options),
     )
 
 
-def _find_provider(context: SessionContext) -> str:
+def _find_provider(context: SessionContext, chosen_model: str) -> str:
     """Return the provider whose model is to write the summary.
 
     A model that the policy names and that cannot write is found, and told of, when the run begins.
     """
     named_model = context.policy.summary.model
     model = context.facts.summary_model if named_model == "same" else named_model
+    model = chosen_model or model
     return model.partition("/")[0] if "/" in model else ""
 
 

@@ -109,7 +109,9 @@ class SummaryClient:
         self.brevity = 1  # the summary is asked to be so many times shorter
         self.room_factor = 1  # an answer may be so many times longer, for its reasoning
         summary_model = backend_registry.get_backend().choose_summary_model(
-            run.session_id, policies.resolve_summary_model(self.knobs.model)
+            run.session_id,
+            policies.resolve_summary_model(self.knobs.model),
+            chosen_name=run.summary_model,
         )
         session_window = context.budget.request_limit if context.budget else 0
         self.model = summary_model.model

@@ -108,7 +108,7 @@ def test_a_run_shows_exactly_the_fields_of_the_contract(applied_run: dict[str, o
         "messages_compacted boundary_before boundary_after summary_before summary_after model "
         "provider_calls attempts input_tokens output_tokens cost error reason instructions "
         "created_at started_at finished_at duration_ms edits targets state_after "
-        "verification cached_tokens expected_seconds"
+        "verification cached_tokens expected_seconds summary_model"
     )
     assert set(applied_run) == set(names.split())
 
@@ -163,6 +163,8 @@ def test_up_to_seq_names_the_last_message_to_compact(
         ("policy", "no-such-policy"),
         ("policy", 5),
         ("instructions", ["Keep the names."]),
+        ("summary_model", "no-such-model"),
+        ("summary_model", 5),
         ("up_to_seq", "4"),
         ("up_to_seq", 0),
         ("up_to_seq", True),

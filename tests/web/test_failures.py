@@ -7,12 +7,21 @@ from playwright.sync_api import Page, expect
 
 from chatcore.models import Message, Session
 from chatcore.web.advice import choose_advice
+from compaction.models import CompactionRun
 from compaction.runs import engine
+from models_registry.models import AiModel
 from tests.support.browsing import send_message, store_exchange
 from tests.support.compaction_sessions import summarize_or_chat
-from tests.support.page_compactions import expect_request, run_in_background
+from tests.support.page_compactions import (
+    SUMMARY,
+    execute_run,
+    expect_request,
+    fill_long,
+    run_in_background,
+)
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.web.test_axe import find_objections
 
 
 @pytest.mark.parametrize(
@@ -83,3 +92,67 @@ def test_trimming_is_told_in_one_line_with_why_and_what_now(
     expect(page.locator("[data-left-out]").first).to_be_attached()
     with expect_request(page):
         details.get_by_role("button", name="Try to summarize again").click()
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (Reply(status=429, text="You exceeded your current quota."), "exceeded your current quota"),
+        (Reply(status=400, text="It violates our content policy."), "violates our content policy"),
+    ],
+    ids=["quota", "content policy"],
+)
+def test_a_summary_that_failed_is_written_by_another_model(
+    page: Page,
+    session: Session,
+    model: AiModel,
+    scripted: ScriptedModel,
+    failure: Reply,
+    words: str,
+) -> None:
+    AiModel.objects.create(provider=model.provider, name="kind-model", context_window_size=32_768)
+    scripted.default = lambda request: (
+        Reply(text=SUMMARY) if request["model"] == "kind-model" else failure
+    )
+    fill_long(session)
+    page.goto(f"/c/{session.pk}/")
+    page.locator(".meter-button").click()
+    with expect_request(page):
+        page.get_by_role("button", name="Summarize now").click()
+    run_in_background(engine.execute_run, CompactionRun.objects.get().pk).join()
+    status = page.get_by_role("region", name="Summary")
+    expect(status.get_by_role("status")).to_contain_text(words)
+    page.set_viewport_size({"width": 360, "height": 740})
+    status.get_by_role("button", name="Try with another model…").click()
+    dialog = page.get_by_role("dialog", name="Summarize with another model")
+    field = dialog.get_by_role("combobox", name="Model")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("scripted/kind-model")
+    assert not find_objections(page)
+    with expect_request(page):
+        dialog.get_by_role("button", name="Summarize").click()
+    expect(dialog).to_be_hidden()
+    run = execute_run(CompactionRun.objects.get(status="queued"))
+    assert (run.model, run.summary_model) == ("scripted/kind-model",) * 2
+    expect(status.get_by_role("status")).to_have_text(
+        re.compile(r"summarized · .* · written by scripted/kind-model$")
+    )
+    expect(page.locator(".picker-name")).to_have_text("test-model")
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+def test_where_there_is_one_model_no_other_is_offered(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(status=500, text="out of order")
+    fill_long(session)
+    page.goto(f"/c/{session.pk}/")
+    page.locator(".meter-button").click()
+    with expect_request(page):
+        page.get_by_role("button", name="Summarize now").click()
+    run_in_background(engine.execute_run, CompactionRun.objects.get().pk).join()
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    expect(page.get_by_role("button", name="Try with another model…")).to_have_count(0)

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django import db
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
@@ -25,9 +26,10 @@ from chatcore.providers.errors import (
     ProviderRejected,
     ProviderTimeout,
 )
+from chatcore.rights.models import select_models
 from chatcore.spending.records import record_call
 from chatcore.tools import registry as tool_registry
-from compaction.backends.calls import CallFailed, CallResult, Prompt, SummaryModel
+from compaction.backends.calls import CallFailed, CallResult, ModelNotUsable, Prompt, SummaryModel
 from compaction.backends.chatcore.translation import estimate_stored_tokens
 from compaction.patience import store_patiently
 from models_registry.models import AiModel, Provider
@@ -42,17 +44,21 @@ CACHE_LIFETIME = timedelta(minutes=5)  # without use; the shortest of the provid
 class ChatcoreSummaryCaller:
     """The models that write summaries, and single calls of them without tools."""
 
-    def choose_summary_model(self, session_id: UUID, model_name: str) -> SummaryModel:
+    def choose_summary_model(
+        self, session_id: UUID, model_name: str, *, chosen_name: str = ""
+    ) -> SummaryModel:
         """Return the model that writes a session's summaries.
 
-        It is the session's own, unless the registry or `model_name` names another. A provider whose
-        option `summary_headings` is `bare` has models that copy explanations of headings; the
-        option `summary_seconds` gives its models more time than the policy does.
+        It is the session's own, unless a run, the registry or `model_name` names another. A
+        provider whose option `summary_headings` is `bare` has models that copy explanations of
+        headings; the option `summary_seconds` gives its models more time than the policy does.
         """
         session_model = _load_session_model(session_id)
-        if session_model is None:
+        model = _find_chosen_model(chosen_name)
+        if model is None and session_model is not None:
+            model = _find_named_model(session_model, model_name) or session_model
+        if model is None:
             return SummaryModel(model="")
-        model = _find_named_model(session_model, model_name) or session_model
         return SummaryModel(
             model=str(model),
             echoes_headings=model.provider.options.get("summary_headings") == "bare",
@@ -62,6 +68,20 @@ class ChatcoreSummaryCaller:
             input_price=model.input_price,
             cached_input_price=model.cached_input_price,
         )
+
+    def find_summary_model(self, user: AbstractBaseUser | AnonymousUser, name: str) -> str:
+        """Return the full name of a model that a user may choose. Raises ModelNotUsable.
+
+        To a user no other models exist than those that the rights of the groups allow.
+        """
+        model = select_models(user.pk).find_by_name(name)
+        if model is None:
+            raise ModelNotUsable("There is no usable language model of this name.")
+        if model.provider.api_key_env and not model.provider.has_key():
+            raise ModelNotUsable(
+                f"The provider {model.provider} has no key. Choose a model of another provider."
+            )
+        return str(model)
 
     def load_places(self, providers: Collection[str]) -> Mapping[str, int]:
         """Return the option `compaction_places` of those providers that have it."""
@@ -285,6 +305,14 @@ def _build_call_result(
 def _load_session_model(session_id: UUID) -> AiModel | None:
     sessions = Session.objects.select_related("model__provider", "model__summary_model__provider")
     return sessions.get(pk=session_id).model
+
+
+def _find_chosen_model(name: str) -> AiModel | None:
+    """Return the model that was chosen for a run, if one was and it can still be used."""
+    model = AiModel.objects.find_by_name(name) if name else None
+    if name and model is None:
+        logger.warning("%s was chosen to write a summary and cannot: it is not active", name)
+    return model
 
 
 def _find_named_model(session_model: AiModel, model_name: str) -> AiModel | None:

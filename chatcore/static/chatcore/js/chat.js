@@ -13,6 +13,7 @@ import { EventStream } from "./event_stream.js";
 import { EventType } from "./event_types.js";
 import "./local_time.js";
 import { MessageActions } from "./message_actions.js";
+import { OtherModel } from "./other_model.js";
 import { RunStatus } from "./run_status.js";
 import { SlashCommands } from "./slash_commands.js";
 import { showSearchResult } from "./search_highlight.js";
@@ -57,6 +58,7 @@ class ChatStream extends HTMLElement {
     this.news = new AnswerNews(this);
     this.runStatus = new RunStatus(this);
     this.trimNotices = new TrimNotices(this);
+    new OtherModel(this);
     this.composer = new Composer(this);
     this.slash = new SlashCommands(this);
     this.actions = new MessageActions(this);

@@ -94,7 +94,9 @@ export class RunStatus {
     const words = applied.messages_compacted
       ? getText("runSummarized", { count: applied.messages_compacted })
       : getText("runShortened", { count: applied.targets_count });
-    this.#end("done", counts ? `${words} · ${counts}` : words);
+    // Whoever chose another model for this summary wants to know that it has written it.
+    const writer = applied.summary_model && getText("writtenBy", { model: applied.model });
+    this.#end("done", [words, counts, writer].filter(Boolean).join(" · "));
   }
 
   fail({ run, reason: why }) {
