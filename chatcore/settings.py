@@ -201,7 +201,7 @@ DATABASE_CACHE = {
 CACHES = {"default": REDIS_CACHE if REDIS_URL else DATABASE_CACHE}
 
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", "English"), ("de", "German")]
+LANGUAGES = [("en", "English"), ("de", "German"), ("fr", "French")]
 LOCALE_PATHS = [BASE_DIR / "chatcore/locale"]
 TIME_ZONE = "UTC"
 USE_I18N = True

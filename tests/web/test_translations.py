@@ -1,8 +1,7 @@
-"""The pages in German: every text is translated, and the compiled file is up to date."""
+"""The pages in other languages: every text is translated, and the compiled files are fresh."""
 
 import gettext
 import re
-from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -11,51 +10,57 @@ import pytest
 from babel.messages.catalog import Catalog
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils.translation import ngettext, override
 
 from chatcore.web import translations
+from tests.support.languages import LANGUAGES, PLACE, read_language, translations_by_text
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACE = re.compile(r"%+\(\w+\)[sd]")
+in_each_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
-def translations_by_text(catalog: Catalog) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Return the translations of each text. A text with a plural has two forms."""
-    return {
-        make_tuple(message.id): make_tuple(message.string or "")
-        for message in translations.list_messages(catalog)
-    }
-
-
-def make_tuple(text: str | Iterable[str]) -> tuple[str, ...]:
-    return (text,) if isinstance(text, str) else tuple(text)
-
-
-def read_german() -> Catalog:
-    return translations.read_catalog(translations.get_catalog_path("de"))
-
-
-def test_every_sentence_has_its_german() -> None:
-    catalog = read_german()
+@in_each_language
+def test_every_sentence_is_translated(language: str) -> None:
+    catalog = read_language(language)
     texts = set(translations_by_text(translations.collect_texts(ROOT)))
     translations_by_source = translations_by_text(catalog)
     missing = sorted(text[0] for text in texts if not all(translations_by_source.get(text, ("",))))
     assert missing == [], "run `chatcore translations` and fill in django.po"
     assert set(translations_by_source) == texts, "run `chatcore translations`"
     assert list(translations.find_untranslated_texts(catalog)) == []
+    assert not [message.id for message in translations.list_messages(catalog) if message.fuzzy]
 
 
-def test_a_translation_keeps_the_places_for_values() -> None:
-    for text, german_texts in translations_by_text(read_german()).items():
-        for german in german_texts:
-            assert sorted(PLACE.findall(german)) == sorted(PLACE.findall(text[-1])), text
+@in_each_language
+def test_a_translation_keeps_the_places_for_values_and_the_markup(language: str) -> None:
+    markup = re.compile(r"</?\w+>")
+    for text, translated_texts in translations_by_text(read_language(language)).items():
+        for translated in translated_texts:
+            assert sorted(PLACE.findall(translated)) == sorted(PLACE.findall(text[-1])), text
+            assert markup.findall(translated) == markup.findall(text[-1]), text
 
 
-def test_the_compiled_file_is_fresh_and_gettext_reads_it() -> None:
-    content = translations.get_catalog_path("de").with_suffix(".mo").read_bytes()
-    assert content == translations.compile_catalog(read_german()), "run `chatcore translations`"
-    german = gettext.GNUTranslations(BytesIO(content))
-    assert german.gettext("Settings") == "Einstellungen"
-    assert german.ngettext("%(count)s model", "%(count)s models", 2) == "%(count)s Modelle"
+@in_each_language
+def test_the_compiled_file_is_fresh_and_gettext_reads_it(language: str) -> None:
+    catalog = read_language(language)
+    content = translations.get_catalog_path(language).with_suffix(".mo").read_bytes()
+    assert content == translations.compile_catalog(catalog), "run `chatcore translations`"
+    compiled = gettext.GNUTranslations(BytesIO(content))
+    models = translations_by_text(catalog)["%(count)s model", "%(count)s models"]
+    assert compiled.ngettext("%(count)s model", "%(count)s models", 2) == models[1]
+
+
+def test_french_has_its_spaces_and_apostrophes() -> None:
+    """Before ; : ? ! and inside « », a space that does not break stands, and ’ is curved."""
+    wrong = re.compile(r"(?<=[^\s;:?!]) [;:?!»]|« |\w'\w|[^\W\d_][?!»]|[^\W\d_];|«\w|\.\.\.")
+    texts = [text for forms in translations_by_text(read_language("fr")).values() for text in forms]
+    assert [text for text in texts if wrong.search(text)] == []
+
+
+def test_french_counts_nothing_in_the_singular() -> None:
+    with override("fr"):
+        counted = [ngettext("%(count)s model", "%(count)s models", n) for n in (0, 1, 2)]
+    assert counted == ["%(count)s modèle", "%(count)s modèle", "%(count)s modèles"]
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
@@ -93,8 +98,10 @@ def test_the_browser_asks_for_a_language_and_the_settings_have_the_last_word(
     assert '<html lang="de">' in client.get("/settings/", headers=german).content.decode()
     assert (
         '<html lang="en">'
-        in client.get("/settings/", headers={"Accept-Language": "fr"}).content.decode()
+        in client.get("/settings/", headers={"Accept-Language": "eo"}).content.decode()
     )
+    french = {"Accept-Language": "fr-CA"}
+    assert '<html lang="fr">' in client.get("/settings/", headers=french).content.decode()
     assert client.post("/settings/language/", {"language": "de"})["HX-Refresh"] == "true"
     assert "Einstellungen" in client.get("/settings/").content.decode()
     client.post("/settings/language/", {"language": "en"})

@@ -1,15 +1,14 @@
-"""The pages in German: no English word of their texts, and numbers as Germans write them."""
+"""The pages in other languages: no English text, and numbers as people there write them."""
 
-import re
+from dataclasses import dataclass
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
+from tests.support.languages import LANGUAGES, build_english_pattern
 from tests.web.test_axe import staff_session  # noqa: F401 - a fixture
-from tests.web.test_translations import read_german, translations_by_text
 
-PLACE = re.compile(r"%%?\\\((\w+)\\\)[sd]")
 # Every text of the page with what stands in templates, and every name that is read out or shown.
 COLLECT = """
 () => {
@@ -30,29 +29,51 @@ COLLECT = """
 """
 
 
-def build_english_pattern() -> re.Pattern[str]:
-    """Return a pattern of the whole English texts whose German is another."""
-    texts = [
-        text
-        for forms, german in translations_by_text(read_german()).items()
-        for text in forms
-        if text not in german
-    ]
-    normal = [" ".join(text.split()).replace("%%(", "%(") for text in texts]
-    return re.compile("|".join(PLACE.sub(".+", re.escape(text)) for text in normal))
+@dataclass(frozen=True)
+class Expected:
+    """What the pages say in a language."""
+
+    settings: str
+    used: str
+    numbers: list[str]
+    messages: list[str]
+
+
+# A narrow space that does not break stands between the thousands of French numbers.
+EXPECTED_BY_LANGUAGE = {
+    "de": Expected(
+        settings="Einstellungen",
+        used="8,19k",
+        numbers=["9,38k", "1,05M", "2,5 s", "0,0011", "3,50", "12.345"],
+        messages=["0 Nachrichten", "1 Nachricht", "12.345 Nachrichten"],
+    ),
+    "fr": Expected(
+        settings="Paramètres",
+        used="8,19k",
+        numbers=["9,38k", "1,05M", "2,5 s", "0,0011", "3,50", "12\u202f345"],
+        messages=["0 message", "1 message", "12\u202f345 messages"],
+    ),
+}
+
+
+def test_each_language_is_walked_through() -> None:
+    assert sorted(EXPECTED_BY_LANGUAGE) == sorted(LANGUAGES)
 
 
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
-def test_no_english_text_is_on_the_german_pages_and_numbers_follow_the_page(
+@pytest.mark.parametrize("language", ["de", pytest.param("fr", marks=pytest.mark.slow)])
+def test_no_english_text_is_on_the_pages_and_numbers_follow_the_page(
     page: Page,
     staff_session: Session,  # noqa: F811
+    language: str,
 ) -> None:
-    # The browser itself stays English, so that only what follows the page is German.
+    expected = EXPECTED_BY_LANGUAGE[language]
+    # The browser itself stays English, so that only what follows the page is in the language.
     page.goto("/settings/")
-    page.get_by_label("Language").select_option("de")
-    expect(page.get_by_role("heading", name="Einstellungen")).to_be_visible()
-    english = build_english_pattern()
+    page.get_by_label("Language").select_option(language)
+    expect(page.get_by_role("heading", name=expected.settings)).to_be_visible()
+    english = build_english_pattern(language)
     assert english.fullmatch("Settings"), "or nothing could be found"
     chat = f"/c/{staff_session.pk}/"
     found = {}
@@ -61,7 +82,7 @@ def test_no_english_text_is_on_the_german_pages_and_numbers_follow_the_page(
         if path == chat:
             page.locator(".card summary").first.click()
             page.locator(".meter-button").click()
-            expect(page.locator(".meter-used")).to_contain_text("8,19k")
+            expect(page.locator(".meter-used")).to_contain_text(expected.used)
         texts = page.evaluate(COLLECT)
         assert len(texts) > 3
         found[path] = sorted(text for text in texts if english.fullmatch(text))
@@ -73,10 +94,10 @@ def test_no_english_text_is_on_the_german_pages_and_numbers_follow_the_page(
           formats.formatCost(0.0011), formats.formatCost(3.5), formats.formatNumber(12345),
         ])"""
     )
-    assert written == ["9,38k", "1,05M", "2,5 s", "0,0011", "3,50", "12.345"]
+    assert written == expected.numbers
     plurals = page.evaluate(
         """import("/static/chatcore/js/texts.js").then(({ getText }) => [
-          getText("summarized", { count: 1 }), getText("summarized", { count: 12345 }),
+          ...[0, 1, 12345].map((count) => getText("summarized", { count })),
         ])"""
     )
-    assert plurals == ["1 Nachricht", "12.345 Nachrichten"]
+    assert plurals == expected.messages
