@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from types import NoneType
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -61,6 +62,13 @@ def adapt_uuid(value: UUID) -> Any:
 def to_uuid(value: Any) -> UUID:
     """Return what the database stores as a UUID."""
     return value if isinstance(value, UUID) else UUID(value)
+
+
+def to_time(value: Any) -> datetime:
+    """Return what the database stores as a time; SQLite has it as text, in UTC."""
+    return (
+        value if isinstance(value, datetime) else datetime.fromisoformat(value).replace(tzinfo=UTC)
+    )
 
 
 def adapt_uuids(values: Iterable[UUID]) -> dict[Any, UUID]:

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from chatcore.api import idempotency
 from chatcore.api.ownership import get_owned_session
+from chatcore.api.projects.fields import parse_project_id
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.models import Session
 from chatcore.rest import conditions
@@ -47,6 +48,14 @@ def parse_flag(name: str, text: str) -> bool:
     return FLAGS[text.lower()]
 
 
+def _parse_project(text: str) -> UUID:
+    """Return the id of a project. Raises the 400 problem for another text."""
+    project_id = parse_project_id(text)
+    if project_id is None:
+        raise InvalidFieldError("project", "The id of a project.")
+    return project_id
+
+
 class SessionListView(GenericAPIView[Session]):
     """The user's sessions, the one used last first."""
 
@@ -61,6 +70,8 @@ class SessionListView(GenericAPIView[Session]):
             queryset = queryset.filter(title__icontains=words)
         if "external_id" in query:
             queryset = queryset.filter(external_id=clean_text(query["external_id"]))
+        if "project" in query:
+            queryset = queryset.filter(project=_parse_project(query["project"]))
         for name in ("archived", "pinned"):
             if name in query:
                 queryset = queryset.filter(**{name: parse_flag(name, query[name])})
@@ -73,6 +84,7 @@ class SessionListView(GenericAPIView[Session]):
             OpenApiParameter(
                 "external_id", str, description="What a client of another API calls the session."
             ),
+            OpenApiParameter("project", UUID, description="The id of a project: its sessions."),
             OpenApiParameter("archived", bool),
             OpenApiParameter("pinned", bool),
         ],

@@ -22,6 +22,7 @@ from chatcore.api import (
     versions,
     webhooks,
 )
+from chatcore.api.projects import views as projects
 from chatcore.api.shares import views as shares
 from chatcore.rest.routes import build_url_patterns, handle_unknown_path
 
@@ -53,6 +54,10 @@ ROUTES = {
     "v1/messages/<int:message_id>/regenerate": versions.RegenerateMessageView,
     "v1/messages/<int:message_id>/restore": versions.RestoreMessageView,
     "v1/search": search.SearchView,
+    "v1/projects": projects.ProjectListView,
+    "v1/projects/<uuid:project_id>": projects.ProjectDetailView,
+    "v1/projects/<uuid:project_id>/files": projects.ProjectFileListView,
+    "v1/projects/<uuid:project_id>/files/<uuid:file_id>": projects.ProjectFileDetailView,
     "v1/mcp_servers": mcp_servers.McpServerListView,
     "v1/mcp_servers/<uuid:server_id>": mcp_servers.McpServerDetailView,
     "v1/mcp_servers/<uuid:server_id>/refresh": mcp_servers.McpServerRefreshView,

@@ -8,7 +8,6 @@ from django.core.files.storage import storages
 
 from chatcore.backups.archive import InvalidBackup
 from chatcore.files import output_store
-from chatcore.models import OutputFile
 
 
 def read_outputs() -> Iterator[tuple[str, bytes]]:
@@ -20,8 +19,7 @@ def read_outputs() -> Iterator[tuple[str, bytes]]:
     if not output_store.has_store():
         return
     storage = storages[output_store.ALIAS]
-    names = OutputFile.objects.order_by("name").values_list("name", flat=True).distinct()
-    for name in names.iterator():
+    for name in output_store.iterate_names():
         try:
             with storage.open(name) as file:
                 yield name, file.read()

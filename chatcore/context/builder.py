@@ -6,6 +6,7 @@ from chatcore.context import live_messages as context_live_messages
 from chatcore.context import recalled, summary_block
 from chatcore.context.live_messages import ActiveRevision
 from chatcore.models import Session
+from chatcore.projects.system_text import build_system_text, join_texts
 from chatcore.providers import params as provider_params
 from chatcore.providers.base import ChatMessage, Request, Tool
 
@@ -29,7 +30,7 @@ def build_request(session: Session, *, tools: Sequence[Tool] = ()) -> Request:
     messages = _load_request_messages(session, revision)
     return Request(
         model=session.model.name if session.model else "",
-        system="\n\n".join(part for part in (session.system_prompt, system_summary) if part),
+        system=join_texts((build_system_text(session), system_summary)),
         system_summary=system_summary,
         preface=block_text if summary_place == "first_system" else "",
         messages=recalled.insert_block(

@@ -7,7 +7,9 @@ goes. So this can be stopped at any moment and started again, and everybody may 
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.db import transaction
@@ -15,8 +17,9 @@ from django.db.models import Q, QuerySet
 
 from chatcore.files import output_store
 from chatcore.files.output_store import StoredObject
-from chatcore.models import Attachment, OutputFile
+from chatcore.models import Attachment, OutputFile, ProjectFile
 
+R = TypeVar("R", Attachment, ProjectFile)
 BATCH_SIZE = 100  # ids of one query
 
 
@@ -25,7 +28,9 @@ def move_to_store() -> int:
     is_moved = Q(kind=Attachment.Kind.FILE) & ~Q(data=b"")
     is_moved |= Q(kind=Attachment.Kind.OUTPUT) & ~Q(text="")
     rows = Attachment.objects.filter(is_moved, file=None, session__discard_at=None)
-    return sum(_move_row_to_store(attachment) for attachment in _iterate_rows(rows))
+    count = sum(_move_row_to_store(attachment) for attachment in _iterate_rows(rows))
+    project_files = ProjectFile.objects.filter(store_name="").exclude(data=b"")
+    return count + sum(_move_project_file_to_store(file) for file in _iterate_rows(project_files))
 
 
 def move_to_database() -> int:
@@ -34,7 +39,11 @@ def move_to_database() -> int:
     Raises StorageAway, and OutputLost for an object that is gone.
     """
     rows = Attachment.objects.exclude(file=None)
-    return sum(_move_row_to_database(attachment) for attachment in _iterate_rows(rows))
+    count = sum(_move_row_to_database(attachment) for attachment in _iterate_rows(rows))
+    project_files = ProjectFile.objects.exclude(store_name="")
+    return count + sum(
+        _move_project_file_to_database(file) for file in _iterate_rows(project_files)
+    )
 
 
 def copy_folder(folder: Path) -> int:
@@ -43,8 +52,7 @@ def copy_folder(folder: Path) -> int:
     The folder is where outputs were before the store became a bucket. It stays as it is.
     """
     count = 0
-    names = OutputFile.objects.order_by("name").values_list("name", flat=True).distinct()
-    for name in names.iterator():
+    for name in output_store.iterate_names():
         path = folder / name
         if path.is_file() and not output_store.has_file(name):
             storages[output_store.ALIAS].save(name, ContentFile(path.read_bytes()))
@@ -52,7 +60,7 @@ def copy_folder(folder: Path) -> int:
     return count
 
 
-def _iterate_rows(rows: QuerySet[Attachment]) -> Iterator[Attachment]:
+def _iterate_rows(rows: QuerySet[R]) -> Iterator[R]:
     """Yield the rows with their contents, one at a time: each may have megabytes."""
     last_pk = None
     while True:
@@ -63,8 +71,8 @@ def _iterate_rows(rows: QuerySet[Attachment]) -> Iterator[Attachment]:
         if not pks:
             return
         for pk in pks:
-            with contextlib.suppress(Attachment.DoesNotExist):  # deleted meanwhile
-                yield Attachment.objects.get(pk=pk)
+            with contextlib.suppress(ObjectDoesNotExist):  # deleted meanwhile
+                yield rows.model._default_manager.get(pk=pk)
         last_pk = pks[-1]
 
 
@@ -104,4 +112,22 @@ def _move_row_to_database(attachment: Attachment) -> bool:
             return False
         Attachment.objects.filter(pk=attachment.pk).update(**values)
     output_store.delete_unused([file.name])
+    return True
+
+
+def _move_project_file_to_store(file: ProjectFile) -> bool:
+    stored_object = output_store.save_bytes(bytes(file.data))
+    rows = ProjectFile.objects.filter(pk=file.pk, store_name="")
+    if rows.update(store_name=stored_object.name, data=b""):
+        return True
+    output_store.delete_unused([stored_object.name])
+    return False
+
+
+def _move_project_file_to_database(file: ProjectFile) -> bool:
+    content = output_store.read_object(file.store_name)
+    rows = ProjectFile.objects.filter(pk=file.pk, store_name=file.store_name)
+    if not rows.update(store_name="", data=content):
+        return False
+    output_store.delete_unused([file.store_name])
     return True

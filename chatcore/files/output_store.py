@@ -26,7 +26,7 @@ from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from chatcore.databases.outages import StorageAway
-from chatcore.models import Attachment, OutputFile
+from chatcore.models import Attachment, OutputFile, ProjectFile
 
 logger = logging.getLogger(__name__)
 
@@ -129,6 +129,14 @@ def read_objects(attachment_ids: Collection[UUID]) -> Iterator[tuple[UUID, bytes
             yield pk, read_object(name)
 
 
+def iterate_names() -> Iterator[str]:
+    """Yield the names of the objects that rows refer to, each once."""
+    files = OutputFile.objects.order_by("name").values_list("name", flat=True).distinct()
+    yield from files.iterator()
+    project_files = ProjectFile.objects.exclude(store_name="").order_by("store_name")
+    yield from project_files.values_list("store_name", flat=True).iterator()
+
+
 def read_object(name: str) -> bytes:
     """Return the content of an object. Raises OutputLost and StorageAway."""
     try:
@@ -226,8 +234,11 @@ def _add_up(rows: QuerySet[OutputFile]) -> int:
 def _find_unused(names: Sequence[str]) -> set[str]:
     unused_names = set(names)
     for start in range(0, len(names), BATCH_SIZE):
-        rows = OutputFile.objects.filter(name__in=names[start : start + BATCH_SIZE])
+        some_names = names[start : start + BATCH_SIZE]
+        rows = OutputFile.objects.filter(name__in=some_names)
         unused_names.difference_update(rows.values_list("name", flat=True))
+        project_files = ProjectFile.objects.filter(store_name__in=some_names)
+        unused_names.difference_update(project_files.values_list("store_name", flat=True))
     return unused_names
 
 

@@ -28,7 +28,7 @@ _DELIMITER = re.compile(r"<(\s*+/?\s*+attached_file)", re.IGNORECASE)
 
 # A row has the columns id, message_id, name, media_type and size of an attachment.
 _Row = dict[str, Any]
-_NAME_ESCAPES = str.maketrans({'"': "'", "<": "‹", ">": "›"})
+NAME_ESCAPES = str.maketrans({'"': "'", "<": "‹", ">": "›"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +110,7 @@ def fence_text(file: File) -> str:
     words of the user.
     """
     return FENCE.format(
-        name=file.name.translate(_NAME_ESCAPES), text=_DELIMITER.sub(r"‹\1", file.text)
+        name=file.name.translate(NAME_ESCAPES), text=_DELIMITER.sub(r"‹\1", file.text)
     )
 
 
@@ -137,7 +137,7 @@ def _build_message_files(
     text_parts = []
     files = []
     for row in rows:
-        name = row["name"].translate(_NAME_ESCAPES)
+        name = row["name"].translate(NAME_ESCAPES)
         if texts.get(row["id"]):
             file = File(name=row["name"], size=row["size"], text=texts[row["id"]])
             files.append(file)

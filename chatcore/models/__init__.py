@@ -17,6 +17,7 @@ from chatcore.models.message import (
     MessageQuerySet,
 )
 from chatcore.models.output_file import OutputFile
+from chatcore.models.project import Project, ProjectFile
 from chatcore.models.response import StoredResponse
 from chatcore.models.session import Session, SessionQuerySet
 from chatcore.models.share import Share
@@ -42,6 +43,8 @@ __all__ = [
     "Message",
     "MessageQuerySet",
     "OutputFile",
+    "Project",
+    "ProjectFile",
     "Session",
     "SessionEvent",
     "SessionQuerySet",

@@ -80,6 +80,21 @@ class Session(models.Model):
         related_name="+",
     )
     system_prompt = models.TextField(blank=True)
+    # Without an index of its own, as `owner`.
+    project = models.ForeignKey(
+        "chatcore.Project",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="sessions",
+        db_index=False,
+    )
+    project_since = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When the session last entered or left a project.",
+    )
     policy = models.CharField(
         max_length=64,
         blank=True,
@@ -178,6 +193,11 @@ class Session(models.Model):
             ),
             models.Index(
                 fields=["updated_at"], condition=Q(temporary=True), name="temporary_sessions"
+            ),
+            models.Index(
+                fields=["project", "-updated_at", "-id"],
+                condition=Q(project__isnull=False),
+                name="sessions_of_a_project",
             ),
         ]
 

@@ -29,6 +29,8 @@ def record_session_change(
     """
     columns = dict(values or {})
     announced_fields = sorted(columns) if fields is None else list(fields)
+    if "project" in columns:
+        columns["project_since"] = timezone.now()
     if is_user_act:
         columns["updated_at"] = timezone.now()
     # Written together, so that no page hears of a change that is rolled back, and no change is

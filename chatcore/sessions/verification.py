@@ -127,6 +127,8 @@ PLAIN_FIELDS = frozenset(
         "title_source",  # of a title that was changed since, it says nothing
         "model",
         "system_prompt",
+        "project",
+        "project_since",
         "policy",
         "auto_compact",
         "tools",

@@ -31,6 +31,7 @@ SESSION_COLUMNS = (
     "params",
     "compact_threshold",
     "temporary",
+    "project_id",
 )
 
 

@@ -30,6 +30,7 @@ from chatcore.models import (
     Webhook,
     WebhookDelivery,
 )
+from chatcore.projects.changes import add_file, create_project
 from compaction.ledger.rule_tables import StandingRule
 from compaction.models import CompactionRun, LedgerLine, ModelCall, WorkingState
 from compaction.packing import pack_text
@@ -137,7 +138,11 @@ def owned_rows(user: User) -> OwnedRows:
     WebhookDelivery.objects.create(webhook=hook, event="turn.completed", payload={"text": SECRET})
     server = McpServer.objects.create(owner=user, name="alice", url="http://127.0.0.1/mcp")
     share = Share.objects.create(owner=user, session=session, title=SECRET, digest="x", last_seq=4)
+    project = create_project(user, {"name": SECRET, "instructions": SECRET, "rules": [SECRET]})
+    project_file = add_file(project, name=SECRET, data=SECRET.encode())
     ids: dict[str, list[Any]] = {
+        "<uuid:project_id>": [project.pk, uuid4()],
+        "<uuid:file_id>": [project_file.pk, uuid4()],
         SERVER: [server.pk, uuid4()],
         SESSION: [session.pk, uuid4()],
         LINE: [line.pk, 0, 10**30],

@@ -34,11 +34,16 @@ def create_rule(api: APIClient, session: Session) -> tuple[str, dict[str, object
     return f"/api/v1/rules/{made['id']}", {"text": "Little sugar."}
 
 
+def create_project(api: APIClient, session: Session) -> tuple[str, dict[str, object]]:
+    made = api.post("/api/v1/projects", {"name": "Tea"}).json()
+    return f"/api/v1/projects/{made['id']}", {"rules": ["No sugar."]}
+
+
 def find_state(api: APIClient, session: Session) -> tuple[str, dict[str, object]]:
     return f"/api/v1/sessions/{session.pk}/state", {"state": {"tasks": ["Buy tea."]}}
 
 
-CREATORS = [find_session, create_webhook, create_line, create_rule, find_state]
+CREATORS = [find_session, create_webhook, create_line, create_rule, create_project, find_state]
 Creator = Callable[[APIClient, Session], tuple[str, dict[str, object]]]
 resource = pytest.mark.parametrize("create", CREATORS, ids=lambda create: create.__name__)
 

@@ -14,7 +14,7 @@ from knox.models import AuthToken
 from rest_framework.response import Response
 from rest_framework.test import APIClient
 
-from chatcore.models import IdempotencyKey, Message, Session, Webhook
+from chatcore.models import IdempotencyKey, Message, Project, Session, Webhook
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -42,6 +42,7 @@ def requests(session: Session, exported: dict[str, Any]) -> dict[str, tuple[str,
     place = f"/api/v1/sessions/{session.pk}"
     return {
         "session": ("/api/v1/sessions", {"title": "Tea"}, Session.objects.count),
+        "project": ("/api/v1/projects", {"name": "Tea"}, Project.objects.count),
         "webhook": ("/api/v1/webhooks", {"url": "https://example.com/"}, Webhook.objects.count),
         "token": ("/api/v1/tokens", {"name": "cron"}, AuthToken.objects.count),
         "fork": (f"/api/v1/messages/{message.pk}/fork", None, Session.objects.count),
@@ -50,7 +51,9 @@ def requests(session: Session, exported: dict[str, Any]) -> dict[str, tuple[str,
     }
 
 
-@pytest.mark.parametrize("name", ["session", "webhook", "token", "fork", "messages", "import"])
+@pytest.mark.parametrize(
+    "name", ["session", "project", "webhook", "token", "fork", "messages", "import"]
+)
 def test_the_same_key_creates_once_and_answers_the_same(
     api: APIClient, requests: dict[str, tuple[str, Any, Any]], name: str
 ) -> None:

@@ -13,6 +13,7 @@ from chatcore.models import (
     ContextRevision,
     GroupRights,
     Message,
+    Project,
     Session,
     Turn,
 )
@@ -25,6 +26,8 @@ pytestmark = pytest.mark.django_db
 
 SESSION_COLUMNS = (
     "owner_id",
+    "project_id",
+    "project_since",
     "policy",
     "auto_compact",
     "compact_threshold",
@@ -66,6 +69,7 @@ USAGE_COLUMNS = {
     "usage_seq": "seq",
     "usage_input": "token_count_input",
     "usage_output": "token_count_output",
+    "usage_at": "created_at",
 }
 
 
@@ -157,6 +161,8 @@ def test_a_session_with_everything_has_the_row_that_the_orm_gives(
         summary_model=writer,
     )
     Session.objects.filter(pk=session.pk).update(
+        project=Project.objects.create(owner=session.owner, name="Tea"),
+        project_since=timezone.now(),
         title="Ada's 50 %s",
         auto_compact=False,
         compact_threshold=0.5,

@@ -77,6 +77,10 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/compactions/{RUN}/rewind": {"POST": None},
     f"api/v1/compactions/{RUN}/cancel": {"POST": None},
     "api/v1/search": {"GET": {"q": "secret"}},
+    "api/v1/projects": {"GET": None, "POST": {"name": "Mine"}},
+    "api/v1/projects/<uuid:project_id>": {"GET": None, "PATCH": {"name": "Mine"}, "DELETE": None},
+    "api/v1/projects/<uuid:project_id>/files": {"GET": None, "POST": "a file"},
+    "api/v1/projects/<uuid:project_id>/files/<uuid:file_id>": {"GET": None, "DELETE": None},
     "api/v1/mcp_servers": {
         "GET": None,
         "POST": {"name": "files", "url": "http://127.0.0.1/mcp"},  # the guard refuses it at once

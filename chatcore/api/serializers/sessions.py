@@ -7,6 +7,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chatcore.api.params import ParamsField
+from chatcore.api.projects.fields import ProjectField
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
 from chatcore.providers.params import find_unknown_names
@@ -62,6 +63,7 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
     system_prompt = StrictTextField(
         max_bytes=limits.MESSAGE_BYTES, allow_blank=True, required=False
     )
+    project = ProjectField(allow_null=True, required=False)
     policy = StrictTextField(max_length=64, allow_blank=True, required=False)
     auto_compact = StrictBooleanField(required=False)
     compact_threshold = RatioField(
@@ -90,6 +92,7 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
             "title",
             "model",
             "system_prompt",
+            "project",
             "policy",
             "auto_compact",
             "compact_threshold",

@@ -8,6 +8,7 @@ from chatcore.context import history, live_messages, revisions, summary_block
 from chatcore.context.live_messages import LiveMessage
 from chatcore.files.rendering import replace_file_texts
 from chatcore.models import ContextRevision, Message, Session, Turn
+from chatcore.projects.system_text import build_system_text
 from chatcore.providers.base import Request, Tool
 from chatcore.sessions import verification
 from chatcore.tools import registry as tool_registry
@@ -53,7 +54,7 @@ class ChatcoreContextStore:
             entries=entries,
             summary=revision.summary,
             overhead_tokens=estimate_stored_tokens(wrapping_chars),
-            system=session.system_prompt,
+            system=build_system_text(session),
             tools=serialize_tools(tool_definitions),
             family=session.model.provider.family if session.model else "",
             version=revision.version,
@@ -144,7 +145,7 @@ def _fit_entries(
     stored_messages = list(context_messages)
     request = Request(
         model=facts.model,
-        system=session.system_prompt,
+        system=build_system_text(session),
         messages=[message.build_chat_message() for message in stored_messages],
         tools=tool_definitions,
     )

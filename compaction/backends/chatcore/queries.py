@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from chatcore.statements import to_time, to_uuid
 from compaction.sizing.queries import adapt_uuid, fetch_row
 
 # How far back the last usage and the newest prompt are looked for. Without a limit, a model that
@@ -49,6 +50,8 @@ _SESSION_SQL = f"""
         session.summed_messages AS summed_messages,
         session.summed_tokens AS summed_tokens,
         LENGTH(session.system_prompt) AS system_chars,
+        session.project_id AS project_id,
+        session.project_since AS project_since,
         session.summed_file_tokens AS summed_file_tokens,
         session.summed_images AS summed_images,
         EXISTS (SELECT 1 FROM chatcore_attachment file WHERE file.session_id = session.id)
@@ -85,6 +88,7 @@ _SESSION_SQL = f"""
         answer.seq AS usage_seq,
         answer.token_count_input AS usage_input,
         answer.token_count_output AS usage_output,
+        answer.created_at AS usage_at,
         (SELECT message.token_estimate {_NEWEST_MESSAGES} AND message.role = 'user'
             ORDER BY message.seq DESC LIMIT 1) AS newest_prompt_tokens
     FROM chatcore_session session
@@ -104,6 +108,9 @@ _SESSION_SQL = f"""
     WHERE session.id = %s AND session.discard_at IS NULL
 """  # noqa: S608
 _SESSION_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "project_id": to_uuid,
+    "project_since": to_time,
+    "usage_at": to_time,
     "auto_compact": bool,
     "has_attachments": bool,
     "has_outputs": bool,

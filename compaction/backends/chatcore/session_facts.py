@@ -13,6 +13,7 @@ from chatcore.context import live_sums, recalled, summary_block
 from chatcore.context.live_sums import FileSum, LiveSum, SummedContext
 from chatcore.files.rendering import MAX_IMAGES
 from chatcore.models import ContextRevision, Message, Session, Turn
+from chatcore.projects import system_text
 from chatcore.providers.base import Tool
 from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed_in
 from chatcore.rights.policies import select_policies
@@ -35,7 +36,7 @@ class ChatcoreSessionFacts:
     def load_session_facts(self, session_id: UUID) -> SessionFacts | None:
         """Return the session's facts, or None if it is deleted.
 
-        This takes one query, and one more if the session has files.
+        This takes one query, one more if the session has files, and one more if it is in a project.
         """
         row = queries.load_session_row(session_id)
         if row is None:
@@ -75,6 +76,8 @@ class ChatcoreSessionFacts:
             summed_messages=row["summed_messages"],
             summed_tokens=row["summed_tokens"],
         )
+        if row["project_id"] is not None:
+            facts = _add_project(facts, row)
         return _add_files(facts, row) if row["has_attachments"] else facts
 
     def describe_model(self, facts: SessionFacts, *, provider: str, model: str) -> SessionFacts:
@@ -192,6 +195,8 @@ def _build_last_usage(row: dict[str, Any]) -> LastUsage | None:
     """Return the token counts of the newest answer whose request was exactly this context."""
     if row["usage_seq"] is None:
         return None
+    if row["project_since"] is not None and row["usage_at"] < row["project_since"]:
+        return None
     input_tokens = row["usage_input"]
     output_tokens = row["usage_output"] or 0
     return LastUsage(
@@ -219,6 +224,25 @@ def _list_allowed_tools(session_id: UUID, row: dict[str, Any]) -> AllowedNames:
     if not row["has_tool_limits"] and settings.CHATCORE["ALLOW_BY_DEFAULT"]:
         return EVERYTHING
     return list_allowed_in(session_id, Kind.TOOL)
+
+
+def _add_project(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:
+    """Return the facts with what the session's project says.
+
+    A count of the provider from before that changed says nothing about the next request.
+    """
+    shared_text = system_text.load_shared_text(row["project_id"])
+    if shared_text is None:
+        return facts
+    windows = (row["context_window_size"], row["max_input_tokens"])
+    max_chars = system_text.count_file_chars(min(filter(None, windows), default=None))
+    lengths = (shared_text.count_chars(max_chars), facts.system_chars)
+    is_outdated = row["usage_at"] is not None and row["usage_at"] < shared_text.edited_at
+    return replace(
+        facts,
+        system_chars=sum(lengths) + (2 if all(lengths) else 0),
+        last_usage=None if is_outdated else facts.last_usage,
+    )
 
 
 def _add_files(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:

@@ -1,0 +1,1 @@
+"""Projects over REST: what they say, and their files."""

@@ -1,0 +1,1 @@
+"""What the chats of a project share: instructions, standing rules and files."""
