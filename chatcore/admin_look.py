@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin import ModelAdmin, StackedInline
 from django.templatetags.static import static
+from django.urls import get_script_prefix
 
 if TYPE_CHECKING:  # it is mixed into inlines, whose method it calls
     from django.contrib.admin.options import InlineModelAdmin
@@ -36,7 +37,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Chatcore admin",
     "SITE_HEADER": "Chatcore",
     "SITE_SUBHEADER": None,
-    "SITE_URL": "/",
+    "SITE_URL": lambda request: get_script_prefix(),
     "SITE_ICON": lambda request: static("chatcore/mark.svg"),
     "SITE_FAVICONS": [
         {

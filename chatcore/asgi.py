@@ -35,6 +35,8 @@ from chatcore.faces.mcp.door import serve_mcp  # noqa: E402
 from chatcore.faces.refusals import build_refusal  # noqa: E402
 from chatcore.faces.responses.websocket import serve_websocket  # noqa: E402
 from chatcore.rest.problems import Problem, build_outage_problem  # noqa: E402
+from chatcore.serving.base_path import BASE_PATH  # noqa: E402
+from chatcore.serving.door import restore_path, serve_below  # noqa: E402
 from chatcore.serving.request_bodies import admit_body  # noqa: E402
 from chatcore.serving.request_threads import request_threads  # noqa: E402
 
@@ -42,7 +44,7 @@ LIVENESS_PATHS = ("/livez", "/livez/")
 LIVENESS_BODY = b'{"status": "ok"}'
 
 
-async def application(scope: Scope, receive: Receive, send: Send) -> None:
+async def serve(scope: Scope, receive: Receive, send: Send) -> None:
     """Serve HTTP through Django, and start and stop the work that goes on besides."""
     if scope["type"] == "lifespan":
         await _run_lifespan(receive, send)
@@ -81,7 +83,7 @@ async def _serve_django(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def _run_django(scope: Scope, receive: Any, send: Any) -> None:
     async with request_threads.lend_thread():
-        await django_application(scope, receive, send)
+        await django_application(restore_path(scope), receive, send)
 
 
 async def _refuse(scope: Scope, send: Send, problem: Problem) -> None:
@@ -162,3 +164,6 @@ async def _run_lifespan(receive: Receive, send: Send) -> None:
             await run_in_thread(turn_runner.stop)
             await send({"type": "lifespan.shutdown.complete"})
             return
+
+
+application = serve_below(BASE_PATH, serve)

@@ -24,6 +24,8 @@ from chatcore import secret_files
 env = environ.Env()
 
 FALSE_WORDS = ("false", "off", "no", "n", "0")
+# Parts that are not only dots: browsers take those for steps.
+BASE_PATH = re.compile(r"(/(?!\.+(/|$))[A-Za-z0-9._~-]+)+")
 PUBLIC_URL = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?", re.IGNORECASE)
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 SHARE = re.compile(r"0?\.\d+|1(\.0+)?")
@@ -165,6 +167,17 @@ def read_public_url(name: str) -> str:
             " a path."
         )
     return url.lower()
+
+
+def read_base_path(name: str) -> str:
+    """Return the path of the public address below which the server is, or an empty string."""
+    path = read_text(name).strip()
+    if path and not BASE_PATH.fullmatch(path):
+        raise ImproperlyConfigured(
+            f"{name} is {path!r}, which is no path that can be used; one is as /chat: it begins"
+            " with a slash, ends without one, and has letters, digits and - . _ ~ between them."
+        )
+    return path
 
 
 def read_origins(name: str) -> list[str]:

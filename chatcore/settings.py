@@ -32,8 +32,11 @@ from chatcore.environment import (
 from chatcore.files.settings import build_folder_storage, read_object_storage
 from chatcore.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
 from chatcore.rest.conventions import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
+from chatcore.serving.base_path import *  # noqa: F403
+from chatcore.serving.base_path import BASE_PATH
 from chatcore.serving.logs import build_settings
 
+SPECTACULAR_SETTINGS["SERVERS"] = [{"url": BASE_PATH}] if BASE_PATH else []
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = read_folder("CHATCORE_DATA_DIR", "./var")
 
@@ -132,9 +135,6 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "chatcore.urls"
 ASGI_APPLICATION = "chatcore.asgi.application"
-LOGIN_URL = "/login/"
-LOGIN_REDIRECT_URL = "/"
-LOGOUT_REDIRECT_URL = "/login/"
 SESSION_ENGINE = "chatcore.web.session_store"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -207,7 +207,6 @@ TIME_ZONE = "UTC"
 USE_I18N = True
 USE_TZ = True
 
-STATIC_URL = "/static/"
 # With a folder that `chatcore collectstatic` has filled, names have a hash in them, so browsers
 # keep the files for good, and compressed copies are sent. Without one, packages have the files.
 STATIC_DIR = read_text("CHATCORE_STATIC_DIR")

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.http import HttpRequest
+from django.urls import reverse
 
 from chatcore.accounts import invitations
 from models_registry import keys
@@ -38,7 +39,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         """Lead back to the settings."""
-        return "/settings/"
+        return reverse("settings")
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):

@@ -1,4 +1,4 @@
-"""What every page may ask about signing in: the ways that this server offers."""
+"""What every page may ask about signing in: the ways that this server offers, and its cookie."""
 
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.utils.functional import SimpleLazyObject
 def describe_sign_in(request: HttpRequest) -> dict[str, Any]:
     """Return the variables for templates; nothing is looked up before a template asks."""
     return {
+        "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "sends_email": settings.SENDS_EMAIL,
         "sign_up": settings.SIGN_UP,
         "sign_on_providers": SimpleLazyObject(lambda: list_providers(request)),

@@ -12,6 +12,7 @@ from django.db import DatabaseError, transaction
 from django.http import HttpRequest, HttpResponse
 
 from chatcore.accounts import audit
+from chatcore.faces.refusals import is_api_path
 
 BROWSERS = ("Edg", "OPR", "Firefox", "Chrome", "Safari")  # the first that is named counts
 BROWSER_NAMES = {"Edg": "Edge", "OPR": "Opera"}
@@ -75,7 +76,7 @@ class Devices:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         # The pages only: a request of the API may come by a token, and streams come often.
-        if not request.path.startswith(("/api/", "/v1/")):
+        if not is_api_path(request.path_info):
             self._note(request)
         return response
 

@@ -75,7 +75,7 @@ def repeatable(*, in_transaction: bool = True) -> Callable[[CreateMethod], Creat
             key = parse_key(request)
             if key is None:
                 return create(view, request, *args, **kwargs)
-            payload_hash = hash_payload(request.path.rstrip("/"), request.data)
+            payload_hash = hash_payload(request.path_info.rstrip("/"), request.data)
             with transaction.atomic() if in_transaction else nullcontext():
                 row, is_new = _claim_key(request, key, payload_hash)
                 if not is_new:

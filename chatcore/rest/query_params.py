@@ -55,7 +55,7 @@ def _collect_names(view: Any, request: Request, method: str) -> set[str]:
     schema: AutoSchema = schema_class()
     schema.view = view
     schema.method = method
-    schema.path = request.path
+    schema.path = request.path_info
     names = {
         parameter.name
         for parameter in schema.get_override_parameters()

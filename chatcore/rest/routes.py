@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.urls import URLPattern, path
 from django.views.decorators.csrf import csrf_exempt
@@ -20,12 +21,21 @@ def build_url_patterns(routes: Mapping[str, type[APIView]]) -> list[URLPattern]:
     ]
 
 
+def get_base_path() -> str:
+    """Return the path below which everything is, without a slash at its end; mostly empty.
+
+    Django's own `get_script_prefix` knows it in threads of a request only.
+    """
+    return settings.FORCE_SCRIPT_NAME or ""
+
+
 def build_api_path(request: Request, path: str) -> str:
     """Return the path of another resource in the same version of the API.
 
     It begins where the API is mounted, which the path of the request shows.
     """
-    return f"{request.path.partition('/v1/')[0]}/v1/{path}"
+    mount, _, _ = request.path_info.partition("/v1/")
+    return f"{get_base_path()}{mount}/v1/{path}"
 
 
 # Without the exemption, a POST to an unknown path would be 403 and not 404.

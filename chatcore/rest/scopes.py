@@ -30,7 +30,7 @@ def check_scope(request: Any, token: Any) -> None:
     scope = find_scope(token.token_key)
     if scope == READ_ONLY and request.method not in SAFE_METHODS:
         raise exceptions.PermissionDenied("The token's scope is read: it may only read.")
-    if scope == CHAT and request.path.startswith(ACCOUNT_PATHS):
+    if scope == CHAT and request.path_info.startswith(ACCOUNT_PATHS):
         raise exceptions.PermissionDenied(
             "The token's scope is chat: tokens, webhooks and MCP servers are not for it."
         )

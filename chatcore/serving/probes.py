@@ -26,7 +26,7 @@ class Probes:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        report = PROBES.get(request.path.rstrip("/"))
+        report = PROBES.get(request.path_info.rstrip("/"))
         if report is None:
             return self.get_response(request)
         response = report(request)

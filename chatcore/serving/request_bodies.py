@@ -35,7 +35,7 @@ async def admit_body(scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
     empty one. It is read here, and the request gets the header Content-Length.
     """
     headers = dict(scope["headers"])
-    path = _get_path(scope)
+    path: str = scope["path"]
     max_bytes = find_limit(path)
     content_length = headers.get(b"content-length")
     if content_length is not None:
@@ -53,11 +53,6 @@ def find_limit(path: str) -> int:
     if LONG_BODIES.fullmatch(path):
         return limits.IMPORT_BODY_BYTES
     return MAX_FORM_BYTES if FILE_FORMS.fullmatch(path) else limits.BODY_BYTES
-
-
-def _get_path(scope: Scope) -> str:
-    path: str = scope["path"]
-    return path.removeprefix(scope.get("root_path", ""))
 
 
 def _check_size(path: str, byte_count: int, max_bytes: int) -> None:

@@ -15,7 +15,6 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.translation import get_language_info
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -123,12 +122,13 @@ def set_language(request: HttpRequest) -> HttpResponse:
             project.LANGUAGE_COOKIE_NAME,
             language,
             max_age=LANGUAGE_COOKIE_SECONDS,
+            path=project.LANGUAGE_COOKIE_PATH,
             samesite="Lax",
             secure=project.LANGUAGE_COOKIE_SECURE,
             httponly=True,
         )
     else:
-        response.delete_cookie(project.LANGUAGE_COOKIE_NAME)
+        response.delete_cookie(project.LANGUAGE_COOKIE_NAME, path=project.LANGUAGE_COOKIE_PATH)
     return response
 
 
@@ -176,7 +176,7 @@ def end_other_devices(request: HttpRequest) -> HttpResponse:
 def create_sign_in_link(request: HttpRequest) -> HttpResponse:
     """Show a link that signs this person in on another device, this once."""
     user = User.objects.get_by_natural_key(request.user.get_username())
-    path = reverse("login_once", args=[sign_in.issue_token(user)])
+    path = sign_in.build_link_path(user)
     link = f"{project.PUBLIC_URL}{path}" if project.PUBLIC_URL else request.build_absolute_uri(path)
     audit.record("sign_in.link_made", target=user, request=request)
     context = {

@@ -40,8 +40,8 @@ class OutageResponses:
 
 def build_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     """Build the response in the form of the request: for an API, for htmx, or a page."""
-    if is_api_path(request.path):
-        refusal = build_refusal(request.path, problem)
+    if is_api_path(request.path_info):
+        refusal = build_refusal(request.path_info, problem)
         return HttpResponse(refusal.body, status=refusal.status, headers=refusal.headers)
     headers = build_headers(problem) | {"Cache-Control": "no-store"}
     text = describe_outage(problem.status_code)

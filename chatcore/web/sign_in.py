@@ -6,6 +6,7 @@ import secrets
 from django.contrib.auth.models import User
 from django.core import signing
 from django.core.cache import cache
+from django.urls import reverse
 
 SALT = "chatcore.web.sign_in"
 LIFETIME_SECONDS = 15 * 60
@@ -22,6 +23,11 @@ def issue_token(user: User) -> str:
     _require_shared_cache()
     cache.set(_build_cache_key(token), user.pk, LIFETIME_SECONDS)
     return token
+
+
+def build_link_path(user: User) -> str:
+    """Return the path of a new link that signs the user in. Raises RedisError as above."""
+    return reverse("login_once", args=[issue_token(user)])
 
 
 def find_user(token: str) -> User | None:

@@ -9,6 +9,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from django.core.handlers.asgi import ASGIRequest
 from django.urls import resolve
 
+from chatcore.rest.routes import get_base_path
+
 HANDED_ON_HEADERS = (b"authorization", b"host")
 
 
@@ -39,7 +41,7 @@ def call_rest(
     scope = {
         "type": "http",
         "method": method,
-        "path": full_path,
+        "path": f"{get_base_path()}{full_path}",
         "query_string": urlencode(values).encode(),
         "headers": [
             *((name, headers[name]) for name in HANDED_ON_HEADERS if name in headers),

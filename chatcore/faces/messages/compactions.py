@@ -23,6 +23,7 @@ from chatcore.faces.messages.message_format import Compaction
 from chatcore.faces.messages.request import MessageRequest
 from chatcore.models import Session
 from chatcore.providers.base import ChatMessage
+from chatcore.rest.routes import get_base_path
 from chatcore.sessions.deletion import delete_session
 
 SALT = "chatcore.messages.compaction"
@@ -125,7 +126,7 @@ def _compact(user: Any, session: Session, edit: CompactEdit, *, is_stored: bool)
     }
     headers = {}
     if is_stored:
-        link = f"/api/v1/compactions/{report.run_id}"
+        link = f"{get_base_path()}/api/v1/compactions/{report.run_id}"
         headers = {SESSION_HEADER: str(session.pk), "X-Compaction": link}
     return Compaction(block=block, usage=_format_usage(report), headers=headers)
 

@@ -12,6 +12,7 @@ from uuid import UUID
 from chatcore.context.compactor import CompactionReport, get_compactor
 from chatcore.models import Session
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.rest.routes import get_base_path
 from models_registry import keys
 
 
@@ -74,5 +75,5 @@ def describe_run(session: Session, report: CompactionReport | None) -> dict[str,
     """Return the metadata that lead the owner to the run and to the summary."""
     links = {"session": str(session.pk), "compaction_status": report.status if report else "none"}
     if report:
-        links["compaction"] = f"/api/v1/compactions/{report.run_id}"
+        links["compaction"] = f"{get_base_path()}/api/v1/compactions/{report.run_id}"
     return links

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.urls import reverse
 from redis.exceptions import RedisError
 
 from chatcore.local_model import register
@@ -97,12 +98,15 @@ class Command(BaseCommand):
         user = sign_in.ensure_administrator()
         if user is None:
             return (
-                f"Chatcore is up at {address}/ — no active superuser;"
+                f"Chatcore is up at {address}{reverse('home')} — no active superuser;"
                 " `chatcore createsuperuser` makes one."
             )
         if not settings.PRINTS_SIGN_IN_LINK:
-            return f"Chatcore is up at {address}/ — `chatcore sign_in_link` prints a link."
-        link = f"{address}/login/once/{sign_in.issue_token(user)}/"
+            return (
+                f"Chatcore is up at {address}{reverse('home')} — `chatcore sign_in_link` prints a"
+                " link."
+            )
+        link = f"{address}{sign_in.build_link_path(user)}"
         return f"Chatcore is up. Sign in, once and within 15 minutes: {link}"
 
     def _build_one_time_printer(self, line: str) -> Callable[[], None]:

@@ -30,7 +30,7 @@ class Command(BaseCommand):
             raise CommandError(
                 "There is no active superuser; `chatcore createsuperuser` makes one."
             )
-        self.stdout.write(f"{url.rstrip('/')}/login/once/{sign_in.issue_token(user)}/")
+        self.stdout.write(f"{url.rstrip('/')}{sign_in.build_link_path(user)}")
 
     def _find_user(self, username: str) -> User:
         user = User.objects.filter(username=username, is_active=True).first()

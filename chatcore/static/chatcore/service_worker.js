@@ -1,7 +1,10 @@
 // Show a page in words when the server cannot be reached. Nothing else is kept: chats are not.
 
-const CACHE = "offline-1";
-const OFFLINE_PAGE = "/offline/";
+// Below a path, other programs of the host have caches at the same place.
+const BASE = new URL(self.registration.scope).pathname.slice(0, -1);
+const CACHE = `offline-1${BASE}`;
+const OFFLINE_PAGE = `${BASE}/offline/`;
+const isOlder = (name) => name !== CACHE && /^offline-\d+(.*)$/.exec(name)?.[1] === BASE;
 
 self.addEventListener("install", (event) => {
   self.skipWaiting();
@@ -9,7 +12,7 @@ self.addEventListener("install", (event) => {
 });
 
 self.addEventListener("activate", (event) => {
-  const remove = (name) => name !== CACHE && caches.delete(name);
+  const remove = (name) => isOlder(name) && caches.delete(name);
   event.waitUntil(caches.keys().then((names) => Promise.all(names.map(remove))));
 });
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.templatetags.static import static
+from django.urls import reverse
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_GET
 
@@ -25,12 +26,13 @@ SERVICE_WORKER = Path(__file__).parents[2] / "static/chatcore/service_worker.js"
 @cache_control(no_cache=True)
 def show_manifest(request: HttpRequest) -> HttpResponse:
     """Return the manifest of the app."""
+    home = reverse("home")
     manifest = {
         "name": "Chatcore",
         "short_name": "Chatcore",
-        "id": "/",
-        "start_url": "/",
-        "scope": "/",
+        "id": home,
+        "start_url": home,
+        "scope": home,
         "display": "standalone",
         "background_color": THEME_COLOR,
         "theme_color": THEME_COLOR,

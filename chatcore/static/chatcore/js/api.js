@@ -1,8 +1,9 @@
 // Send requests to this server: the REST API in JSON, and parts of pages in HTML.
 
+import { buildPath } from "./paths.js";
 import { getText } from "./texts.js";
 
-const SIGN_IN_PATH = "/login/";
+const SIGN_IN_PATH = buildPath("login/");
 // Texts of problems that pass by themselves, by the problem's type or the status of a page.
 const OUTAGE_TEXTS = {
   overloaded: "overloaded",
@@ -25,7 +26,9 @@ export class Problem extends Error {
 // Read the token from the cookie, because every sign-in replaces it, also in another tab. The page
 // holds a copy for servers that hide the cookie from scripts.
 export function getCsrfToken() {
-  return document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1] ?? document.body.dataset.csrf;
+  const { csrf, csrfCookie } = document.body.dataset;
+  const cookie = document.cookie.split("; ").find((text) => text.startsWith(`${csrfCookie}=`));
+  return cookie?.slice(csrfCookie.length + 1) || csrf;
 }
 
 export const isSignInUrl = (url) => new URL(url, location.href).pathname === SIGN_IN_PATH;
@@ -72,7 +75,9 @@ export async function postFile(path, file, type = "application/json") {
     "Content-Type": type,
     "X-CSRFToken": getCsrfToken(),
   };
-  return (await sendRequest(`/api/v1/${path}`, { method: "POST", headers, body: file })).json();
+  return (
+    await sendRequest(buildPath(`api/v1/${path}`), { method: "POST", headers, body: file })
+  ).json();
 }
 
 // Ask a page's view for something that comes as an event. It is read to its end, because a browser
@@ -83,7 +88,7 @@ export async function requestWork(path) {
 }
 
 export async function callApi(method, path, body, headers = {}, options = {}) {
-  const response = await sendRequest(`/api/v1/${path}`, {
+  const response = await sendRequest(buildPath(`api/v1/${path}`), {
     ...options,
     method,
     headers: {

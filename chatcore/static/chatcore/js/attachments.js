@@ -2,6 +2,7 @@
 
 import { callApi, Problem } from "./api.js";
 import { loadItem, onItemChangedElsewhere, saveItem } from "./browser_storage.js";
+import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 import { uploadFile } from "./upload.js";
@@ -210,7 +211,7 @@ export class Attachments {
 function showThumbnail(chip, { id, file }) {
   const image = document.createElement("img");
   image.alt = "";
-  image.src = id ? `/api/v1/attachments/${id}` : URL.createObjectURL(file);
+  image.src = id ? buildPath(`api/v1/attachments/${id}`) : URL.createObjectURL(file);
   if (!id) image.addEventListener("load", () => URL.revokeObjectURL(image.src), { once: true });
   chip.querySelector("svg").replaceWith(image);
 }

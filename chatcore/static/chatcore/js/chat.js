@@ -14,6 +14,7 @@ import { EventType } from "./event_types.js";
 import "./local_time.js";
 import { MessageActions } from "./message_actions.js";
 import { OtherModel } from "./other_model.js";
+import { buildPath } from "./paths.js";
 import { RunStatus } from "./run_status.js";
 import { SlashCommands } from "./slash_commands.js";
 import { showSearchResult } from "./search_highlight.js";
@@ -194,7 +195,7 @@ class ChatStream extends HTMLElement {
     this.session = id;
     showTemporary(this);
     this.#awaitsTitle = "writesTitles" in this.dataset;
-    history.replaceState(null, "", `/c/${id}/`);
+    history.replaceState(null, "", buildPath(`c/${id}/`));
     this.composer.moveDraft(id);
     this.#followSession(0);
   }
@@ -212,7 +213,7 @@ class ChatStream extends HTMLElement {
     try {
       await callApi("PATCH", `sessions/${this.session}`, { model });
       this.#showSwitch(
-        await fetchText(`/c/${this.session}/switch/?to=${encodeURIComponent(model)}`),
+        await fetchText(buildPath(`c/${this.session}/switch/?to=${encodeURIComponent(model)}`)),
       );
     } catch (problem) {
       showSnackbar(getText("failed", { why: problem.message }));
@@ -313,7 +314,7 @@ class ChatStream extends HTMLElement {
   #requestTitle() {
     if (!this.#awaitsTitle) return;
     this.#awaitsTitle = false;
-    requestWork(`/c/${this.session}/title/`).catch((problem) => console.warn(problem));
+    requestWork(buildPath(`c/${this.session}/title/`)).catch((problem) => console.warn(problem));
   }
 
   // Hold the queued messages until the user decides what happens to them.

@@ -2,6 +2,7 @@
 
 import { callApi, postFile } from "./api.js";
 import { removeItems } from "./browser_storage.js";
+import { buildPath } from "./paths.js";
 import { rove } from "./roving_focus.js";
 import { showSnackbar, showSnackbarWithAction } from "./snackbar.js";
 import { getText } from "./texts.js";
@@ -28,7 +29,7 @@ function startDeletion(chat) {
 function undoDeletion() {
   const { id, wasOpen } = deletion;
   deletion = null;
-  if (wasOpen) return location.assign(`/c/${id}/`);
+  if (wasOpen) return location.assign(buildPath(`c/${id}/`));
   for (const row of list.querySelectorAll("[data-going]")) delete row.dataset.going;
   showSnackbar(getText("kept"));
 }
@@ -60,10 +61,10 @@ document.addEventListener("click", (event) => {
 });
 
 async function deleteChat(chat) {
-  if (!location.pathname.startsWith(`/c/${chat.id}/`)) return startDeletion(chat);
+  if (!location.pathname.startsWith(buildPath(`c/${chat.id}/`))) return startDeletion(chat);
   await finishDeletion();
   sessionStorage.setItem(STORAGE_KEY, JSON.stringify({ ...chat, wasOpen: true }));
-  location.assign("/new/");
+  location.assign(buildPath("new/"));
 }
 
 // The list may be rendered again while the chat is still in it.
@@ -92,7 +93,7 @@ document.getElementById("import-file").addEventListener("change", async (event) 
   event.target.value = ""; // so that the same file can be chosen again
   if (!file) return;
   try {
-    location.assign(`/c/${await importFile(file)}/`);
+    location.assign(buildPath(`c/${await importFile(file)}/`));
   } catch (problem) {
     showSnackbar(getText("notImported", { why: problem.message }));
   }

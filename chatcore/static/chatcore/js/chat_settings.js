@@ -1,6 +1,7 @@
 // Save the settings of a chat over the REST API, and show each problem next to its field.
 
 import { callApi } from "./api.js";
+import { buildPath } from "./paths.js";
 import { PolicyWords } from "./policy_words.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
@@ -101,7 +102,7 @@ function parseNumber(text) {
 document.addEventListener("htmx:configRequest", ({ detail }) => {
   const session = document.querySelector("chat-stream")?.session;
   if (session && detail.elt.matches("[data-chat-settings]"))
-    detail.path = `/c/${session}/settings/`;
+    detail.path = buildPath(`c/${session}/settings/`);
 });
 
 customElements.define("chat-settings", ChatSettings);

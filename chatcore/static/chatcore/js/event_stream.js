@@ -3,6 +3,7 @@
 
 import { callApi } from "./api.js";
 import { EventType } from "./event_types.js";
+import { buildPath } from "./paths.js";
 
 const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 15000;
@@ -56,7 +57,9 @@ export class EventStream {
   }
 
   #listen() {
-    const source = new EventSource(`/api/v1/sessions/${this.session}/events?after=${this.after}`);
+    const source = new EventSource(
+      buildPath(`api/v1/sessions/${this.session}/events?after=${this.after}`),
+    );
     this.#source = source;
     for (const type of Object.values(EventType))
       source.addEventListener(type, (event) => this.#onEvent(type, event));

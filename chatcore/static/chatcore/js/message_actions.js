@@ -3,6 +3,7 @@
 import { callApi } from "./api.js";
 import { copyText } from "./clipboard.js";
 import { getMarkdownView } from "./markdown.js";
+import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
@@ -74,7 +75,7 @@ export class MessageActions {
 
   async fork(article) {
     const copy = await callApi("POST", `messages/${article.dataset.message}/fork`);
-    location.assign(`/c/${copy.id}/`);
+    location.assign(buildPath(`c/${copy.id}/`));
   }
 
   regenerate(id) {

@@ -2,6 +2,7 @@
 
 import { fetchElements } from "./api.js";
 import { arrangeElements, mergeElements, saveFocus } from "./message_merge.js";
+import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
@@ -179,7 +180,7 @@ export class MessagePager {
   }
 
   get #url() {
-    return `/c/${this.timeline.chat.session}/messages/`;
+    return buildPath(`c/${this.timeline.chat.session}/messages/`);
   }
 
   #announceChange() {

@@ -1,5 +1,6 @@
 // The commands of the palette: what one would otherwise look for in menus.
 
+import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
@@ -10,7 +11,7 @@ const COMMANDS = {
   new: () => click("[data-shortcut=new]"),
   summarize: () => getChat().meter.requestCompaction(),
   context: () => getChat().panel.open(),
-  export: () => location.assign(`/api/v1/sessions/${getChat().session}/export`),
+  export: () => location.assign(buildPath(`api/v1/sessions/${getChat().session}/export`)),
   model: () => getChat().composer.openPicker(),
   theme: () => click("[data-theme-toggle]"),
   settings: () => click(".foot-link"),

@@ -3,6 +3,7 @@
 import { getCsrfToken, isSignInUrl, reportSignedOut } from "./api.js";
 import { removeAllItems } from "./browser_storage.js";
 import { copyText } from "./clipboard.js";
+import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
 
 const GAP = 6; // pixels between a menu and its button
@@ -92,7 +93,7 @@ document.addEventListener("htmx:beforeSwap", ({ detail }) => {
 });
 document.addEventListener("signed-out", () => {
   if (!document.querySelector("chat-stream"))
-    location.assign(`/login/?${new URLSearchParams({ next: location.pathname })}`);
+    location.assign(buildPath(`login/?${new URLSearchParams({ next: location.pathname })}`));
 });
 // The server answers htmx with one sentence when it is overloaded or its database is away.
 document.addEventListener("htmx:responseError", ({ detail }) => {

@@ -2,6 +2,7 @@
 // warning.
 
 import { callApi } from "./api.js";
+import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
@@ -159,7 +160,7 @@ const COMMANDS = {
   compact: (chat, focus) => COMMANDS.summarize(chat, focus), // what it was called before
   context: (chat) => chat.panel.open(),
   fork: (chat) => forkChat(chat),
-  export: (chat) => download(`/api/v1/sessions/${chat.session}/export`),
+  export: (chat) => download(buildPath(`api/v1/sessions/${chat.session}/export`)),
   model: (chat, name) => chooseModel(chat, name),
 };
 
@@ -174,7 +175,7 @@ async function forkChat(chat) {
   );
   if (!last) return showSnackbar(getText("nothingYet"));
   const copy = await callApi("POST", `messages/${last.dataset.message}/fork`);
-  location.assign(`/c/${copy.id}/`);
+  location.assign(buildPath(`c/${copy.id}/`));
 }
 
 function download(address) {

@@ -1,6 +1,7 @@
 // Place the summary cards between the messages, at the boundary of each compaction run.
 
 import { callApi, fetchElements } from "./api.js";
+import { buildPath } from "./paths.js";
 import { SummaryCard } from "./summary_card.js";
 
 const PAGE_SIZE = 20; // runs in one request
@@ -57,7 +58,7 @@ export class SummaryCards {
       callApi("GET", `sessions/${this.session}/context/history`),
       this.#fetchRuns(`?status=applied&limit=${limit}`),
       this.#fetchRuns("?status=running&limit=1"),
-      fetchElements(`/c/${this.session}/shortened/`),
+      fetchElements(buildPath(`c/${this.session}/shortened/`)),
     ]);
     this.#sessionData = session;
     this.#history = history;

@@ -32,7 +32,7 @@
 
   show(stored());
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
-  document.cookie = `tz=${timeZone}; path=/; max-age=31536000; samesite=lax`;
+  document.cookie = `tz=${timeZone}; path=${root.dataset.home}; max-age=31536000; samesite=lax`;
 
   // The theme may change in another tab, or while this page was left.
   addEventListener("storage", ({ key }) => key === "theme" && show(stored()));

@@ -6,6 +6,7 @@ import { formatCount, formatElapsed } from "./formats.js";
 import { getMarkdownView } from "./markdown.js";
 import { recordMarkup } from "./message_merge.js";
 import { MessagePager } from "./message_pager.js";
+import { buildPath } from "./paths.js";
 import { StreamedText } from "./streamed_text.js";
 import { getText } from "./texts.js";
 
@@ -77,7 +78,7 @@ export class Timeline {
     const elements =
       data.role === "assistant"
         ? this.#createAnswer(data)
-        : await fetchElements(`/c/${session}/messages/${message}/`);
+        : await fetchElements(buildPath(`c/${session}/messages/${message}/`));
     await this.pager.whenIdle;
     if (data.role === "user") this.removeEcho();
     if (!this.#isAtEnd) this.toEnd.dataset.news = "";
@@ -90,7 +91,7 @@ export class Timeline {
 
   // Fetch the line that names what the turn brought back; only its first answer has one.
   async #addRecalled(session, message) {
-    const [rendered] = await fetchElements(`/c/${session}/messages/${message}/`);
+    const [rendered] = await fetchElements(buildPath(`c/${session}/messages/${message}/`));
     const recalled = rendered.querySelector(".recalled");
     const answer = this.findMessage(message);
     if (!recalled || !answer || answer.querySelector(".recalled")) return;
@@ -157,7 +158,7 @@ export class Timeline {
     const isIncomplete = this.#incomplete.delete(message);
     if (article?.dataset.status !== "streaming") return;
     if (isIncomplete || article.dataset.replaces) {
-      article.replaceWith(...(await fetchElements(`/c/${session}/messages/${message}/`)));
+      article.replaceWith(...(await fetchElements(buildPath(`c/${session}/messages/${message}/`))));
       this.renderMarkdown(this.list);
       return;
     }
@@ -198,7 +199,7 @@ export class Timeline {
     if (failed) call.dataset.error = "";
     call
       .querySelector(".call-result")
-      .replaceChildren(...(await fetchElements(`/c/${session}/messages/${message}/`)));
+      .replaceChildren(...(await fetchElements(buildPath(`c/${session}/messages/${message}/`))));
   }
 
   // Return the newest call with this id. Some models number their calls anew in every answer.
@@ -219,7 +220,7 @@ export class Timeline {
   }
 
   async addTurnError(session, { turn }) {
-    const elements = await fetchElements(`/c/${session}/turns/${turn}/error/`);
+    const elements = await fetchElements(buildPath(`c/${session}/turns/${turn}/error/`));
     await this.pager.whenIdle;
     if (this.pager.hasNewest && !this.list.querySelector(`[data-error-of="${turn}"]`))
       this.list.append(...elements);

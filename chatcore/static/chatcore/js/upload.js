@@ -1,6 +1,7 @@
 // Upload a file and report the progress, which fetch cannot do.
 
 import { getCsrfToken, Problem, reportSignedOut } from "./api.js";
+import { buildPath } from "./paths.js";
 import { getText } from "./texts.js";
 
 // Return the stored attachment. `progress` is called with 0 to 1; the signal aborts the upload.
@@ -19,7 +20,7 @@ export function uploadFile(session, file, { progress, signal }) {
     for (const name of ["error", "abort", "timeout"])
       request.addEventListener(name, () => reject(new Problem(0, getText("offline"))));
     signal.addEventListener("abort", () => request.abort());
-    request.open("POST", `/api/v1/sessions/${session}/attachments`);
+    request.open("POST", buildPath(`api/v1/sessions/${session}/attachments`));
     request.responseType = "json";
     request.setRequestHeader("Accept", "application/json");
     request.setRequestHeader("X-CSRFToken", getCsrfToken());
