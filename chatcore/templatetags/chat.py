@@ -60,7 +60,9 @@ def money(amount: Decimal) -> str:
     digits = 2 if not amount or abs(amount) >= Decimal("0.1") else 4
     number = formats.number_format(round(amount, digits), decimal_pos=digits)
     currency = settings.CHATCORE["CURRENCY"]
-    return f"${number}" if currency == "USD" else f"{number} {currency}"
+    if currency == "USD":
+        return gettext("$%(cost)s") % {"cost": number}
+    return f"{number} {currency}"
 
 
 @register.filter

@@ -115,6 +115,17 @@ def test_what_is_not_yours_is_not_there(
     assert "Bob's plans" not in get_html(signed_in, "/chats/?q=plans")
 
 
+def test_a_page_that_is_not_there_says_so_and_leads_back(
+    signed_in: Client, others: Session
+) -> None:
+    missing = [signed_in.get(path) for path in (f"/c/{uuid4()}/", f"/c/{others.pk}/", "/nowhere/")]
+    assert [response.status_code for response in missing] == [404] * 3
+    assert len({response.content for response in missing}) == 1
+    page = missing[0].content.decode()
+    assert "There is no such page" in page
+    assert 'href="/"' in page
+
+
 def test_chats_stand_under_their_days(signed_in: Client, user: User) -> None:
     for title, days in (("Now", 0), ("Then", 1), ("Lately", 5), ("Once", 40)):
         Session.objects.create(

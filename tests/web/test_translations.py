@@ -2,6 +2,7 @@
 
 import gettext
 import re
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils.translation import ngettext, override
 
+from chatcore.templatetags.chat import money
 from chatcore.web import translations
 from tests.support.languages import LANGUAGES, PLACE, read_language, translations_by_text
 
@@ -84,9 +86,20 @@ def test_new_texts_wait_for_a_translation_and_old_ones_go(tmp_path: Path, settin
     template.write_text(
         "<p>\n    {% blocktrans count n=n %}{{ n }} day{% plural %}{{ n }} days{% endblocktrans %}"
     )
-    assert translations.update_catalog("de", tmp_path) == ["%(n)s day"]
+    module = tmp_path / "compaction" / "cards.py"
+    module.parent.mkdir()
+    module.write_text('title = _("Runs")\n')
+    assert translations.update_catalog("de", tmp_path) == ["%(n)s day", "Runs"]
     catalog = translations.read_catalog(translations.get_catalog_path("de"))
-    assert set(translations_by_text(catalog)) == {("%(n)s day", "%(n)s days")}
+    assert set(translations_by_text(catalog)) == {("%(n)s day", "%(n)s days"), ("Runs",)}
+
+
+@pytest.mark.parametrize(
+    ("language", "amount"), [("en", "$3.50"), ("de", "3,50 $"), ("fr", "3,50\N{NO-BREAK SPACE}$")]
+)
+def test_an_amount_has_its_sign_where_the_language_puts_it(language: str, amount: str) -> None:
+    with override(language):
+        assert money(Decimal("3.5")) == amount
 
 
 @pytest.mark.django_db
