@@ -1,6 +1,7 @@
 """The context: what the next request would send, and the summary in it."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from uuid import UUID
 
 from django.db import transaction
@@ -11,15 +12,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore.api.ownership import get_owned_session
+from chatcore.api.ownership import get_owned_message, get_owned_session
 from chatcore.api.serializers.context import (
     PreviewSerializer,
+    SentRequestSerializer,
     SummarySerializer,
     VersionSerializer,
 )
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.context import builder, revisions
 from chatcore.context.compactor import get_compactor
+from chatcore.context.sent_requests import list_left_out, load_request
 from chatcore.models import ContextRevision, Session
 from chatcore.rest import conditions
 from chatcore.rest.problems import Problem
@@ -42,7 +45,6 @@ class ContextPreviewView(APIView):
         complete_request = builder.build_request(session, tools=tools)
         fitted_request = get_compactor().preview_request(session, complete_request)
         model_request = fitted_request.request
-        sent_seqs = {message.seq for message in model_request.messages}
         preview = {
             "model": model_request.model,
             "context_version": session.context_version,
@@ -54,17 +56,34 @@ class ContextPreviewView(APIView):
             "params": model_request.params,
             "tokens": fitted_request.tokens,
             "notices": fitted_request.notices,
-            "left_out": [
-                message.seq
-                for message in complete_request.messages
-                if message.seq and message.seq not in sent_seqs
-            ],
+            "left_out": list_left_out(complete_request, model_request),
             "recalled": recall.list_newest_passages(session),
         }
         return Response(
             PreviewSerializer(preview).data,
             headers=conditions.build_etag_headers(session.context_version),
         )
+
+
+class SentRequestView(APIView):
+    """The request of an answer."""
+
+    @extend_schema(operation_id="get_sent_request", responses=SentRequestSerializer)
+    def get(self, request: Request, message_id: int) -> Response:
+        """Return what was sent when this answer was asked for, all forms of messages included.
+
+        404 if it is not known: for messages that no model of this server wrote, for answers whose
+        process died, and for those of versions before this was stored.
+        """
+        answer = get_owned_message(request, message_id)
+        sent_request = load_request(answer)
+        if sent_request is None:
+            raise Http404
+        fields = asdict(sent_request) | {
+            "context_version": answer.context_version,
+            "tokens": answer.token_count_input,
+        }
+        return Response(SentRequestSerializer(fields).data)
 
 
 class SummaryView(GenericAPIView[Session]):

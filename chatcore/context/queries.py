@@ -74,6 +74,14 @@ _PINNED_SQL = f"{_SENDABLE_SQL} AND seq < %s AND pinned"
 _KEPT_SQL = f"{_SENDABLE_SQL} AND NOT pinned AND seq IN ({{seqs}})"
 _LISTED_SQL = f"{_SENDABLE_SQL} AND seq IN ({{seqs}})"
 
+# Message.objects.filter(session=session_id, seq__in=seqs).values_list(*CHAT_COLUMNS)
+_CHAT_SQL = f"""
+    SELECT {", ".join(CHAT_COLUMNS)}
+    FROM chatcore_message
+    WHERE session_id = %s AND seq IN ({{seqs}})
+"""  # noqa: S608
+_SEQS_PER_STATEMENT = 1000
+
 # ContextEdit.objects.filter(session=session_id, until_version=None).filter(
 #     Q(message__seq__gte=boundary_seq) | Q(message_id__in=early_ids))
 # Both begin with the messages: edits of what was summarized since stay in force, by thousands.
@@ -131,6 +139,16 @@ def load_listed_rows(session_id: UUID, seqs: Collection[int]) -> list[MessageRow
     """Return those of the messages with these numbers that may be sent, in order."""
     statement = _LISTED_SQL.format(seqs=_build_placeholders(seqs))
     return _fetch_in_order(statement, [adapt_uuid(session_id), *seqs])
+
+
+def load_chat_rows(session_id: UUID, seqs: Sequence[int]) -> list[tuple[Any, ...]]:
+    """Return the CHAT_COLUMNS of the messages with these numbers, superseded ones too."""
+    rows: list[tuple[Any, ...]] = []
+    for start in range(0, len(seqs), _SEQS_PER_STATEMENT):
+        part = seqs[start : start + _SEQS_PER_STATEMENT]
+        statement = _CHAT_SQL.format(seqs=_build_placeholders(part))
+        rows += fetch_rows(statement, [adapt_uuid(session_id), *part])
+    return rows
 
 
 def load_edit_rows(

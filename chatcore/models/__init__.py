@@ -19,6 +19,7 @@ from chatcore.models.message import (
 from chatcore.models.output_file import OutputFile
 from chatcore.models.project import Project, ProjectFile
 from chatcore.models.response import StoredResponse
+from chatcore.models.sent_request import SentRequest, SentText
 from chatcore.models.session import Session, SessionQuerySet
 from chatcore.models.share import Share
 from chatcore.models.spending import Budget, UsageSum
@@ -45,6 +46,8 @@ __all__ = [
     "OutputFile",
     "Project",
     "ProjectFile",
+    "SentRequest",
+    "SentText",
     "Session",
     "SessionEvent",
     "SessionQuerySet",

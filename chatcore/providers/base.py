@@ -76,6 +76,11 @@ class Image:
     media_type: str
     data: bytes
 
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return len(self.data)
+
 
 @dataclass(frozen=True, kw_only=True)
 class File:

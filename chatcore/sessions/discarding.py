@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db.models import F, Model, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.fields.reverse_related import ForeignObjectRel
+from django.db.models.functions import Length
 from django.utils import timezone
 
 from chatcore.databases.outages import StorageAway
@@ -21,6 +22,8 @@ from chatcore.models import (
     Hold,
     Message,
     OutputFile,
+    SentRequest,
+    SentText,
     Session,
     SessionEvent,
     Turn,
@@ -36,6 +39,8 @@ LARGE_TABLES: tuple[tuple[type[Model], Combinable], ...] = (
     (SessionEvent, Value(0)),
     (ContextEdit, Value(0)),
     (Attachment, F("size")),
+    (SentRequest, Value(0)),
+    (SentText, Length("text")),
     (Message, F("token_estimate") * CHARS_PER_TOKEN_ESTIMATE),
     (Turn, Value(0)),
     (ContextRevision, Value(0)),

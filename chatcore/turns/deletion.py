@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from django.db import transaction
 from django.db.models import Q
 
-from chatcore.context import revisions
+from chatcore.context import revisions, sent_requests
 from chatcore.context.compactor import get_compactor
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
@@ -53,6 +53,7 @@ def delete_message(message: Message) -> None:
         if session.last_event_seq != last_event_seq:
             recalling_turn_ids = recall.find_recalling_turns(session.pk, messages)
         recall.forget_messages(recalling_turn_ids, messages)
+        sent_requests.forget_texts(session.pk)
         title = _choose_title(session, message, seqs)
         if title != session.title:
             session.shares.update(title="")  # those have the former one

@@ -14,16 +14,12 @@ from django.conf import settings
 from django.db import transaction
 from structlog.contextvars import bind_contextvars
 
-from chatcore.context import builder, turn_clearing
-from chatcore.context.compactor import FittedRequest, get_compactor
-from chatcore.context.recalled import has_block
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
 from chatcore.metrics import counts
 from chatcore.models import Message, Turn
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import Connection, Request, StreamEnd, Tool, ToolCall
-from chatcore.providers.connections import build_connection
+from chatcore.providers.base import Connection, Request, StreamEnd, ToolCall
 from chatcore.providers.errors import (
     ContextOverflow,
     ImagesRefused,
@@ -46,14 +42,13 @@ from chatcore.turns import (
     approvals,
     client_tools,
     lifecycle,
-    recall,
-    sent_files,
     tool_limits,
     waiting,
 )
 from chatcore.turns.approvals import REFUSAL
 from chatcore.turns.durable import run_until_stored
 from chatcore.turns.leases import TurnCancelled, TurnLost, lock_running_turn
+from chatcore.turns.prepared_calls import PreparedCall, make_room, prepare_call
 from chatcore.turns.recorder import AnswerRecorder
 from chatcore.turns.watcher import get_turn_watcher
 
@@ -181,63 +176,30 @@ async def _resume_rounds(work: TurnWork, turn: Turn) -> None:
 
 async def _request_answer(work: TurnWork, turn: Turn) -> Message:
     """Call the model; send the request once more if it was too long and there is room now."""
-    connection, fitted_request = await run_until_stored(_prepare_call, turn)
+    call = await run_until_stored(prepare_call, turn)
     try:
-        return await _stream_answer(work, turn, connection, fitted_request)
+        return await _stream_answer(work, turn, call)
     except (ImagesRefused, ToolsRefused) as error:
         await run_until_stored(abilities.learn, turn, error)
     except ContextOverflow as error:
         # Once only: it may have paid a model before the database failed.
-        has_made_room = await run_in_thread(_make_room, turn, fitted_request.request, error)
+        has_made_room = await run_in_thread(make_room, turn, call.fitted_request.request, error)
         if not has_made_room:
             raise
-    connection, fitted_request = await run_until_stored(_prepare_call, turn)
-    return await _stream_answer(work, turn, connection, fitted_request)
+    call = await run_until_stored(prepare_call, turn)
+    return await _stream_answer(work, turn, call)
 
 
-def _prepare_call(turn: Turn) -> tuple[Connection, FittedRequest]:
-    """Return how to reach the provider, and the next request, made to fit.
-
-    All of it in one thread, because each change of threads costs as much as a query.
-    """
-    session = turn.session
-    assert session.model is not None
-    connection = build_connection(session.model.provider)
-    tools: Sequence[Tool] = []
-    if session.model.may_call_tools:
-        tools = client_tools.list_offered_tools(session, turn)
-    get_compactor().refresh_background(session)
-    request = builder.build_request(session, tools=tools)
-    request = tool_limits.forbid_calls_over_limit(turn, request)
-    request = recall.bring_back_passages(turn, request)
-    request = turn_clearing.clear_turn_request(turn, request)
-    fitted_request = get_compactor().before_request(session, request)
-    fitted_request = turn_clearing.record_applied_edits(turn, fitted_request)
-    sent_files.record_sent_files(turn, request, fitted_request.request)
-    if turn.recalled and not has_block(fitted_request.request):
-        recall.drop_passages(turn)
-    new_notices = [notice for notice in fitted_request.notices if notice not in turn.notices]
-    if new_notices:
-        turn.notices = [*turn.notices, *new_notices]
-        turn.save(update_fields=["notices"])
-    return connection, fitted_request
-
-
-def _make_room(turn: Turn, request: Request, error: ContextOverflow) -> bool:
-    """Make room after a refusal; what the turn brought back goes in any case."""
-    sent_files.forget_sent_files(turn)
-    has_made_room = get_compactor().after_overflow(turn.session, request, error)
-    return recall.drop_passages(turn) or has_made_room
-
-
-async def _stream_answer(
-    work: TurnWork, turn: Turn, connection: Connection, fitted_request: FittedRequest
-) -> Message:
+async def _stream_answer(work: TurnWork, turn: Turn, call: PreparedCall) -> Message:
     recorder = work.recorder = AnswerRecorder(
-        turn, model=str(turn.session.model), context_version=fitted_request.context_version
+        turn,
+        model=str(turn.session.model),
+        context_version=call.fitted_request.context_version,
+        request=call.fitted_request.request,
+        left_out=call.left_out,
     )
     try:
-        completion = await _record_stream(recorder, connection, fitted_request.request)
+        completion = await _record_stream(recorder, call.connection, call.fitted_request.request)
     except ContextOverflow as error:
         # The request is sent again after an overflow, and then the text that users have seen would
         # come twice. So an overflow in the middle of an answer is an ordinary failure.
@@ -300,6 +262,7 @@ def _explain_silence(reason: str) -> str:
 
 def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -> Message:
     """Store answer and usage in one transaction, with the turn's end if no tools are called."""
+    recorder.describe_request()
     with recorder.open_transaction() as locked_turn:
         # Whoever asked was told that the turn is cancelled, so it may not complete any more.
         if locked_turn.is_cancel_requested:

@@ -4,11 +4,13 @@ import contextlib
 import copy
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from django.db import transaction
 
+from chatcore.context import sent_requests
+from chatcore.context.sent_requests import DescribedRequest
 from chatcore.events import log as event_log
 from chatcore.events.types import (
     DeltaPayload,
@@ -18,7 +20,7 @@ from chatcore.events.types import (
     ToolCallStartedPayload,
 )
 from chatcore.models import Message, Turn
-from chatcore.providers.base import ReasoningDelta, StreamEnd, TextDelta
+from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta
 from chatcore.sessions.truncation import clean_text
 from chatcore.spending import records
 from chatcore.statements import update_row
@@ -84,13 +86,25 @@ class AnswerRecorder:
     `texts` holds everything that has arrived. `message` is None until the first text is stored.
     `is_closed` is True when the message is complete or interrupted, and then nothing more is
     stored. `failure` is what the delta writer could not get over. `is_uncertain` is True after a
-    write of which nobody knows whether it was committed.
+    write of which nobody knows whether it was committed. `request` is what the answer comes from,
+    and `left_out` the numbers of messages that did not fit into it.
     """
 
-    def __init__(self, turn: Turn, *, model: str, context_version: int | None) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        *,
+        model: str,
+        context_version: int | None,
+        request: Request,
+        left_out: Sequence[int] = (),
+    ) -> None:
         self.turn = turn
         self.model = model
         self.context_version = context_version
+        self.request = request
+        self.left_out = left_out
+        self._described_request: DescribedRequest | None = None
         self.message: Message | None = None
         self.texts: dict[DeltaType, StreamedText] = {
             # In this order they are written: a model reasons before it answers.
@@ -130,6 +144,16 @@ class AnswerRecorder:
             self.first_delta_at = time.monotonic()
         self.char_count += len(text)
         delta_writer.submit(self)
+
+    def describe_request(self) -> None:
+        """Prepare to store the request with its answer. Call it before `open_transaction`.
+
+        It reads all messages of the request, for which nobody should wait behind a lock.
+        """
+        if self._described_request is None:
+            self._described_request = sent_requests.describe_request(
+                self.turn.session_id, self.request, left_out=self.left_out
+            )
 
     @contextlib.contextmanager
     def open_transaction(self) -> Iterator[LockedTurn]:
@@ -267,6 +291,8 @@ class AnswerRecorder:
         events.append((EventType.MESSAGE_COMPLETED, build_completed_payload(message)))
         events.extend(_build_call_events(message))
         event_log.append_events(self.turn.session_id, *events)
+        if self._described_request is not None:
+            sent_requests.store_request(message, self._described_request)
         self.is_closed = True
         return message
 

@@ -19,6 +19,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
+from chatcore.context import sent_requests
 from chatcore.models import (
     Attachment,
     McpServer,
@@ -31,6 +32,7 @@ from chatcore.models import (
     WebhookDelivery,
 )
 from chatcore.projects.changes import add_file, create_project
+from chatcore.providers.base import Request
 from compaction.ledger.rule_tables import StandingRule
 from compaction.models import CompactionRun, LedgerLine, ModelCall, WorkingState
 from compaction.packing import pack_text
@@ -113,6 +115,8 @@ def owned_rows(user: User) -> OwnedRows:
         )
         for seq, role in enumerate(roles, start=1)
     ]
+    request = sent_requests.describe_request(session.pk, Request(model="model", system=SECRET))
+    sent_requests.store_request(messages[0], request)
     file_fields = {
         "session": session,
         "name": SECRET,

@@ -60,6 +60,7 @@ CONTRACT = {
     "/messages/{message_id}/fork": "post",
     "/messages/{message_id}/pin": "post",
     "/messages/{message_id}/regenerate": "post",
+    "/messages/{message_id}/request": "get",
     "/messages/{message_id}/restore": "post",
     "/search": "get",
     "/models": "get",

@@ -12,7 +12,15 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chatcore.context import builder, live_messages, queries
-from chatcore.models import Attachment, ContextEdit, ContextRevision, Message, Session, Turn
+from chatcore.models import (
+    CHAT_COLUMNS,
+    Attachment,
+    ContextEdit,
+    ContextRevision,
+    Message,
+    Session,
+    Turn,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -160,6 +168,15 @@ def test_listed_messages_are_those_that_may_be_sent(session: Session) -> None:
     rows = queries.load_listed_rows(session.pk, [12, 9, 3, 1, 99])
     messages = session.messages.filter(seq__in=[1, 9]).order_by("seq")
     assert [decode(row) for row in rows] == list(messages.values(*queries.MESSAGE_COLUMNS))
+
+
+def test_chat_rows_have_superseded_messages_too(session: Session) -> None:
+    fill(session)
+    wanted_seqs = [1, 3, 4, 9, 11, 99]
+    rows = queries.load_chat_rows(session.pk, wanted_seqs)
+    messages = session.messages.filter(seq__in=wanted_seqs).values_list(*CHAT_COLUMNS)
+    read_rows = [(*row[:3], json.loads(row[3]), *row[4:6], bool(row[6])) for row in sorted(rows)]
+    assert read_rows == list(messages)
 
 
 @pytest.mark.parametrize(("boundary_seq", "early_seqs"), [(None, []), (7, []), (7, [2, 4])])

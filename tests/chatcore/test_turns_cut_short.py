@@ -15,7 +15,7 @@ from django.utils import timezone
 from chatcore.events import log as event_log
 from chatcore.events.types import DeltaPayload, EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
-from chatcore.providers.base import StreamEnd, TextDelta
+from chatcore.providers.base import Request, StreamEnd, TextDelta
 from chatcore.threads import run_in_thread
 from chatcore.turns import generation, leases, lifecycle, recovery, service, watcher
 from chatcore.turns.leases import TurnLost
@@ -372,7 +372,9 @@ def test_whoever_waits_for_an_answer_holds_no_connection(
 
 
 def _spoken(turn: Turn, text: str) -> AnswerRecorder:
-    recorder = AnswerRecorder(turn, model="a/model", context_version=0)
+    recorder = AnswerRecorder(
+        turn, model="a/model", context_version=0, request=Request(model="model")
+    )
     recorder.record_delta(TextDelta(text))
     return recorder
 

@@ -3,10 +3,10 @@
 import pytest
 from rest_framework.test import APIClient
 
+from chatcore.context.sent_files import count_sent_chars
 from chatcore.models import Message, Session
 from chatcore.providers.base import File
 from chatcore.turns.forks import fork_session
-from chatcore.turns.sent_files import count_sent_chars
 from compaction.core.attachments import FileEntry, fit_files
 from compaction.core.groups.conduct import FilesKnobs
 from compaction.core.presets import PRESETS

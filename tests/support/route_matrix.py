@@ -69,6 +69,7 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/messages/{MESSAGE}/fork": {"POST": None},
     f"api/v1/messages/{MESSAGE}/pin": {"POST": {}},
     f"api/v1/messages/{MESSAGE}/regenerate": {"POST": {}},
+    f"api/v1/messages/{MESSAGE}/request": {"GET": None},
     f"api/v1/messages/{MESSAGE}/restore": {"POST": None},
     "api/v1/attachments/<uuid:attachment_id>": {"GET": None, "DELETE": None},
     f"api/v1/compactions/{RUN}": {"GET": None},

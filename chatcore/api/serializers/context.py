@@ -5,7 +5,6 @@ from typing import Any
 from rest_framework import serializers
 
 from chatcore.api.serializers.messages import ToolCallSerializer
-from chatcore.providers.base import Image
 from chatcore.rest import limits
 from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
 
@@ -48,11 +47,7 @@ class SentImageSerializer(serializers.Serializer[Any]):
     """An image that is sent, without its data."""
 
     media_type = serializers.CharField()
-    size = serializers.SerializerMethodField()
-
-    def get_size(self, image: Image) -> int:
-        """Its size in bytes."""
-        return len(image.data)
+    size = serializers.IntegerField(help_text="Bytes.")
 
 
 class SentMessageSerializer(serializers.Serializer[Any]):
@@ -111,4 +106,29 @@ class PreviewSerializer(serializers.Serializer[Any]):
             "What the open turn, or else the newest, brought back about its question from before "
             "the boundary. Only an open turn's stand in `messages`."
         ),
+    )
+
+
+class SentRequestSerializer(serializers.Serializer[Any]):
+    """What the request of an answer has sent."""
+
+    model = serializers.CharField(help_text="The name that its provider knows.")
+    context_version = serializers.IntegerField(
+        allow_null=True, help_text="Null if messages were left out."
+    )
+    system = serializers.CharField()
+    preface = serializers.CharField(help_text="A second system text, sent after `system`.")
+    messages = SentMessageSerializer(many=True)
+    tools = ToolSerializer(many=True)
+    max_tokens = serializers.IntegerField(allow_null=True)
+    params = serializers.DictField()
+    tokens = serializers.IntegerField(
+        allow_null=True, help_text="The tokens that its provider counted; null if it did not."
+    )
+    left_out = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="The numbers of the messages that were left out because they did not fit.",
+    )
+    missing_parts = serializers.IntegerField(
+        help_text="How many parts are gone, because a message was deleted since."
     )

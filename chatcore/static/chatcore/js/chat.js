@@ -16,6 +16,7 @@ import { MessageActions } from "./message_actions.js";
 import { OtherModel } from "./other_model.js";
 import { buildPath } from "./paths.js";
 import { RunStatus } from "./run_status.js";
+import { SentRequest } from "./sent_request.js";
 import { SlashCommands } from "./slash_commands.js";
 import { showSearchResult } from "./search_highlight.js";
 import { showSnackbar } from "./snackbar.js";
@@ -55,6 +56,7 @@ class ChatStream extends HTMLElement {
     this.meter = this.querySelector("context-meter");
     this.timeline = new Timeline(this);
     this.panel = new ContextPanel(this);
+    this.sentRequest = new SentRequest(this);
     this.approvals = new Approvals(this);
     this.news = new AnswerNews(this);
     this.runStatus = new RunStatus(this);

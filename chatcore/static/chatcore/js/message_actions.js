@@ -1,4 +1,4 @@
-// Run the actions of a message: copy, quote, edit, regenerate, change version, pin, fork, delete.
+// Run the actions of a message: copy, quote, edit, regenerate, pin, fork, delete and the others.
 
 import { callApi } from "./api.js";
 import { copyText } from "./clipboard.js";
@@ -51,9 +51,9 @@ export class MessageActions {
 
   openMenu(article) {
     this.#menuArticle = article;
-    document
-      .getElementById("message-menu")
-      .toggleAttribute("data-pinned", "pinned" in article.dataset);
+    const menu = document.getElementById("message-menu");
+    menu.toggleAttribute("data-pinned", "pinned" in article.dataset);
+    menu.querySelector("[data-menu=request]").hidden = !article.matches(".answer");
   }
 
   async copyMessage(article, button) {
@@ -139,6 +139,7 @@ const ACTS = {
   fork: (actions, article) => actions.fork(article),
   compact: (actions, article) =>
     actions.chat.meter.requestCompaction({ up_to_seq: Number(article.dataset.seq) }),
+  request: (actions, article) => actions.chat.sentRequest.open(article),
   delete: (actions, article) => actions.confirmDelete(article),
 };
 

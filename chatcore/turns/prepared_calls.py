@@ -1,0 +1,59 @@
+"""Prepare the next call of a turn's model: how to reach it, and a request that fits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chatcore.context import builder, sent_files, turn_clearing
+from chatcore.context.compactor import FittedRequest, get_compactor
+from chatcore.context.recalled import has_block
+from chatcore.context.sent_requests import list_left_out
+from chatcore.models import Turn
+from chatcore.providers.base import Connection, Request, Tool
+from chatcore.providers.connections import build_connection
+from chatcore.providers.errors import ContextOverflow
+from chatcore.turns import client_tools, recall, tool_limits
+
+
+@dataclass(frozen=True)
+class PreparedCall:
+    """A request that is ready to be sent; `left_out` numbers the messages that did not fit."""
+
+    connection: Connection
+    fitted_request: FittedRequest
+    left_out: Sequence[int]
+
+
+def prepare_call(turn: Turn) -> PreparedCall:
+    """Return how to reach the provider, and the next request, made to fit.
+
+    All of it in one thread, because each change of threads costs as much as a query.
+    """
+    session = turn.session
+    assert session.model is not None
+    connection = build_connection(session.model.provider)
+    tools: Sequence[Tool] = []
+    if session.model.may_call_tools:
+        tools = client_tools.list_offered_tools(session, turn)
+    get_compactor().refresh_background(session)
+    request = builder.build_request(session, tools=tools)
+    request = tool_limits.forbid_calls_over_limit(turn, request)
+    request = recall.bring_back_passages(turn, request)
+    request = turn_clearing.clear_turn_request(turn, request)
+    fitted_request = get_compactor().before_request(session, request)
+    fitted_request = turn_clearing.record_applied_edits(turn, fitted_request)
+    sent_files.record_sent_files(turn, request, fitted_request.request)
+    if turn.recalled and not has_block(fitted_request.request):
+        recall.drop_passages(turn)
+    new_notices = [notice for notice in fitted_request.notices if notice not in turn.notices]
+    if new_notices:
+        turn.notices = [*turn.notices, *new_notices]
+        turn.save(update_fields=["notices"])
+    left_out = list_left_out(request, fitted_request.request)
+    return PreparedCall(connection, fitted_request, left_out)
+
+
+def make_room(turn: Turn, request: Request, error: ContextOverflow) -> bool:
+    """Make room after a refusal; what the turn brought back goes in any case."""
+    sent_files.forget_sent_files(turn)
+    has_made_room = get_compactor().after_overflow(turn.session, request, error)
+    return recall.drop_passages(turn) or has_made_room

@@ -1,0 +1,230 @@
+"""What each answer's request has sent: stored in little room, and shown as it was."""
+
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.test import APIClient
+
+from chatcore.context import revisions, sent_requests
+from chatcore.models import ContextEdit, Message, SentRequest, SentText, Session
+from chatcore.sessions import deletion as session_deletion
+from chatcore.sessions import discarding
+from chatcore.transfer import importer
+from chatcore.turns import deletion, service
+from compaction.runs import engine
+from tests.support.compaction_sessions import (
+    list_chat_calls,
+    read_message_texts,
+    read_system_text,
+    say,
+)
+from tests.support.sample_files import build_png
+from tests.support.scripted_model import ScriptedModel, make_tool_call
+from tests.support.scripted_wire import Reply
+from tests.support.stored_talk import summarize
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def list_answers(session: Session) -> list[Message]:
+    return list(session.messages.filter(role="assistant").order_by("seq"))
+
+
+def fetch_request(api: APIClient, answer: Message) -> dict[str, Any]:
+    response = api.get(f"/api/v1/messages/{answer.pk}/request")
+    assert response.status_code == 200, response.content
+    shown: dict[str, Any] = response.json()
+    return shown
+
+
+def read_shown(shown: dict[str, Any]) -> str:
+    """All texts of a request, as the provider's log has them too."""
+    return "\n\n".join([shown["system"], *(each["content"] for each in shown["messages"])])
+
+
+def read_sent(scripted: ScriptedModel, index: int) -> str:
+    call = list_chat_calls(scripted)[index]
+    return "\n\n".join([read_system_text(call).strip(), *read_message_texts(call)])
+
+
+def test_every_answer_shows_the_request_that_the_provider_got(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    Session.objects.filter(pk=session.pk).update(system_prompt="Be brief.")
+    for text in ("Tea?", "With milk?", "And sugar?"):
+        say(session, text)
+    answers = list_answers(session)
+    for index, answer in enumerate(answers):
+        shown = fetch_request(api, answer)
+        assert read_shown(shown) == read_sent(scripted, index)
+        assert [each["seq"] for each in shown["messages"]] == list(range(1, 2 * index + 2))
+        sent_tools = list_chat_calls(scripted)[index].json["tools"]
+        assert shown["tools"] == [tool["function"] for tool in sent_tools]
+        assert shown["model"] == "test-model"
+        assert shown["tokens"] == answer.token_count_input
+        assert (shown["left_out"], shown["missing_parts"]) == ([], 0)
+
+
+def test_what_requests_share_is_stored_once(session: Session, scripted: ScriptedModel) -> None:
+    Session.objects.filter(pk=session.pk).update(system_prompt="Be brief. " * 100)
+    for number in range(5):
+        say(session, f"Ostrich {number}?")
+    assert SentRequest.objects.count() == 5
+    assert SentText.objects.count() == 2  # the system text, and the tools
+    newest_layout = SentRequest.objects.order_by("pk").last().layout  # type: ignore[union-attr]
+    assert newest_layout["messages"] == [[1, 9]]
+    assert not SentText.objects.filter(text__contains="Ostrich").exists()
+
+
+def test_an_answer_still_shows_the_context_that_it_had(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    say(session, "I like tea.")
+    summarize(session, "They like tea.", boundary_seq=3)
+    say(session, "What do I like?")
+    revisions.reword_summary(session.pk, base_version=1, summary="They like coffee.")
+    say(session, "And now?")
+    first, second, third = (fetch_request(api, answer) for answer in list_answers(session))
+    assert "summary" not in first["system"]
+    assert "They like tea." in second["system"]
+    assert "They like coffee." in third["system"]
+    assert [shown["context_version"] for shown in (first, second, third)] == [0, 1, 2]
+    for index, shown in enumerate((first, second, third)):
+        assert read_shown(shown) == read_sent(scripted, index)
+
+
+def test_each_round_of_tools_has_its_own_request(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(tool_calls=[make_tool_call("current_time")]), Reply(text="It is noon."))
+    say(session, "What time is it?")
+    calling, final = (fetch_request(api, answer) for answer in list_answers(session))
+    assert [each["role"] for each in calling["messages"]] == ["user"]
+    assert [each["role"] for each in final["messages"]] == ["user", "assistant", "tool"]
+    assert final["messages"][1]["tool_calls"][0]["name"] == "current_time"
+    assert read_shown(final) == read_sent(scripted, 1)
+
+
+def test_what_did_not_fit_is_named(api: APIClient, full: Session, scripted: ScriptedModel) -> None:
+    scripted.default = Reply(status=500, text="out of order")
+    engine.compact_now(full.pk, trigger="manual")
+    scripted.script(Reply(text="Fine."))
+    say(full)
+    shown = fetch_request(api, list_answers(full)[-1])
+    assert read_shown(shown) == read_sent(scripted, -1)
+    assert shown["left_out"][:2] == [1, 2]
+    assert len(shown["left_out"]) + len(shown["messages"]) == 15
+    assert shown["context_version"] is None
+
+
+def test_files_stand_in_the_request_and_images_by_their_size(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    assert session.model
+    session.model.supports_images = True
+    session.model.save()
+    image = build_png(8, 8)
+    address = f"/api/v1/sessions/{session.pk}"
+    files = [("notes.txt", b"The locker is 4711.", "text/plain"), ("dot.png", image, "image/png")]
+    ids = [
+        api.post(
+            f"{address}/attachments", {"file": SimpleUploadedFile(*each)}, format="multipart"
+        ).json()["id"]
+        for each in files
+    ]
+    api.post(f"{address}/messages", {"content": "Read this.", "attachments": ids})
+    say(session, "Again?")
+    for index, answer in enumerate(list_answers(session)):
+        shown = fetch_request(api, answer)
+        assert read_shown(shown) == read_sent(scripted, index)
+        question = shown["messages"][0]
+        assert "The locker is 4711." in question["content"]
+        assert question["images"] == [{"media_type": "image/png", "size": len(image)}]
+    assert SentText.objects.filter(text__contains="4711").count() == 1
+
+
+def test_a_message_in_another_form_is_shown_in_that_form(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    importer.import_messages(
+        session,
+        [{"role": "user", "content": "A long story."}, {"role": "assistant", "content": "Oh."}],
+    )
+    summarize(session, "", boundary_seq=1)
+    ContextEdit.objects.create(
+        session=session,
+        message=session.messages.get(seq=1),
+        kind=ContextEdit.Kind.PRUNED,
+        replacement="[a story]",
+        from_version=1,
+    )
+    say(session, "Go on.")
+    shown = fetch_request(api, list_answers(session)[-1])
+    assert shown["messages"][0] == {
+        "seq": 1,
+        "role": "user",
+        "content": "[a story]",
+        "tool_calls": [],
+        "tool_call_id": "",
+        "tool_name": "",
+        "is_error": False,
+        "aside": False,
+        "images": [],
+    }
+    assert read_shown(shown) == read_sent(scripted, -1)
+
+
+def test_a_stopped_answer_has_its_request_too(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="One two three", cut_after=2, hang=True))
+    turn = service.start_turn(session, content="Count.")
+    wait_until(lambda: session.messages.filter(role="assistant").exists())
+    service.cancel_turn(session.pk)
+    service.wait_for_turn(turn.pk)
+    answer = list_answers(session)[0]
+    assert answer.status == Message.Status.INTERRUPTED
+    assert read_shown(fetch_request(api, answer)) == read_sent(scripted, 0)
+
+
+def test_a_deleted_message_is_gone_from_every_request(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    Session.objects.filter(pk=session.pk).update(system_prompt="Be brief.")
+    say(session, "The secret is swordfish.")
+    summarize(session, "They said swordfish.", boundary_seq=3)
+    say(session, "And then?")
+    deletion.delete_message(session.messages.get(seq=1))
+    assert not SentText.objects.filter(text__contains="swordfish").exists()
+    first, second = list_answers(session)
+    shown = fetch_request(api, second)
+    assert "swordfish" not in str(shown)
+    assert shown["missing_parts"] == 2  # the system text with the summary, and the tools
+    say(session, "Go on.")  # tools and plain system text are sent again, so they are known again
+    assert fetch_request(api, second)["missing_parts"] == 1
+    assert fetch_request(api, first)["missing_parts"] == 1  # its question
+
+
+def test_nobody_knows_the_request_of_what_was_imported(api: APIClient, session: Session) -> None:
+    importer.import_messages(session, [{"role": "assistant", "content": "Hello."}])
+    answer = list_answers(session)[0]
+    assert api.get(f"/api/v1/messages/{answer.pk}/request").status_code == 404
+
+
+def test_a_deleted_session_takes_its_requests_with_it(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    say(session, "Tea?")
+    session_deletion.delete_session(session.pk)
+    discarding.purge_due_sessions()
+    assert not SentRequest.objects.exists()
+    assert not SentText.objects.exists()
+
+
+def test_numbers_are_joined_to_spans_and_back() -> None:
+    seqs = [1, 2, 3, 7, 9, 10]
+    spans = sent_requests.join_seqs(seqs)
+    assert spans == [[1, 3], [7, 7], [9, 10]]
+    assert list(sent_requests.split_spans(spans)) == seqs
