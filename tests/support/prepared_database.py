@@ -1,6 +1,7 @@
-"""A migrated SQLite database for product processes, made once for all of a test run.
+"""A migrated database, made once for all processes of a test run, which each of them copies.
 
-A first start makes its tables for some seconds. Tests that are not about that begin with a copy.
+All migrations together take ten seconds. Tests that are not about them begin with a copy: the test
+database of each process, and the data folders of the product's own processes.
 """
 
 import fcntl
@@ -9,10 +10,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import psycopg
 
 NAME = "chatcore.sqlite3"
 FOLDER_VARIABLE = "PREPARED_DATABASE_FOLDER"  # of the test run, for all of its processes
+TEMPLATE_FILE = "template"  # its lines are the server and the name of the database there
 
 
 def open_folder() -> None:
@@ -21,8 +27,13 @@ def open_folder() -> None:
 
 
 def remove_folder() -> None:
-    """Remove the folder at the end of the run."""
-    shutil.rmtree(os.environ.pop(FOLDER_VARIABLE), ignore_errors=True)
+    """Remove the folder at the end of the run, and the database on PostgreSQL."""
+    folder = Path(os.environ.pop(FOLDER_VARIABLE))
+    if (folder / TEMPLATE_FILE).exists():
+        server, name = (folder / TEMPLATE_FILE).read_text().splitlines()
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE IF EXISTS "{name}"'.encode())
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def put_database(folder: Path) -> None:
@@ -33,32 +44,60 @@ def put_database(folder: Path) -> None:
     if FOLDER_VARIABLE not in os.environ or (folder / NAME).exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"{NAME}.copy"
+    copy_database(folder / NAME)
+
+
+def copy_database(path: Path) -> None:
+    """Copy the migrated SQLite database of this test run to a path."""
+    partial = path.with_name(f"{path.name}.copy")
     shutil.copyfile(_find_original(), partial)
     partial.chmod(0o600)
-    partial.rename(folder / NAME)
+    partial.rename(path)
+
+
+def name_template(server: str) -> str:
+    """Return the name of this run's migrated database on a PostgreSQL server, given by its URL."""
+    folder = Path(os.environ[FOLDER_VARIABLE])
+    name = f"chatcore_prepared_{folder.name.rpartition('-')[2]}"
+    with _take_first(folder, "postgresql") as is_first:
+        if is_first:
+            with psycopg.connect(server, autocommit=True) as connection:
+                connection.execute(f'CREATE DATABASE "{name}"'.encode())
+            (folder / TEMPLATE_FILE).write_text(f"{server}\n{name}\n")
+            url = f"{server.rpartition('/')[0]}/{name}"
+            _migrate({**os.environ, "CHATCORE_DATABASE_URL": url})
+    return name
 
 
 def _find_original() -> Path:
     """Return the file that all processes of the run copy; the first one makes it."""
     folder = Path(os.environ[FOLDER_VARIABLE])
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "done").exists():
-            _migrate(folder)
-            (folder / "done").touch()
+    with _take_first(folder, "sqlite") as is_first:
+        if is_first:
+            inherited = {
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("CHATCORE_", "DJANGO_"))
+            }
+            _migrate({**inherited, "CHATCORE_DATA_DIR": str(folder)})
+            assert not (folder / f"{NAME}-wal").exists()  # all of it is in one file
     return folder / NAME
 
 
-def _migrate(folder: Path) -> None:
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("CHATCORE_", "DJANGO_"))
-    }
+@contextmanager
+def _take_first(folder: Path, kind: str) -> Iterator[bool]:
+    """Yield True to the first process that makes a kind; the others wait until it has."""
+    with (folder / f"{kind}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        is_made = folder / f"{kind}.made"
+        yield not is_made.exists()
+        is_made.touch()
+
+
+def _migrate(environment: dict[str, str]) -> None:
+    environment = {**environment, "DJANGO_SETTINGS_MODULE": "chatcore.settings"}
     subprocess.run(
         [sys.executable, "-m", "chatcore", "migrate", "--verbosity", "0"],
-        env={**inherited, "CHATCORE_DATA_DIR": str(folder)},
+        env=environment,
         check=True,
     )
-    assert not (folder / f"{NAME}-wal").exists()  # all of it is in one file
