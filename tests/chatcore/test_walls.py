@@ -4,6 +4,7 @@ import ast
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,14 +66,23 @@ def sources(under: str = "") -> Iterator[Path]:
                 yield path
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def walk(path: Path) -> list[ast.AST]:
+    """Every node of a file: its module first."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
+def imported(path: Path) -> list[str]:
     """Every module a file names, in whatever scope."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    names: list[str] = []
+    for node in walk(path):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names.append(node.module)
+            names += (f"{node.module}.{alias.name}" for alias in node.names)
+    return names
 
 
 def is_within(module: str, packages: Iterable[str]) -> bool:
@@ -117,7 +127,7 @@ def test_no_function_is_longer_than_sixty_lines() -> None:
     assert not [
         f"{path.name}:{node.lineno} {node.name}"
         for path in sources()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in walk(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION_LINES
     ]
@@ -133,7 +143,7 @@ def test_no_conditional_expression_stands_inside_another() -> None:
     assert not [
         f"{path.name}:{node.lineno}"
         for path in sources()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in walk(path)
         if isinstance(node, ast.IfExp)
         and any(isinstance(part, ast.IfExp) for part in (node.test, node.body, node.orelse))
     ]
@@ -149,6 +159,8 @@ def test_every_module_says_what_it_is_for() -> None:
     silent = [
         path.relative_to(ROOT).as_posix()
         for path in sources()
-        if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+        if isinstance(module := walk(path)[0], ast.Module)
+        and module.body
+        and not ast.get_docstring(module)
     ]
     assert not silent

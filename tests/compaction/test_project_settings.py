@@ -19,6 +19,7 @@ from chatcore import settings as chatcore_settings
 from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
+from tests.support.prepared_database import put_database
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -214,6 +215,8 @@ def test_so_does_one_that_cannot_begin(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    if variables:  # it gets as far as to its tables
+        put_database(tmp_path)
     result = ended(tmp_path, command.format(port=port), **variables)
     assert result[0] == code
     assert re.fullmatch(complaint, result[1]), result[1]
