@@ -1,6 +1,10 @@
-"""The embedded model with real weights: it answers the real SDK, with its true window."""
+"""The embedded model with real weights: it answers the real SDK and sums up a chat.
+
+Whole talks with it are in tests/web/test_journey.py and tests/faults/test_journey.py.
+"""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -11,6 +15,7 @@ import openai
 import pytest
 from django.conf import settings
 from pytest_django import DjangoDbBlocker
+from rest_framework.test import APIClient
 
 from chatcore.local_model import register, weights
 from chatcore.local_model.server import find_free_port
@@ -18,9 +23,11 @@ from chatcore.models import Session
 from chatcore.tools.registry import list_session_tools
 from models_registry.models import AiModel, Provider
 from tests.support.database import build_database_url
+from tests.support.served_product import STORY
 
 pytestmark = [pytest.mark.model, pytest.mark.django_db(transaction=True)]
 WINDOW = 2048
+MAX_RUNS = 3  # the smallest model may write no usable summary
 API_KEY = "a key of this test"
 
 
@@ -159,3 +166,22 @@ def test_it_refuses_who_has_not_its_key(embedded: Embedded) -> None:
         client(embedded, api_key="another").chat.completions.create(
             model="x", messages=[{"role": "user", "content": "hello"}]
         )
+
+
+def test_it_answers_in_a_chat_and_sums_it_up(described: AiModel, api: APIClient) -> None:
+    new = {"params": {"max_tokens": 24, "temperature": 0}, "system_prompt": "Be brief."}
+    path = f"/api/v1/sessions/{api.post('/api/v1/sessions', new).json()['id']}"
+    notes = [
+        {"role": role, "content": content}
+        for line in STORY * 2
+        for role, content in (("user", line), ("assistant", "That is noted."))
+    ]
+    assert api.post(f"{path}/messages/import", {"messages": notes}).status_code == 201
+    runs = (api.post(f"{path}/compact", {"wait": True}).json() for _ in range(MAX_RUNS))
+    run = next((run for run in runs if run["status"] == "applied"), None)
+    assert run, "no summary could be used"
+    assert run["tokens_after"] < run["tokens_before"]
+    assert re.search("Ada|bakery|party|Lentos|Pacheco", run["summary_after"])
+    answer = api.post(f"{path}/messages", {"content": "Where is the bakery?"}).json()
+    assert answer["status"] == "completed"
+    assert answer["assistant_message"]["content"]

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect, sync_playwright
 from tests.support.browsing import ARGUMENTS, CHROMIUM, send_message
 from tests.support.served_product import ROOT, STORY, ServedProduct, serve, wait_for
 
-pytestmark = [pytest.mark.model, pytest.mark.browser]
+pytestmark = [pytest.mark.model, pytest.mark.browser, pytest.mark.slow]
 
 WINDOW = 2048
 ANSWER_TOKENS = 48
