@@ -162,7 +162,9 @@ def test_a_web_server_that_hangs_is_replaced(serving: Serving) -> None:
     assert "does not answer any more" in serving.read_output()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_stops_all_of_it(doomed: Serving, number: signal.Signals) -> None:
     pids = [process.pid for process in list_descendants(doomed.process.pid)]
     doomed.process.send_signal(number)

@@ -214,7 +214,7 @@ def test_no_screen_has_anything_axe_objects_to(
 
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_the_admin_adds_nothing_to_what_axe_objects_to_in_django(
     page: Page, staff_session: Session, theme: Any
 ) -> None:

@@ -294,7 +294,7 @@ def test_going_back_to_a_page_shows_what_was_said_meanwhile(
     expect(page.get_by_label("Your message")).to_have_value("Half a thou")
 
 
-@pytest.mark.lasting
+@pytest.mark.slow  # tests above break the connection, and faults/ kills without a page
 @pytest.mark.faults
 def test_a_server_that_is_killed_in_the_middle_and_comes_back_is_gone_on_with(
     browser: Browser, scripted: ScriptedModel, tmp_path: Path

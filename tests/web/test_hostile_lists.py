@@ -88,7 +88,7 @@ def choose_action(page: Page, chat: Session, label: str) -> None:
 def test_what_is_searched_and_found_stays_words(guarded_page: Page, session: Session) -> None:
     store_texts(session, HOSTILE)
     guarded_page.goto(f"/c/{session.pk}/")
-    words = [" ".join(clean_text(text).split())[:200] for text in HOSTILE]
+    words = [" ".join(clean_text(text).split())[:200] for text in SAMPLE_TEXTS]
     audit_paths(guarded_page, [f"/search/?{urlencode({'q': each})}" for each in words])
     audit_paths(
         guarded_page, [f"/chats/?{urlencode({'q': each, 'after': each})}" for each in words[:100]]
