@@ -1,7 +1,11 @@
 """What is recognized in a message as a rule, a preference, a decision, a commitment or a value."""
 
+import re
+
 import pytest
 
+from compaction.core.ledger.languages import LANGUAGES
+from compaction.core.ledger.languages.base import index_cues
 from compaction.core.ledger.lines import LedgerLine
 from compaction.core.ledger.recognition import MESSAGE_LINES, recognize_lines
 from tests.support import ledger_wordings as wordings
@@ -17,6 +21,15 @@ def recognize(text: str) -> tuple[LedgerLine, ...]:
 
 def list_kinds(text: str) -> set[str]:
     return {line.kind for line in recognize(text)}
+
+
+def test_every_cue_is_a_pattern() -> None:
+    """They are compiled when they are needed, so a mistake in one would wait for its word."""
+    cues = [
+        cue for kind in index_cues(LANGUAGES).values() for each in kind.values() for cue in each
+    ]
+    assert len(cues) > 100
+    assert all(re.compile(cue.source) for cue in cues)
 
 
 @pytest.mark.parametrize(

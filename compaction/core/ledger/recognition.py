@@ -5,7 +5,7 @@ from collections.abc import Iterator, Set
 
 from compaction.core.ledger.keys import build_sentence_key, build_value_key, names_its_noun
 from compaction.core.ledger.languages import LANGUAGES
-from compaction.core.ledger.languages.base import compile_cues
+from compaction.core.ledger.languages.base import index_cues
 from compaction.core.ledger.lines import KINDS, LINE_CHARS, PRONOUN_KEY, Kind, LedgerLine
 from compaction.core.ledger.names import find_names
 from compaction.core.ledger.sentences import Sentence, split_sentences
@@ -18,7 +18,7 @@ ABSENCE_WORDS = 4  # the fewest words of a sentence that says what is not so
 SENTENCE_STARTS = 24  # the most places of a sentence where an order is looked for
 MIN_CHARS = 6  # a shorter sentence says nothing that could be remembered
 
-_CUES = compile_cues(LANGUAGES)
+_CUES = index_cues(LANGUAGES)
 _CUE_WORDS = {kind: frozenset(patterns) for kind, patterns in _CUES.items()}
 _ASKS_FOR_ACTION = re.compile(
     r"\b(?:can|could|would|will) you\b|\b(?:kannst|könntest|würdest|magst) du\b"
