@@ -1,10 +1,8 @@
 """Index what the operators' lists filter runs by, and the few sessions that do not compact."""
 
-from importlib import import_module
-
 from django.db import migrations, models
 
-AddIndexWithoutLock = import_module("compaction.migrations.0015_admin_indexes").AddIndexWithoutLock
+from compaction.indexes import AddIndexWithoutLock
 
 
 class Migration(migrations.Migration):

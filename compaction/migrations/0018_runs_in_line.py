@@ -1,10 +1,8 @@
 """Index the runs that wait, so that the oldest of an owner is found at once."""
 
-from importlib import import_module
-
 from django.db import migrations, models
 
-AddIndexWithoutLock = import_module("compaction.migrations.0015_admin_indexes").AddIndexWithoutLock
+from compaction.indexes import AddIndexWithoutLock
 
 
 class Migration(migrations.Migration):
