@@ -12,6 +12,7 @@ import { ContextPanel } from "./context_panel.js";
 import { EventStream } from "./event_stream.js";
 import { EventType } from "./event_types.js";
 import "./local_time.js";
+import { LongChatNote } from "./long_chat_note.js";
 import { MessageActions } from "./message_actions.js";
 import { OtherModel } from "./other_model.js";
 import { buildPath } from "./paths.js";
@@ -62,6 +63,7 @@ class ChatStream extends HTMLElement {
     this.runStatus = new RunStatus(this);
     this.trimNotices = new TrimNotices(this);
     new OtherModel(this);
+    this.longChatNote = new LongChatNote(this);
     this.composer = new Composer(this);
     this.slash = new SlashCommands(this);
     this.actions = new MessageActions(this);
@@ -117,7 +119,7 @@ class ChatStream extends HTMLElement {
   #followSession(after) {
     this.cards = new SummaryCards(this.session, this.timeline);
     this.#refreshCards().catch((problem) => console.warn(problem));
-    this.meter.followSession(this.session);
+    this.meter.followSession(this.session).then(() => this.longChatNote.refresh());
     this.#events = new EventStream(this.session, after, this);
   }
 
@@ -212,6 +214,7 @@ class ChatStream extends HTMLElement {
   async changeModel(model) {
     if (!this.session) return this.meter.showEmpty(this.composer.contextWindow);
     this.#showSwitch("");
+    this.longChatNote.hide(); // the switch says what it needs first
     try {
       await callApi("PATCH", `sessions/${this.session}`, { model });
       this.#showSwitch(
@@ -280,7 +283,9 @@ class ChatStream extends HTMLElement {
 
   async reloadMessages() {
     await this.timeline.reload();
-    return this.refreshContext();
+    this.meter.refresh().then(() => this.longChatNote.refresh());
+    this.panel.refresh();
+    return this.#refreshCards();
   }
 
   // Events that this page has not seen are too old to be kept. A turn that is still open has all of
@@ -298,6 +303,7 @@ class ChatStream extends HTMLElement {
     this.querySelector(".welcome, .onboarding")?.setAttribute("hidden", "");
     this.generating = true;
     this.#showSwitch("");
+    this.longChatNote.hide();
     this.querySelector(".answered").textContent = "";
     this.composer.queue.resume();
     this.meter.refresh();
@@ -363,12 +369,14 @@ const HANDLERS = {
     if (chat.timeline.addTrimNotice(data)) showSnackbar(getText("trimmed"));
     return chat.trimNotices.refresh();
   },
-  [EventType.COMPACTION_STARTED]: (chat, data) =>
+  [EventType.COMPACTION_STARTED]: (chat, data) => {
+    chat.longChatNote.hide();
     chat.runStatus.begin({
       id: data.run,
       startedAt: Date.parse(data.at),
       expectedSeconds: data.expected_seconds,
-    }),
+    });
+  },
   [EventType.COMPACTION_PROGRESS]: (chat, data) => chat.runStatus.progress(data),
   [EventType.COMPACTION_APPLIED]: (chat, data) => chat.onCompactionApplied(data),
   [EventType.COMPACTION_SKIPPED]: (chat, data) => chat.onCompactionSkipped(data),

@@ -52,6 +52,11 @@ export class Composer {
     return this.picker.value;
   }
 
+  // As the page shows it, without its provider.
+  get modelName() {
+    return this.picker.shownName;
+  }
+
   get contextWindow() {
     return this.picker.contextWindow;
   }

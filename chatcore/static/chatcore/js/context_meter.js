@@ -40,6 +40,10 @@ class ContextMeter extends HTMLElement {
     }
   }
 
+  get usage() {
+    return this.#usage;
+  }
+
   get contextWindow() {
     return this.#usage?.context_window ?? null;
   }

@@ -37,6 +37,10 @@ class ModelPicker extends HTMLElement {
     for (const other of this.options) other.setAttribute("aria-selected", String(other === option));
   }
 
+  get shownName() {
+    return this.querySelector(".picker-name").textContent.trim();
+  }
+
   get contextWindow() {
     return Number(this.dataset.window) || null;
   }

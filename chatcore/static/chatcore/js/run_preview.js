@@ -6,6 +6,17 @@ import { getText } from "./texts.js";
 
 const PAUSE_MS = 250; // who only passes over the meter asks for nothing
 
+// Return what a run by hand would do; null if it would do nothing, or cannot be asked for.
+export async function previewRun(session) {
+  let run = null;
+  try {
+    run = await callApi("POST", `sessions/${session}/compact`, { dry_run: true });
+  } catch {
+    // The button itself tells what is wrong, when it is pressed.
+  }
+  return run?.status === "applied" && run.messages_compacted > 0 ? run : null;
+}
+
 export class RunPreview {
   #timer;
   #question = 0; // an answer to an earlier one comes too late
@@ -25,16 +36,10 @@ export class RunPreview {
     const { session } = this.meter;
     if (!session) return;
     const question = ++this.#question;
-    let run = null;
-    try {
-      run = await callApi("POST", `sessions/${session}/compact`, { dry_run: true });
-    } catch {
-      // The button itself tells what is wrong, when it is pressed.
-    }
+    const run = await previewRun(session);
     if (question !== this.#question) return;
-    const wouldDo = run?.status === "applied" && run.messages_compacted > 0;
-    this.line.hidden = !wouldDo;
-    if (!wouldDo) return;
+    this.line.hidden = !run;
+    if (!run) return;
     const boundary = run.boundary_after;
     this.line.querySelector("span").textContent = getText("runPreview", {
       count: run.messages_compacted,
