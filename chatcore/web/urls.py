@@ -9,6 +9,7 @@ from chatcore.web import (
     chat_settings,
     context_panel,
     conversations,
+    diagrams,
     mcp_servers,
     providers,
     sample_chat,
@@ -22,6 +23,7 @@ from chatcore.web.titles import views as titles
 urlpatterns = [
     path("manifest.webmanifest", installation.show_manifest, name="manifest"),
     path("service-worker.js", installation.show_service_worker, name="service_worker"),
+    path("diagram/", diagrams.show_diagram_page, name="diagram"),
     path("offline/", installation.show_offline_page, name="offline"),
     path("", chat.redirect_to_chat, name="home"),
     path("new/", chat.show_new_chat, name="new_chat"),

@@ -1,5 +1,6 @@
 // Show a block of code: its frame, and its lines and colors while they arrive.
 
+import { Diagram, isDiagram } from "./diagram.js";
 import { enableKeyboardScrolling } from "./keyboard_scrolling.js";
 import { scheduleTask } from "./task_scheduler.js";
 import { getText } from "./texts.js";
@@ -93,8 +94,14 @@ export class CodeBlock {
   }
 
   #complete(chunks) {
+    if (!this.#isComplete && isDiagram(this.language)) this.#offerDiagram();
     this.#isComplete = true;
     this.#requestColors(chunks, { isFinal: true });
+  }
+
+  #offerDiagram() {
+    const [figure] = this.nodes;
+    figure.querySelector("[data-copy-code]").before(new Diagram(figure).button);
   }
 
   #requestColors(chunks, { isFinal = false } = {}) {
