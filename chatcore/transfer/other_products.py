@@ -18,14 +18,13 @@ from chatcore.transfer.reader import InvalidImport
 CONVERSATIONS_FILE = "conversations.json"
 MAX_UNPACKED_BYTES = 100_000_000  # parsed, they take about ten times as much memory
 # What zipfile raises for a file that somebody else made: broken or cut off, damaged inside, with a
-# compression that Python has not, with a password. And json: for no JSON, or for too deep a one,
-# whose RecursionError is a RuntimeError.
+# compression that Python has not (NotImplementedError, which is a RuntimeError), with a password.
+# And json: for no JSON, or for too deep a one, whose RecursionError is a RuntimeError too.
 UNREADABLE = (
     zipfile.BadZipFile,
     EOFError,
     OSError,
     zlib.error,
-    NotImplementedError,
     RuntimeError,
     ValueError,
 )
