@@ -24,6 +24,13 @@ class SharingRefused(Exception):
     """A chat cannot be shared; the text is for the user."""
 
 
+class TooManyShares(SharingRefused):
+    """The owner has as many open links as there may be."""
+
+    def __init__(self) -> None:
+        super().__init__(f"There are already {MAX_SHARES:,} links, the most. Revoke some.")
+
+
 def is_sharing_allowed() -> bool:
     """Return whether this house lets people share chats (CHATCORE_SHARING)."""
     return bool(settings.CHATCORE["SHARING"])
@@ -40,7 +47,7 @@ def create_share(
         raise SharingRefused("Sharing is off on this server.")
     refuse_if_held(session.owner_id)
     if Share.objects.filter_open().filter(owner=session.owner_id).count() >= MAX_SHARES:
-        raise SharingRefused(f"There are already {MAX_SHARES:,} links, the most. Revoke some.")
+        raise TooManyShares
     token = secrets.token_urlsafe(TOKEN_BYTES)
     with transaction.atomic():
         session = Session.objects.lock(session.pk)

@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chatcore.models import Message, Session, Turn
+from chatcore.models import Hold, Message, Session, Share, Turn
+from chatcore.sessions.shares import MAX_SHARES
 from tests.support.rendered_pages import get_html, say, signed_in
 
 __all__ = ["signed_in"]
@@ -134,3 +135,22 @@ def test_templates_ask_the_database_nothing(
     signed_in.get(f"/c/{session.pk}/")  # the first page of a browser notes the browser
     with django_assert_max_num_queries(11):
         signed_in.get(f"/c/{session.pk}/")
+
+
+def test_a_refusal_to_share_is_in_the_language_of_the_page(
+    signed_in: Client, session: Session
+) -> None:
+    def try_to_share() -> str:
+        german = {"Accept-Language": "de"}
+        return signed_in.post(f"/c/{session.pk}/share/new/", {}, headers=german).content.decode()
+
+    assert "Es gibt noch nichts zu teilen." in try_to_share()
+    say(session, "user", "Where is the key?")
+    Session.objects.filter(pk=session.pk).update(message_count=1)
+    Share.objects.bulk_create(
+        Share(owner=session.owner, session=session, digest=str(number), spans=[[1, 1]], last_seq=1)
+        for number in range(MAX_SHARES)
+    )
+    assert "Es gibt schon 1.000 Links, mehr geht nicht." in try_to_share()
+    Hold.objects.create(user=session.owner, reason="A court asks.")
+    assert "aus rechtlichen Gründen aufbewahrt" in try_to_share()

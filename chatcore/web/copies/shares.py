@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
@@ -59,7 +60,7 @@ def create_link(request: HttpRequest, pk: UUID) -> HttpResponse:
     except Session.DoesNotExist:
         raise Http404 from None
     except (shares.SharingRefused, OnHold) as refusal:
-        return _render_dialog(request, session, {"refusal": gettext(str(refusal))})
+        return _render_dialog(request, session, {"refusal": _describe(refusal)})
     return _render_dialog(request, session, {"link": build_link(request, token)})
 
 
@@ -78,6 +79,19 @@ def build_link(request: HttpRequest, token: str) -> str:
     if settings.PUBLIC_URL:
         return f"{settings.PUBLIC_URL}{path}"
     return request.build_absolute_uri(path)
+
+
+def _describe(refusal: shares.SharingRefused | OnHold) -> str:
+    """Return in the user's language why a chat is not shared."""
+    if isinstance(refusal, OnHold):
+        return gettext("Your chats are kept for legal reasons and cannot be shared now.")
+    if isinstance(refusal, shares.TooManyShares):
+        count = number_format(shares.MAX_SHARES, force_grouping=True)
+        return gettext("There are already %(count)s links, the most. Revoke some.") % {
+            "count": count
+        }
+    # The other refusals are sentences of the dialog itself, so the catalogs have them.
+    return gettext(str(refusal))
 
 
 def _render_dialog(
