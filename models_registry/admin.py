@@ -1,11 +1,13 @@
 """The admin pages of providers and language models. No page shows a stored API key."""
 
+import datetime
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 
 from models_registry import catalog
 from models_registry.audit import record_connection
@@ -123,6 +125,14 @@ class ProviderAdmin(admin.ModelAdmin):
             self.message_user(request, f"{obj} has a key now and was switched on.", messages.INFO)
 
 
+def describe_age(date: datetime.date) -> str:
+    """Return the date and how long ago it is, as in 2026-10-01, 53 days ago."""
+    days = (timezone.now().date() - date).days
+    if days < 1:
+        return f"{date}, today"
+    return f"{date}, 1 day ago" if days == 1 else f"{date}, {days:,} days ago"
+
+
 def _may_connect(request: HttpRequest) -> bool:
     return bool(request.user.has_perm(CONNECT_PERMISSION))
 
@@ -132,6 +142,7 @@ class AiModelAdmin(admin.ModelAdmin):
     list_display = (
         "name",
         "provider",
+        "show_source",
         "context_window_size",
         "max_output_tokens",
         "output_reserve",
@@ -140,7 +151,6 @@ class AiModelAdmin(admin.ModelAdmin):
         "supports_tools",
         "is_active",
         "is_default",
-        "show_source",
     )
     list_filter = ("provider", "is_active", "supports_tools", "supports_images")
     list_select_related = ("provider",)
@@ -191,10 +201,11 @@ class AiModelAdmin(admin.ModelAdmin):
 
     @admin.display(description="Limits and prices from")
     def show_source(self, model: AiModel) -> str:
+        """Say where a model's values are from, of which day, and how long ago that is."""
         if model.values_date:
-            return f"{model.values_source}, {model.values_date}"
+            return f"{model.values_source} of {describe_age(model.values_date)}"
         if model.catalog_values:
-            return f"the catalog of {catalog.load_catalog().date}"
+            return f"the catalog of {describe_age(catalog.load_catalog().date)}"
         return "an operator"
 
     def _fill_abilities(self, model: AiModel, form: Any) -> None:

@@ -3,18 +3,24 @@
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import BooleanField, DecimalField, IntegerField
 
 from models_registry.catalog import CatalogModel, is_unedited
 from models_registry.models import AiModel
+
+MAX_TOKENS = 1_000_000_000  # of a window; a list that says more is wrong
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
     """A value of a model that the list has otherwise. `is_edited`: an operator set it."""
 
+    pk: int
     model: str
     field: str
     old: Any
@@ -29,25 +35,76 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Differences of the models in both, and the names of models that only the list has."""
+    """What is different in the models of both, and which models only the list has.
+
+    `agreeing` are the keys of the models without a difference. `unusable` names values of the list
+    that no model can have, as a price below zero.
+    """
 
     differences: list[Difference]
     new_names: list[str]
+    agreeing: list[int]
+    unusable: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakenValues:
+    """The fields of a model that were written."""
+
+    row: AiModel
+    fields: list[str]
 
 
 def compare(listed_models: Iterable[CatalogModel]) -> Comparison:
     """Compare the registry's models with those of a list. Writes nothing."""
     models_by_name = {f"{model.provider}/{model.name}": model for model in listed_models}
     rows = {str(row): row for row in AiModel.objects.select_related("provider").order_by("id")}
-    differences = [
-        difference
-        for name, row in rows.items()
-        if name in models_by_name
-        for difference in _compare_row(row, models_by_name[name].values)
-    ]
+    differences: list[Difference] = []
+    agreeing: list[int] = []
+    unusable: list[str] = []
+    for name, row in rows.items():
+        if name not in models_by_name:
+            continue
+        values, unusable_names = _clean_values(models_by_name[name].values)
+        unusable += [f"{name}: {field}" for field in unusable_names]
+        changes = _compare_row(row, values)
+        differences += changes
+        if not changes:
+            agreeing.append(row.pk)
     return Comparison(
-        differences=differences, new_names=sorted(models_by_name.keys() - rows.keys())
+        differences=differences,
+        new_names=sorted(models_by_name.keys() - rows.keys()),
+        agreeing=agreeing,
+        unusable=unusable,
     )
+
+
+def take_values(
+    differences: Iterable[Difference], *, agreeing: list[int], source: str, date: datetime.date
+) -> list[TakenValues]:
+    """Write these values, those over an operator's edit too; return what was written.
+
+    A value that changed after the comparison stays. The models of `agreeing`, and those of which a
+    value was written, note the list's name and the date.
+    """
+    changes_by_pk: dict[int, list[Difference]] = {}
+    for difference in differences:
+        changes_by_pk.setdefault(difference.pk, []).append(difference)
+    taken_values = []
+    with transaction.atomic():
+        rows = AiModel.objects.select_related("provider").select_for_update(of=("self",))
+        for row in rows.filter(pk__in={*agreeing, *changes_by_pk}).order_by("id"):
+            fields = [
+                change.field
+                for change in changes_by_pk.get(row.pk, [])
+                if _is_as_compared(row, change) and _take_value(row, change)
+            ]
+            if fields or row.pk in agreeing:
+                row.values_source, row.values_date = source, date
+                row.save(update_fields=[*fields, "catalog_values", "values_source", "values_date"])
+            if fields:
+                taken_values.append(TakenValues(row=row, fields=fields))
+    return taken_values
 
 
 def write_values(listed_models: Iterable[CatalogModel], *, source: str, date: datetime.date) -> int:
@@ -64,10 +121,56 @@ def write_values(listed_models: Iterable[CatalogModel], *, source: str, date: da
             values = values_by_name.get((row.provider.name, row.name))
             if values is None:
                 continue
-            change_count += _write_row(row, values)
+            change_count += _write_row(row, _clean_values(values)[0])
             row.values_source, row.values_date = source, date
             row.save()
     return change_count
+
+
+def pack_value(value: Any) -> Any:
+    """Return a value of a model as JSON can hold it."""
+    return format(value, "f") if isinstance(value, Decimal) else value
+
+
+def _clean_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the values that a model can have, and the names of the others."""
+    usable: dict[str, Any] = {}
+    unusable = []
+    for name, value in values.items():
+        try:
+            _clean_value(name, value)
+        except (ValidationError, ArithmeticError, TypeError, ValueError):
+            unusable.append(name)
+        else:
+            usable[name] = value
+    return usable, unusable
+
+
+def _clean_value(name: str, value: Any) -> Any:
+    """Return the value as the field has it. Raises ValidationError and what Python raises."""
+    field: Any = AiModel._meta.get_field(name)
+    if isinstance(field, IntegerField) and (not isinstance(value, int) or isinstance(value, bool)):
+        raise ValidationError("It is no whole number.")
+    if isinstance(field, BooleanField) and not isinstance(value, bool):
+        raise ValidationError("It is neither true nor false.")
+    cleaned_value = field.clean(value, None)
+    if isinstance(field, IntegerField) and not 0 < cleaned_value <= MAX_TOKENS:
+        raise ValidationError("No model has so many tokens.")
+    if isinstance(field, DecimalField) and cleaned_value < 0:
+        raise ValidationError("No price is below zero.")
+    return cleaned_value
+
+
+def _is_as_compared(row: AiModel, change: Difference) -> bool:
+    field: Any = AiModel._meta.get_field(change.field)
+    return bool(getattr(row, change.field) == field.to_python(change.old))
+
+
+def _take_value(row: AiModel, change: Difference) -> bool:
+    """Write the value into the row, as one of the list and of nobody's edit."""
+    setattr(row, change.field, _clean_value(change.field, change.new))
+    row.catalog_values = row.catalog_values | {change.field: pack_value(change.new)}
+    return True
 
 
 def _compare_row(row: AiModel, values: Mapping[str, Any]) -> list[Difference]:
@@ -78,7 +181,9 @@ def _compare_row(row: AiModel, values: Mapping[str, Any]) -> list[Difference]:
         if old != new:
             is_edited = not is_unedited(row, field)  # type: ignore[arg-type]
             differences.append(
-                Difference(model=str(row), field=name, old=old, new=new, is_edited=is_edited)
+                Difference(
+                    pk=row.pk, model=str(row), field=name, old=old, new=new, is_edited=is_edited
+                )
             )
     return differences
 

@@ -44,8 +44,16 @@ def load_models_dev(place: str = MODELS_DEV) -> Any:
             content = _fetch(place)
         else:
             content = Path(place).read_bytes()
-        return json.loads(content)
     except (OSError, ValueError) as error:
+        raise SourceUnreadable(f"{place} could not be read: {error}") from None
+    return parse_json(content, place)
+
+
+def parse_json(content: bytes, place: str) -> Any:
+    """Return what a file at `place` says. Raises SourceUnreadable if it is not JSON."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise SourceUnreadable(f"{place} could not be read: {error}") from None
 
 
@@ -62,7 +70,7 @@ def parse_models_dev(data: Any, provider_names: list[str]) -> list[CatalogModel]
             for name in provider_names
             for model_name, row in _list_models(data, name).items()
         ]
-    except (AttributeError, TypeError, KeyError, ArithmeticError) as error:
+    except (AttributeError, TypeError, KeyError, ValueError, ArithmeticError) as error:
         raise SourceUnreadable(f"The list has another form than expected: {error!r}") from None
 
 

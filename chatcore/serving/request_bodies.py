@@ -24,6 +24,7 @@ ANONYMOUS_BYTES = 64 * limits.KB
 PIECE_BYTES = 64 * limits.KB  # in which a body is handed on
 LONG_BODIES = re.compile(
     r"/v1/.*|/api/v1/imports/?|/api/v1/sessions/import/?|/api/v1/sessions/[^/]+/messages/import/?"
+    r"|/admin/models_registry/aimodel/compare/"
 )
 FILE_FORMS = re.compile(r"/api/v1/sessions/[^/]+/attachments/?")
 

@@ -54,6 +54,8 @@ class Command(BaseCommand):
         result = comparison.compare(listed_models)
         for difference in result.differences:
             self.stdout.write(difference.describe())
+        for name in result.unusable:
+            self.stdout.write(f"{name} of the list cannot be used")
         self.stdout.write(
             f"{len(result.differences)} differences; {len(result.new_names)} models of the list"
             " are not in the registry."

@@ -1,0 +1,204 @@
+"""The admin page of language models, which compares windows and prices with a newer list.
+
+The list is fetched by the guarded client, or uploaded where the server reaches no other. It comes
+from outside: its values are checked, and nothing is written before a person has ticked it.
+"""
+
+import asyncio
+import datetime
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core import signing
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.decorators import action
+
+from chatcore.net import downloads
+from models_registry import comparison, sources
+from models_registry.admin import AiModelAdmin
+from models_registry.comparison import Difference
+from models_registry.models import AiModel, Provider
+
+MAX_BYTES = 20_000_000  # of a list; that of models.dev has some millions
+FETCH_SECONDS = 20.0
+MAX_SHOWN = 500  # differences; a form has at most a thousand fields
+MAX_NAMED = 20
+SALT = "chatcore.admin.language_models"
+MAX_AGE_SECONDS = 3_600  # between a comparison and the taking of its values
+
+admin.site.unregister(AiModel)
+
+
+class ListMissing(Exception):
+    """There is no list to compare with; the text says why, in the person's language."""
+
+    def __init__(self, text: str, *, status: int) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@admin.register(AiModel)
+class ComparedModelAdmin(AiModelAdmin):
+    """Language models, compared with a list that somebody else maintains."""
+
+    actions_list: ClassVar[Any] = ("compare_models",)
+
+    @action(
+        description=gettext_lazy("Compare with a newer list"),
+        url_path="compare",
+        permissions=["change"],
+    )
+    def compare_models(self, request: HttpRequest) -> HttpResponse:
+        """Show how the models differ from a list, and write what was ticked."""
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        if "comparison" in request.POST:
+            return self._take_values(request)
+        context: dict[str, Any] = {}
+        status = 200
+        if request.method == "POST":
+            try:
+                context = _compare(request)
+            except ListMissing as error:
+                context, status = {"problem": str(error)}, error.status
+        context |= self.admin_site.each_context(request) | {
+            "title": _("Compare with a newer list"),
+            "opts": self.opts,
+            "source": _get_source(),
+        }
+        return TemplateResponse(request, "admin/model_values.html", context, status=status)
+
+    def _take_values(self, request: HttpRequest) -> HttpResponse:
+        page = HttpResponseRedirect(reverse("admin:models_registry_aimodel_changelist"))
+        try:
+            packed_comparison = signing.loads(
+                request.POST["comparison"], salt=SALT, max_age=MAX_AGE_SECONDS
+            )
+        except signing.BadSignature:
+            self.message_user(request, _("Compare again: that was too long ago."), messages.ERROR)
+            return page
+        ticked_numbers = set(request.POST.getlist("take"))
+        differences = [
+            Difference(**values)
+            for number, values in enumerate(packed_comparison["differences"])
+            if str(number) in ticked_numbers
+        ]
+        taken_values = comparison.take_values(
+            differences,
+            agreeing=packed_comparison["agreeing"],
+            source=packed_comparison["source"],
+            date=datetime.date.fromisoformat(packed_comparison["date"]),
+        )
+        for model in taken_values:
+            self.log_change(request, model.row, [{"changed": {"fields": model.fields}}])
+        count = sum(len(model.fields) for model in taken_values)
+        sentence = _("Taken from %(source)s: %(count)d values of %(models)d models.")
+        facts = {"source": packed_comparison["source"], "count": count, "models": len(taken_values)}
+        self.message_user(request, sentence % facts, messages.SUCCESS)
+        if count < len(differences):
+            sentence = _("%(count)d were changed meanwhile, and stay as they are.")
+            facts = {"count": len(differences) - count}
+            self.message_user(request, sentence % facts, messages.WARNING)
+        return page
+
+
+def _compare(request: HttpRequest) -> dict[str, Any]:
+    """Return what the page shows of a comparison. Raises ListMissing."""
+    content, source, bad_status = _read_list(request)
+    names = list(Provider.objects.values_list("name", flat=True).order_by("name"))
+    try:
+        listed_models = sources.parse_models_dev(sources.parse_json(content, source), names)
+    except sources.SourceUnreadable:
+        text = _("%(source)s is no list of models in the form of models.dev.")
+        raise ListMissing(text % {"source": source}, status=bad_status) from None
+    result = comparison.compare(listed_models)
+    shown_differences = result.differences[:MAX_SHOWN]
+    packed_comparison = {
+        "source": source,
+        "date": timezone.now().date().isoformat(),
+        "agreeing": result.agreeing,
+        "differences": [_pack(difference) for difference in shown_differences],
+    }
+    return {
+        "compared": source,
+        "rows": [_describe(difference) for difference in shown_differences],
+        "rest": len(result.differences) - len(shown_differences),
+        "agreeing_count": len(result.agreeing),
+        "new_count": len(result.new_names),
+        "unusable": result.unusable[:MAX_NAMED],
+        "unusable_rest": len(result.unusable[MAX_NAMED:]),
+        "comparison": signing.dumps(packed_comparison, salt=SALT, compress=True),
+    }
+
+
+def _read_list(request: HttpRequest) -> tuple[bytes, str, int]:
+    """Return the list, what it is called, and the status of the answer if it is not one."""
+    file = request.FILES.get("file")
+    if file is None:
+        source = _get_source()
+        try:
+            content = asyncio.run(
+                downloads.download(
+                    settings.CHATCORE["MODEL_LIST"], max_bytes=MAX_BYTES, seconds=FETCH_SECONDS
+                )
+            )
+        except downloads.DownloadFailed as error:
+            text = _("%(source)s cannot be reached now: %(reason)s Upload its file instead.")
+            raise ListMissing(text % {"source": source, "reason": str(error)}, status=503) from None
+        return content, source, 503
+    name = str(file.name)[:100]
+    if (file.size or 0) > MAX_BYTES:
+        raise ListMissing(_("%(name)s is too large to be a list.") % {"name": name}, status=413)
+    return file.read(), name, 400
+
+
+def _get_source() -> str:
+    return urlsplit(settings.CHATCORE["MODEL_LIST"]).hostname or "?"
+
+
+def _pack(difference: Difference) -> dict[str, Any]:
+    return {
+        "pk": difference.pk,
+        "model": difference.model,
+        "field": difference.field,
+        "old": comparison.pack_value(difference.old),
+        "new": comparison.pack_value(difference.new),
+        "is_edited": difference.is_edited,
+    }
+
+
+def _describe(difference: Difference) -> dict[str, Any]:
+    field: Any = AiModel._meta.get_field(difference.field)
+    return {
+        "model": difference.model,
+        "field": field.verbose_name,
+        "old": _format(difference.old),
+        "new": _format(difference.new),
+        "is_edited": difference.is_edited,
+    }
+
+
+def _format(value: Any) -> str:
+    """Return a value for people; their texts are short, because each was checked."""
+    if value is None or value == []:
+        return _("unknown")
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list):
+        return "; ".join(_format_tier(tier) for tier in value)[:500]
+    return format(value.normalize(), "f")
+
+
+def _format_tier(tier: dict[str, Any]) -> str:
+    prices = ", ".join(f"{name} {price}" for name, price in tier.items() if name != "above")
+    return f"> {tier['above']:,}: {prices}"
