@@ -26,6 +26,8 @@ TABLES = (
     "chatcore_turn",
     "chatcore_message",
     "chatcore_message_stems",
+    "chatcore_sentrequest",
+    "chatcore_senttext",
     "chatcore_sessionevent",
     "chatcore_contextrevision",
     "chatcore_usagesum",
