@@ -85,13 +85,17 @@ def test_a_chat_is_shared_and_the_link_taken_back(page: Page, session: Session) 
 
 
 @pytest.mark.hostile
-def test_hostile_texts_stay_texts_under_a_link(guarded_page: Page, session: Session) -> None:
+@pytest.mark.parametrize("kind", ["under a link", "in print"])
+def test_hostile_texts_stay_texts(guarded_page: Page, session: Session, kind: str) -> None:
     for chat, texts in split_into_chats(session, 200):
         store_texts(chat, texts)
         Session.objects.filter(pk=chat.pk).update(title=clean_text(texts[0])[:200])
         chat.refresh_from_db()
-        _share, token = create_share(chat, with_tools=True, with_files=True)
-        guarded_page.goto(f"/s/{token}/")
+        if kind == "in print":
+            guarded_page.goto(f"/c/{chat.pk}/print/")
+        else:
+            _share, token = create_share(chat, with_tools=True, with_files=True)
+            guarded_page.goto(f"/s/{token}/")
         expect(guarded_page.locator(".prose:not([data-shown])")).to_have_count(0)
         check_page_is_sound(guarded_page)
         words = [show_text(text) or "x" for text in texts]
