@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
+from chatcore.sessions.shares import create_share
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
 from tests.support.browsing import PHONE, store_exchange
@@ -28,6 +29,10 @@ async () => {
   const moving = document.getAnimations().slice(0, 50);
   await Promise.all(moving.map(each => each.finished.catch(() => {})));
 }
+"""
+# The chat's row, whose menu opens it, may be behind the drawer of a phone.
+OPEN_SHARE_DIALOG = """
+(path) => htmx.ajax("GET", path, { target: "#dialog", swap: "innerHTML" })
 """
 TABS = ("Summary", "Changes", "Messages", "Kept as written")
 ANSWER = (
@@ -63,6 +68,10 @@ def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
     """Return for each screen the function that opens it."""
 
     chat = f"/c/{session.pk}/"
+    temporary = Session.objects.create(
+        owner=session.owner, model=session.model, title="A heron at the lake", temporary=True
+    )
+    store_exchange(temporary, "Which heron is it?", "A grey one.")
 
     def open_screen(path: str, *acts: Callable[[], Any]) -> Callable[[], None]:
         def go() -> None:
@@ -86,6 +95,10 @@ def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
     def menu() -> None:
         page.locator(".user").last.hover()
         page.locator(".user").last.get_by_role("button", name="More actions").click()
+
+    def show_copy() -> None:
+        expect(page.locator(".copy-page .prose").last).to_be_visible()
+        expect(page.locator(".prose:not([data-shown])")).to_have_count(0)
 
     def meter() -> None:
         page.locator(".meter-button").click()
@@ -127,7 +140,7 @@ def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
             chat,
             meter,
             lambda: page.get_by_role("button", name="Show the whole context").click(),
-            lambda: expect(page.locator(".panel-facts")).to_contain_text("version"),
+            lambda: expect(page.locator("#context-panel .panel-facts")).to_contain_text("version"),
         ),
         "commands": open_screen(
             chat,
@@ -142,6 +155,27 @@ def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
             lambda: expect(page.locator("#help")).to_be_visible(),
         ),
         "settings": open_screen("/settings/"),
+        "tool server added": open_screen(
+            "/settings/",
+            lambda: page.locator("#tool-servers").get_by_text("Add a server").click(),
+        ),
+        "model picker": open_screen(
+            chat,
+            lambda: page.locator(".picker-button").click(),
+            lambda: expect(page.locator(".model").first).to_be_visible(),
+        ),
+        "chat shared": open_screen(
+            chat,
+            lambda: page.evaluate(OPEN_SHARE_DIALOG, f"{chat}share/"),
+            lambda: page.locator("#dialog").get_by_role("button", name="Make a link").click(),
+            lambda: expect(page.locator("#dialog .token-made")).to_be_visible(),
+        ),
+        "print page": open_screen(f"{chat}print/", show_copy),
+        "shared page": open_screen(f"/s/{create_share(session)[1]}/", show_copy),
+        "temporary chat chosen": open_screen(
+            "/new/", lambda: page.get_by_label("Temporary chat").check()
+        ),
+        "temporary chat": open_screen(f"/c/{temporary.pk}/"),
     }
 
 
