@@ -1,5 +1,6 @@
 """Fixtures for every test: a scripted provider, a user, a language model, a session."""
 
+import asyncio
 import gc
 import os
 import threading
@@ -140,6 +141,18 @@ def stop_turns_after_test(_django_db_marker: None) -> Iterator[None]:
     yield
     turn_runner.stop()
     turn_rate.forget_turns()
+
+
+@pytest.fixture
+def hide_the_browsers_loop() -> Iterator[None]:
+    """Let a test run an event loop where a browser test ran before.
+
+    Playwright's own loop stays marked as the running one of this thread, also between its tests.
+    """
+    browsers_loop = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(browsers_loop)
 
 
 @pytest.fixture

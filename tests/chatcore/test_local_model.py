@@ -25,7 +25,11 @@ from models_registry.models import AiModel, Provider
 from tests.support.database import build_database_url
 from tests.support.served_product import STORY
 
-pytestmark = [pytest.mark.model, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.model,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("hide_the_browsers_loop"),
+]
 WINDOW = 2048
 MAX_RUNS = 3  # the smallest model may write no usable summary
 API_KEY = "a key of this test"
