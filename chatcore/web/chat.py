@@ -20,6 +20,7 @@ from chatcore.rights.models import has_usable_models, select_models
 from chatcore.sessions.truncation import clean_text
 from chatcore.web import message_pages, timeline
 from chatcore.web.chat_list import load_chat_list
+from chatcore.web.projects.lists import choose_project, describe_project
 from chatcore.web.sample_chat import can_show_sample
 from chatcore.web.titles.writing import writes_titles
 
@@ -68,6 +69,7 @@ def show_new_chat(request: HttpRequest) -> HttpResponse:
         "chats": load_chat_list(request.user),
         **_build_model_context(request),
         "chosen_model": default_model,
+        "of_project": describe_project(choose_project(request), default_model),
         "writes_titles": writes_titles(),
         "offers_sample": can_show_sample(request.user.pk, default_model),
         "local": local_model_state(),
@@ -114,6 +116,7 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
         "chats": load_chat_list(request.user),
         **_build_model_context(request),
         "chosen_model": session.model,
+        "of_project": describe_project(session.project, session.model),
     }
     return render(request, "chatcore/chat.html", context)
 

@@ -18,6 +18,8 @@ from chatcore.web import (
 )
 from chatcore.web.copies import print_page, shared_page, shares
 from chatcore.web.installation import views as installation
+from chatcore.web.projects import chats as project_chats
+from chatcore.web.projects import pages as projects
 from chatcore.web.titles import views as titles
 
 urlpatterns = [
@@ -43,6 +45,19 @@ urlpatterns = [
     path("shares/<uuid:pk>/revoke/", shares.revoke_link, name="revoke_link"),
     path("s/<str:token>/", shared_page.show_shared_chat, name="shared_chat"),
     path("s/<str:token>/files/<uuid:pk>/", shared_page.download_shared_file, name="shared_file"),
+    path("projects/", projects.show_projects, name="projects"),
+    path("projects/new/", projects.create_project, name="create_project"),
+    path("projects/<uuid:pk>/", projects.show_project, name="project"),
+    path("projects/<uuid:pk>/edit/", projects.edit_project, name="edit_project"),
+    path("projects/<uuid:pk>/rules/", projects.change_rules, name="change_rules"),
+    path("projects/<uuid:pk>/files/", projects.show_files, name="project_files"),
+    path(
+        "projects/<uuid:pk>/files/<uuid:file_pk>/delete/",
+        projects.delete_file,
+        name="delete_project_file",
+    ),
+    path("projects/<uuid:pk>/delete/", projects.delete_project, name="delete_project"),
+    path("c/<uuid:pk>/project/", project_chats.move_chat, name="move_chat"),
     path("search/", search.show_search_results, name="search"),
     path("c/<uuid:pk>/rename/", conversations.RenameChatView.as_view(), name="rename_chat"),
     path("c/<uuid:pk>/title/", titles.request_title, name="write_title"),

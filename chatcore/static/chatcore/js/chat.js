@@ -191,7 +191,8 @@ class ChatStream extends HTMLElement {
 
   #storeChat(fields = {}) {
     const model = this.model ? { model: this.model } : {};
-    return callApi("POST", "sessions", { ...model, ...readTemporary(this), ...fields });
+    const project = this.dataset.project ? { project: this.dataset.project } : {};
+    return callApi("POST", "sessions", { ...model, ...project, ...readTemporary(this), ...fields });
   }
 
   // Go on as the page of this chat.

@@ -9,6 +9,7 @@ const getChat = () => document.querySelector("chat-stream");
 
 const COMMANDS = {
   new: () => click("[data-shortcut=new]"),
+  project: () => location.assign(buildPath("projects/")),
   summarize: () => getChat().meter.requestCompaction(),
   context: () => getChat().panel.open(),
   export: () => location.assign(buildPath(`api/v1/sessions/${getChat().session}/export`)),

@@ -5,7 +5,11 @@ import { buildPath } from "./paths.js";
 import { getText } from "./texts.js";
 
 // Return the stored attachment. `progress` is called with 0 to 1; the signal aborts the upload.
-export function uploadFile(session, file, { progress, signal }) {
+export const uploadFile = (session, file, options) =>
+  uploadForm(`sessions/${session}/attachments`, file, options);
+
+// Send a file to a path of the REST API and return what was made of it.
+export function uploadForm(path, file, { progress = () => {}, signal } = {}) {
   const request = new XMLHttpRequest();
   const form = new FormData();
   form.append("file", file, file.name || "file");
@@ -19,8 +23,7 @@ export function uploadFile(session, file, { progress, signal }) {
     );
     for (const name of ["error", "abort", "timeout"])
       request.addEventListener(name, () => reject(new Problem(0, getText("offline"))));
-    signal.addEventListener("abort", () => request.abort());
-    request.open("POST", buildPath(`api/v1/sessions/${session}/attachments`));
+    request.open("POST", buildPath(`api/v1/${path}`));
     request.responseType = "json";
     request.setRequestHeader("Accept", "application/json");
     request.setRequestHeader("X-CSRFToken", getCsrfToken());

@@ -1,0 +1,1 @@
+"""The pages of projects, and what other pages show of them."""

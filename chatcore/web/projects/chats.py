@@ -1,0 +1,46 @@
+"""Move a chat into a project or out of it, and say on its page where it is."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+from django_htmx.http import trigger_client_event
+
+from chatcore.api.projects.fields import parse_project_id
+from chatcore.models import Session
+from chatcore.sessions.changes import record_session_change
+from chatcore.web.chat import get_own_chat
+from chatcore.web.projects.lists import describe_project, list_projects
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def move_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Show the dialog that chooses the project of a chat, or move the chat."""
+    session = get_own_chat(request, pk)
+    if request.method == "GET":
+        context = {"chat": session, "projects": list_projects(request.user)}
+        return render(request, "chatcore/projects/_move_dialog.html", context)
+    project = None
+    if request.POST.get("project"):
+        project_id = parse_project_id(request.POST["project"])
+        project = get_object_or_404(list_projects(request.user), pk=project_id)
+    # No act of the conversation: the chat keeps its place in the list.
+    record_session_change(pk, {"project": project}, is_user_act=False)
+    session.project = project
+    response = HttpResponse()
+    if _is_shown(request, session):
+        of_project = describe_project(project, session.model)
+        fields: dict[str, Any] = {"of_project": of_project, "is_moved": True}
+        response = render(request, "chatcore/projects/_of_chat.html", fields)
+    return trigger_client_event(response, "refresh")
+
+
+def _is_shown(request: HttpRequest, session: Session) -> bool:
+    """Return whether the browser shows the page of this chat."""
+    current_path = request.htmx.current_url_abs_path or ""  # type: ignore[attr-defined]
+    return bool(current_path.startswith(reverse("chat", args=[session.pk])))

@@ -1,0 +1,159 @@
+"""The pages of projects: their list, and one with its words, rules, files and chats."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_GET, require_POST
+
+from chatcore.models import Project, ProjectFile, Session
+from chatcore.projects import changes
+from chatcore.projects.system_text import list_left_out
+from chatcore.rights.models import select_models
+from chatcore.sessions.holds import OnHold
+from chatcore.web.chat import use_local_time
+from chatcore.web.chat_list import load_chat_list
+from chatcore.web.projects.forms import NameForm, ProjectForm, read_rules
+from chatcore.web.projects.lists import list_projects
+
+MAX_CHATS = 100  # that the page of a project lists, the newest
+
+
+@login_required
+@require_GET
+def show_projects(request: HttpRequest) -> HttpResponse:
+    """Show the user's projects, and the form that makes one."""
+    return _render_projects(request)
+
+
+@login_required
+@require_POST
+def create_project(request: HttpRequest) -> HttpResponse:
+    """Make a project and open its page."""
+    form = NameForm(request.POST)
+    if not form.is_valid():
+        return _render_projects(request, {"refusal": _("A project needs a name.")}, status=400)
+    try:
+        project = changes.create_project(request.user, form.cleaned_data)
+    except changes.TooManyProjects:
+        detail = _("There are already %(count)s projects, the most. Delete some first.")
+        refusal = detail % {"count": changes.MAX_PROJECTS}
+        return _render_projects(request, {"refusal": refusal}, status=400)
+    return redirect("project", project.pk)
+
+
+@login_required
+@require_GET
+@use_local_time
+def show_project(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Show a project with everything in it."""
+    project = get_own_project(request, pk)
+    chats = Session.objects.list_for(request.user).filter(project=project)[: MAX_CHATS + 1]
+    context = {
+        "project": project,
+        "form": ProjectForm(initial={"name": project.name, "instructions": project.instructions}),
+        "rules": project.rules,
+        "project_chats": chats[:MAX_CHATS],
+        "has_more_chats": len(chats) > MAX_CHATS,
+        "chats": load_chat_list(request.user),
+        **_build_file_context(request, project),
+    }
+    return render(request, "chatcore/projects/project.html", context)
+
+
+@login_required
+@require_POST
+def edit_project(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Store the name and the instructions; show the form again."""
+    project = get_own_project(request, pk)
+    form = ProjectForm(request.POST)
+    is_saved = form.is_valid()
+    if is_saved:
+        project = changes.edit_project(project.pk, form.cleaned_data)
+    context = {"project": project, "form": form, "is_saved": is_saved}
+    return render(request, "chatcore/projects/_words.html", context)
+
+
+@login_required
+@require_POST
+def change_rules(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Store the whole list of rules; show it again."""
+    project = get_own_project(request, pk)
+    rules, refusal = read_rules(request.POST)
+    if not refusal:
+        changes.edit_project(project.pk, {"rules": rules})
+    context = {"project": project, "rules": rules, "refusal": refusal, "is_saved": not refusal}
+    return render(request, "chatcore/projects/_rules.html", context)
+
+
+@login_required
+@require_GET
+def show_files(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Show the list of a project's files."""
+    return _render_files(request, get_own_project(request, pk))
+
+
+@login_required
+@require_POST
+def delete_file(request: HttpRequest, pk: UUID, file_pk: UUID) -> HttpResponse:
+    """Delete a file of a project; show the list of the others."""
+    project = get_own_project(request, pk)
+    try:
+        changes.delete_file(get_object_or_404(ProjectFile, pk=file_pk, project=project))
+    except OnHold as refusal:
+        return _refuse(refusal)
+    return _render_files(request, project)
+
+
+@login_required
+@require_POST
+def delete_project(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Delete a project, and say that its chats stay."""
+    project = get_own_project(request, pk)
+    try:
+        count = changes.delete_project(project.pk)
+    except OnHold as refusal:
+        return _refuse(refusal)
+    sentence = ngettext(
+        "The project %(name)s was deleted. Its %(count)s chat stays.",
+        "The project %(name)s was deleted. Its %(count)s chats stay.",
+        count,
+    )
+    notice = sentence % {"name": project.name, "count": count}
+    return _render_projects(request, {"notice": notice})
+
+
+def get_own_project(request: HttpRequest, pk: UUID) -> Project:
+    """Return the user's project. Raises Http404 for the projects of other users too."""
+    return get_object_or_404(list_projects(request.user), pk=pk)
+
+
+def _render_projects(
+    request: HttpRequest, values: dict[str, Any] | None = None, *, status: int = 200
+) -> HttpResponse:
+    context = {"projects": list_projects(request.user), "chats": load_chat_list(request.user)}
+    page = "chatcore/projects/projects.html"
+    return render(request, page, context | (values or {}), status=status)
+
+
+def _render_files(request: HttpRequest, project: Project) -> HttpResponse:
+    context = {"project": project, **_build_file_context(request, project)}
+    return render(request, "chatcore/projects/_files.html", context)
+
+
+def _build_file_context(request: HttpRequest, project: Project) -> dict[str, Any]:
+    """Return the files, and those that do not fit into the user's default model."""
+    model = select_models(request.user.pk).find_default()
+    return {
+        "files": project.files.defer("data", "text"),
+        "model": model,
+        "left_out_files": list_left_out(project, model.request_limit if model else None),
+    }
+
+
+def _refuse(refusal: OnHold) -> HttpResponse:
+    return HttpResponse(_(str(refusal)), status=409, content_type="text/plain; charset=utf-8")
