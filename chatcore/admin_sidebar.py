@@ -15,6 +15,7 @@ SUBJECTS: list[tuple[Any, tuple[str, ...]]] = [
         _("Conversations"),
         (
             "chatcore.session",
+            "chatcore.project",
             "chatcore.message",
             "chatcore.turn",
             "chatcore.contextrevision",
@@ -47,6 +48,7 @@ SUBJECTS: list[tuple[Any, tuple[str, ...]]] = [
 OTHER_SUBJECT = _("Plumbing")
 ICONS = {
     "chatcore.session": "chat",
+    "chatcore.project": "folder",
     "chatcore.message": "article",
     "chatcore.turn": "sync_alt",
     "chatcore.contextrevision": "history",

@@ -11,15 +11,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from chatcore.models import Project
 from chatcore.providers.connections import choose_effort
 from chatcore.sessions.token_estimate import format_tokens
 from chatcore.web.advice import choose_advice
 from models_registry.models import AiModel
 
 register = template.Library()
-
-SIDEBAR_PROJECTS = 12
 
 # What the policies store with a turn whose request was trimmed; timeline.js has it too.
 STORED_NOTICE = "Conversation history has been automatically trimmed"
@@ -31,13 +28,6 @@ def icon(name: str) -> SafeString:
     return format_html(
         '<svg class="icon" aria-hidden="true"><use href="#icon-{}"></use></svg>', name
     )
-
-
-@register.simple_tag
-def list_sidebar_projects(user: Any) -> dict[str, Any]:
-    """Return the user's first projects by name, and whether there are more."""
-    rows = list(Project.objects.owned_by(user)[: SIDEBAR_PROJECTS + 1])
-    return {"projects": rows[:SIDEBAR_PROJECTS], "has_more": len(rows) > SIDEBAR_PROJECTS}
 
 
 @register.filter

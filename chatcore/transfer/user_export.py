@@ -14,7 +14,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.db.models.fields.reverse_related import ForeignObjectRel
 
-from chatcore.models import Session
+from chatcore.models import Project, Session
+from chatcore.projects.export import export_project
 from chatcore.threads import run_in_thread
 from chatcore.transfer import exporter
 
@@ -43,9 +44,9 @@ async def stream_user_export(user: AbstractBaseUser) -> AsyncGenerator[bytes]:
 def _write_parts(user: AbstractBaseUser) -> Iterator[tuple[str, bytes]]:
     """Yield the name of each file of the archive, and the archive's bytes up to its end.
 
-    `sessions/ID.json` can be imported again. `rows/` has the rows of other tables that belong to
-    the user, as JSON, without anything secret. No query is open between two parts, because each may
-    run in another thread.
+    `sessions/ID.json` can be imported again; `projects/ID.json` has a project with its files.
+    `rows/` has the rows of other tables that belong to the user, as JSON, without anything secret.
+    No query is open between two parts, because each may run in another thread.
     """
     buffer = _Buffer()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -63,6 +64,9 @@ def _list_files(user: AbstractBaseUser) -> Iterator[tuple[str, Callable[[], Any]
     sessions = Session.objects.filter(owner=user.pk).order_by("created_at", "pk")
     for pk in list(sessions.values_list("pk", flat=True)):
         yield f"sessions/{pk}.json", partial(_load_session, user, pk)
+    projects = Project.objects.filter(owner=user.pk).order_by("created_at", "pk")
+    for pk in list(projects.values_list("pk", flat=True)):
+        yield f"projects/{pk}.json", partial(_load_project, user, pk)
     for model, field_name in list_owned_tables(type(user)):
         name = f"rows/{model._meta.label_lower}.{field_name}.json"
         yield name, partial(_load_rows, model, field_name, user)
@@ -72,6 +76,11 @@ def _load_session(user: AbstractBaseUser, pk: UUID) -> dict[str, Any] | None:
     sessions = Session.objects.filter(owner=user.pk).select_related("model__provider")
     session = sessions.filter(pk=pk).first()
     return exporter.export_session(session) if session else None
+
+
+def _load_project(user: AbstractBaseUser, pk: UUID) -> dict[str, Any] | None:
+    project = Project.objects.filter(owner=user.pk, pk=pk).first()
+    return export_project(project) if project else None
 
 
 class _Buffer(io.RawIOBase):

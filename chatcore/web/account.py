@@ -25,7 +25,7 @@ from chatcore.rest.scopes import ALL
 from chatcore.rights.models import select_models
 from chatcore.web import mcp_servers, providers, sign_in
 from chatcore.web.chat import use_local_time
-from chatcore.web.chat_list import load_chat_list
+from chatcore.web.chat_list import load_sidebar
 from chatcore.web.copies import shares
 from chatcore.web.forms import DefaultModelForm, LanguageForm, TokenForm
 from chatcore.web.usage import build_month_context
@@ -98,7 +98,7 @@ def show_settings(request: HttpRequest) -> HttpResponse:
         "server_form": mcp_servers.build_new_form(request),
         "models": select_models(request.user.pk).list_usable(),
         "default": select_models(request.user.pk).find_default(),
-        "chats": load_chat_list(request.user),
+        "chats": load_sidebar(request.user),
         "languages": [get_language_info(code) for code, _name in project.LANGUAGES],
         "chosen_language": request.COOKIES.get(project.LANGUAGE_COOKIE_NAME, ""),
     }

@@ -19,7 +19,7 @@ from chatcore.models import Message, Session, Turn
 from chatcore.rights.models import has_usable_models, select_models
 from chatcore.sessions.truncation import clean_text
 from chatcore.web import message_pages, timeline
-from chatcore.web.chat_list import load_chat_list
+from chatcore.web.chat_list import load_chat_list, load_sidebar
 from chatcore.web.projects.lists import choose_project, describe_project
 from chatcore.web.sample_chat import can_show_sample
 from chatcore.web.titles.writing import writes_titles
@@ -66,7 +66,7 @@ def show_new_chat(request: HttpRequest) -> HttpResponse:
     default_model = select_models(request.user.pk).find_default()
     context = {
         "temporary_hours": settings.CHATCORE["TEMPORARY_HOURS"],
-        "chats": load_chat_list(request.user),
+        "chats": load_sidebar(request.user),
         **_build_model_context(request),
         "chosen_model": default_model,
         "of_project": describe_project(choose_project(request), default_model),
@@ -113,7 +113,7 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
         "message_page": message_pages.load_requested_page(
             session, {"at": request.GET.get("at", "")}
         ),
-        "chats": load_chat_list(request.user),
+        "chats": load_sidebar(request.user),
         **_build_model_context(request),
         "chosen_model": session.model,
         "of_project": describe_project(session.project, session.model),

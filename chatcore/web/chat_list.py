@@ -1,6 +1,7 @@
 """The list of a user's chats in the sidebar: pinned chats first, then grouped by day and month."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,10 +13,11 @@ from django.utils.formats import date_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from chatcore.models import Session
+from chatcore.models import Project, Session
 
 PAGE_SIZE = 40  # chats
 MAX_PINNED = 100
+MAX_PROJECTS = 12  # in the sidebar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +31,29 @@ class ChatGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatList:
-    """A page of the list. `after` is the cursor of the next page, None on the last one."""
+    """A page of the list. `after` is the cursor of the next page, None on the last one.
+
+    `projects` are those that stand above it in the sidebar.
+    """
 
     groups: list[ChatGroup]
     after: str | None
     query: str = ""
     archived: bool = False
+    projects: Sequence[Project] = ()
+    has_more_projects: bool = False
+
+
+def load_sidebar(user: Any) -> ChatList:
+    """Load what the sidebar of a page shows: the first page of the list, and the projects."""
+    projects = list(
+        Project.objects.owned_by(user).defer("instructions", "rules")[: MAX_PROJECTS + 1]
+    )
+    return replace(
+        load_chat_list(user),
+        projects=projects[:MAX_PROJECTS],
+        has_more_projects=len(projects) > MAX_PROJECTS,
+    )
 
 
 def load_chat_list(

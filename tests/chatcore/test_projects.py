@@ -1,16 +1,26 @@
 """What a project says reaches the model word for word, whatever happens to the conversation."""
 
+import base64
+import contextlib
+import json
+import zipfile
+from io import BytesIO, StringIO
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.management import call_command
 from django.db import connection, transaction
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from chatcore.context import builder
-from chatcore.models import Project, Session
+from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects import changes, system_text
 from chatcore.sessions.changes import record_session_change
+from chatcore.sessions.user_erasure import erase_user
+from chatcore.transfer.user_export import write_user_export
 from chatcore.turns.forks import fork_session
 from compaction.requests.guard import estimate_next_request
 from compaction.runs import engine
@@ -206,3 +216,58 @@ def test_a_lock_of_the_session_leaves_the_project_to_others(
     with CaptureQueriesContext(connection) as captured, transaction.atomic():
         Session.objects.lock(session.pk)
     assert "chatcore_project" not in str(captured.captured_queries)
+
+
+def verify() -> str:
+    output = StringIO()
+    with contextlib.suppress(SystemExit):
+        call_command("verify", stdout=output)
+    return output.getvalue()
+
+
+def test_verify_says_what_is_wrong_with_a_project(session: Session, project: Project) -> None:
+    assert "0 violations" in verify()
+    file = project.files.get(name="trains.txt")
+    project.files.filter(pk=file.pk).update(sent_chars=5, store_name="ab/lost")
+    Session.objects.create(owner=User.objects.create_user("mallory"), project=project)
+    assert "3 violations" in (text := verify())
+    assert f"sent_chars of file {file.pk} is 5" in text
+    assert "of another owner is in it" in text
+    assert "is not in the store" in text
+
+
+def test_the_export_of_a_person_has_it_whole(session: Session, project: Project) -> None:
+    buffer = BytesIO()
+    write_user_export(session.owner, buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        exported = json.loads(archive.read(f"projects/{project.pk}.json"))
+    assert (exported["instructions"], exported["rules"]) == (INSTRUCTIONS, RULES)
+    files = {file["name"]: base64.b64decode(file["data"]) for file in exported["files"]}
+    assert files == {"trains.txt": FILE.encode(), "hotels.csv": OTHER_FILE.encode()}
+    assert exported["sessions"] == [str(session.pk)]
+
+
+def test_an_erased_person_leaves_no_project(session: Session, project: Project) -> None:
+    erasure = erase_user(session.owner)
+    assert erasure.rows["chatcore.project.owner"] == 1
+    assert not erasure.rows_left
+    assert not ProjectFile.objects.exists()
+
+
+def test_the_admin_hides_its_words_from_who_may_not_see_contents(
+    client: Client, project: Project
+) -> None:
+    operator = User.objects.create_user("operator", is_staff=True)
+    right = Permission.objects.get(codename="view_project")
+    operator.user_permissions.add(right)
+    client.force_login(operator)
+    pages = ("/admin/chatcore/project/", f"/admin/chatcore/project/{project.pk}/change/")
+    for address in pages:
+        html = client.get(address).content.decode()
+        assert str(project.pk) in html
+        for words in ("Lisbon", "Answer as a", RULES[1], "trains.txt"):
+            assert words not in html
+    operator.user_permissions.add(Permission.objects.get(codename="view_content"))
+    html = client.get(pages[1]).content.decode()
+    for words in ("Lisbon", "Answer as a", RULES[1], "trains.txt"):
+        assert words in html

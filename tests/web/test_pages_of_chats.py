@@ -133,7 +133,7 @@ def test_templates_ask_the_database_nothing(
         say(session, "user", "Hello", turn=turn)
         say(session, "assistant", "Hello", turn=turn)
     signed_in.get(f"/c/{session.pk}/")  # the first page of a browser notes the browser
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(12):
         signed_in.get(f"/c/{session.pk}/")
 
 

@@ -70,7 +70,7 @@ def test_a_person_makes_a_project_and_its_chat_is_told_all_of_it(
     scripted.script(Reply(text="At 9:05."))
     page.locator(".composer textarea").fill("When is the train?")
     page.keyboard.press("Enter")
-    expect(page.locator(".assistant")).to_contain_text("At 9:05.")
+    expect(page.locator(".answer")).to_contain_text("At 9:05.")
     system = scripted.requests[-1].json["messages"][0]["content"]
     for words in ("Be a guide.\nOf two words.", "- In euros.\n- No map.", "Train 43 leaves"):
         assert words in system

@@ -8,6 +8,7 @@ from django.test import Client
 
 from chatcore.context.compactor import get_compactor
 from chatcore.models import McpServer, Session
+from chatcore.projects.changes import add_file, create_project
 from chatcore.sessions.shares import create_share
 from chatcore.tools.registry import BUILT_IN_TOOLS
 from tests.support.languages import (
@@ -26,8 +27,16 @@ pytestmark = pytest.mark.django_db
 NAMES = {"aria-label", "title", "placeholder", "alt", "aria-description"}
 # What is in such elements is code, or the words of a person or a model (`dir="auto"`).
 SILENT = {"script", "style", "code", "pre", "svg", "bdi", "mark"}
-PAGES = ["/new/", "/settings/", "/offline/", "/search/?q=pain", "/chats/?archived", "/nowhere/"]
-PAGES_OF_A_CHAT = ["", "settings/", "print/", "share/"]
+PAGES = [
+    "/new/",
+    "/settings/",
+    "/offline/",
+    "/search/?q=pain",
+    "/chats/?archived",
+    "/nowhere/",
+    "/projects/",
+]
+PAGES_OF_A_CHAT = ["", "settings/", "print/", "share/", "project/"]
 PAGES_OF_AN_ACCOUNT = [
     "password/",
     "password/reset/sent/",
@@ -103,6 +112,8 @@ def test_no_text_of_a_page_stays_english(
 ) -> None:
     McpServer.objects.create(owner=user, name="tickets", url="http://tickets.test/mcp")
     create_share(staff_session, with_tools=True, with_files=True, days=7)
+    project = create_project(user, {"name": "Bread", "rules": ["Bread"]})
+    add_file(project, name="Bread", data=b"Bread " * 9_000)
     english = build_english_pattern(language)
     assert english.fullmatch("Settings"), "or nothing could be found"
     for_models = {
@@ -118,6 +129,7 @@ def test_no_text_of_a_page_stays_english(
     for client, path in [
         *((signed_in, path) for path in PAGES),
         *((signed_in, f"/c/{staff_session.pk}/{path}") for path in PAGES_OF_A_CHAT),
+        (signed_in, f"/projects/{project.pk}/"),
         *((signed_in, f"/account/{path}") for path in PAGES_OF_AN_ACCOUNT),
         *((Client(), path) for path in PAGES_BEFORE_SIGNING_IN),
     ]:

@@ -9,7 +9,8 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import QuerySet
 
-from chatcore.models import Session
+from chatcore.models import Project, Session
+from chatcore.projects.verification import check_project
 from chatcore.sessions.verification import check_session
 
 PAGE_SIZE = 1000
@@ -41,16 +42,21 @@ class Command(BaseCommand):
             for sentence in check_session(session_id):
                 violation_count += 1
                 self.stdout.write(f"{session_id}: {sentence}")
+        projects = Project.objects.none() if session_ids else Project.objects.all()
+        for project_id in _list_page_by_page(projects):
+            for sentence in check_project(project_id):
+                violation_count += 1
+                self.stdout.write(f"project {project_id}: {sentence}")
         self.stdout.write(f"{session_count} sessions checked, {violation_count} violations")
         if violation_count:
             sys.exit(1)
 
 
-def _list_page_by_page(sessions: QuerySet[Session]) -> Iterator[UUID]:
-    """Yield the keys of sessions; no query and no transaction is open between two of them."""
-    ordered_sessions = sessions.order_by("pk")
-    page = list(ordered_sessions.values_list("pk", flat=True)[:PAGE_SIZE])
+def _list_page_by_page(rows: QuerySet[Any]) -> Iterator[UUID]:
+    """Yield the keys of rows; no query and no transaction is open between two of them."""
+    ordered_rows = rows.order_by("pk")
+    page = list(ordered_rows.values_list("pk", flat=True)[:PAGE_SIZE])
     while page:
         yield from page
-        later_sessions = ordered_sessions.filter(pk__gt=page[-1])
-        page = list(later_sessions.values_list("pk", flat=True)[:PAGE_SIZE])
+        later_rows = ordered_rows.filter(pk__gt=page[-1])
+        page = list(later_rows.values_list("pk", flat=True)[:PAGE_SIZE])

@@ -16,7 +16,7 @@ from chatcore.projects.system_text import list_left_out
 from chatcore.rights.models import select_models
 from chatcore.sessions.holds import OnHold
 from chatcore.web.chat import use_local_time
-from chatcore.web.chat_list import load_chat_list
+from chatcore.web.chat_list import load_sidebar
 from chatcore.web.projects.forms import NameForm, ProjectForm, read_rules
 from chatcore.web.projects.lists import list_projects
 
@@ -59,7 +59,7 @@ def show_project(request: HttpRequest, pk: UUID) -> HttpResponse:
         "rules": project.rules,
         "project_chats": chats[:MAX_CHATS],
         "has_more_chats": len(chats) > MAX_CHATS,
-        "chats": load_chat_list(request.user),
+        "chats": load_sidebar(request.user),
         **_build_file_context(request, project),
     }
     return render(request, "chatcore/projects/project.html", context)
@@ -135,7 +135,7 @@ def get_own_project(request: HttpRequest, pk: UUID) -> Project:
 def _render_projects(
     request: HttpRequest, values: dict[str, Any] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    context = {"projects": list_projects(request.user), "chats": load_chat_list(request.user)}
+    context = {"projects": list_projects(request.user), "chats": load_sidebar(request.user)}
     page = "chatcore/projects/projects.html"
     return render(request, page, context | (values or {}), status=status)
 

@@ -23,6 +23,7 @@ export function uploadForm(path, file, { progress = () => {}, signal } = {}) {
     );
     for (const name of ["error", "abort", "timeout"])
       request.addEventListener(name, () => reject(new Problem(0, getText("offline"))));
+    signal?.addEventListener("abort", () => request.abort());
     request.open("POST", buildPath(`api/v1/${path}`));
     request.responseType = "json";
     request.setRequestHeader("Accept", "application/json");
