@@ -40,6 +40,7 @@ def project(user: User) -> Project:
     return project
 
 
+@pytest.mark.browser
 def test_a_person_makes_a_project_and_its_chat_is_told_all_of_it(
     page: Page, model: AiModel, scripted: ScriptedModel, tmp_path: Path
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_person_makes_a_project_and_its_chat_is_told_all_of_it(
     assert not ProjectFile.objects.exists()
 
 
+@pytest.mark.browser
 def test_a_chat_is_moved_in_and_out_from_its_menu(
     page: Page, project: Project, session: Session
 ) -> None:
@@ -105,6 +107,7 @@ def test_a_chat_is_moved_in_and_out_from_its_menu(
             expect(page.locator("#chat-project")).to_be_hidden()
 
 
+@pytest.mark.browser
 def test_a_refused_file_is_said_in_words(page: Page, project: Project, tmp_path: Path) -> None:
     page.goto(f"/projects/{project.pk}/")
     (tmp_path / "a.bin").write_bytes(b"\x00\x01")
@@ -115,6 +118,7 @@ def test_a_refused_file_is_said_in_words(page: Page, project: Project, tmp_path:
     expect(page.locator("project-files .rows li")).to_have_count(0)
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_wide_or_narrow(
     page: Page, project: Project, session: Session, scheme: Any
@@ -181,6 +185,7 @@ def test_nothing_on_legal_hold_is_deleted(signed_in: Client, user: User, project
     assert signed_in.post(f"/projects/{project.pk}/files/{file.pk}/delete/").status_code == 409
 
 
+@pytest.mark.browser
 @pytest.mark.hostile
 def test_hostile_words_are_only_words(guarded_page: Page, user: User, session: Session) -> None:
     paths = []
