@@ -65,10 +65,9 @@ def to_uuid(value: Any) -> UUID:
 
 
 def to_time(value: Any) -> datetime:
-    """Return what the database stores as a time; SQLite has it as text, in UTC."""
-    return (
-        value if isinstance(value, datetime) else datetime.fromisoformat(value).replace(tzinfo=UTC)
-    )
+    """Return what the database stores as a time; SQLite has it without a zone, perhaps as text."""
+    time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def adapt_uuids(values: Iterable[UUID]) -> dict[Any, UUID]:

@@ -107,11 +107,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="session",
-            name="project_since",
+            name="overhead_since",
             field=models.DateTimeField(
                 blank=True,
                 editable=False,
-                help_text="When the session last entered or left a project.",
+                help_text="When what is sent besides its messages last changed: project, prompt, tools.",
                 null=True,
             ),
         ),

@@ -89,11 +89,11 @@ class Session(models.Model):
         related_name="sessions",
         db_index=False,
     )
-    project_since = models.DateTimeField(
+    overhead_since = models.DateTimeField(
         null=True,
         blank=True,
         editable=False,
-        help_text="When the session last entered or left a project.",
+        help_text="When what is sent besides its messages last changed: project, prompt, tools.",
     )
     policy = models.CharField(
         max_length=64,

@@ -81,7 +81,7 @@ def delete_project(project_id: UUID, *, check: Callable[[Project], None] | None 
         count = Session.objects.filter(project=project).count()
         # Those that nobody sees too.
         Session.all_objects.filter(project=project).update(
-            project=None, project_since=timezone.now()
+            project=None, overhead_since=timezone.now()
         )
         project.delete()
     return count

@@ -12,6 +12,10 @@ from chatcore.events import log as event_log
 from chatcore.events.types import EventType, SessionUpdatedPayload, UpdatedMessagePayload
 from chatcore.models import Message, Session
 
+# What requests send besides the messages. A provider's count from before a change of it says
+# nothing about the next request.
+OVERHEAD_FIELDS = frozenset({"project", "system_prompt", "tools"})
+
 
 def record_session_change(
     session_id: UUID,
@@ -29,8 +33,8 @@ def record_session_change(
     """
     columns = dict(values or {})
     announced_fields = sorted(columns) if fields is None else list(fields)
-    if "project" in columns:
-        columns["project_since"] = timezone.now()
+    if not OVERHEAD_FIELDS.isdisjoint(columns):
+        columns["overhead_since"] = timezone.now()
     if is_user_act:
         columns["updated_at"] = timezone.now()
     # Written together, so that no page hears of a change that is rolled back, and no change is

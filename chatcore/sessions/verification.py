@@ -128,7 +128,7 @@ PLAIN_FIELDS = frozenset(
         "model",
         "system_prompt",
         "project",
-        "project_since",
+        "overhead_since",
         "policy",
         "auto_compact",
         "tools",

@@ -10,6 +10,7 @@ from rest_framework.test import APIClient
 from chatcore.context import revisions, summary_block
 from chatcore.models import Message, Session
 from compaction.runs import engine
+from compaction.sizing.usage import load_usage
 from tests.support.compaction_sessions import say
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -208,3 +209,19 @@ def test_the_preview_is_what_is_sent_when_messages_do_not_fit(
     assert len(preview["left_out"]) + len(preview["messages"]) == 15
     usage = api.get(f"/api/v1/sessions/{full.pk}/context").json()
     assert preview["tokens"] < usage["threshold_tokens"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("edit", [{"system_prompt": "Be brief. " * 400}, {"tools": []}])
+def test_a_count_of_the_provider_ends_with_what_it_has_counted(
+    api: APIClient, session: Session, scripted: ScriptedModel, edit: dict[str, Any]
+) -> None:
+    scripted.script(Reply(text="Fine.", usage=(900, 10)))
+    say(session)
+    assert load_usage(session.pk)["source"] == "provider"
+    api.patch(f"/api/v1/sessions/{session.pk}", {"title": "Flights"})
+    assert load_usage(session.pk)["source"] == "provider"
+    api.patch(f"/api/v1/sessions/{session.pk}", edit)
+    usage = api.get(f"/api/v1/sessions/{session.pk}/context").json()
+    assert load_usage(session.pk)["source"] == "estimated"
+    assert usage["breakdown"]["system_prompt"] == len(edit.get("system_prompt", "")) // 4

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 SESSION_COLUMNS = (
     "owner_id",
     "project_id",
-    "project_since",
+    "overhead_since",
     "policy",
     "auto_compact",
     "compact_threshold",
@@ -162,7 +162,7 @@ def test_a_session_with_everything_has_the_row_that_the_orm_gives(
     )
     Session.objects.filter(pk=session.pk).update(
         project=Project.objects.create(owner=session.owner, name="Tea"),
-        project_since=timezone.now(),
+        overhead_since=timezone.now(),
         title="Ada's 50 %s",
         auto_compact=False,
         compact_threshold=0.5,

@@ -51,7 +51,7 @@ _SESSION_SQL = f"""
         session.summed_tokens AS summed_tokens,
         LENGTH(session.system_prompt) AS system_chars,
         session.project_id AS project_id,
-        session.project_since AS project_since,
+        session.overhead_since AS overhead_since,
         session.summed_file_tokens AS summed_file_tokens,
         session.summed_images AS summed_images,
         EXISTS (SELECT 1 FROM chatcore_attachment file WHERE file.session_id = session.id)
@@ -109,7 +109,7 @@ _SESSION_SQL = f"""
 """  # noqa: S608
 _SESSION_CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "project_id": to_uuid,
-    "project_since": to_time,
+    "overhead_since": to_time,
     "usage_at": to_time,
     "auto_compact": bool,
     "has_attachments": bool,

@@ -195,7 +195,7 @@ def _build_last_usage(row: dict[str, Any]) -> LastUsage | None:
     """Return the token counts of the newest answer whose request was exactly this context."""
     if row["usage_seq"] is None:
         return None
-    if row["project_since"] is not None and row["usage_at"] < row["project_since"]:
+    if row["overhead_since"] is not None and row["usage_at"] < row["overhead_since"]:
         return None
     input_tokens = row["usage_input"]
     output_tokens = row["usage_output"] or 0
