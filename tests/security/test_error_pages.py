@@ -20,9 +20,10 @@ def test_a_server_without_any_variable_shows_strangers_nothing_of_itself(tmp_pat
         unknown_page = httpx2.get(f"{url}/no/such/page", timeout=30)
         bad_host = httpx2.get(f"{url}/login/", headers={"Host": "evil.example"}, timeout=30)
     assert (unknown_page.status_code, bad_host.status_code) == (404, 400)
+    assert "There is no such page" in unknown_page.text
+    assert len(bad_host.text) < 1_000
     for page in (unknown_page, bad_host):
-        assert len(page.text) < 1_000
-        for word in ("settings", "DEBUG", "Traceback", "urlpatterns", str(tmp_path), "chatcore"):
+        for word in ("DEBUG", "Traceback", "urlpatterns", "chatcore.urls", str(tmp_path), "/no/"):
             assert word not in page.text
 
 
