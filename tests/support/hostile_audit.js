@@ -91,7 +91,9 @@ globalThis.audit = (page) => {
       object(element, "it leaves its place");
     if (formula) continue; // math has tags and styles of its own
     if (!IN_PROSE.has(tag)) object(element, "no element of a text");
-    if (tag === "button" && !("copyCode" in element.dataset)) object(element, "a button");
+    const { dataset } = element;
+    if (tag === "button" && !("copyCode" in dataset || "showsDiagram" in dataset))
+      object(element, "a button");
     for (const { name } of element.attributes)
       if (!ON_PROSE.has(name)) object(element, `no attribute of a text, ${name}`);
   }

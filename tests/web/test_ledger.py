@@ -133,5 +133,5 @@ def test_a_policy_without_a_ledger_shows_none(page: Page, session: Session) -> N
     page.goto(f"/c/{session.pk}/")
     page.locator(".meter-button").hover()
     page.get_by_role("button", name="Show the whole context").click()
-    expect(page.locator(".panel-facts")).to_contain_text("version")
+    expect(page.locator("#context-panel .panel-facts")).to_contain_text("version")
     expect(page.locator(".ledger")).to_be_hidden()

@@ -19,6 +19,7 @@ export class Diagram {
     this.figure = figure;
     this.button = document.createElement("button");
     this.button.type = "button";
+    this.button.dataset.showsDiagram = "";
     this.button.textContent = getText("showDiagram");
     this.button.addEventListener("click", () => this.#toggle());
     this.note = document.createElement("p");
