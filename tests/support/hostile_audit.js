@@ -25,7 +25,7 @@ globalThis.audit = (page) => {
     ),
   );
   const ON_PROSE = new Set(
-    "href title alt src class start align colspan rowspan target rel type tabindex data-copy-code data-copied aria-label role".split(
+    "href title alt src class start align colspan rowspan target rel type tabindex data-copy-code data-copied data-shows-diagram aria-label role".split(
       " ",
     ),
   );
