@@ -10,7 +10,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.support.program_checks import CheckedModel
 from tests.support.programs import Conversations
 
-# `python -m tests.faults.programs` runs many more.
+# `python -m measure.programs` runs many more.
 PROGRAMS = settings(
     max_examples=int(os.environ.get("CHATCORE_PROGRAMS", "3")),
     stateful_step_count=int(os.environ.get("CHATCORE_PROGRAM_STEPS", "30")),

@@ -12,14 +12,14 @@ from django.contrib.auth.models import User
 from openai import AsyncOpenAI
 
 from chatcore.serving.request_threads import MAX_IDLE_THREADS
+from measure.benchmarks import sse
+from measure.benchmarks.load.people import create_people
+from measure.benchmarks.load.product import run_provider
+from measure.benchmarks.load.stamps import TOKEN_LENGTH
+from measure.benchmarks.load.stored_answers import count_differences
+from measure.benchmarks.load.stream_readers import COMPLETED, Job
+from measure.benchmarks.load.streams import run_readers
 from models_registry.models import AiModel
-from tests.benchmarks import sse
-from tests.benchmarks.load.people import create_people
-from tests.benchmarks.load.product import run_provider
-from tests.benchmarks.load.stamps import TOKEN_LENGTH
-from tests.benchmarks.load.stored_answers import count_differences
-from tests.benchmarks.load.stream_readers import COMPLETED, Job
-from tests.benchmarks.load.streams import run_readers
 from tests.conftest import Live
 from tests.support.openai_client import MODEL, create_key
 from tests.support.scripted_model import ScriptedModel

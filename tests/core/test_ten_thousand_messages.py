@@ -48,7 +48,7 @@ def calls_of(n: int) -> tuple[TranscriptCall, ...]:
 def test_each_stage_gets_through_ten_thousand_messages(stage: str) -> None:
     """Anything that takes the square of their number would take minutes here.
 
-    `tests/benchmarks` measures how long each preset takes.
+    `measure/benchmarks` measures how long each preset takes.
     """
     policy = Policy.parse(
         {"stages": [stage], "protect": {"kind": "count", "count": 6}, "slide": {"fraction": 0.001}},

@@ -1,0 +1,1 @@
+"""Measurements of what has to be fast: python -m measure.benchmarks."""

@@ -1,1 +1,0 @@
-"""Measurements of what has to be fast: python -m tests.benchmarks."""
