@@ -17,6 +17,7 @@ from chatcore.models import Attachment, Budget, Message, Session, Turn, UsageSum
 from chatcore.models.spending import COST_UNIT
 from chatcore.turns.messages import append_message
 from models_registry.models import AiModel, Provider
+from tests.support.model_rows import make_row
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -103,9 +104,9 @@ def test_every_row_opens(operator: Client, chat: Session, name: str) -> None:
         for m in admin.site._registry
         if name == f"{m._meta.app_label}_{m._meta.model_name}_changelist"
     )
-    row = model._default_manager.first()
-    if row is not None:
-        page(operator, name.replace("_changelist", "_change"), row.pk)
+    row = model._default_manager.first() or make_row(model)
+    assert f"{row.pk}/change/" in page(operator, name)
+    page(operator, name.replace("_changelist", "_change"), row.pk)
 
 
 @pytest.mark.parametrize("name", ["models_registry_provider", "models_registry_aimodel"])
