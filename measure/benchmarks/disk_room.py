@@ -17,10 +17,10 @@ from measure.benchmarks.raw_store import RawStore, count_used_bytes
 from measure.benchmarks.sample_sessions import get_user
 from measure.benchmarks.timing import Row
 from models_registry.models import AiModel
-from tests.support.names import ROOT
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
+ROOT = Path(__file__).resolve().parents[2]
 SESSIONS, TURNS = 25, 20  # a thousand messages
 QUESTION_CHARS, ANSWER_CHARS = 300, 900
 AGE = timedelta(days=60)  # nobody resumes a stream after so long

@@ -1,8 +1,7 @@
-"""The walls of the house: who may import whom, and what no file may grow into."""
+"""Who may import whom."""
 
 import ast
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -12,9 +11,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("chatcore", "models_registry", "compaction")
-MAX_LINES = 400
-MAX_FUNCTION_LINES = 60
-MAX_FOLDER_MODULES = 25  # a folder with more has become a drawer
 
 
 class Wall(NamedTuple):
@@ -67,16 +63,10 @@ def sources(under: str = "") -> Iterator[Path]:
 
 
 @cache
-def walk(path: Path) -> list[ast.AST]:
-    """Every node of a file: its module first."""
-    return list(ast.walk(ast.parse(path.read_text())))
-
-
-@cache
 def imported(path: Path) -> list[str]:
     """Every module a file names, in whatever scope."""
     names: list[str] = []
-    for node in walk(path):
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -113,54 +103,3 @@ def test_the_core_imports_the_standard_library_only() -> None:
         and not module.startswith("compaction.core")
     }
     assert not foreign
-
-
-def test_no_file_is_longer_than_four_hundred_lines() -> None:
-    assert not [
-        f"{path.name}: {lines}"
-        for path in sources()
-        if (lines := len(path.read_text().splitlines())) > MAX_LINES
-    ]
-
-
-def test_no_function_is_longer_than_sixty_lines() -> None:
-    assert not [
-        f"{path.name}:{node.lineno} {node.name}"
-        for path in sources()
-        for node in walk(path)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION_LINES
-    ]
-
-
-def test_no_folder_is_a_drawer_of_modules() -> None:
-    counts = Counter(path.parent for path in sources() if path.name != "__init__.py")
-    assert not [folder.name for folder, count in counts.items() if count > MAX_FOLDER_MODULES]
-
-
-def test_no_conditional_expression_stands_inside_another() -> None:
-    """Ruff has no rule for it, and such a line is read twice."""
-    assert not [
-        f"{path.name}:{node.lineno}"
-        for path in sources()
-        for node in walk(path)
-        if isinstance(node, ast.IfExp)
-        and any(isinstance(part, ast.IfExp) for part in (node.test, node.body, node.orelse))
-    ]
-
-
-def test_there_is_no_room_for_odds_and_ends() -> None:
-    assert not [
-        path for path in sources() if path.stem in {"services", "utils", "helpers", "exceptions"}
-    ]
-
-
-def test_every_module_says_what_it_is_for() -> None:
-    silent = [
-        path.relative_to(ROOT).as_posix()
-        for path in sources()
-        if isinstance(module := walk(path)[0], ast.Module)
-        and module.body
-        and not ast.get_docstring(module)
-    ]
-    assert not silent
