@@ -53,7 +53,7 @@ class SignOutWatch:
                     self._watchers.pop(sender, None)
 
     def _start_thread(self) -> None:
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(
                 target=self._check_until_idle, name="sign-out-watch", daemon=True
             )
@@ -72,8 +72,11 @@ class SignOutWatch:
                 self._end_others(senders, find_signed_in(senders))
             except Exception as error:  # noqa: BLE001 - whatever is away comes back
                 logger.warning("nobody can be asked who is signed in: %s", error)
-            finally:
+            # All open streams depend on this thread, so nothing that this raises may end it.
+            try:
                 close_old_connections()
+            except Exception as error:  # noqa: BLE001
+                logger.warning("a connection could not be given back: %s", error)
 
     def _end_others(self, senders: list[Sender], signed_in_senders: set[Sender]) -> None:
         with self._lock:

@@ -134,7 +134,10 @@ async def follow_events(
             if subscription.is_over or (is_endless and event_hub.is_handing_over):
                 return
             try:
-                await asyncio.wait_for(subscription.wake_event.wait(), HEARTBEAT_SECONDS)
+                # Not `wait_for`: before Python 3.12 it drops a cancellation that comes together
+                # with an event, and whoever is signed out would read on.
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    await subscription.wake_event.wait()
             except TimeoutError:
                 yield None
 

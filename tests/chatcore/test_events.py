@@ -16,6 +16,7 @@ from chatcore.events.relays.polling import SqliteRelay
 from chatcore.events.relays.postgres import PostgresRelay
 from chatcore.models import Session, SessionEvent
 from tests.support.events import append_events, take_seqs
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -68,6 +69,29 @@ async def test_a_quiet_stream_beats_its_heart_and_ends_with_its_session(
     assert await anext(tail) is None
     await sync_to_async(Session.objects.filter(pk=session.pk).delete, thread_sensitive=False)()
     assert [event async for event in tail if event] == []
+
+
+@pytest.mark.parametrize("loop_turns", range(6))
+async def test_a_reader_that_is_cancelled_as_an_event_arrives_reads_no_further(
+    session: Session, loop_turns: int
+) -> None:
+    await asyncio.to_thread(append_events, session.pk, ("turn.started", {}))
+    has_read = asyncio.Event()
+
+    async def read() -> None:
+        async for _ in event_log.follow_events(session.pk, 0):
+            has_read.set()
+
+    with event_log.event_hub.watch_session(session.pk):
+        event_log.event_hub.announce({session.pk: 1})
+        reader = asyncio.create_task(read())
+        await has_read.wait()  # all there is, so it waits for more
+        event_log.event_hub.announce({session.pk: 2})
+        for _ in range(loop_turns):
+            await asyncio.sleep(0)
+        reader.cancel()
+        await asyncio.wait([reader], timeout=PATIENCE_SECONDS)
+        assert reader.cancelled()
 
 
 def test_the_wire_format_is_one_block_an_event(session: Session) -> None:

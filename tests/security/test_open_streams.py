@@ -166,6 +166,23 @@ def test_a_turns_stream_ends_and_the_turn_does_not(
     assert session.turns.get().status == "running"
 
 
+def test_a_connection_that_cannot_be_given_back_keeps_no_stream_open(
+    live: Live, user: User, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_failed = threading.Event()
+
+    def fail() -> None:
+        has_failed.set()
+        raise RuntimeError("The connection is in use.")
+
+    monkeypatch.setattr(sign_out_watch, "close_old_connections", fail)
+    with open_api_client(live.url, user) as client:
+        stream = OpenStream(client, "GET", f"/sessions/{session.pk}/events")
+        assert has_failed.wait(60)
+        revoke(user)
+        assert stream.has_ended.wait(60)
+
+
 def test_many_streams_are_checked_by_a_few_queries(user: User) -> None:
     tokens = [Sender(token_digest=AuthToken.objects.create(user)[0].digest) for _ in range(20)]
     browsers = []
