@@ -5,7 +5,7 @@ import functools
 import re
 import typing
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def list_environment_variables() -> Iterator[str]:
                 name = getattr(call.func, "id", "")
                 first = call.args[0]
                 if name.startswith("read_") and isinstance(first, ast.Constant):
-                    seen.add(f"{first.value} {name.removeprefix('read_')}")
+                    seen.add(f"{first.value!s} {name.removeprefix('read_')}")
     yield from sorted(seen)
 
 
@@ -124,7 +124,7 @@ def _name_postgresql_type(number: int) -> str:
         return str(cursor.fetchone()[0])
 
 
-def _kind(facts: dict[str, Any]) -> str:
+def _kind(facts: Mapping[str, Any]) -> str:
     if facts["primary_key"]:
         return "key"
     if facts["foreign_key"]:
