@@ -104,7 +104,7 @@ def wait_for_calm(product: ServedProduct, token: str, ledger: Ledger) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     with httpx2.Client(base_url=f"{product.url}/api/v1", headers=headers, timeout=60) as api:
         for session in list(ledger.sessions):
-            wait_for(partial(say_goodbye, api, session), CALM_SECONDS, every=1)
+            wait_for(partial(say_goodbye, api, session), CALM_SECONDS)
 
 
 def say_goodbye(api: httpx2.Client, session: str) -> bool:

@@ -13,9 +13,10 @@ from tests.support.compaction_sessions import SUMMARY, summarize_or_chat
 from tests.support.postgres_server import PostgresServer
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.served_product import ROOT, ServedProduct, serve, wait_for
+from tests.support.served_product import ROOT, ServedProduct, serve
 from tests.support.served_streams import find_web_processes, register_model
 from tests.support.served_talks import Listener, create_session, open_api, say
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.lasting, pytest.mark.slow]
 
@@ -108,7 +109,7 @@ def test_the_clock_of_the_processes_does_step(
         created_at = api.post("/sessions", json={}).json()["created_at"]
         return (datetime.fromisoformat(created_at) - datetime.now(UTC)).total_seconds() / DAY
 
-    wait_for(lambda: abs(find_error() - days) < 0.1, 60)
+    wait_until(lambda: abs(find_error() - days) < 0.1)
 
 
 def test_a_process_that_died_in_the_future_leaves_no_conversation_closed(
@@ -121,10 +122,10 @@ def test_a_process_that_died_in_the_future_leaves_no_conversation_closed(
     clock.set(0)
     os.kill(find_web_processes(product)[0], signal.SIGKILL)
     scripted.script(Reply(text="Here I am."))
-    assert say(api, listener.session)["assistant_message"]["content"] == "Here I am."
-    listener.join(60)
+    listener.check()
     assert listener.end == "turn.failed"
     assert COUNTING.words.startswith(listener.text)
+    assert say(api, listener.session)["assistant_message"]["content"] == "Here I am."
 
 
 @pytest.mark.parametrize("days", [3, -3])
@@ -140,13 +141,13 @@ def test_a_summary_in_the_middle_of_a_step_is_paid_once_and_installed(
     calls_before = len(scripted.requests)
     scripted.script(Reply(text=SUMMARY, delay=3))
     run = api.post(f"/sessions/{session}/compact", json={}).json()["id"]
-    wait_for(lambda: len(scripted.requests) > calls_before, 60, every=0.05)
+    wait_until(lambda: len(scripted.requests) > calls_before)
     clock.set(days)
 
     def is_over() -> bool:
         return api.get(f"/compactions/{run}").json()["status"] not in ("queued", "running")
 
-    wait_for(is_over, 60)
+    wait_until(is_over)
     ended = api.get(f"/compactions/{run}").json()
     assert (ended["status"], ended["attempts"]) == ("applied", 1), ended
     assert len(scripted.requests) == calls_before + ended["provider_calls"]

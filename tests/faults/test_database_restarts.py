@@ -3,20 +3,21 @@
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
+import psycopg
 import pytest
 
 from tests.support.compaction_sessions import SUMMARY, summarize_or_chat
 from tests.support.postgres_server import PostgresServer
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.served_product import ServedProduct, serve, wait_for
+from tests.support.served_product import ServedProduct, serve
 from tests.support.served_streams import find_web_processes, register_model
 from tests.support.served_talks import Listener, create_session, open_api, say
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -24,8 +25,6 @@ pytestmark = [
 ]
 
 STREAMS = 6
-AWAY_SECONDS = 2.0
-ZOMBIE_SECONDS = 40.0  # longer than the lease of a turn
 RUN_SECONDS = 90.0  # until a run is over whose database was away
 COUNTING = Reply(chunks=[f"word{number} " for number in range(60)], chunk_delay=0.1)
 
@@ -67,34 +66,40 @@ def sound(product: ServedProduct, scripted: ScriptedModel) -> Iterator[None]:
     assert product.run_command("verify").endswith("0 violations")
 
 
-def stop_for_a_while(mode: str) -> Callable[[PostgresServer], None]:
-    def stop(database: PostgresServer) -> None:
-        database.stop(mode)
-        time.sleep(AWAY_SECONDS)
-        database.start()
-
-    return stop
+RESTARTS: dict[str, Callable[[PostgresServer], None]] = {
+    "fast": lambda database: database.stop("fast"),
+    "immediate": lambda database: database.stop("immediate"),
+    "killed": lambda database: database.kill(),
+}
 
 
-def kill(database: PostgresServer) -> None:
-    database.kill()
-    time.sleep(AWAY_SECONDS)
+def restart(database: PostgresServer, product: ServedProduct, how: str) -> None:
+    """Stop the database, and start it again once the product has missed it."""
+    RESTARTS[how](database)
+    wait_until(lambda: misses_database(product), what="the product misses its database")
     database.start()
 
 
-RESTARTS = {"fast": stop_for_a_while("fast"), "immediate": stop_for_a_while("immediate")}
-RESTARTS["killed"] = kill
+def misses_database(product: ServedProduct) -> bool:
+    try:
+        return "database" in httpx2.get(f"{product.url}/readyz", timeout=30).json()["missing"]
+    except httpx2.HTTPError:
+        return False
 
 
 @pytest.mark.parametrize("how", RESTARTS)
 def test_answers_in_the_middle_of_a_restart_keep_every_word(
-    api: httpx2.Client, database: PostgresServer, scripted: ScriptedModel, how: str
+    api: httpx2.Client,
+    database: PostgresServer,
+    product: ServedProduct,
+    scripted: ScriptedModel,
+    how: str,
 ) -> None:
     scripted.script(*[COUNTING] * STREAMS)
     listeners = [Listener(api, create_session(api)) for _ in range(STREAMS)]
     for listener in listeners:
         listener.wait_for_words()
-    RESTARTS[how](database)
+    restart(database, product, how)
     for listener in listeners:
         listener.check()
         assert COUNTING.words.startswith(listener.text)
@@ -107,7 +112,12 @@ def test_answers_in_the_middle_of_a_restart_keep_every_word(
 @pytest.mark.parametrize("moment", ["while it is written", "when it is installed"])
 @pytest.mark.parametrize("how", RESTARTS)
 def test_a_summary_in_the_middle_of_a_restart_is_installed_soon(
-    api: httpx2.Client, database: PostgresServer, scripted: ScriptedModel, how: str, moment: str
+    api: httpx2.Client,
+    database: PostgresServer,
+    product: ServedProduct,
+    scripted: ScriptedModel,
+    how: str,
+    moment: str,
 ) -> None:
     session = create_session(api, policy="oneclaw")
     history = [
@@ -115,22 +125,22 @@ def test_a_summary_in_the_middle_of_a_restart_is_installed_soon(
         for number in range(14)
     ]
     api.post(f"/sessions/{session}/messages/import", json={"messages": history})
-    restart = threading.Thread(target=RESTARTS[how], args=(database,))
+    restarting = threading.Thread(target=restart, args=(database, product, how))
 
     def write_summary(_: Any) -> Reply:
-        restart.start()
+        restarting.start()
         if moment == "while it is written":
-            return Reply(text=SUMMARY, delay=AWAY_SECONDS + 2)
-        wait_for(lambda: not database.answers(), 60, every=0.02)
+            restarting.join()
+            return Reply(text=SUMMARY)
+        wait_until(lambda: not database.answers(), what="the stop of PostgreSQL")
         return Reply(text=SUMMARY)
 
     scripted.script(write_summary)
     run = api.post(f"/sessions/{session}/compact", json={}).json()["id"]
-    wait_for(restart.is_alive, 60, every=0.05)
-    restart.join()
-    start = time.monotonic()
-    wait_for(lambda: find_end(api, run), RUN_SECONDS)
-    print(f"{how}, {moment}: over {time.monotonic() - start:.0f} s after the return")
+    wait_until(lambda: restarting.ident, what="the request for the summary")
+    restarting.join()
+    seconds = wait_until(lambda: find_end(api, run), seconds=RUN_SECONDS)
+    print(f"{how}, {moment}: over {seconds:.0f} s after the return")
     ended = api.get(f"/compactions/{run}").json()
     assert ended["status"] == "applied", ended
     assert say(api, session)["assistant_message"]["status"] == "complete"
@@ -143,7 +153,7 @@ def find_end(api: httpx2.Client, run: str) -> str | None:
 
 
 def test_a_web_process_that_sleeps_for_longer_than_its_lease_writes_nothing_more(
-    api: httpx2.Client, product: ServedProduct, scripted: ScriptedModel
+    api: httpx2.Client, database: PostgresServer, product: ServedProduct, scripted: ScriptedModel
 ) -> None:
     scripted.script(*[COUNTING] * STREAMS)
     listeners = [Listener(api, create_session(api)) for _ in range(STREAMS)]
@@ -154,10 +164,19 @@ def test_a_web_process_that_sleeps_for_longer_than_its_lease_writes_nothing_more
     for pid in sleeping:
         os.kill(pid, signal.SIGSTOP)
     try:
-        time.sleep(ZOMBIE_SECONDS)
+        wait_until(lambda: not count_running_turns(database), what="the end of all leases")
     finally:
         for pid in reversed(sleeping):
             os.kill(pid, signal.SIGCONT)
     for listener in listeners:
         listener.check()
         assert say(api, listener.session)["assistant_message"]["status"] == "complete"
+
+
+def count_running_turns(database: PostgresServer) -> int:
+    with psycopg.connect(database.url) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM chatcore_turn WHERE status = 'running'"
+        ).fetchone()
+        assert row
+        return int(row[0])

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,14 +11,14 @@ import pytest
 
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.served_product import ServedProduct, serve, wait_for
+from tests.support.served_product import ServedProduct, serve
 from tests.support.served_streams import (
-    WITHIN,
     find_web_processes,
     join_text,
     read_events,
     register_model,
 )
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.faults
 
@@ -51,8 +50,7 @@ def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_w
         )
 
         os.kill(find_web_processes(product)[0], signal.SIGKILL)
-        kill_time = time.monotonic()
-        wait_for(lambda: is_alive(product), 60)
+        wait_until(lambda: is_alive(product))
         rest = list(
             read_events(
                 api,
@@ -61,7 +59,6 @@ def test_what_was_said_is_kept_and_marked_and_the_stream_goes_on_from_where_it_w
                 enough=lambda events: events[-1]["event"] == "turn.failed",
             )
         )
-        assert time.monotonic() - kill_time < WITHIN
 
         (answer,) = [
             m

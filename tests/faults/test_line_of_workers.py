@@ -1,6 +1,5 @@
 """Two real worker commands on PostgreSQL: places stay busy, and nobody waits behind a crowd."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from models_registry.models import AiModel, Provider
 from tests.support.compaction_sessions import SUMMARY, fill_session
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import wait_until
 from tests.support.worker_processes import KINDS, Worker, open_database
 
 pytestmark = [
@@ -79,16 +79,18 @@ def work_through(stage: Stage) -> tuple[list[int], list[CompactionRun]]:
         workers.append(Worker(stage.database_url, folder, "--workers", str(PLACES // 2)))
     busy: list[int] = []
     late: list[CompactionRun] = []
+
+    def watch_to_the_end() -> bool:
+        waiting = count("queued")
+        if waiting > 20:
+            busy.append(count("running"))
+        if not late and waiting < CROWD - 20:
+            people = [User.objects.create(username=f"person{n}") for n in range(9)]
+            late.extend(request_run(person, stage.model) for person in people)
+        return not waiting and not count("running")
+
     try:
-        deadline = time.monotonic() + 300
-        while waiting := count("queued") or count("running"):
-            assert time.monotonic() < deadline, f"{waiting} runs are left"
-            if waiting > 20:
-                busy.append(count("running"))
-            if not late and waiting < CROWD - 20:
-                people = [User.objects.create(username=f"person{n}") for n in range(9)]
-                late = [request_run(person, stage.model) for person in people]
-            time.sleep(0.25)
+        wait_until(watch_to_the_end, seconds=300, what="the end of all runs")
     finally:
         for worker in workers:
             worker.stop()

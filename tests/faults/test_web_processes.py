@@ -35,7 +35,7 @@ def test_an_answer_of_one_web_process_is_followed_on_the_other_and_stopped_there
     chunks = [f"word{n} " for n in range(60)]
     scripted.script(Reply(chunks=chunks, chunk_delay=0.05))
     token = product.run_command("create_token", "admin").split()[-1]
-    web_processes = wait_for(lambda: find_two(product), 60)
+    web_processes = wait_for(lambda: find_two(product), what="two web processes")
     with (
         ThreadPoolExecutor() as threads,
         open_client(find_own_url(web_processes[0]), token) as first,

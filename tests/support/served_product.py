@@ -7,17 +7,17 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from tests.support.held_port import hold_port
 from tests.support.prepared_database import put_database
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class ServedProduct:
     @property
     def sign_in_link(self) -> str:
         """The one-time link, once it is printed."""
-        return wait_for(self._find_sign_in_link, 120)
+        return wait_for(self._find_sign_in_link, what="the sign-in link")
 
     def _find_sign_in_link(self) -> str | None:
         for line in self.lines:
@@ -63,21 +63,24 @@ STORY = (ROOT / "tests" / "support" / "served_story.txt").read_text().splitlines
 CHATCORE = [sys.executable, str(ROOT / "manage.py")]
 
 
-def wait_for(condition: Callable[[], T | None], seconds: float, every: float = 0.2) -> T:
+def wait_for(
+    condition: Callable[[], T | None], seconds: float = PATIENCE_SECONDS, *, what: str = ""
+) -> T:
     """Wait until the condition returns a true value, and return that value."""
-    deadline = time.monotonic() + seconds
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} seconds"
-        time.sleep(every)
-    return answer
+    answers: list[T] = []
+
+    def has_answer() -> bool:
+        if answer := condition():
+            answers.append(answer)
+        return bool(answers)
+
+    wait_until(has_answer, seconds=seconds, what=what)
+    return answers[0]
 
 
 @contextlib.contextmanager
 def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedProduct]:
     """Start the product, yield it, and stop it as Ctrl-C does."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     variables = {
         **os.environ,
         "CHATCORE_DATA_DIR": str(folder),
@@ -87,23 +90,25 @@ def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedP
     variables |= environment
     if "CHATCORE_DATABASE_URL" not in variables:
         put_database(folder)
-    process = subprocess.Popen(
-        [*CHATCORE, "serve", "--port", str(port), *arguments],
-        env=variables,
-        cwd=ROOT,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    product = ServedProduct(url=f"http://127.0.0.1:{port}", pid=process.pid, environment=variables)
-    assert process.stdout
-    threading.Thread(target=product.lines.extend, args=(process.stdout,), daemon=True).start()
-    try:
-        yield product
-    finally:
-        process.send_signal(signal.SIGINT)
+    with hold_port() as port:
+        process = subprocess.Popen(
+            [*CHATCORE, "serve", "--port", str(port), *arguments],
+            env=variables,
+            cwd=ROOT,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        url = f"http://127.0.0.1:{port}"
+        product = ServedProduct(url=url, pid=process.pid, environment=variables)
+        assert process.stdout
+        threading.Thread(target=product.lines.extend, args=(process.stdout,), daemon=True).start()
         try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
+            yield product
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()

@@ -1,6 +1,7 @@
 """Streams of a served product: a model to talk to, and its events as a browser receives them."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from compaction.worker.processes import list_descendants
 from tests.support.scripted_model import ScriptedModel
 from tests.support.served_product import ServedProduct
 
-WITHIN = 90  # seconds until a partial answer must be marked as interrupted
+WITHIN = 180  # seconds for what takes a lease of 45 s, on a machine that has other things to do
 WEB_SERVER = b"chatcore.serving.web_server"
 REGISTER = (
     "from models_registry.models import AiModel, Provider;"
@@ -32,11 +33,13 @@ def read_events(
 ) -> Iterator[dict[str, Any]]:
     """Yield events as a browser receives them, until there are enough."""
     seen: list[dict[str, Any]] = []
+    deadline = time.monotonic() + WITHIN
     with api.stream(
         "GET", f"/sessions/{session}/events", headers={"Last-Event-ID": str(after)}, timeout=WITHIN
     ) as stream:
         event: dict[str, Any] = {}
         for line in stream.iter_lines():
+            assert time.monotonic() < deadline, f"not enough events within {WITHIN} s: {seen[-1:]}"
             name, _, value = line.partition(": ")
             if name in ("id", "event", "data"):
                 event[name] = value if name == "event" else json.loads(value)

@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx2
 
-from tests.support.served_product import ServedProduct, wait_for
+from tests.support.served_product import ServedProduct
 from tests.support.served_streams import WITHIN, read_events
+from tests.support.waiting import wait_until
 
 ENDS = ("turn.completed", "turn.failed", "turn.cancelled")
-LONG_AWAY = 60.0  # seconds that a client goes on trying to reach the server
 
 
 @contextlib.contextmanager
@@ -62,13 +62,19 @@ class Listener(threading.Thread):
         deadline = time.monotonic() + WITHIN
         while not self.end and time.monotonic() < deadline:
             last = self.events[-1]["id"] if self.events else 0
-            with contextlib.suppress(httpx2.HTTPError):
+            with contextlib.suppress(httpx2.HTTPError, AssertionError):
+                wait_until(self._is_reachable, what="the server")
                 for event in read_events(self._api, self.session, after=last, enough=_is_over):
                     self.events.append(event)
-            time.sleep(0.2)
+
+    def _is_reachable(self) -> bool:
+        with contextlib.suppress(httpx2.HTTPError):
+            return self._api.get(f"/sessions/{self.session}").is_success
+        return False
 
     def wait_for_words(self) -> None:
-        wait_for(lambda: len(self.text) > 20, LONG_AWAY, every=0.05)
+        """Wait until the answer has begun."""
+        wait_until(lambda: len(self.text) > 20, what="the first words of an answer")
 
     def check(self) -> None:
         """Every word that was shown is stored, and the session takes the next message."""
@@ -85,16 +91,16 @@ def _is_over(events: list[dict[str, Any]]) -> bool:
 
 
 def say(api: httpx2.Client, session: str, content: str = "Are you there?") -> dict[str, Any]:
-    """Send a message until it is answered, as a client does that repeats what did not arrive."""
+    """Send a message until it arrives, as a client does; the session must be free for it."""
     answer: dict[str, Any] = {}
 
     def is_answered() -> bool:
         with contextlib.suppress(httpx2.HTTPError):
             response = api.post(f"/sessions/{session}/messages", json={"content": content})
-            assert response.status_code in (201, 409, 503), response.text
+            assert response.status_code in (201, 503), response.text
             answer.update(response.json())
             return response.status_code == 201
         return False
 
-    wait_for(is_answered, LONG_AWAY, every=0.5)
+    wait_until(is_answered, what="an answer")
     return answer

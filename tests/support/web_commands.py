@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from chatcore.local_model.server import find_free_port
+from tests.support.held_port import hold_port
 from tests.support.prepared_database import put_database
 from tests.support.served_streams import REGISTER
 from tests.support.waiting import wait_until
@@ -85,18 +85,18 @@ class Deployment:
     @contextmanager
     def run_web(self, *arguments: str) -> Iterator["WebCommand"]:
         """Run `chatcore web` at a free port, and end it if it still runs."""
-        port = find_free_port()
-        process = subprocess.Popen(
-            [*COMMAND, "web", "--port", str(port), *arguments], env=self.environment
-        )
-        command = WebCommand(process, f"http://127.0.0.1:{port}")
-        try:
-            wait_until(lambda: command.is_ready() or process.poll() is not None)
-            assert process.poll() is None, f"it ended with {process.returncode}"
-            yield command
-        finally:
-            process.kill()
-            process.wait(30)
+        with hold_port() as port:
+            process = subprocess.Popen(
+                [*COMMAND, "web", "--port", str(port), *arguments], env=self.environment
+            )
+            command = WebCommand(process, f"http://127.0.0.1:{port}")
+            try:
+                wait_until(lambda: command.is_ready() or process.poll() is not None)
+                assert process.poll() is None, f"it ended with {process.returncode}"
+                yield command
+            finally:
+                process.kill()
+                process.wait(30)
 
 
 @dataclass(frozen=True)

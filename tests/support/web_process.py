@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chatcore.local_model.server import find_free_port
+from tests.support.held_port import hold_port
 from tests.support.waiting import wait_until
 
 
@@ -25,17 +25,17 @@ def build_environment(folder: Path, **variables: str) -> dict[str, str]:
 @contextmanager
 def run_web_server(folder: Path, **variables: str) -> Iterator[str]:
     """Run a web process that gets these CHATCORE_ variables only, and yield its address."""
-    port = find_free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "chatcore.serving.web_server", "127.0.0.1", str(port), "0"],
-        env=build_environment(folder, **variables),
-    )
-    try:
-        wait_until(lambda: is_listening(port), seconds=60, what="the web server")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait(60)
+    with hold_port() as port:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "chatcore.serving.web_server", "127.0.0.1", str(port), "0"],
+            env=build_environment(folder, **variables),
+        )
+        try:
+            wait_until(lambda: is_listening(port), what="the web server")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+            process.wait(60)
 
 
 def is_listening(port: int) -> bool:
