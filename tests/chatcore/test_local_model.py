@@ -27,6 +27,7 @@ from tests.support.served_product import STORY
 
 pytestmark = [
     pytest.mark.model,
+    pytest.mark.slow,
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("hide_the_browsers_loop"),
 ]

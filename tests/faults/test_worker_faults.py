@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 from tests.support.worker_processes import KINDS, Worker
 from tests.support.worker_scenarios import WorkerScenario, open_scenario
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.faults
 
 Fault = Callable[[Worker], None]
 
@@ -55,6 +55,7 @@ def stage(
         yield worker_scene
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", AT_REST)
 def test_a_run_asked_for_after_a_death_at_rest_is_applied_once(
     stage: WorkerScenario, victim: str
@@ -66,7 +67,13 @@ def test_a_run_asked_for_after_a_death_at_rest_is_applied_once(
     stage.wait_for_canary()
 
 
-@pytest.mark.parametrize("victim", AT_WORK)
+@pytest.mark.parametrize(
+    "victim",
+    [
+        pytest.param(victim, marks=() if victim == "busy worker" else pytest.mark.slow)
+        for victim in AT_WORK
+    ],
+)
 def test_a_run_whose_cluster_is_hurt_at_work_is_applied_once(
     stage: WorkerScenario, victim: str
 ) -> None:
@@ -77,6 +84,7 @@ def test_a_run_whose_cluster_is_hurt_at_work_is_applied_once(
     assert run.deaths == (victim == "busy worker"), "a death that was not its own worker's"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", WHOLE_COMMAND)
 def test_a_worker_that_is_started_again_goes_on_with_the_run_it_left(
     stage: WorkerScenario, how: str
@@ -90,6 +98,7 @@ def test_a_worker_that_is_started_again_goes_on_with_the_run_it_left(
     stage.wait_until_applied(run)
 
 
+@pytest.mark.slow
 def test_a_run_that_kills_every_worker_ends_as_failed(stage: WorkerScenario) -> None:
     run = stage.start_slow_run()
     stage.scripted.default = Reply(delay=60)
@@ -108,6 +117,7 @@ def test_a_run_that_kills_every_worker_ends_as_failed(stage: WorkerScenario) -> 
     stage.wait_for_canary()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS[-1:])
 def test_as_shipped_a_hung_cluster_is_replaced_within_a_minute(
     kind: str, tmp_path: Path, django_db_blocker: DjangoDbBlocker
@@ -119,6 +129,7 @@ def test_as_shipped_a_hung_cluster_is_replaced_within_a_minute(
         stage.wait_until_applied(run, seconds=60)
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_on_postgresql_a_busy_workers_run_is_applied_once(
@@ -130,6 +141,7 @@ def test_on_postgresql_a_busy_workers_run_is_applied_once(
         stage.wait_until_applied(run)
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_on_postgresql_it_outlives_the_loss_of_all_its_connections(
