@@ -53,6 +53,7 @@ def expect_calm(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), page.url
 
 
+@pytest.mark.slow
 def test_somebody_is_invited_and_signs_up(stranger: Page, settings: Any) -> None:
     settings.SIGN_UP = "invitation"
     _, path = create_invitation(made_by=None)
@@ -66,6 +67,7 @@ def test_somebody_is_invited_and_signs_up(stranger: Page, settings: Any) -> None
     expect_signed_in(stranger, "carol")
 
 
+@pytest.mark.slow
 def test_a_lost_password_is_set_anew(
     stranger: Page, user: User, settings: Any, mailoutbox: list[Any]
 ) -> None:
@@ -133,6 +135,7 @@ def read_code(secret: str) -> str:
     return format_hotp_value(hotp_value(secret, int(timezone.now().timestamp()) // 30))
 
 
+@pytest.mark.slow
 def test_an_identity_provider_signs_on_with_its_groups(stranger: Page, settings: Any) -> None:
     Group.objects.create(name="Support")
     Group.objects.create(name="Operators")

@@ -17,7 +17,7 @@ from tests.web.test_axe import expect_none, find_objections
 
 __all__ = ["allow", "sign_in_as", "site", "sites"]
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 LIST = {
     "gpt-4o": {"limit": {"context": 130_000}, "cost": {"input": 2.4, "output": 9.5}},
     "gpt-4o-mini": {"limit": {"context": 64_000}, "cost": {"input": -1}},

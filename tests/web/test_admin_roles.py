@@ -75,6 +75,7 @@ def test_its_owner_sees_contents_and_acts(
     expect(page.get_by_text("What is bread?")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_support_sees_sizes_and_no_words(
     page: Page, chat: Session, sign_in_as: Callable[[User], None]
 ) -> None:
@@ -108,6 +109,7 @@ def test_support_sees_sizes_and_no_words(
         assert answer.status == 403, path
 
 
+@pytest.mark.slow
 def test_an_auditor_sees_the_log_and_nothing_else(
     page: Page, chat: Session, sign_in_as: Callable[[User], None]
 ) -> None:

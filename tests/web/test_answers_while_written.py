@@ -10,7 +10,7 @@ from tests.support.browsing import PausedChunks, send_message
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 def test_code_has_its_colors_while_it_is_written(

@@ -62,6 +62,7 @@ def test_a_person_chooses_a_tool_is_asked_and_allows_it(
     assert tool_server.calls == [("read", "notes/trip.md")]
 
 
+@pytest.mark.slow
 def test_never_takes_the_question_away_for_good(
     page: Page, live: Live, session: Session, scripted: ScriptedModel, tool_server: ToolServer
 ) -> None:

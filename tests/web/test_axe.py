@@ -225,7 +225,11 @@ def expect_none(objections_by_screen: dict[str, list[tuple[str, str]]]) -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("theme", "size"),
-    [("light", WIDE), ("dark", PHONE), pytest.param("dark", WIDE, marks=pytest.mark.slow)],
+    [
+        ("light", WIDE),
+        pytest.param("dark", PHONE, marks=pytest.mark.slow),
+        pytest.param("dark", WIDE, marks=pytest.mark.slow),
+    ],
 )
 def test_no_screen_has_anything_axe_objects_to(
     page: Page, staff_session: Session, theme: Any, size: Any

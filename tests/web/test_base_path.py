@@ -13,6 +13,7 @@ from tests.support.served_below import PATH, Below, below
 __all__ = ["below"]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_person_signs_in_talks_and_administers_below_the_path(
     browser: Browser, below: Below

@@ -101,6 +101,7 @@ def test_a_failed_turn_keeps_the_message_and_says_why(
     expect(page.get_by_label("Your message")).to_have_value("Precious words")
 
 
+@pytest.mark.slow
 def test_text_that_could_not_be_sent_stays_in_the_composer(page: Page, model: AiModel) -> None:
     page.goto("/new/")
     page.route("**/sessions", lambda route: route.abort())
@@ -134,6 +135,7 @@ def test_nothing_that_a_model_writes_can_run_or_call_home(page: Page, session: S
     assert not [url for url in requested_urls if "192.0.2.1" in url]
 
 
+@pytest.mark.slow
 def test_code_is_colored_and_copied(page: Page, session: Session) -> None:
     store_exchange(session, "Code?", "```python\nprint('hi')  # <b>\n```")
     page.goto(f"/c/{session.pk}/")
@@ -192,6 +194,7 @@ def wait_for_run(page: Page) -> CompactionRun:
     raise AssertionError("No run was asked for.")
 
 
+@pytest.mark.slow
 def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Session) -> None:
     store_exchange(session, *(f"message {number} " + "and more " * 30 for number in range(1, 13)))
     Session.objects.filter(pk=session.pk).update(
@@ -216,6 +219,7 @@ def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Sessi
     expect(page.locator(".card-summary")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_trimmed_history_is_told_twice_quietly(page: Page, session: Session) -> None:
     store_exchange(session, "Long ago", "Yes")
     page.goto(f"/c/{session.pk}/")
@@ -226,6 +230,7 @@ def test_a_trimmed_history_is_told_twice_quietly(page: Page, session: Session) -
     expect(page.locator(".notice")).to_have_text(notice)
 
 
+@pytest.mark.slow
 def test_a_model_without_a_known_window_shows_tokens_alone(
     page: Page, session: Session, model: AiModel
 ) -> None:
@@ -235,6 +240,7 @@ def test_a_model_without_a_known_window_shows_tokens_alone(
     expect(page.locator(".meter-used")).to_have_text(re.compile(r"^[\d.]+k? tokens$"))
 
 
+@pytest.mark.slow
 def test_a_message_sent_before_the_script_has_come_is_not_lost(
     page: Page, session: Session
 ) -> None:

@@ -181,6 +181,7 @@ def test_slash_commands_are_completed_and_carried_out(
     expect(page.locator(".message")).to_have_count(12)
 
 
+@pytest.mark.slow
 def test_an_unknown_command_is_sent_as_text_after_a_word(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -196,6 +197,7 @@ def test_an_unknown_command_is_sent_as_text_after_a_word(
     expect(page.locator(".answer .prose")).to_have_text("No such thing.")
 
 
+@pytest.mark.slow
 def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session: Session) -> None:
     store_exchange(
         session, "Read the file", "It is long: " + "<i>line</i> " * 300, "And now?", "Done."
@@ -223,6 +225,7 @@ def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session
     expect(page.locator("[data-seq='2'] .prose")).to_contain_text("line line line")
 
 
+@pytest.mark.slow
 def test_a_message_is_where_optimizing_ends_and_the_page_says_while_it_runs(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:

@@ -19,6 +19,7 @@ def summarized(session: Session) -> Session:
     return session
 
 
+@pytest.mark.slow
 def test_a_fork_has_the_card_of_the_summary_that_it_took_along(
     page: Page, summarized: Session
 ) -> None:
@@ -62,6 +63,7 @@ def test_undo_takes_back_an_edit_before_the_summary_and_redo_brings_both_back(
     expect(page.locator("#snackbar")).to_have_text("Redone.Undo")
 
 
+@pytest.mark.slow
 def test_after_an_undo_over_the_limit_the_page_says_what_the_next_message_will_do(
     page: Page, session: Session
 ) -> None:

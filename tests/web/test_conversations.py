@@ -58,6 +58,7 @@ def test_a_deleted_chat_comes_back_when_it_is_undone(
     assert Session.objects.filter(pk=session.pk).exists()
 
 
+@pytest.mark.slow
 def test_a_deleted_chat_is_gone_for_good_when_the_page_is_left(
     page: Page, session: Session, user: User
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_deleted_chat_is_gone_for_good_when_the_page_is_left(
     wait_until(page, lambda: not Session.objects.filter(pk=session.pk).exists())
 
 
+@pytest.mark.slow
 def test_the_chat_on_the_page_can_be_deleted_and_opened_again(page: Page, session: Session) -> None:
     store_exchange(session, "One", "Two")
     Session.objects.filter(pk=session.pk).update(title="Shown")
@@ -101,6 +103,7 @@ def test_a_chat_goes_out_as_a_file_and_comes_in_again(
     expect(page.locator(".chat-row > a")).to_have_text(["Sums", "Sums"])
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_chat_says_why_it_is_not_taken(
     page: Page, user: User, tmp_path: Path
 ) -> None:
@@ -144,6 +147,7 @@ def test_the_palette_finds_titles_and_words_and_leads_to_the_message(
     expect(page.locator("[data-seq='130']")).not_to_be_attached()
 
 
+@pytest.mark.slow
 def test_a_search_in_the_open_chat_moves_there_and_escape_leaves_it(
     page: Page, session: Session
 ) -> None:
@@ -197,6 +201,7 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
     expect(dialog.get_by_label("Temperature")).to_have_value("0.5")
 
 
+@pytest.mark.slow
 def test_a_new_chat_begins_with_the_settings_it_was_given(page: Page, model: AiModel) -> None:
     page.goto("/new/")
     page.get_by_role("button", name="Settings of this chat").click()
@@ -206,6 +211,7 @@ def test_a_new_chat_begins_with_the_settings_it_was_given(page: Page, model: AiM
     assert Session.objects.get().system_prompt == "Be brief."
 
 
+@pytest.mark.slow
 def test_a_chat_is_renamed_and_deleted_from_the_list(page: Page, session: Session) -> None:
     Session.objects.filter(pk=session.pk).update(title="Old name")
     page.goto(f"/c/{session.pk}/")
@@ -225,6 +231,7 @@ def test_a_chat_is_renamed_and_deleted_from_the_list(page: Page, session: Sessio
     expect(page.get_by_role("link", name="New name")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_nothing_in_the_list_vanishes_under_a_hand_when_it_is_refreshed(
     page: Page, session: Session, user: User
 ) -> None:
@@ -262,6 +269,7 @@ def rename_on_server(page: Page, session: Session, title: str) -> None:
         append_events(session.pk, ("session.updated", {"fields": ["title"]}))
 
 
+@pytest.mark.slow
 def test_chats_stand_under_the_days_they_were_last_spoken_in(page: Page, user: User) -> None:
     now = timezone.now()
     for title, days in (("Bread", 0), ("Lisbon", 1), ("Taxes", 5), ("Boats", 400)):
@@ -288,6 +296,7 @@ def test_chats_stand_under_the_days_they_were_last_spoken_in(page: Page, user: U
     )
 
 
+@pytest.mark.slow
 def test_a_chat_is_named_by_its_first_words_everywhere(
     page: Page, model: AiModel, scripted: ScriptedModel
 ) -> None:
@@ -299,6 +308,7 @@ def test_a_chat_is_named_by_its_first_words_everywhere(
     expect(page).to_have_title("Bake bread with rye, please · Chatcore")
 
 
+@pytest.mark.slow
 def test_words_typed_before_the_scripts_run_are_a_draft_too(page: Page, session: Session) -> None:
     held_routes: list[Route] = []
     page.route("**/js/composer*.js*", lambda route: held_routes.append(route))
@@ -350,6 +360,7 @@ def test_a_draft_stays_with_its_chat(page: Page, user: User, session: Session) -
     )
 
 
+@pytest.mark.slow
 def test_the_chats_of_a_zip_file_of_chatgpt_are_imported(page: Page, tmp_path: Path) -> None:
     file = tmp_path / "export.zip"
     message = {"author": {"role": "user"}, "content": {"parts": ["What is a heron?"]}}

@@ -84,6 +84,7 @@ def test_a_chat_is_shared_and_the_link_taken_back(page: Page, session: Session) 
     stranger.context.close()
 
 
+@pytest.mark.slow
 @pytest.mark.hostile
 @pytest.mark.parametrize("kind", ["under a link", "in print"])
 def test_hostile_texts_stay_texts(guarded_page: Page, session: Session, kind: str) -> None:

@@ -49,7 +49,7 @@ def draw(figure: Locator) -> FrameLocator:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_a_diagram_is_drawn_on_demand_and_gives_way_to_its_source(
     page: Page, session: Session, scheme: str
 ) -> None:
@@ -76,6 +76,7 @@ def test_a_diagram_is_drawn_on_demand_and_gives_way_to_its_source(
     expect(figure.locator("iframe")).to_have_count(0)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize(
     "text", ["flowchart LR\n  A -->", "a cake", f"flowchart LR\n{'  A --> B' * 2500}"]
@@ -92,6 +93,7 @@ def test_one_that_cannot_be_drawn_shows_its_source_and_says_so(
     expect(figure.locator("iframe")).to_have_count(0)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_other_code_has_no_diagram(page: Page, session: Session) -> None:
     figure = show_code(page, session, "print(1)", "python")
@@ -111,7 +113,13 @@ def unwatched_page(page: Page, live: Live) -> Iterator[Page]:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(text, id=name, marks=() if name == "less security" else pytest.mark.slow)
+        for name, text in HOSTILE.items()
+    ],
+)
 def test_a_hostile_diagram_reaches_neither_the_page_nor_a_network(
     unwatched_page: Page, session: Session, live: Live, text: str
 ) -> None:

@@ -41,6 +41,7 @@ def test_the_advice_fits_what_the_provider_said(kind: str, detail: str, advice: 
     assert choose_advice({"type": kind, "detail": detail}) == advice
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 def test_a_model_that_the_provider_does_not_have_leads_to_the_picker(
@@ -94,6 +95,7 @@ def test_trimming_is_told_in_one_line_with_why_and_what_now(
         details.get_by_role("button", name="Try to summarize again").click()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
@@ -142,6 +144,7 @@ def test_a_summary_that_failed_is_written_by_another_model(
     expect(page.locator(".picker-name")).to_have_text("test-model")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 def test_where_there_is_one_model_no_other_is_offered(

@@ -89,6 +89,7 @@ def test_what_is_sent_without_a_connection_waits_and_goes_in_its_order(
     assert list_questions(scripted) == ["First?", "Second?"]
 
 
+@pytest.mark.slow
 def test_a_network_that_goes_and_comes_back_continues_the_answer(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -131,6 +132,7 @@ def test_a_message_whose_arrival_nobody_heard_of_is_said_once(
     assert list_questions(scripted) == ["Once", "Once"]
 
 
+@pytest.mark.slow
 def test_a_message_that_did_not_arrive_outlives_the_page_and_is_said_once(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -147,6 +149,7 @@ def test_a_message_that_did_not_arrive_outlives_the_page_and_is_said_once(
     assert list_questions(scripted) == ["Do not lose me"]
 
 
+@pytest.mark.slow
 def test_a_page_that_is_left_while_it_sends_sends_the_same_again(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -187,6 +190,7 @@ def test_a_lost_sign_in_leads_back_to_the_words(
     assert list_questions(scripted) == ["Already sent"]
 
 
+@pytest.mark.slow
 def test_signing_in_in_another_tab_is_enough(
     page: Page, session: Session, scripted: ScriptedModel, user: User
 ) -> None:
@@ -213,6 +217,7 @@ def test_signing_in_in_another_tab_is_enough(
     assert list_questions(scripted) == ["Still here"]
 
 
+@pytest.mark.slow
 def test_two_tabs_share_what_is_written_and_send_it_once(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -259,6 +264,7 @@ def test_a_page_that_slept_for_hours_shows_all_that_was_said(
     expect(page.locator(".answer[data-status=complete]")).to_have_count(2)
 
 
+@pytest.mark.slow
 def test_a_page_whose_events_are_no_longer_kept_shows_what_is_stored(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -278,6 +284,7 @@ def test_a_page_whose_events_are_no_longer_kept_shows_what_is_stored(
     expect(page.locator(".answer[data-status=complete]")).to_have_count(2)
 
 
+@pytest.mark.slow
 def test_going_back_to_a_page_shows_what_was_said_meanwhile(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:

@@ -65,6 +65,7 @@ def test_files_go_with_a_message_and_stand_in_it(
     assert "forty-two" in str(scripted.requests[-1].json)
 
 
+@pytest.mark.slow
 def test_a_new_chat_takes_files_and_a_message_may_be_nothing_else(
     page: Page, model: AiModel, scripted: ScriptedModel
 ) -> None:
@@ -88,6 +89,7 @@ def drag(page: Page, file: Path, *steps: tuple[str, int, int]) -> None:
         browser.send("Input.dispatchDragEvent", {"type": kind, "x": x, "y": y, "data": data})
 
 
+@pytest.mark.slow
 def test_a_dragged_file_is_shown_where_it_may_fall(
     page: Page, session: Session, tmp_path: Path
 ) -> None:
@@ -111,6 +113,7 @@ def test_a_dragged_file_is_shown_where_it_may_fall(
     expect(page.get_by_label("Your message")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_an_image_is_pasted_and_words_stay_words(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -130,6 +133,7 @@ def test_an_image_is_pasted_and_words_stay_words(
     expect(page.locator(".user .words")).to_have_text("What color is it?")
 
 
+@pytest.mark.slow
 def test_files_are_chosen_with_the_button_and_are_still_there_after_a_reload(
     page: Page, session: Session, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def test_a_message_written_before_there_is_a_model_waits_and_is_sent(
     assert Session.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_a_first_message_that_is_refused_leaves_no_chat_and_keeps_its_words(
     page: Page, model: AiModel, scripted: ScriptedModel, tmp_path: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_words_are_seen_at_once_and_come_back_if_they_are_refused(
     expect(page.locator(".user .words")).to_have_text(["Is it quick?"])
 
 
+@pytest.mark.slow
 def test_a_message_that_waits_offline_has_its_icons(page: Page, session: Session) -> None:
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).to_contain_text("/")
@@ -91,7 +93,7 @@ def test_a_message_that_waits_offline_has_its_icons(page: Page, session: Session
         assert icon.evaluate("svg => svg.getBBox().width > 0")
 
 
-@pytest.mark.parametrize("window", [4096, 200_000])
+@pytest.mark.parametrize("window", [4096, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_the_sample_is_summarized_after_the_next_message(
     page: Page, model: AiModel, scripted: ScriptedModel, window: int
 ) -> None:
@@ -109,6 +111,7 @@ def test_the_sample_is_summarized_after_the_next_message(
     expect(page.locator(".message[data-compacted]")).not_to_have_count(0)
 
 
+@pytest.mark.slow
 def test_an_example_is_written_into_the_field_and_not_sent(page: Page, model: AiModel) -> None:
     page.goto("/new/")
     page.get_by_role("button", name="Explain compound interest").click()
@@ -118,6 +121,7 @@ def test_an_example_is_written_into_the_field_and_not_sent(page: Page, model: Ai
     assert not Session.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_link_signs_in_on_another_device_once(page: Page, model: AiModel) -> None:
     page.goto("/settings/")
     page.get_by_role("button", name="Sign in on another device").click()

@@ -31,6 +31,7 @@ __all__ = ["guarded_page", "widen_window"]
 pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
 
 
+@pytest.mark.slow
 def test_what_is_said_live_stays_words(
     guarded_page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -137,6 +138,7 @@ def test_cards_diffs_and_the_panel_stay_words(
     check_page_works(guarded_page, scripted)
 
 
+@pytest.mark.slow
 def test_failures_and_notices_stay_words(
     guarded_page: Page, session: Session, scripted: ScriptedModel
 ) -> None:

@@ -24,7 +24,12 @@ from tests.support.scripted_wire import Reply
 
 __all__ = ["guarded_page", "widen_window"]
 
-pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.hostile,
+    pytest.mark.django_db(transaction=True),
+]
 MARKUP = "<img src=x onerror=ran=1>"
 
 

@@ -33,7 +33,12 @@ from tests.support.hostile_words import FILES
 
 __all__ = ["guarded_page", "widen_window"]
 
-pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.hostile,
+    pytest.mark.django_db(transaction=True),
+]
 PAGE = (
     b"<!doctype html><svg xmlns='http://www.w3.org/2000/svg' onload='ran=1'>"
     b"<script>ran=1</script></svg>"

@@ -27,7 +27,12 @@ from tests.support.scripted_wire import Reply
 
 __all__ = ["guarded_page", "widen_window"]
 
-pytestmark = [pytest.mark.browser, pytest.mark.hostile, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.hostile,
+    pytest.mark.django_db(transaction=True),
+]
 SCROLL_CHATS = """async () => {
     for (let more; (more = document.querySelector(".chats-more")); ) {
         const swap = new Promise((resolve) => {

@@ -26,6 +26,7 @@ def test_escape_stops_and_what_was_said_is_kept(
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_key_is_heard_though_a_dialog_just_closed_still_has_the_focus(
     page: Page, session: Session
 ) -> None:
@@ -42,6 +43,7 @@ def test_a_key_is_heard_though_a_dialog_just_closed_still_has_the_focus(
     expect(page.get_by_label("Your message")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_the_keyboard_reaches_composer_help_and_a_new_chat(page: Page, session: Session) -> None:
     store_exchange(session, "One", "Two")
     page.goto(f"/c/{session.pk}/")
@@ -59,6 +61,7 @@ def test_the_keyboard_reaches_composer_help_and_a_new_chat(page: Page, session: 
     expect(page).to_have_url(re.compile(r"/new/$"))
 
 
+@pytest.mark.slow
 def test_escape_in_a_title_leaves_the_answer_alone(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -131,6 +134,7 @@ def test_the_keyboard_reaches_the_acts_of_a_chat_in_the_list(page: Page, session
     expect(page.get_by_role("link", name="New name")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_palette_runs_commands_and_dates_its_rows(page: Page, session: Session) -> None:
     store_exchange(session, "One", "Two")
     Session.objects.filter(pk=session.pk).update(title="Bread")

@@ -70,6 +70,7 @@ def test_a_line_is_shown_pinned_edited_dropped_and_brought_back(
     expect(page.locator(".sent pre").first).to_contain_text("Never fly on a Sunday.")
 
 
+@pytest.mark.slow
 def test_an_open_editor_outlives_a_change_that_was_made_elsewhere(
     page: Page, session: Session, remembered: LedgerLine
 ) -> None:
@@ -92,6 +93,7 @@ def add_line_elsewhere(session: Session) -> None:
     append_events(session.pk, ("session.updated", {"fields": ["ledger"]}))
 
 
+@pytest.mark.slow
 def test_a_line_holds_always_until_the_button_is_pressed_again(
     page: Page, session: Session, remembered: LedgerLine
 ) -> None:
@@ -111,6 +113,7 @@ def test_a_line_holds_always_until_the_button_is_pressed_again(
     expect(items).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_a_line_is_added_by_hand(page: Page, session: Session, remembered: LedgerLine) -> None:
     ledger = open_ledger(page, session)
     ledger.get_by_label("Kind of the line").select_option("preference")
@@ -121,6 +124,7 @@ def test_a_line_is_added_by_hand(page: Page, session: Session, remembered: Ledge
     expect(ledger.locator(".ledger-count")).to_have_text("2")
 
 
+@pytest.mark.slow
 def test_its_link_goes_to_the_message(page: Page, session: Session, remembered: LedgerLine) -> None:
     ledger = open_ledger(page, session)
     ledger.get_by_role("button", name="#1").click()
@@ -128,6 +132,7 @@ def test_its_link_goes_to_the_message(page: Page, session: Session, remembered: 
     expect(page.locator("article:focus")).to_contain_text(RULE)
 
 
+@pytest.mark.slow
 def test_a_policy_without_a_ledger_shows_none(page: Page, session: Session) -> None:
     fill_long(session, exchanges=1)
     page.goto(f"/c/{session.pk}/")

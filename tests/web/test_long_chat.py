@@ -94,6 +94,7 @@ def test_earlier_messages_come_by_themselves_and_what_is_read_stays_where_it_is(
     expect(page.locator("[data-more='after']")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_chat_opens_at_its_end_though_a_long_draft_takes_room(
     page: Page, session: Session
 ) -> None:
@@ -141,6 +142,7 @@ def test_each_of_many_boundaries_has_its_card(page: Page, session: Session) -> N
     expect(card.first.locator(".card-summary")).to_have_text("Number 1.")
 
 
+@pytest.mark.slow
 def test_the_keys_lead_to_both_ends_and_a_button_to_what_is_earlier(
     page: Page, session: Session
 ) -> None:
@@ -180,6 +182,7 @@ def test_what_is_said_while_one_reads_long_ago_waits_at_the_end(
     expect(newest).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_sending_leads_from_long_ago_to_the_answer(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -193,6 +196,7 @@ def test_sending_leads_from_long_ago_to_the_answer(
     read_message_range(page)
 
 
+@pytest.mark.slow
 def test_an_answer_goes_on_while_one_reads_long_ago(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -211,6 +215,7 @@ def test_an_answer_goes_on_while_one_reads_long_ago(
     expect(page.locator(".reasoning .words").last).to_have_text("Counting.")
 
 
+@pytest.mark.slow
 def test_what_is_being_edited_is_still_there_when_one_comes_back(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -239,6 +244,7 @@ def test_what_is_being_edited_is_still_there_when_one_comes_back(
     expect(page.locator(".answer").last).to_be_in_viewport()
 
 
+@pytest.mark.slow
 def test_a_link_to_a_message_long_ago_leads_there(page: Page, session: Session) -> None:
     fill_chat(session, 500)
     Session.objects.filter(pk=session.pk).update(
@@ -268,6 +274,7 @@ def test_a_link_to_a_message_long_ago_leads_there(page: Page, session: Session) 
     expect(page.locator(".card + [data-seq='101']")).to_be_attached()
 
 
+@pytest.mark.slow
 def test_a_hit_of_long_ago_is_shown_without_leaving_the_page(page: Page, session: Session) -> None:
     fill_chat(session, 150)
     store_exchange(session, "The word is kumquat")
@@ -285,6 +292,7 @@ def test_a_hit_of_long_ago_is_shown_without_leaving_the_page(page: Page, session
     expect(page.get_by_label("Your message")).to_have_value("a draft")
 
 
+@pytest.mark.slow
 def test_a_version_chosen_long_ago_is_followed_by_what_followed_it(
     page: Page, session: Session
 ) -> None:

@@ -50,6 +50,7 @@ def test_a_chat_that_was_imported_says_what_the_next_message_does_and_it_does_th
     assert (run.status, run.messages_compacted) == ("applied", int(announced[1]))
 
 
+@pytest.mark.slow
 def test_the_button_summarizes_at_once(page: Page, full: Session) -> None:
     narrow(4096)
     page.goto(f"/c/{full.pk}/")
@@ -66,6 +67,7 @@ def test_the_button_summarizes_at_once(page: Page, full: Session) -> None:
     expect(note).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_chat_that_is_not_summarized_by_itself_says_so(page: Page, full: Session) -> None:
     narrow(4096)
     Session.objects.filter(pk=full.pk).update(auto_compact=False)
@@ -75,6 +77,7 @@ def test_a_chat_that_is_not_summarized_by_itself_says_so(page: Page, full: Sessi
     ).to_contain_text(re.compile(r"is longer than .* It is not summarized automatically\.$"))
 
 
+@pytest.mark.slow
 def test_under_the_threshold_nothing_is_said_and_nothing_is_asked(
     page: Page, session: Session
 ) -> None:

@@ -11,6 +11,7 @@ from tests.support.scripted_wire import Reply
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
+@pytest.mark.slow
 def test_a_phone_has_a_drawer_and_no_sideways_scroll(page: Page, session: Session) -> None:
     code = "```\n" + "a very long line of code " * 20 + "\n```"
     table = "| " + "wide and wider | " * 9 + "\n|" + "---|" * 9
@@ -30,6 +31,7 @@ def test_a_phone_has_a_drawer_and_no_sideways_scroll(page: Page, session: Sessio
     )
 
 
+@pytest.mark.slow
 def test_light_and_dark_follow_the_system_until_one_is_chosen(page: Page, session: Session) -> None:
     page.emulate_media(color_scheme="dark")
     page.goto("/new/")
@@ -52,6 +54,7 @@ COLORS = """() => {
 }"""
 
 
+@pytest.mark.slow
 def test_the_look_that_was_chosen_stays_and_no_other_flashes_before_it(
     page: Page, session: Session
 ) -> None:

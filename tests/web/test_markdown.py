@@ -4,9 +4,10 @@ import random
 from functools import partial
 
 import pytest
-from playwright.sync_api import Locator, Page, Request, expect
+from playwright.sync_api import Locator, Page, expect
 
 from chatcore.models import Session
+from models_registry.models import AiModel
 from tests.support.browsing import PHONE, PausedChunks, send_message, store_exchange, wait_until
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -148,12 +149,29 @@ GROW = """async (texts) => {
     }
 }"""
 
+DRAW = """async ([text, isFinal]) => {
+    const { getMarkdownView } = await import("/static/chatcore/js/markdown.js");
+    document.getElementById("drawn")?.remove();
+    const place = document.createElement("div");
+    place.id = "drawn";
+    place.className = "prose";
+    document.querySelector("main").prepend(place);
+    const view = getMarkdownView(place);
+    isFinal ? view.showFinal(text) : view.showPartial(text);
+}"""
+
 
 def show_answer(page: Page, session: Session, text: str) -> Locator:
     """Store an answer with this text, open its chat and return the element that shows it."""
     store_exchange(session, "Well?", text)
     page.goto(f"/c/{session.pk}/")
     return page.locator(".answer .prose")
+
+
+def draw(page: Page, text: str, *, is_final: bool = True) -> Locator:
+    """Show a text in an empty place of an open page, as the module of the answers draws it."""
+    page.evaluate(DRAW, [text, is_final])
+    return page.locator("#drawn")
 
 
 def read_final_markup(prose: Locator) -> str:
@@ -204,26 +222,11 @@ def test_a_text_may_come_in_any_pieces(page: Page, session: Session) -> None:
     assert page.evaluate(GROW, texts) == []
 
 
-def test_formulas_are_set_and_can_be_read_aloud(page: Page, session: Session) -> None:
-    prose = show_answer(
-        page,
-        session,
-        "An $a^2$, a \\(b\\),\n$$\nc\n$$\nand\n\\[ d \\]\n\n"
-        "- in a list $e$\n\n| table |\n|---|\n| $f$ |",
-    )
-    expect(prose.locator(".katex")).to_have_count(6)
-    expect(prose.locator(".display .katex-display")).to_have_count(2)
-    assert prose.locator("math annotation").all_text_contents() == ["a^2", "b", "c", "d", "e", "f"]
-    expect(prose.locator(".katex-html[aria-hidden=true]")).to_have_count(6)
-    assert prose.locator("math").first.evaluate("math => math.namespaceURI").endswith("MathML")
+def test_formulas_are_set_and_what_is_none_stays_text(page: Page, model: AiModel) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto("/new/")
 
-
-def test_what_is_no_formula_stays_text(page: Page, session: Session) -> None:
-    katex_requests: list[Request] = []
-    page.on(
-        "request",
-        lambda request: katex_requests.append(request) if "katex" in request.url else None,
-    )
     texts = (
         "It was $5 and $10.",
         "$5, or 10$",
@@ -234,41 +237,52 @@ def test_what_is_no_formula_stays_text(page: Page, session: Session) -> None:
         "a $ b $ c",
         "$$ never closed",
     )
-    prose = show_answer(page, session, "\n\n".join(texts))
+    none = draw(page, "\n\n".join(texts))
     paragraphs = [text.strip("`\n").replace("\\", "") for text in texts]
-    expect(prose.locator("p, pre")).to_have_text(paragraphs)
-    expect(prose.locator(".math")).to_have_count(0)
-    assert not katex_requests  # and KaTeX is not even fetched
+    expect(none.locator("p, pre")).to_have_text(paragraphs)
+    expect(none.locator(".math")).to_have_count(0)
+    growing = draw(page, "We have\n$$\na\n- b\n= c\n", is_final=False)
+    expect(growing).to_contain_text("- b = c")
+    expect(growing.locator("ul, h1, .math")).to_have_count(0)
+    assert not [url for url in asked if "katex" in url]  # it is not even fetched
 
-
-def test_a_wrong_formula_shows_its_source_and_says_why(page: Page, session: Session) -> None:
-    prose = show_answer(
-        page, session, "First $\\frac{1}{$, then $\\nosuch<img src=x onerror=ran>$, at last $x$."
+    prose = draw(
+        page,
+        "An $a^2$, a \\(b\\),\n$$\nc\n- d\n$$\nand\n\\[ e \\]\n\n"
+        "- in a list $f$\n\n| table |\n|---|\n| $g$ |",
     )
-    expect(prose.locator(".katex")).to_have_count(1)
-    expect(prose.locator("[title*='end of input']")).to_have_text("$\\frac{1}{$")
-    expect(prose.locator("[title*='\\\\nosuch']")).to_have_text("$\\nosuch<img src=x onerror=ran>$")
-    expect(prose.locator("img")).to_have_count(0)
+    expect(prose.locator(".katex")).to_have_count(6)
+    expect(prose.locator(".display .katex-display")).to_have_count(2)
+    assert prose.locator("math annotation").all_text_contents() == [
+        "a^2",
+        "b",
+        "c\n- d",
+        "e",
+        "f",
+        "g",
+    ]
+    expect(prose.locator(".katex-html[aria-hidden=true]")).to_have_count(6)
+    assert prose.locator("math").first.evaluate("math => math.namespaceURI").endswith("MathML")
 
+    wrong = draw(page, "First $\\frac{1}{$, then $\\nosuch<img src=x onerror=ran>$, at last $x$.")
+    expect(wrong.locator(".katex")).to_have_count(1)
+    expect(wrong.locator("[title*='end of input']")).to_have_text("$\\frac{1}{$")
+    expect(wrong.locator("[title*='\\\\nosuch']")).to_have_text("$\\nosuch<img src=x onerror=ran>$")
+    expect(wrong.locator("img")).to_have_count(0)
 
-def test_a_formula_links_and_loads_nothing(page: Page, session: Session) -> None:
     hostile = (
         "\\href{https://e.invalid}{a}",
         "\\url{https://e.invalid}",
         "\\includegraphics{https://e.invalid/a.png}",
         "\\htmlId{dialog}{b}",
     )
-    requested_urls: list[str] = []
-    page.on(
-        "request",
-        lambda request: requested_urls.append(request.url) if "e.invalid" in request.url else None,
-    )
-    prose = show_answer(page, session, " and ".join(f"${formula}$" for formula in hostile))
-    expect(prose.locator(".katex")).to_have_count(4)
-    expect(prose.locator("a, img, [href], [src], [id]")).to_have_count(0)
-    assert not requested_urls
+    bad = draw(page, " and ".join(f"${formula}$" for formula in hostile))
+    expect(bad.locator(".katex")).to_have_count(4)
+    expect(bad.locator("a, img, [href], [src], [id]")).to_have_count(0)
+    assert not [url for url in asked if "e.invalid" in url]
 
 
+@pytest.mark.slow
 def test_formulas_stay_the_source_they_were_when_copied(page: Page, session: Session) -> None:
     source = "So $a^2$ and\n\n$$\nb\n$$\n\nit *is*."
     prose = show_answer(page, session, source)
@@ -278,21 +292,7 @@ def test_formulas_stay_the_source_they_were_when_copied(page: Page, session: Ses
     assert page.evaluate("navigator.clipboard.readText()") == source
 
 
-def test_a_formula_that_is_not_closed_yet_is_no_list(
-    page: Page, session: Session, scripted: ScriptedModel
-) -> None:
-    chunks = PausedChunks("We have\n$$\na\n", "- b\n= c\n", "$$\nat last.")
-    scripted.script(Reply(chunks=chunks))
-    page.goto(f"/c/{session.pk}/")
-    send_message(page, "Well?")
-    prose = page.locator(".answer .prose")
-    expect(prose).to_contain_text("- b = c")
-    expect(prose.locator("ul, h1, .math")).to_have_count(0)
-    chunks.resume.set()
-    expect(prose.locator(".display annotation")).to_have_text("a\n- b\n= c")
-    expect(prose.locator("p").last).to_have_text("at last.")
-
-
+@pytest.mark.slow
 def test_what_is_wide_scrolls_in_its_own_box_and_by_keyboard(page: Page, session: Session) -> None:
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     row = "|" + " many_words_in_a_cell |" * 6
@@ -318,6 +318,7 @@ def test_what_is_wide_scrolls_in_its_own_box_and_by_keyboard(page: Page, session
         wait_until(page, partial(box.evaluate, "box => box.scrollLeft > 0"))
 
 
+@pytest.mark.slow
 def test_long_code_is_colored_and_copied_as_it_is(page: Page, session: Session) -> None:
     code = '"""A text\n' + "of many lines\n" * 120 + '"""\n\n\nx = 1 < 2\n'
     prose = show_answer(page, session, f"```python\n{code}```")
@@ -335,6 +336,7 @@ def test_long_code_is_colored_and_copied_as_it_is(page: Page, session: Session) 
     assert selection.rstrip("\n") == code.rstrip("\n")
 
 
+@pytest.mark.slow
 def test_what_was_drawn_is_not_drawn_again(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -367,6 +369,7 @@ def test_what_was_drawn_is_not_drawn_again(
     )
 
 
+@pytest.mark.slow
 def test_headings_tasks_and_columns_look_like_what_they_are(page: Page, session: Session) -> None:
     prose = show_answer(page, session, RICH)
     sizes = [

@@ -69,6 +69,7 @@ def test_a_message_is_edited_in_its_place_and_sent_again(
     expect(page.locator(".answer .prose").last).to_have_text("Yes.")
 
 
+@pytest.mark.slow
 def test_a_pin_shows_in_every_tab_and_is_taken_out(page: Page, session: Session) -> None:
     store_exchange(session, "Remember 1742.", "I will.")
     page.goto(f"/c/{session.pk}/")
@@ -83,6 +84,7 @@ def test_a_pin_shows_in_every_tab_and_is_taken_out(page: Page, session: Session)
     assert not Message.objects.filter(pinned=True).exists()
 
 
+@pytest.mark.slow
 def test_a_fork_opens_as_a_chat_of_its_own(page: Page, session: Session) -> None:
     store_exchange(session, "One", "Two", "Three", "Four")
     page.goto(f"/c/{session.pk}/")
@@ -92,6 +94,7 @@ def test_a_fork_opens_as_a_chat_of_its_own(page: Page, session: Session) -> None
     expect(page.locator(".answer .prose")).to_have_text(["Two"])
 
 
+@pytest.mark.slow
 def test_a_message_is_deleted_after_being_asked(page: Page, session: Session) -> None:
     store_exchange(session, "Keep this", "Of course", "Forget this", "Forgotten")
     page.goto(f"/c/{session.pk}/")
@@ -106,6 +109,7 @@ def test_a_message_is_deleted_after_being_asked(page: Page, session: Session) ->
     expect(page.get_by_text("Forget this")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_message_is_copied_and_quoted_as_it_was_written(page: Page, session: Session) -> None:
     store_exchange(session, "Say it", "Some *words*\n\nand more")
     page.goto(f"/c/{session.pk}/")
@@ -118,6 +122,7 @@ def test_a_message_is_copied_and_quoted_as_it_was_written(page: Page, session: S
     expect(page.get_by_label("Your message")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_what_another_tab_supersedes_vanishes_and_an_answer_being_written_goes_on(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -164,6 +169,7 @@ def test_what_is_written_meanwhile_waits_for_the_end_of_the_answer(
     expect(waiting).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_stop_by_hand_holds_what_waits_until_it_is_sent_by_hand(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -195,6 +201,7 @@ def test_a_stop_by_hand_holds_what_waits_until_it_is_sent_by_hand(
     expect(page.locator(".queued-note")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -231,6 +238,7 @@ def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(
     assert download.value.path().read_text() == "Rome"
 
 
+@pytest.mark.slow
 def test_when_it_was_said_stands_below_each_message(page: Page, session: Session) -> None:
     store_exchange(session, "One?", "One.", "Two?", "Two.")
     Message.objects.filter(session=session, seq__lte=2).update(

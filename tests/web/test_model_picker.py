@@ -55,6 +55,7 @@ def test_the_keyboard_alone_finds_and_chooses_a_model_which_says_what_it_needs_f
     )
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_two_hundred_models_fit_a_phone_and_axe_finds_nothing(
     page: Page, session: Session, model: AiModel

@@ -80,6 +80,7 @@ def test_a_long_answer_is_told_of_once_the_person_wants_it(
     assert page.evaluate("wasFocused")
 
 
+@pytest.mark.slow
 def test_a_browser_that_refuses_says_so(stage: Page) -> None:
     stage.goto("/settings/")
     stage.evaluate("sessionStorage.setItem('refuses', '1')")

@@ -37,6 +37,7 @@ def test_a_message_that_a_full_server_refuses_stays_in_the_composer(
     expect(page.get_by_label("Your message")).to_have_value("")
 
 
+@pytest.mark.slow
 def test_a_queued_message_waits_until_a_full_server_has_room(
     page: Page, session: Session, user: User, model: AiModel, scripted: ScriptedModel, settings: Any
 ) -> None:

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from chatcore.models import Session
 from tests.support.browsing import store_exchange
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 def test_the_words_and_the_mark_follow_what_is_chosen_and_go_back_when_it_is_not_saved(

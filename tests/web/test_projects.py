@@ -88,6 +88,7 @@ def test_a_person_makes_a_project_and_its_chat_is_told_all_of_it(
     assert not ProjectFile.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_chat_is_moved_in_and_out_from_its_menu(
     page: Page, project: Project, session: Session
@@ -107,6 +108,7 @@ def test_a_chat_is_moved_in_and_out_from_its_menu(
             expect(page.locator("#chat-project")).to_be_hidden()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_refused_file_is_said_in_words(page: Page, project: Project, tmp_path: Path) -> None:
     page.goto(f"/projects/{project.pk}/")
@@ -119,7 +121,7 @@ def test_a_refused_file_is_said_in_words(page: Page, project: Project, tmp_path:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_nothing_wide_or_narrow(
     page: Page, project: Project, session: Session, scheme: Any
 ) -> None:
@@ -185,6 +187,7 @@ def test_nothing_on_legal_hold_is_deleted(signed_in: Client, user: User, project
     assert signed_in.post(f"/projects/{project.pk}/files/{file.pk}/delete/").status_code == 409
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.hostile
 def test_hostile_words_are_only_words(guarded_page: Page, user: User, session: Session) -> None:

@@ -11,7 +11,7 @@ from tests.support.browsing import send_message, store_exchange, wait_until
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 def test_code_in_a_text_from_right_to_left_stays_left_to_right(

@@ -30,7 +30,7 @@ def talk(session: Session) -> Session:
     return session
 
 
-@pytest.mark.parametrize("viewport", [None, PHONE])
+@pytest.mark.parametrize("viewport", [None, pytest.param(PHONE, marks=pytest.mark.slow)])
 def test_the_answer_names_its_passages_and_leads_to_their_messages(
     page: Page, talk: Session, scripted: ScriptedModel, viewport: dict[str, int] | None
 ) -> None:
@@ -57,6 +57,7 @@ def test_the_answer_names_its_passages_and_leads_to_their_messages(
     expect(first_message.locator(".words")).to_have_text(LOCKER)
 
 
+@pytest.mark.slow
 def test_an_answer_that_needed_nothing_has_no_such_line(
     page: Page, talk: Session, scripted: ScriptedModel
 ) -> None:

@@ -11,7 +11,7 @@ from compaction.runs import engine
 from tests.support.browsing import store_exchange
 from tests.support.page_compactions import fill_long
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 def test_the_panel_says_what_a_summary_takes_in_and_leads_to_what_stays(

@@ -58,6 +58,7 @@ def test_a_run_is_read_along_and_turns_into_a_line_that_leads_to_its_card(
     expect(status).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_view_waits_for_a_card_that_is_still_being_fetched(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -71,6 +72,7 @@ def test_view_waits_for_a_card_that_is_still_being_fetched(
     expect(page.locator(".card summary")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_a_run_is_stopped_while_the_model_writes(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -89,6 +91,7 @@ def test_a_run_is_stopped_while_the_model_writes(
     expect(page.locator(".card")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_says_why_and_is_tried_again(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -103,6 +106,7 @@ def test_a_run_that_fails_says_why_and_is_tried_again(
     assert CompactionRun.objects.filter(status="queued").count() == 1
 
 
+@pytest.mark.slow
 def test_a_summary_that_was_written_elsewhere_leaves_a_dot_in_the_list(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:

@@ -51,6 +51,7 @@ def test_an_answer_shows_what_was_sent_for_it_after_the_summary_has_changed(
     expect(dialog.locator(".sent-messages pre")).to_have_text(["I like tea."])
 
 
+@pytest.mark.slow
 def test_what_was_deleted_is_counted_and_what_was_imported_is_not_known(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -67,6 +68,7 @@ def test_what_was_deleted_is_counted_and_what_was_imported_is_not_known(
     expect(dialog).not_to_contain_text("swordfish")
 
 
+@pytest.mark.slow
 def test_a_question_has_no_request_of_its_own(page: Page, session: Session) -> None:
     say(session, "Tea?")
     page.goto(f"/c/{session.pk}/")

@@ -49,6 +49,7 @@ def test_the_model_is_picked_with_its_window_and_its_prices_in_sight(
     assert scripted.requests[-1].json["model"] == "other"
 
 
+@pytest.mark.slow
 def test_the_usage_of_the_month_and_of_a_chat_are_shown_with_the_budget(
     page: Page, session: Session, user: User, model: AiModel, scripted: ScriptedModel
 ) -> None:
@@ -68,6 +69,7 @@ def test_the_usage_of_the_month_and_of_a_chat_are_shown_with_the_budget(
     expect(usage.locator("progress")).to_have_js_property("value", 80)
 
 
+@pytest.mark.slow
 def test_a_chat_whose_model_is_gone_says_so_and_takes_another(
     page: Page, session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:
@@ -131,6 +133,7 @@ def test_a_key_is_stored_and_tried_by_who_may(
     assert "sk-very-secret" not in page.content()
 
 
+@pytest.mark.slow
 def test_without_a_key_the_embedded_model_is_waited_for_and_then_answers(
     page: Page, user: User, settings: Any, tmp_path: Path, scripted: ScriptedModel
 ) -> None:

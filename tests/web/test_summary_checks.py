@@ -10,7 +10,7 @@ from tests.support.page_compactions import execute_run, fill_long
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
-pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 TRUE = "The user asked questions about everything, and the assistant gave answers."
 INVENTED = "The deposit is 760 euros."
