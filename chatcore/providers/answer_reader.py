@@ -1,15 +1,32 @@
 """What both protocols do with the events of an answer."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
+from uuid import uuid4
 
-from chatcore.providers.base import ReasoningDelta, StreamEnd, StreamPart, TextDelta
-from chatcore.providers.errors import ProviderUnavailable
+from chatcore.providers.base import (
+    EndReason,
+    ReasoningDelta,
+    StreamEnd,
+    StreamPart,
+    TextDelta,
+    ToolCall,
+)
+from chatcore.providers.end_reasons import classify_end
+from chatcore.providers.errors import ContextOverflow, ProviderUnavailable
+from chatcore.providers.quirks.thought_tags import ThoughtTags
 from chatcore.providers.server_sent_events import Event
 from chatcore.providers.unicode import SurrogateJoiner
 
 MAX_COLLECTED_CHARS = 16_000_000
+END_MARK = b"[DONE]"
+# What an event of an answer has, in either protocol, and what an error without `error` has.
+_ANSWER_MEMBERS = frozenset({"choices", "usage", "delta", "index", "content", "content_block"})
+_ERROR_MEMBERS = frozenset(
+    {"message", "detail", "details", "msg", "title", "errors", "error_message", "error_msg"}
+)
 
 
 class ErrorEvent(Exception):
@@ -35,12 +52,20 @@ class AnswerReader(Protocol):
         """Collect events. Raises ErrorEvent, and any exception for JSON of an unexpected shape."""
         ...
 
+    def end(self) -> None:
+        """Release what was held back, before the last parts are taken."""
+        ...
+
     def take_parts(self) -> list[StreamPart]:
         """Return the deltas since the last time; neighbors of one kind are one part."""
         ...
 
     def build_stream_end(self) -> StreamEnd:
-        """Return the last part. Raises ProviderUnavailable if no event ended the answer."""
+        """Return the last part.
+
+        Raises ProviderUnavailable if no event ended the answer, and ContextOverflow if the window
+        was full before anything was written.
+        """
         ...
 
 
@@ -52,6 +77,86 @@ def parse_json(data: bytes) -> Any:
     return json.loads(data.decode())
 
 
+def parse_objects(data: bytes) -> list[dict[str, Any]]:
+    """Return the JSON objects in an event's data; most have one.
+
+    Signs of life are left out: empty data, null, a word. So are end marks. Gemini puts its errors
+    into a list, and some servers send several objects, one a line. Raises ValueError for JSON that
+    is broken.
+    """
+    if not data.startswith(b"{"):
+        data = data.strip().removeprefix(b"data:").strip()
+        if data[:1] not in (b"{", b"[") or data.startswith(END_MARK):
+            return []
+    try:
+        value = parse_json(data)
+    except ValueError:
+        if b"\n" not in data:
+            raise
+        return [value for line in data.splitlines() for value in parse_objects(line)]
+    if isinstance(value, list):
+        return [element for element in value if isinstance(element, dict)]
+    return [value] if isinstance(value, dict) else []
+
+
+def parse_error(data: bytes) -> Any:
+    """Return the body of an error event, as text if it is no JSON."""
+    try:
+        return parse_json(data)
+    except (ValueError, RecursionError):
+        return data.decode(errors="replace")
+
+
+def reports_error(event: Mapping[str, Any]) -> bool:
+    """Return whether an object in the place of an answer's part is an error.
+
+    Most errors stand under `error`. Others are a message or a code without one.
+    """
+    if event.get("error"):
+        return True
+    status = event.get("base_resp")  # MiniMax's, which is also part of its good answers
+    if isinstance(status, dict) and status.get("status_code"):
+        return True
+    return not (event.keys() & _ANSWER_MEMBERS) and bool(event.keys() & _ERROR_MEMBERS)
+
+
+def number_twin_calls(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    """Return the calls with an id of ours for each that has the id of an earlier one."""
+    numbered_calls: dict[str, ToolCall] = {}
+    for call in calls:
+        if call.id in numbered_calls:
+            call = replace(call, id=build_call_id())
+        numbered_calls[call.id] = call
+    return tuple(numbered_calls.values())
+
+
+def build_call_id() -> str:
+    """Return an id for a call that came without one."""
+    return f"call_{uuid4().hex[:24]}"
+
+
+def check_end(word: str | None, *, is_marked: bool, has_output: bool) -> EndReason:
+    """Return why an answer ended, by the provider's word or the protocol's mark of the end.
+
+    Raises ProviderUnavailable if the answer broke off, and ContextOverflow if the window was full
+    before anything was written.
+    """
+    if not word:
+        if is_marked:
+            return "stop"
+        raise ProviderUnavailable("The provider's stream ended before the answer did.")
+    reason = classify_end(word)
+    if reason == "broken":
+        raise ProviderUnavailable(
+            f"The provider broke the answer off, and gives as its reason: {word[:80]}."
+        )
+    if "window" in word and not has_output:
+        raise ContextOverflow(
+            "The request fills the model's window and leaves no room for an answer."
+        )
+    return reason
+
+
 class PartJoiner:
     """Joins the deltas that came together: one part for neighbors of one kind, in their order."""
 
@@ -59,10 +164,34 @@ class PartJoiner:
         self._parts: list[StreamPart] = []
         self._pieces: list[str] = []
         self._kind: type[TextDelta | ReasoningDelta] = TextDelta
+        self._tags = ThoughtTags()
         self._surrogate_joiners = {TextDelta: SurrogateJoiner(), ReasoningDelta: SurrogateJoiner()}
 
     def add_text(self, text: str) -> None:
-        """Add a piece of the answer."""
+        """Add a piece of the answer. Thoughts in tags at its beginning are reasoning."""
+        if self._tags.are_over:
+            self._add_words(text)
+            return
+        for is_thought, piece in self._tags.split(text):
+            self._add_tagged(piece, is_thought=is_thought)
+
+    def end(self) -> None:
+        """Add what was held back because a tag might have followed. Call it at the end."""
+        for is_thought, piece in self._tags.end():
+            self._add_tagged(piece, is_thought=is_thought)
+
+    @property
+    def tagged_thoughts(self) -> str:
+        """The thoughts that stood in tags of the answer, with their tags."""
+        return self._tags.tagged_thoughts
+
+    def _add_tagged(self, piece: str, *, is_thought: bool) -> None:
+        if is_thought:
+            self.add_reasoning(piece)
+        else:
+            self._add_words(piece)
+
+    def _add_words(self, text: str) -> None:
         if self._kind is not TextDelta:
             self._close_part()
             self._kind = TextDelta
@@ -99,13 +228,13 @@ class CollectedText:
     """A text that is collected until the answer ends: reasoning, or the arguments of a call."""
 
     def __init__(self) -> None:
+        self.char_count = 0
         self._pieces: list[str] = []
-        self._char_count = 0
 
     def add_piece(self, piece: str) -> None:
         """Add a piece. Raises ProviderUnavailable beyond MAX_COLLECTED_CHARS."""
-        self._char_count += len(piece)
-        if self._char_count > MAX_COLLECTED_CHARS:
+        self.char_count += len(piece)
+        if self.char_count > MAX_COLLECTED_CHARS:
             raise ProviderUnavailable(
                 "The provider sent reasoning or a tool call of more than"
                 f" {MAX_COLLECTED_CHARS // 1_000_000} million characters."

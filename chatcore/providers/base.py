@@ -144,6 +144,24 @@ class Request:
     wants_thoughts: bool = False
 
 
+MAX_COUNT = 10**9
+
+
+def parse_count(value: Any) -> int | None:
+    """Return a number of tokens that a provider reports, or None for what cannot be one.
+
+    Servers have sent negative and absurd numbers, objects and booleans; whole numbers as texts or
+    with a decimal point are read.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        value = int(value[:20])
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and 0 <= value <= MAX_COUNT else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Usage:
     """The tokens of one call. `input` always includes those read from and written to a cache."""
@@ -182,15 +200,21 @@ class ReasoningDelta:
     thought: dict[str, Any] | None = None
 
 
+EndReason = Literal["stop", "length", "tool_calls", "refusal", "unknown"]
+"""Why an answer ended. Of an "unknown" end the provider said a word that nobody here knows."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StreamEnd:
     """The last part of every complete stream. A stream without one raises ProviderUnavailable.
 
     `stop_sequence` is the text of the request at which the model stopped, where the provider says.
+    `word` is the provider's own word for the end.
     """
 
-    reason: Literal["stop", "length", "tool_calls", "refusal"]
+    reason: EndReason
     stop_sequence: str | None = None
+    word: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     provider_data: dict[str, Any] = field(default_factory=dict)

@@ -104,10 +104,10 @@ async def stream_parts(
     """Yield the parts of an answer as they arrive, and close the connection in every case.
 
     The body of the SDK's stream is read here, because its own typed events cost four times as much.
-    The first event must come within the timeout, with all retries and their waits, and each further
-    one within the same time again. Raises TimeoutError, and ProviderUnavailable if no event came.
+    The first bytes must come within the timeout, with all retries and their waits, and further
+    ones within the same time again. Raises TimeoutError, and ProviderUnavailable if no event came.
     """
-    # One deadline for both waits: headers may come at once, and the first event never.
+    # One deadline for both waits: headers may come at once, and the first byte never.
     deadline = Deadline(timeout_seconds)
     stream = None
     try:
@@ -115,21 +115,20 @@ async def stream_parts(
             stream = await pending_stream
         async with aclosing(_open_body(stream)) as chunks:
             splitter = EventSplitter()
-            while not reader.is_done:
+            is_over = False
+            while not (reader.is_done or is_over):
                 with deadline:
                     chunk = await anext(chunks, b"")
-                if not chunk:
-                    break
-                event_count = reader.event_count
+                # Comments and pings count too: a local server may read a long request for minutes.
+                deadline.renew()
+                is_over = not chunk
                 try:
-                    reader.read_events(splitter.feed(chunk))
+                    _read_chunk(reader, splitter, chunk)
                 finally:
                     # What came before an error is still a part of the answer.
                     for part in reader.take_parts():
                         yield part
-                if reader.event_count > event_count:
-                    deadline.renew()
-            if not reader.event_count:
+            if not (reader.event_count or reader.is_done):
                 raise ProviderUnavailable(
                     f"The provider sent an empty stream of {_get_content_type(stream.response)}."
                 )
@@ -139,6 +138,23 @@ async def stream_parts(
         deadline.close()
         if stream:
             await stream.close()
+
+
+def _read_chunk(reader: AnswerReader, splitter: EventSplitter, chunk: bytes) -> None:
+    """Read the events that a chunk completes; an empty one is the end of the body."""
+    if chunk:
+        reader.read_events(splitter.feed(chunk))
+        if not reader.is_done:
+            return
+    else:
+        # The last event may lack its blank line, or have been cut off anywhere.
+        last_events = splitter.finish()
+        with suppress(ValueError):
+            reader.read_events(last_events)
+        if not splitter.has_events:
+            # A server that cannot stream answers with JSON, as do many errors.
+            reader.read_events([(b"", splitter.take_rest())])
+    reader.end()
 
 
 def _open_body(stream: Any) -> AsyncGenerator[bytes]:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from django.utils import timezone
 
-from chatcore.providers import overflow
+from chatcore.providers import overflow, refusal_bodies
 from chatcore.providers.answer_reader import ErrorEvent
 from chatcore.providers.base import Connection
 from chatcore.providers.errors import (
@@ -42,6 +42,7 @@ _STATUS_BY_KIND = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
+_KIND_MEMBERS = ("type", "code", "status", "error_type", "http_code", "status_code")
 _BAD_KEY_PATTERN = re.compile(
     r"api.?key.{0,20}(not valid|invalid)|(invalid|incorrect).{0,10}api.?key", re.IGNORECASE
 )
@@ -178,21 +179,26 @@ def classify_refusal(refusal_info: Refusal) -> ProviderError:
 
 def parse_refusal(error: Any, api_key: str) -> Refusal:
     """Return what an SDK's error says, in any of the shapes that compatible servers give it."""
-    body = _unwrap_body(error.body)
-    if isinstance(body, dict):
-        fields = body
-    else:
-        fields = {"message": body} if isinstance(body, str) else {}
-    kinds = [str(fields[name]) for name in ("type", "code", "status") if fields.get(name)]
-    message = str(fields.get("message") or fields.get("detail") or "")
     response = getattr(error, "response", None)
+    body = error.body if response is None else _load_body(response, error.body)
+    objects = list(refusal_bodies.iterate_objects(body))
+    kinds = [str(fields[name]) for fields in objects for name in _KIND_MEMBERS if fields.get(name)]
+    reason = refusal_bodies.find_reason(body)
     return Refusal(
         status=_infer_status(getattr(error, "status_code", 200), kinds),
-        search_text=" ".join([*kinds, str(body)[:10_000]]),
-        message=_format_message(message, api_key),
+        search_text=" ".join([*kinds, reason, str(body)[:10_000]]),
+        message=_format_message(reason, api_key),
         body=body,
         retry_after=parse_retry_after(response.headers) if response is not None else None,
     )
+
+
+def _load_body(response: Any, parsed_body: Any) -> Any:
+    """Return a response's whole body. One SDK hands on its member `error` alone."""
+    try:
+        return response.json()
+    except Exception:  # noqa: BLE001 - whatever a body can be that is no JSON
+        return parsed_body
 
 
 def parse_retry_after(headers: Any) -> float | None:
@@ -211,12 +217,6 @@ def parse_retry_after(headers: Any) -> float | None:
     return min(max(0.0, seconds), 86_400.0)
 
 
-def _unwrap_body(body: Any) -> Any:
-    if isinstance(body, list) and body:  # Gemini wraps its error in a list
-        body = body[0]
-    return body.get("error") or body if isinstance(body, dict) else body
-
-
 def _infer_status(status: int, kinds: list[str]) -> int:
     if status >= 300:
         return status
@@ -230,8 +230,8 @@ def _infer_status(status: int, kinds: list[str]) -> int:
 
 
 def _format_message(message: str, api_key: str) -> str:
-    """Return a message without keys, HTML or JSON, and not too long."""
-    if not message or message.lstrip()[:1] in "<{[":
+    """Return a message without keys, and not too long."""
+    if not message:
         return "it gave no reason."
     # A provider may quote the key. A very short one would blank out parts of ordinary words.
     if len(api_key) >= 4:

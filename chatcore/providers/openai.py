@@ -44,7 +44,8 @@ class OpenAIProvider:
             ) as client:
                 create: Any = client.chat.completions.create
                 arguments = _build_arguments(connection, request, create)
-                reader = openai_stream.OpenAIStreamReader(request.model)
+                tool_names = (tool.name for tool in request.tools)
+                reader = openai_stream.OpenAIStreamReader(request.model, tool_names)
                 parts = provider_client.stream_parts(
                     create(**arguments), reader, connection.timeout_seconds
                 )

@@ -12,10 +12,12 @@ Event = tuple[bytes, bytes]
 class EventSplitter:
     """Splits a stream into events, however its bytes are cut.
 
-    Events without data are left out, and so is one that the stream does not complete.
+    Events without data are left out. `has_events` is True once one was found.
     """
 
     def __init__(self) -> None:
+        self.has_events = False
+        self._rest = bytearray()
         self._buffer = bytearray()
         self._search_start = 0
         self._has_begun = False
@@ -39,7 +41,25 @@ class EventSplitter:
         if not self._has_begun:
             self._has_begun = True
             block_text = block_text.removeprefix(_BYTE_ORDER_MARK)
-        return [event for block in block_text.split(b"\n\n") if (event := _parse_block(block))]
+        return self._parse_blocks(block_text)
+
+    def finish(self) -> list[Event]:
+        """Return the event at the end of the stream, which may lack its blank line."""
+        block_text = bytes(self._buffer)
+        self._buffer.clear()
+        return self._parse_blocks(block_text)
+
+    def take_rest(self) -> bytes:
+        """Return a body in which no event was found."""
+        return bytes(self._rest).removeprefix(_BYTE_ORDER_MARK)
+
+    def _parse_blocks(self, text: bytes) -> list[Event]:
+        events = [event for block in text.split(b"\n\n") if (event := _parse_block(block))]
+        if events:
+            self.has_events = True
+        elif not self.has_events and len(self._rest) < MAX_EVENT_BYTES:
+            self._rest += text + b"\n\n"
+        return events
 
     def _normalize_line_ends(self, chunk: bytes) -> bytes:
         """Return the bytes with every line end as one line feed.

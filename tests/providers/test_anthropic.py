@@ -240,6 +240,6 @@ async def test_a_full_window_is_a_cut_answer_once_something_was_said(
     assert (join_text(parts), get_end(parts).reason) == ("Half an", "length")
 
 
-async def test_a_paused_turn_is_a_stop(scripted: ScriptedModel) -> None:
+async def test_a_paused_turn_is_a_cut_answer(scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="So far.", finish="pause_turn"))
-    assert get_end(await collect_parts(build_connection(scripted, "anthropic"))).reason == "stop"
+    assert get_end(await collect_parts(build_connection(scripted, "anthropic"))).reason == "length"
