@@ -60,6 +60,7 @@ class MessageAdmin(ReadOnlyAdmin):
     inlines = (AttachmentInline,)
     fields = (
         ("session", "seq", "role", "status"),
+        ("finish_reason", "finish_detail"),
         "full_text",
         "reasoning_text",
         "tool_call_list",

@@ -166,13 +166,17 @@ class UsagePayload(TypedDict):
 
 
 class MessageCompletedPayload(TypedDict):
-    """The final state of a message; `usage` is null when the provider gave no counts."""
+    """The final state of a message; `usage` is null when the provider gave no counts.
+
+    `finish_reason` is why an answer ended, null if it did not end, or for another message.
+    """
 
     message: int
     role: str
     status: str
     usage: UsagePayload | None
     turn: str | None
+    finish_reason: str | None
 
 
 class ToolCallStartedPayload(ToolCallPayload):

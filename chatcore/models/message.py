@@ -66,6 +66,15 @@ class Message(models.Model):
         INTERRUPTED = "interrupted"
         FAILED = "failed"
 
+    class FinishReason(models.TextChoices):
+        """Ends other than the first two are no whole answers."""
+
+        STOP = "stop"
+        TOOL_CALLS = "tool_calls"
+        LENGTH = "length"
+        REFUSAL = "refusal"
+        UNKNOWN = "unknown"
+
     # Without an index of its own: that of (session, seq) begins with it.
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="messages", db_index=False
@@ -155,6 +164,23 @@ class Message(models.Model):
         ),
     )
 
+    finish_reason = models.CharField(
+        max_length=16,
+        choices=FinishReason.choices,
+        blank=True,
+        default="",
+        db_default="",  # for processes of the version before
+        editable=False,
+        help_text="Why the model ended its answer; empty: not known, or not ended.",
+    )
+    finish_detail = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The stop sequence, or the provider's word for an end before the answer's.",
+    )
+
     objects = MessageQuerySet.as_manager()
 
     class Meta:
@@ -193,6 +219,11 @@ class Message(models.Model):
         self.prepare_to_store()
         super().save(*args, **kwargs)
 
+    @property
+    def is_cut(self) -> bool:
+        """True if the answer ended, but not where the model would have ended it."""
+        return self.finish_reason not in ("", "stop", "tool_calls")
+
     def prepare_to_store(self) -> None:
         """Remove characters that cannot be stored, and cut a tool result to its limit.
 
@@ -200,6 +231,7 @@ class Message(models.Model):
         """
         self.content = clean_text(self.content or "")
         self.reasoning = clean_text(self.reasoning or "")
+        self.finish_detail = clean_text(self.finish_detail)
         self.provider_data = clean_json(self.provider_data)
         self.tool_calls = [
             {**call, "id": call["id"][:MAX_CALL_ID]} for call in clean_json(self.tool_calls)

@@ -30,6 +30,8 @@ SETTING_FIELDS = (
 RECORD_FIELDS = (
     "reasoning",
     "status",
+    "finish_reason",
+    "finish_detail",
     "model",
     "pinned",
     "token_count_input",

@@ -58,6 +58,8 @@ def _write_message(entry: TranscriptEntry) -> str:
         parts.append(_("File: %(name)s") % {"name": _escape_line(file.name)})
     if message.status == Message.Status.INTERRUPTED:
         parts.append(_("Stopped here."))
+    elif message.is_cut:
+        parts.append(_("Cut at its limit."))
     return _write_section(_name_speaker(message), *parts) if parts else ""
 
 

@@ -120,6 +120,7 @@ def build_completed_payload(message: Message) -> MessageCompletedPayload:
         status=message.status,
         usage=usage,
         turn=_format_turn_id(message),
+        finish_reason=message.finish_reason or None,
     )
 
 

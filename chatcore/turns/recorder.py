@@ -241,6 +241,8 @@ class AnswerRecorder:
             tool_calls=tool_calls,
             # Not this message but the answer after the tool results is the new version.
             replaces_id=None if tool_calls else self.turn.replaces_id,
+            finish_reason=completion.reason,
+            finish_detail=_get_finish_detail(completion),
             provider_data=completion.provider_data,
             context_version=self.context_version,
             cost=records.record_answer(self.turn, usage),
@@ -295,6 +297,12 @@ class AnswerRecorder:
             sent_requests.store_request(message, self._described_request)
         self.is_closed = True
         return message
+
+
+def _get_finish_detail(completion: StreamEnd) -> str:
+    if completion.reason in ("stop", "tool_calls"):
+        return completion.stop_sequence or ""
+    return completion.word
 
 
 def _build_call_events(message: Message) -> list[NewEvent]:

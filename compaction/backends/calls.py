@@ -115,7 +115,7 @@ class CallResult:
     """
 
     text: str
-    finish: Literal["stop", "length", "tool_calls", "refusal"]
+    finish: Literal["stop", "length", "tool_calls", "refusal", "unknown"]
     model: str
     input_tokens: int
     output_tokens: int

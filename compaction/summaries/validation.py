@@ -95,6 +95,8 @@ def _check_finish(answer: CallResult, summary: str) -> str | None:
         return "The model refused to write a summary."
     if answer.finish == "length":
         return "The summary was cut off at its length limit."
+    if answer.finish != "stop":
+        return "The summary ended for a reason that nobody knows, so it may be a part of one."
     if summary:
         return None
     if answer.text.strip():

@@ -73,6 +73,23 @@ def test_an_answer_that_was_cut_is_continued(
 
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
+def test_an_answer_that_its_limit_cut_says_so_and_is_continued(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="One, two", finish="length"), Reply(text="three."))
+    page.goto(f"/c/{session.pk}/")
+    send_message(page, "Count.")
+    expect(page.get_by_text("Cut at its limit.")).to_be_visible()
+    expect(page.get_by_text("Stopped here.")).to_be_hidden()
+    page.reload()
+    expect(page.get_by_text("Cut at its limit.")).to_be_visible()
+    page.get_by_role("button", name="Continue", exact=True).click()
+    expect(page.locator(".answer .prose").last).to_have_text("three.")
+    expect(page.get_by_role("button", name="Continue", exact=True)).to_be_hidden()
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
 def test_trimming_is_told_in_one_line_with_why_and_what_now(
     page: Page, full: Session, scripted: ScriptedModel
 ) -> None:

@@ -52,6 +52,8 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
             "reasoning",
             "attachments",
             "status",
+            "finish_reason",
+            "finish_detail",
             "model",
             "pinned",
             "token_count_input",

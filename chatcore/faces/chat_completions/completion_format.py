@@ -9,7 +9,8 @@ from uuid import uuid4
 
 from chatcore.providers.base import StreamEnd, StreamPart, TextDelta, ToolCall, Usage
 
-FINISH_REASONS = {"refusal": "content_filter"}
+# Clients know no word for an end that nobody knows; what they know is that such an answer is cut.
+FINISH_REASONS = {"refusal": "content_filter", "unknown": "length"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -19,7 +19,14 @@ from chatcore.faces.chat_completions.messages import get_trailing_results
 from chatcore.faces.chat_completions.request import SESSION_HEADER, CompletionRequest
 from chatcore.faces.client_messages import ClientMessage, import_messages, store_files
 from chatcore.models import Message, Session, Turn
-from chatcore.providers.base import ReasoningDelta, StreamEnd, StreamPart, TextDelta, Usage
+from chatcore.providers.base import (
+    EndReason,
+    ReasoningDelta,
+    StreamEnd,
+    StreamPart,
+    TextDelta,
+    Usage,
+)
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
@@ -176,7 +183,11 @@ def load_answer(turn: Turn) -> tuple[str, str, StreamEnd]:
     row = Message.objects.get(pk=answer.pk)
     usage = _build_usage(row)
     final_part = StreamEnd(
-        reason=_get_end_reason(turn, answer, usage), tool_calls=answer.calls, usage=usage
+        reason=_get_end_reason(row, answer),
+        stop_sequence=(row.finish_detail or None) if row.finish_reason == "stop" else None,
+        word="" if row.finish_reason == "stop" else row.finish_detail,
+        tool_calls=answer.calls,
+        usage=usage,
     )
     return answer.content, row.reasoning, final_part
 
@@ -226,15 +237,13 @@ def _build_usage(message: Message) -> Usage | None:
     )
 
 
-def _get_end_reason(
-    turn: Turn, answer: stored_messages.StoredMessage, usage: Usage | None
-) -> Literal["tool_calls", "length", "stop"]:
+def _get_end_reason(row: Message, answer: stored_messages.StoredMessage) -> EndReason:
     if answer.calls:
         return "tool_calls"
-    # The reason is not stored; an answer of `max_tokens` tokens was cut by that limit.
-    max_tokens = turn.session.params.get("max_tokens")
-    is_full = bool(usage and max_tokens and usage.output >= max_tokens)
-    return "length" if is_full else "stop"
+    match row.finish_reason:
+        case "length" | "refusal" | "unknown" as reason:
+            return reason
+    return "stop"
 
 
 def _resume_turn(

@@ -14,6 +14,8 @@ STOP_REASONS = {
     "length": "max_tokens",
     "tool_calls": "tool_use",
     "refusal": "refusal",
+    # Clients know no word for an end that nobody knows; they know that such an answer is cut.
+    "unknown": "max_tokens",
 }
 PING_EVENT = b'event: ping\ndata: {"type": "ping"}\n\n'
 
@@ -133,7 +135,10 @@ def get_stop_members(final_part: StreamEnd) -> dict[str, Any]:
     """Return why the answer ended."""
     if final_part.reason == "stop" and final_part.stop_sequence is not None:
         return {"stop_reason": "stop_sequence", "stop_sequence": final_part.stop_sequence}
-    return {"stop_reason": STOP_REASONS[final_part.reason], "stop_sequence": None}
+    stop_reason = STOP_REASONS[final_part.reason]
+    if final_part.word == "model_context_window_exceeded":
+        stop_reason = final_part.word
+    return {"stop_reason": stop_reason, "stop_sequence": None}
 
 
 def format_usage(usage: Usage | None) -> dict[str, Any]:

@@ -131,8 +131,8 @@ def get_status(record: StoredResponse, messages: Sequence[Message]) -> str:
         case Turn.Status.CANCELLED:
             return "cancelled"
         case Turn.Status.COMPLETED:
-            is_full = bool(messages) and _is_full(record, messages[-1])
-            return "incomplete" if is_full else "completed"
+            is_cut = bool(messages) and messages[-1].is_cut
+            return "incomplete" if is_cut else "completed"
     return "failed"
 
 
@@ -169,9 +169,3 @@ def _waits_for_client(message: Message) -> bool:
     # Calls that nobody has to allow run at the same time, and belong to this response.
     is_busy = any(not call.is_asked and call.output is None and not call.is_over for call in calls)
     return not is_busy and bool(list_client_calls(message) or any(call.is_asked for call in calls))
-
-
-def _is_full(record: StoredResponse, message: Message) -> bool:
-    # The reason is not stored; an answer of as many tokens as it may have was cut by that limit.
-    limit = record.request.get("max_output_tokens")
-    return bool(limit and (message.token_count_output or 0) >= limit)

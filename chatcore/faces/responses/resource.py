@@ -28,6 +28,7 @@ def load_resource(record: StoredResponse) -> dict[str, Any]:
         previous_id=str(record.previous) if record.previous else None,
         usage=None if status == "in_progress" else _sum_usage(messages),
         error=_build_error(record) if status == "failed" else None,
+        cut_by=messages[-1].finish_reason if messages else "",
     )
 
 
@@ -42,8 +43,9 @@ def build_resource(
     previous_id: str | None = None,
     usage: dict[str, Any] | None = None,
     error: dict[str, Any] | None = None,
+    cut_by: str = "",
 ) -> dict[str, Any]:
-    """Return a response with all fields of the standard."""
+    """Return a response with all fields of the standard; `cut_by` is why the answer ended."""
     repeated_fields = {name: value for name, value in echo.items() if name not in HIDDEN_FIELDS}
     resource: dict[str, Any] = {
         "id": id,
@@ -51,7 +53,7 @@ def build_resource(
         "created_at": created_at,
         "completed_at": completed_at,
         "status": status,
-        "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+        "incomplete_details": _build_incomplete_details(cut_by) if status == "incomplete" else None,
         "previous_response_id": previous_id,
         "output": list(output),
         "error": error,
@@ -61,6 +63,10 @@ def build_resource(
     if echo.get("conversation"):
         resource["conversation"] = {"id": echo["conversation"]}
     return resource
+
+
+def _build_incomplete_details(cut_by: str) -> dict[str, Any]:
+    return {"reason": "content_filter" if cut_by == "refusal" else "max_output_tokens"}
 
 
 def format_usage(usage: Usage | None) -> dict[str, Any] | None:

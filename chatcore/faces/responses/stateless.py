@@ -20,7 +20,7 @@ from chatcore.faces.responses import ids, origins, resource, resuming
 from chatcore.faces.responses.mcp import items as mcp_items
 from chatcore.faces.responses.mcp.items import ServerCall
 from chatcore.faces.responses.mcp.stateless_tools import StatelessTools
-from chatcore.faces.responses.output_items import Answer, Item, build_answer_items
+from chatcore.faces.responses.output_items import Answer, Item, ItemStatus, build_answer_items
 from chatcore.faces.responses.request import ResponseRequest
 from chatcore.faces.responses.stream_events import Event, EventWriter
 from chatcore.providers.base import (
@@ -127,7 +127,8 @@ class UnstoredResponse:
     def build_final_resource(self) -> dict[str, Any]:
         """Return the response after its end."""
         return self.build_resource(
-            "incomplete" if self._end.reason == "length" else "completed",
+            _get_status(self._end),
+            cut_by=self._end.reason,
             completed_at=int(time.time()),
             output=self.output,
             usage=resource.format_usage(self._usage),
@@ -191,7 +192,7 @@ class UnstoredResponse:
             content=content,
             reasoning=reasoning,
             calls=[call for call in self._end.tool_calls if call.id not in server_ids],
-            status="incomplete" if self._end.reason == "length" else "completed",
+            status=_get_status(self._end),
             provider_data=self._end.provider_data,
         )
 
@@ -225,6 +226,10 @@ class UnstoredResponse:
     def _build_exchange(self) -> StatelessExchange:
         request = _build_provider_request(self)
         return StatelessExchange(self.request.model, request, owner_id=self._owner_id)
+
+
+def _get_status(end: StreamEnd) -> ItemStatus:
+    return "completed" if end.reason in ("stop", "tool_calls") else "incomplete"
 
 
 def _load_messages(user: Any, request: ResponseRequest) -> list[ChatMessage]:

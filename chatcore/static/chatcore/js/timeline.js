@@ -151,7 +151,7 @@ export class Timeline {
     });
   }
 
-  async completeMessage(session, { message, status, usage }) {
+  async completeMessage(session, { message, status, usage, finish_reason: finishReason }) {
     const article = this.findMessage(message);
     const text = this.#streams.get(`${message}:text`)?.text ?? "";
     for (const kind of ["text", "reasoning"]) this.#streams.delete(`${message}:${kind}`);
@@ -163,6 +163,7 @@ export class Timeline {
       return;
     }
     article.dataset.status = status;
+    article.dataset.finish = finishReason ?? "";
     this.#endReasoning(article);
     getMarkdownView(article.querySelector(".prose")).showFinal(text);
     if (usage) this.#showFacts(article, usage);
