@@ -1,32 +1,121 @@
-"""Run blocking database work in pool threads, so that an event loop never waits for it."""
+"""Run blocking work in threads, so that an event loop never waits for it.
 
+Work of one kind has threads of its own, so that no other kind can take them: a crowd of slow tools
+must not keep a lease from being renewed. What nobody may hold up also has database connections of
+its own, outside of the pool that requests share.
+"""
+
+import asyncio
+import contextvars
 import functools
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections, reset_queries
+from django.db import close_old_connections, connections, reset_queries
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def run_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run blocking `work` in a thread of the loop's pool and return its result.
+def use_own_connection() -> None:
+    """Give the current thread a database connection that is not one of the pool."""
+    connection = connections.create_connection("default")
+    if "pool" in connection.settings_dict["OPTIONS"]:
+        options = {
+            name: value
+            for name, value in connection.settings_dict["OPTIONS"].items()
+            if name != "pool"
+        }
+        connection.settings_dict = {
+            **connection.settings_dict,
+            "OPTIONS": options,
+            "CONN_MAX_AGE": 600,
+        }
+        connections["default"] = connection
 
-    Its database connection is given back afterwards. Django binds a connection to its thread, so
-    idle threads would otherwise hold all connections of a pool.
+
+class ThreadPool:
+    """Threads for one kind of work. They are started when they are needed.
+
+    With `has_own_connections` each thread keeps a database connection outside of the pool of
+    connections. With `at_once` only so much work of one person runs at a time in an event loop; the
+    rest waits without a thread.
+    """
+
+    def __init__(
+        self, name: str, size: int, *, has_own_connections: bool = False, at_once: int = 0
+    ) -> None:
+        self._executor = ThreadPoolExecutor(
+            size,
+            thread_name_prefix=name,
+            initializer=use_own_connection if has_own_connections else None,
+        )
+        self._at_once = at_once
+        self._places: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, defaultdict[Hashable, asyncio.Semaphore]
+        ] = WeakKeyDictionary()
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` in one of the threads, and return its result."""
+        context = contextvars.copy_context()
+        call = functools.partial(
+            context.run, functools.partial(_run_with_fresh_connection, work, *args, **kwargs)
+        )
+        return await asyncio.get_running_loop().run_in_executor(self._executor, call)
+
+    async def run_for(
+        self, person: Hashable, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run `work` for a person, after what they began before if that is too much."""
+        places = self._places.setdefault(
+            asyncio.get_running_loop(),
+            defaultdict(functools.partial(asyncio.Semaphore, self._at_once)),
+        )
+        async with places[person]:
+            return await self.run(work, *args, **kwargs)
+
+
+# Ends of answers and results of tools: what people have seen must be stored, whatever else waits.
+# Four connections a process, because one more costs PostgreSQL 5 to 10 MB.
+STORING = ThreadPool("store", 4, has_own_connections=True)
+LEASES = ThreadPool("leases", 1, has_own_connections=True)
+RECOVERY = ThreadPool("recovery", 1, has_own_connections=True)
+# Tools and tool servers, which may be silent for as long as CHATCORE_MCP_SECONDS.
+TOOLS = ThreadPool("tool", 128, at_once=16)
+# What happens before a request to a model, which may include the writing of a summary.
+PREPARATION = ThreadPool("prepare", 128, at_once=16)
+
+
+async def run_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run blocking `work` in a thread of the loop's own pool and return its result.
+
+    It is for short work of the database, and never waits for a stranger. Its connection is given
+    back afterwards. Django binds a connection to its thread, so idle threads would otherwise hold
+    all connections of a pool.
     """
     return await sync_to_async(
         functools.partial(_run_with_fresh_connection, work), thread_sensitive=False
     )(*args, **kwargs)
 
 
+def give_back_connection() -> None:
+    """Give the thread's connection back to the pool before a wait for a lock or for a stranger.
+
+    Whoever waits with a connection in hand keeps it from all others of the process. The next query
+    takes another one. Nothing happens inside a transaction, where no wait has any business.
+    """
+    close_old_connections()
+
+
 def _run_with_fresh_connection(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     try:
         return work(*args, **kwargs)
     finally:
-        close_old_connections()
+        give_back_connection()
         # With DEBUG on, Django collects all statements of a connection until a request ends. These
         # threads serve no request, so the list, with its texts, would only grow.
         reset_queries()

@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from chatcore.accounts import invitations
+from chatcore.threads import give_back_connection
 from models_registry import keys
 
 
@@ -24,6 +25,11 @@ class AccountAdapter(DefaultAccountAdapter):
         if settings.SIGN_UP == "open":
             return True
         return settings.SIGN_UP == "invitation" and invitations.find_in(request) is not None
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send a mail; the server that takes it may be slow."""
+        give_back_connection()
+        super().send_mail(template_prefix, email, context)
 
     def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> Any:
         """Store a new user, and use up the invitation in the same transaction."""
@@ -73,6 +79,11 @@ class SignOnAdapter(DefaultSocialAccountAdapter):
                 if is_asked_for and client_id in (None, app.client_id):
                     apps.append(app)
         return apps
+
+    def get_requests_session(self) -> Any:
+        """Return the session in which the identity provider is asked, which may be slow."""
+        give_back_connection()
+        return super().get_requests_session()
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         """Return whether somebody without an account gets one.

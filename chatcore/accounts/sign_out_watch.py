@@ -7,9 +7,8 @@ import threading
 import time
 from collections.abc import Iterator
 
-from django.db import close_old_connections
-
 from chatcore.accounts.senders import Sender, find_signed_in
+from chatcore.threads import give_back_connection, use_own_connection
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +59,8 @@ class SignOutWatch:
             self._thread.start()
 
     def _check_until_idle(self) -> None:
+        # Whoever has signed out must not read on because others hold all connections of the pool.
+        use_own_connection()
         while True:
             time.sleep(CHECK_SECONDS)
             with self._lock:
@@ -74,7 +75,7 @@ class SignOutWatch:
                 logger.warning("nobody can be asked who is signed in: %s", error)
             # All open streams depend on this thread, so nothing that this raises may end it.
             try:
-                close_old_connections()
+                give_back_connection()
             except Exception as error:  # noqa: BLE001
                 logger.warning("a connection could not be given back: %s", error)
 

@@ -4,7 +4,6 @@ The list is fetched by the guarded client, or uploaded where the server reaches 
 from outside: its values are checked, and nothing is written before a person has ticked it.
 """
 
-import asyncio
 import datetime
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ from django.utils.translation import gettext_lazy
 from unfold.decorators import action
 
 from chatcore.net import downloads
+from chatcore.net.strangers import wait_for_stranger
 from models_registry import comparison, sources
 from models_registry.admin import AiModelAdmin
 from models_registry.comparison import Difference
@@ -145,7 +145,7 @@ def _read_list(request: HttpRequest) -> tuple[bytes, str, int]:
     if file is None:
         source = _get_source()
         try:
-            content = asyncio.run(
+            content = wait_for_stranger(
                 downloads.download(
                     settings.CHATCORE["MODEL_LIST"], max_bytes=MAX_BYTES, seconds=FETCH_SECONDS
                 )

@@ -27,6 +27,7 @@ from django.utils import timezone
 
 from chatcore.databases.outages import StorageAway
 from chatcore.models import Attachment, OutputFile, ProjectFile
+from chatcore.threads import give_back_connection
 
 logger = logging.getLogger(__name__)
 
@@ -188,6 +189,8 @@ def _save(name: str, data: bytes) -> StoredObject:
 
 
 def _get_storage() -> Storage:
+    """Return the store, which may be a slow bucket, so it is not used with a connection in hand."""
+    give_back_connection()
     return storages[ALIAS]
 
 

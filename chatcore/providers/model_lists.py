@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from chatcore.net.strangers import wait_for_stranger
 from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection
 from chatcore.providers.connections import build_connection
@@ -32,7 +33,7 @@ def learn_from_list(provider: Provider) -> int:
     """
     try:
         connection = build_connection(provider, max_retries=0)
-        rows = asyncio.run(fetch_models(connection))
+        rows = wait_for_stranger(fetch_models(connection))
     except (ProviderError, TimeoutError) as error:
         logger.info("the models of %s are not listed: %s", provider, error)
         return 0

@@ -8,6 +8,7 @@ memory, and tells the cache of them with the next one.
 import functools
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -47,7 +48,10 @@ class RateWindow:
             if known_count < limit and len(self.new_times) < int(limit * MEMORY_SHARE):
                 self.new_times.append(now)
                 return None
-            return self._count_in_cache(limit, now)
+            untold_times, self.new_times = self.new_times, []
+            self.shared_times = [*self.shared_times, *untold_times]
+        # Not under the lock, for which no thread waits with a connection in hand, or for one.
+        return self._count_in_cache(limit, now, untold_times)
 
     def describe(self, limit: int) -> tuple[int, float]:
         """Return how many more are allowed now, and the seconds until all of `limit` are again."""
@@ -57,18 +61,22 @@ class RateWindow:
         seconds = max(times) + WINDOW_SECONDS - now if times else 0.0
         return max(0, limit - len(times)), seconds
 
-    def _count_in_cache(self, limit: int, now: float) -> float | None:
+    def _count_in_cache(
+        self, limit: int, now: float, untold_times: Sequence[float]
+    ) -> float | None:
         # The cache is read and then written, so two requests at once could lose a count. The lock
         # on the user's row lets the requests of one user pass one after the other.
         with transaction.atomic():
             get_user_model().objects.select_for_update(no_key=True).get(pk=self.user_pk)
-            times = sorted(_select_recent(cache.get(self.cache_key, []), now) + self.new_times)
+            told_times = _select_recent(cache.get(self.cache_key, []), now)
+            times = sorted([*told_times, *untold_times])
             is_allowed = len(times) < limit
             if is_allowed:
                 times.append(now)
-            if is_allowed or self.new_times:
+            if is_allowed or untold_times:
                 cache.set(self.cache_key, times, WINDOW_SECONDS)
-        self.shared_times, self.new_times = times, []
+        with self.lock:
+            self.shared_times = times
         return None if is_allowed else times[len(times) - limit] + WINDOW_SECONDS - now
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from chatcore.net import outbound
+from chatcore.net.strangers import wait_for_stranger
 from chatcore.tools import page_text
 from chatcore.tools.base import BuiltInTool, ToolError
 
@@ -32,7 +33,7 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
     import httpx2
 
     try:
-        return asyncio.run(_fetch_page(httpx2.URL(arguments["url"].strip())))
+        return wait_for_stranger(_fetch_page(httpx2.URL(arguments["url"].strip())))
     except TimeoutError:
         raise ToolError(f"The page did not arrive within {DEADLINE_SECONDS:.0f} seconds.") from None
     except (httpx2.InvalidURL, UnicodeError):

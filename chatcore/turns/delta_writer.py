@@ -19,6 +19,7 @@ from chatcore.databases.outages import find_outage
 from chatcore.events import log as event_log
 from chatcore.events.types import NewEvent
 from chatcore.models import Session, Turn
+from chatcore.threads import use_own_connection
 from chatcore.turns.leases import TurnLost
 from chatcore.turns.queries import lock_free_turns
 
@@ -62,6 +63,8 @@ class DeltaWriter:
             self._has_beginning.set()
 
     def _run(self) -> None:
+        # It holds the locks of answers while it writes, so it must wait for no other's connection.
+        use_own_connection()
         written_at = 0.0
         while self._has_work.wait(IDLE_SECONDS) or not self._has_ended():
             self._has_work.clear()

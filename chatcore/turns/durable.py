@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError
 
 from chatcore.databases.outages import find_outage
-from chatcore.threads import run_in_thread
+from chatcore.threads import STORING
 
 logger = logging.getLogger(__name__)
 
@@ -20,16 +20,24 @@ LONGEST_PAUSE_SECONDS = 2.0
 
 
 async def run_until_stored(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run `work` in a thread; while the database is away, locked or full, run it again.
+    """Run short `work` of a turn in a thread that nothing else can take, until it is done.
+
+    `work` is one transaction, or changes nothing, and waits for nobody but the database.
+    """
+    return await keep_trying(lambda: STORING.run(work, *args, **kwargs))
+
+
+async def keep_trying(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Make an attempt; while the database is away, locked or full, make another one.
 
     There is no last attempt: what a turn holds in memory is in no other place. The end of the
-    process cancels the task. `work` is one transaction, or changes nothing. Any other error of the
-    database is raised: another attempt would fail as well.
+    process cancels the task. Any other error of the database is raised: another attempt would fail
+    as well.
     """
     pause = FIRST_PAUSE_SECONDS
     while True:
         try:
-            return await run_in_thread(work, *args, **kwargs)
+            return await attempt()
         except (OperationalError, InterfaceError) as error:
             if find_outage(error) is None:
                 raise

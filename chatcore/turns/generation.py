@@ -29,7 +29,7 @@ from chatcore.providers.errors import (
 )
 from chatcore.rights.models import require_model
 from chatcore.signals import response_completed
-from chatcore.threads import run_in_thread
+from chatcore.threads import PREPARATION, TOOLS
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
@@ -46,13 +46,16 @@ from chatcore.turns import (
     waiting,
 )
 from chatcore.turns.approvals import REFUSAL
-from chatcore.turns.durable import run_until_stored
+from chatcore.turns.durable import keep_trying, run_until_stored
 from chatcore.turns.leases import TurnCancelled, TurnLost, lock_running_turn
 from chatcore.turns.prepared_calls import PreparedCall, make_room, prepare_call
 from chatcore.turns.recorder import AnswerRecorder
 from chatcore.turns.watcher import get_turn_watcher
 
 logger = logging.getLogger(__name__)
+
+
+CALLS_AT_ONCE = 8  # calls of one round of a model; the rest waits for them
 
 
 class TooManyToolRounds(ProviderError):
@@ -176,18 +179,26 @@ async def _resume_rounds(work: TurnWork, turn: Turn) -> None:
 
 async def _request_answer(work: TurnWork, turn: Turn) -> Message:
     """Call the model; send the request once more if it was too long and there is room now."""
-    call = await run_until_stored(prepare_call, turn)
+    call = await _prepare_call(turn)
     try:
         return await _stream_answer(work, turn, call)
     except (ImagesRefused, ToolsRefused) as error:
         await run_until_stored(abilities.learn, turn, error)
     except ContextOverflow as error:
         # Once only: it may have paid a model before the database failed.
-        has_made_room = await run_in_thread(make_room, turn, call.fitted_request.request, error)
+        has_made_room = await PREPARATION.run_for(
+            turn.session.owner_id, make_room, turn, call.fitted_request.request, error
+        )
         if not has_made_room:
             raise
-    call = await run_until_stored(prepare_call, turn)
+    call = await _prepare_call(turn)
     return await _stream_answer(work, turn, call)
+
+
+async def _prepare_call(turn: Turn) -> PreparedCall:
+    """Prepare the next call, which may wait for a summary, in threads that are there for that."""
+    owner_id = turn.session.owner_id
+    return await keep_trying(lambda: PREPARATION.run_for(owner_id, prepare_call, turn))
 
 
 async def _stream_answer(work: TurnWork, turn: Turn, call: PreparedCall) -> Message:
@@ -307,8 +318,9 @@ async def _run_tools(turn: Turn, answer: Message, calls: Sequence[ToolCall]) -> 
     sorted_calls = approvals.SortedCalls(allowed_calls=own_calls)
     if any(mcp_catalog.is_tool_name(call.name) for call in own_calls):
         sorted_calls = await run_until_stored(approvals.sort_calls, turn, answer, own_calls)
+    places = asyncio.Semaphore(CALLS_AT_ONCE)
     await asyncio.gather(
-        *(_run_tool(turn, answer, call) for call in sorted_calls.allowed_calls),
+        *(_run_tool(turn, answer, call, places) for call in sorted_calls.allowed_calls),
         *(_store_outcome(turn, answer, call, REFUSAL) for call in sorted_calls.refused_calls),
     )
     open_calls = waiting.OpenCalls(client_calls, sorted_calls.undecided_calls)
@@ -317,14 +329,21 @@ async def _run_tools(turn: Turn, answer: Message, calls: Sequence[ToolCall]) -> 
     return bool(open_calls)
 
 
-async def _run_tool(turn: Turn, answer: Message, call: ToolCall) -> None:
-    """Run a tool once, and store its result."""
-    outcome = await run_in_thread(tool_registry.run_allowed_tool, call, turn)
+async def _run_tool(turn: Turn, answer: Message, call: ToolCall, places: asyncio.Semaphore) -> None:
+    """Run a tool once, when one of the round's places is free, and store its result."""
+    async with places:
+        outcome = await TOOLS.run_for(
+            turn.session.owner_id, tool_registry.run_allowed_tool, call, turn
+        )
     await _store_outcome(turn, answer, call, outcome)
 
 
 async def _store_outcome(turn: Turn, answer: Message, call: ToolCall, outcome: ToolOutcome) -> None:
-    output = await run_until_stored(_put_output_away, turn, call, outcome)
+    # The store of files may be a bucket somewhere else, so this is no work for STORING.
+    owner_id = turn.session.owner_id
+    output = await keep_trying(
+        lambda: TOOLS.run_for(owner_id, _put_output_away, turn, call, outcome)
+    )
     await run_until_stored(_store_result, turn, answer, call, output, outcome.is_error)
 
 

@@ -51,6 +51,8 @@ def lock_running_turn(turn_id: UUID) -> queries.LockedTurn:
 
 def renew_leases(turn_ids: Collection[UUID]) -> None:
     """Renew the leases of those turns that are still running."""
+    if not turn_ids:
+        return
     running_turns = Turn.objects.filter(pk__in=turn_ids, status=Turn.Status.RUNNING)
     running_turns.update(lease_until=compute_lease_end())
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from chatcore.context import sent_requests
 from chatcore.context.sent_requests import DescribedRequest
@@ -24,6 +24,7 @@ from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelt
 from chatcore.sessions.truncation import clean_text
 from chatcore.spending import records
 from chatcore.statements import update_row
+from chatcore.threads import give_back_connection
 from chatcore.turns.delta_writer import delta_writer
 from chatcore.turns.leases import TurnLost, lock_running_turn
 from chatcore.turns.messages import (
@@ -118,7 +119,7 @@ class AnswerRecorder:
         self.failure: Exception | None = None
         # Two threads may write for an answer at once: the delta writer, and the one that stores its
         # end; also a thread whose task was cancelled, because Python cannot stop it. The lock is
-        # taken before the transaction, so that each finishes its own first.
+        # held around the transaction, so that each finishes its own first.
         self.write_lock = threading.Lock()
 
     @property
@@ -158,7 +159,7 @@ class AnswerRecorder:
     @contextlib.contextmanager
     def open_transaction(self) -> Iterator[LockedTurn]:
         """Open a transaction that has locked the running turn, and yield it. Raises TurnLost."""
-        with self.write_lock:
+        with self._take_lock_and_connection():
             message = copy.copy(self.message)
             is_closed = self.is_closed
             try:
@@ -173,6 +174,26 @@ class AnswerRecorder:
                 self.is_closed = is_closed
                 self.is_uncertain = True
                 raise
+
+    @contextlib.contextmanager
+    def _take_lock_and_connection(self) -> Iterator[None]:
+        """Hold the lock, and a connection to write with.
+
+        Neither is waited for with the other in hand. A hundred answers that end at once would
+        otherwise hold all connections of the pool while they wait for the delta writer, and keep
+        everybody else of this process waiting.
+        """
+        while True:
+            give_back_connection()
+            with self.write_lock:
+                pass  # whoever wrote for this answer is done
+            connection.ensure_connection()
+            if self.write_lock.acquire(blocking=False):
+                break
+        try:
+            yield
+        finally:
+            self.write_lock.release()
 
     def read_back_if_uncertain(self) -> None:
         """Find out what the log has after a write that may have been committed or not.

@@ -13,8 +13,8 @@ from chatcore.events import log as event_log
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, Turn
 from chatcore.row_by_row import try_each
-from chatcore.threads import run_in_thread
-from chatcore.turns.leases import query_dead_turns
+from chatcore.threads import RECOVERY
+from chatcore.turns.leases import query_dead_turns, renew_leases
 from chatcore.turns.lifecycle import build_stopped_problem, end_turn
 from chatcore.turns.messages import build_completed_payload
 from chatcore.turns.runner import turn_runner
@@ -33,6 +33,8 @@ def recover_dead_turns(session_id: UUID | None = None) -> int:
     The text that had arrived is stored as interrupted. Do not call it while a session is locked:
     it locks turns first.
     """
+    # What this process answers is alive, whatever kept its lease from being renewed.
+    renew_leases(turn_runner.list_turns())
     dead_turns = query_dead_turns()
     if session_id:
         dead_turns = dead_turns.filter(session=session_id)
@@ -68,7 +70,7 @@ class RecoveryChore:
 
     async def run(self) -> None:
         """Close dead turns. Raises OperationalError if the database is away."""
-        await run_in_thread(self.recover)
+        await RECOVERY.run(self.recover)
 
     def recover(self) -> int:
         """Close dead turns and return their number. Raises OperationalError."""

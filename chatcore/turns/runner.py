@@ -47,6 +47,10 @@ class TurnRunner(Protocol):
         """Return how many turns this process runs; 0 where it runs none itself."""
         ...
 
+    def list_turns(self) -> list[UUID]:
+        """Return the turns that this process runs."""
+        ...
+
     def wait(self, turn_id: UUID, timeout: float | None = None) -> bool:
         """Wait until this process no longer runs the turn; return False after `timeout` seconds."""
         ...
@@ -130,6 +134,10 @@ class ThreadTurnRunner:
     def count(self) -> int:
         """Return how many turns this process runs."""
         return len(self._jobs)
+
+    def list_turns(self) -> list[UUID]:
+        """Return the turns that this process runs."""
+        return list(self._jobs)
 
     def wait(self, turn_id: UUID, timeout: float | None = None) -> bool:
         """Block until this process runs the turn no more; return False after `timeout` seconds."""

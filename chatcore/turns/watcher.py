@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from django.db import Error as DatabaseProblem
 
 from chatcore.models import Turn
-from chatcore.threads import run_in_thread
+from chatcore.threads import LEASES
 from chatcore.turns.leases import LEASE, renew_leases
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class TurnWatcher:
         while self._tasks:
             is_renewal_due = time.monotonic() - renewed_at > LEASE.total_seconds() / RENEWALS
             try:
-                cancelled_turns, closed_turns = await run_in_thread(
+                cancelled_turns, closed_turns = await LEASES.run(
                     _look_after_turns, list(self._tasks), renew=is_renewal_due
                 )
             except DatabaseProblem as error:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from chatcore.accounts import audit
+from chatcore.net.strangers import wait_for_stranger
 from chatcore.providers import model_lists
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request
@@ -88,7 +89,7 @@ def _time_test_call(model: AiModel) -> dict[str, object]:
         connection = build_connection(model.provider, max_retries=0)
         timeout_seconds = min(connection.timeout_seconds, TEST_SECONDS)
         connection = replace(connection, timeout_seconds=timeout_seconds)
-        asyncio.run(_send_test_question(connection, model.name))
+        wait_for_stranger(_send_test_question(connection, model.name))
     except ProviderError as error:
         return {"problem": error.detail}
     except TimeoutError:

@@ -175,7 +175,7 @@ def test_a_connection_that_cannot_be_given_back_keeps_no_stream_open(
         has_failed.set()
         raise RuntimeError("The connection is in use.")
 
-    monkeypatch.setattr(sign_out_watch, "close_old_connections", fail)
+    monkeypatch.setattr(sign_out_watch, "give_back_connection", fail)
     with open_api_client(live.url, user) as client:
         stream = OpenStream(client, "GET", f"/sessions/{session.pk}/events")
         assert has_failed.wait(60)

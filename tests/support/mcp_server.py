@@ -1,5 +1,6 @@
 """A real MCP server on loopback, of the official SDK, with a few tools."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -16,12 +17,17 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 @dataclass
 class ToolServer:
-    """A running server. `calls` are the calls that arrived, `headers` those of the requests."""
+    """A running server. `calls` are the calls that arrived, `headers` those of the requests.
+
+    `silent_calls` counts the calls of the tool `wait`, which answers when `gate` is opened.
+    """
 
     url: str = ""
     host: str = ""
     calls: list[tuple[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    silent_calls: int = 0
+    gate: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager
@@ -61,6 +67,8 @@ def tool_server(running: ToolServer, monkeypatch: pytest.MonkeyPatch) -> ToolSer
     monkeypatch.setitem(settings.CHATCORE, "FETCH_ALLOW_HOSTS", [running.host])
     running.calls.clear()
     running.headers.clear()
+    running.gate.clear()
+    running.silent_calls = 0
     return running
 
 
@@ -72,6 +80,13 @@ def _build_server(state: ToolServer) -> MCPServer:
         """Read a file."""
         state.calls.append(("read", path))
         return f"The text of {path}."
+
+    @server.tool()
+    async def wait(number: int) -> str:
+        """Answer when somebody opens the gate."""
+        state.silent_calls += 1
+        await asyncio.to_thread(state.gate.wait)
+        return f"Number {number} has waited."
 
     @server.tool()
     def dump(size: int) -> str:

@@ -17,7 +17,7 @@ from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ContextOverflow, ImagesRefused, ProviderUnavailable
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.spending.records import record_call
-from chatcore.threads import run_in_thread
+from chatcore.threads import PREPARATION, run_in_thread
 from chatcore.turns.abilities import WHERE_TO_CHANGE_IMAGES
 from models_registry.models import AiModel
 
@@ -71,7 +71,7 @@ class StatelessExchange:
             # The client already has a part of the answer, so another answer cannot begin.
             if has_started:
                 raise ProviderUnavailable(error.detail) from error
-            await run_in_thread(self._fit_again, error)
+            await PREPARATION.run_for(self.owner_id, self._fit_again, error)
         async with aclosing(self._stream_provider()) as parts:
             async for part in parts:
                 yield part

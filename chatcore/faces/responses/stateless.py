@@ -30,11 +30,12 @@ from chatcore.providers.base import (
     StreamEnd,
     TextDelta,
     Tool,
+    ToolCall,
     Usage,
 )
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.threads import run_in_thread
-from chatcore.turns.generation import TooManyToolRounds
+from chatcore.threads import PREPARATION, TOOLS
+from chatcore.turns.generation import CALLS_AT_ONCE, TooManyToolRounds
 from chatcore.turns.tool_limits import keep_first_calls
 
 
@@ -99,7 +100,7 @@ class UnstoredResponse:
                     yield round_event
             if self.messages[-1].role != "tool":
                 break
-            self.exchange = await run_in_thread(self._build_exchange)
+            self.exchange = await PREPARATION.run_for(self._owner_id, self._build_exchange)
         else:
             raise TooManyToolRounds(
                 f"The model called tools {limit} times in a row without answering."
@@ -162,8 +163,9 @@ class UnstoredResponse:
         for event in writer.end_message(self._build_items(open_answer)):
             yield event
         running_calls = [call for call in calls if not call.is_asked]
+        places = asyncio.Semaphore(CALLS_AT_ONCE)
         results = await asyncio.gather(
-            *(run_in_thread(self.tools.run_call, call.call) for call in running_calls)
+            *(self._run_call(call.call, places) for call in running_calls)
         )
         outcomes = {result.tool_call_id: result for result in results}
         final_calls = [call.add_result(outcomes.get(call.call.id)) for call in calls]
@@ -222,6 +224,11 @@ class UnstoredResponse:
         )
         is_open = bool(answer.calls or asked_ids)
         self.messages += [*results, message] if is_open else [message, *results]
+
+    async def _run_call(self, call: ToolCall, places: asyncio.Semaphore) -> ChatMessage:
+        """Run a call when one of the round's places is free."""
+        async with places:
+            return await TOOLS.run_for(self._owner_id, self.tools.run_call, call)
 
     def _build_exchange(self) -> StatelessExchange:
         request = _build_provider_request(self)

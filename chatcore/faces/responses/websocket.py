@@ -26,7 +26,7 @@ from chatcore.rest import limits, problems, turn_rate
 from chatcore.rest.auth import build_sender_problem, find_sender
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.slots import ProcessFull, Slots, UserFull
-from chatcore.threads import run_in_thread
+from chatcore.threads import TOOLS, run_in_thread
 from chatcore.turns import capacity
 
 PATHS = ("/v1/responses", "/v1/responses/")
@@ -157,8 +157,8 @@ class Connection:
     ) -> None:
         slot = await run_in_thread(capacity.take_slot, self.user.pk)
         with slot:
-            response = await run_in_thread(
-                UnstoredResponse, self.user, request, memory, previous_id
+            response = await TOOLS.run_for(
+                self.user.pk, UnstoredResponse, self.user, request, memory, previous_id
             )
             async with aclosing(response.follow()) as events:
                 async for event in events:

@@ -14,6 +14,7 @@ from django.conf import settings
 from chatcore.models import McpServer
 from chatcore.models.mcp_server import COMMAND_SCHEME
 from chatcore.net.outbound import CONNECT_SECONDS, build_user_agent
+from chatcore.net.strangers import wait_for_stranger
 from chatcore.tools.base import ToolError
 from chatcore.tools.mcp.results import render_result
 from models_registry.keys import UnreadableKey
@@ -81,7 +82,7 @@ def _run(server: McpServer, work: "Callable[[Client], Awaitable[T]]") -> T:
             return await work(client)
 
     try:
-        return asyncio.run(run_in_time())
+        return wait_for_stranger(run_in_time())
     except UnreadableKey as error:
         raise ToolError(f"The server {server.name} cannot be used: {error}") from None
     except Exception as error:  # noqa: BLE001 - the SDK wraps what happens in its tasks in groups

@@ -11,7 +11,7 @@ from django.db import transaction
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, ToolsListedPayload
 from chatcore.models import McpServer, Turn
-from chatcore.threads import run_in_thread
+from chatcore.threads import TOOLS
 from chatcore.tools.mcp.refresh import ask_server
 from chatcore.turns.durable import run_until_stored
 
@@ -75,7 +75,7 @@ def forget_secrets(turn: Turn) -> None:
 
 async def _ask_server(turn: Turn, server: McpServer) -> None:
     # Once only: an answer that was not stored must not make the server wait for another question.
-    await run_in_thread(ask_server, server)
+    await TOOLS.run_for(turn.session.owner_id, ask_server, server)
     await run_until_stored(_store_tools, turn, server)
 
 
