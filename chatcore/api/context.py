@@ -24,6 +24,7 @@ from chatcore.context import builder, revisions
 from chatcore.context.compactor import get_compactor
 from chatcore.context.sent_requests import list_left_out, load_request
 from chatcore.models import ContextRevision, Session
+from chatcore.providers import registry as provider_registry
 from chatcore.rest import conditions
 from chatcore.rest.problems import Problem
 from chatcore.sessions.changes import record_session_change
@@ -45,12 +46,16 @@ class ContextPreviewView(APIView):
         complete_request = builder.build_request(session, tools=tools)
         fitted_request = get_compactor().preview_request(session, complete_request)
         model_request = fitted_request.request
+        sent_request = model_request
+        if session.model:
+            protocol = session.model.provider.protocol
+            sent_request = provider_registry.normalize(protocol, model_request)
         preview = {
             "model": model_request.model,
             "context_version": session.context_version,
-            "system": model_request.system,
-            "preface": model_request.preface,
-            "messages": model_request.messages,
+            "system": sent_request.system,
+            "preface": sent_request.preface,
+            "messages": sent_request.messages,
             "tools": model_request.tools,
             "max_tokens": model_request.max_tokens,
             "params": model_request.params,

@@ -2,6 +2,7 @@
 
 import json
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -13,6 +14,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from chatcore.context import queries, tool_pairs
 from chatcore.files import rendering
 from chatcore.models import ContextEdit, Message, Session
+from chatcore.providers import call_pairs
 from chatcore.providers.base import ChatMessage, ToolCall
 from chatcore.sessions.token_estimate import estimate_tokens
 
@@ -190,7 +192,7 @@ def drop_unsent_messages(
 ) -> Iterator[LiveMessage]:
     """Yield what `select_sent_messages` returns."""
     visible_messages = (message for message in live_messages if not message.is_hidden)
-    for message, is_lone in tool_pairs.mark_lone_results(visible_messages):
+    for message, is_lone in call_pairs.mark_lone_results(visible_messages):
         if not is_lone or _is_repairable(message, boundary_seq):
             yield message
 
@@ -310,17 +312,18 @@ def _find_results(
     calling_message: LiveMessage, nearby_messages: Mapping[int, LiveMessage]
 ) -> Iterator[LiveMessage]:
     """Yield the results of a message's calls among the messages after it."""
-    open_call_ids = {call.id for call in calling_message.tool_calls}
+    open_calls = Counter(call.id for call in calling_message.tool_calls)
     for seq in _list_result_seqs(calling_message):
         message = nearby_messages.get(seq)
         if message is None:
             continue
-        if message.role == Message.Role.TOOL and message.tool_call_id in open_call_ids:
-            open_call_ids.remove(message.tool_call_id)
+        if message.role == Message.Role.TOOL and open_calls[message.tool_call_id]:
+            open_calls[message.tool_call_id] -= 1
             yield message
         else:
             # Some models use an id again. From there on, a result belongs to the later call.
-            open_call_ids -= {call.id for call in message.tool_calls}
+            for call in message.tool_calls:
+                del open_calls[call.id]
 
 
 def _load_edits(

@@ -49,6 +49,10 @@ class AnthropicProvider:
                     async for part in parts:
                         yield part
 
+    def normalize(self, request: Request) -> Request:
+        """Return a request that every server of this protocol takes."""
+        return anthropic_wire.normalize(request)
+
     def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters of OpenAI's chat completions in this protocol's words."""
         return anthropic_params.translate_params(params)

@@ -1,14 +1,23 @@
 """Convert requests to Anthropic's Messages."""
 
 import base64
-import re
-from itertools import count
+from dataclasses import replace
 from typing import Any
 
-from chatcore.providers.base import EARLIER_MESSAGES_NOTICE, ChatMessage, Request
+from chatcore.providers.base import ChatMessage, Request
+from chatcore.providers.normal_form import CallIds, build_normal_form
 from chatcore.providers.provider_data import select_cache_control, select_thinking
 
-_NOTICE_MESSAGE = {"role": "user", "content": [{"type": "text", "text": EARLIER_MESSAGES_NOTICE}]}
+
+def normalize(request: Request) -> Request:
+    """Return a request that every server takes.
+
+    Neighbors of one role may be left: `build_messages` puts their blocks into one message.
+    """
+    messages = build_normal_form(
+        request.messages, has_tools=bool(request.tools), has_result_images=True
+    )
+    return replace(request, messages=messages)
 
 
 def build_system(request: Request) -> str | list[dict[str, Any]]:
@@ -28,23 +37,16 @@ def build_system(request: Request) -> str | list[dict[str, Any]]:
 
 
 def build_messages(request: Request) -> list[dict[str, Any]]:
-    """Return the messages of a request, without empty ones.
-
-    The roles alternate and the user's comes first, as the protocol requires.
-    """
+    """Return the messages of a request. The roles alternate, and the user's comes first."""
     api_messages: list[dict[str, Any]] = []
-    call_ids = _CallIds()
-    for message in request.messages:
+    call_ids = CallIds()
+    for message in normalize(request).messages:
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _build_blocks(message, request.model, call_ids)
-        if not blocks:
-            continue
         if api_messages and api_messages[-1]["role"] == role:
             api_messages[-1]["content"] += blocks
         else:
             api_messages.append({"role": role, "content": blocks})
-    if api_messages and api_messages[0]["role"] == "assistant":
-        return [_NOTICE_MESSAGE, *api_messages]
     return api_messages
 
 
@@ -62,40 +64,18 @@ def build_tools(request: Request) -> list[dict[str, Any]]:
     ]
 
 
-class _CallIds:
-    """The ids of the calls of one request in the form that the protocol accepts.
-
-    They have no characters that only other providers allow, and each occurs once.
-    """
-
-    def __init__(self) -> None:
-        self._id_by_call: dict[str, str] = {}
-        self._all_ids: set[str] = set()
-
-    def assign_id(self, call_id: str) -> str:
-        """Return a new id for a call, which its results get from now on."""
-        base_id = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
-        candidates = (f"{base_id}_{number}" if number > 1 else base_id for number in count(1))
-        new_id = next(candidate for candidate in candidates if candidate not in self._all_ids)
-        self._id_by_call[call_id] = new_id
-        self._all_ids.add(new_id)
-        return new_id
-
-    def find_result_id(self, call_id: str) -> str:
-        """Return the id of the newest call that had this id."""
-        return self._id_by_call.get(call_id) or self.assign_id(call_id)
-
-
-def _build_blocks(message: ChatMessage, model: str, call_ids: _CallIds) -> list[dict[str, Any]]:
-    """Return a message as content blocks, none if it is empty: the protocol refuses empty texts."""
+def _build_blocks(message: ChatMessage, model: str, call_ids: CallIds) -> list[dict[str, Any]]:
+    """Return a message as content blocks."""
     blocks = _build_content_blocks(message, call_ids)
     mark = select_cache_control(message.provider_data)
-    if mark and blocks:
+    if mark:
         blocks[-1]["cache_control"] = mark
-    return [*select_thinking(message.provider_data, model), *blocks] if blocks else []
+    if message.role != "assistant":
+        return blocks
+    return [*select_thinking(message.provider_data, model), *blocks]
 
 
-def _build_content_blocks(message: ChatMessage, call_ids: _CallIds) -> list[dict[str, Any]]:
+def _build_content_blocks(message: ChatMessage, call_ids: CallIds) -> list[dict[str, Any]]:
     if message.role == "tool":
         return [_build_tool_result(message, call_ids)]
     blocks = [_build_image(image.media_type, image.data) for image in message.images]
@@ -104,7 +84,7 @@ def _build_content_blocks(message: ChatMessage, call_ids: _CallIds) -> list[dict
     blocks += [
         {
             "type": "tool_use",
-            "id": call_ids.assign_id(call.id),
+            "id": call_ids.assign_id(call),
             "name": call.sent_name,
             "input": call.parse_arguments(),
         }
@@ -113,10 +93,10 @@ def _build_content_blocks(message: ChatMessage, call_ids: _CallIds) -> list[dict
     return blocks
 
 
-def _build_tool_result(message: ChatMessage, call_ids: _CallIds) -> dict[str, Any]:
+def _build_tool_result(message: ChatMessage, call_ids: CallIds) -> dict[str, Any]:
     result: dict[str, Any] = {
         "type": "tool_result",
-        "tool_use_id": call_ids.find_result_id(message.tool_call_id),
+        "tool_use_id": call_ids.take_result_id(),
     }
     has_text = bool(message.content.strip())
     if message.images:

@@ -14,8 +14,6 @@ from chatcore.providers.unicode import mend_surrogates
 
 MAX_NAME_CHARS = 64
 _UNUSABLE_SIGNS = re.compile(r"[^A-Za-z0-9_-]")
-# Sent as a user message where a protocol does not allow the model's message to come first.
-EARLIER_MESSAGES_NOTICE = "(Earlier messages are not shown.)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,6 +248,10 @@ class ProviderClient(Protocol):
 
         Closing the generator early closes the connection.
         """
+        ...
+
+    def normalize(self, request: Request) -> Request:
+        """Return a request that every server of this protocol takes, saying the same."""
         ...
 
     def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:

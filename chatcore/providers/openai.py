@@ -13,6 +13,7 @@ from chatcore.providers import client as provider_client
 from chatcore.providers import openai_stream, openai_wire, platforms
 from chatcore.providers.base import Connection, Request, StreamPart
 from chatcore.providers.deadline import Deadline
+from chatcore.providers.dialects import find_dialect
 from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderUnavailable
 from chatcore.providers.quirks.control_tokens import escape_control_tokens
@@ -27,7 +28,7 @@ class OpenAIProvider:
     Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
     `tool_body`, for calls that offer tools, where the request says nothing else,
     `max_tokens_field`, `control_tokens` (`quirks/control_tokens.py`), `written_calls`
-    (`quirks/written_calls.py`) and `client` (`platforms.py`).
+    (`quirks/written_calls.py`), `dialect` (`dialects.py`) and `client` (`platforms.py`).
     """
 
     sdk_name = "openai"
@@ -54,6 +55,10 @@ class OpenAIProvider:
                 async with aclosing(parts):
                     async for part in parts:
                         yield part
+
+    def normalize(self, request: Request) -> Request:
+        """Return a request that every server of this protocol takes."""
+        return openai_wire.normalize(request)
 
     def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters unchanged: they are in this protocol's words already."""
@@ -132,7 +137,8 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
     )
     # What comes as `extra_body` goes out as it is. The SDK compares everything else with its types,
     # which takes 0.3 ms for each message.
-    body: dict[str, Any] = {"messages": openai_wire.build_messages(request)}
+    dialect = find_dialect(connection, request.model)
+    body: dict[str, Any] = {"messages": openai_wire.build_messages(request, dialect)}
     if request.tools:
         body["tools"] = openai_wire.build_tools(request)
     if connection.options.get("control_tokens"):

@@ -5,10 +5,12 @@ version, is not sent: it would be a stranger's blocks in the request, or end eve
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 # The key of a mark up to which a provider is to cache, whatever model wrote the message.
 CACHE_CONTROL = "cache_control"
+REASONING_FIELDS = ("reasoning_content", "reasoning")
 _TEXT_FIELDS = {"thinking": "thinking", "redacted_thinking": "data"}
 
 
@@ -26,10 +28,36 @@ def select_cache_control(provider_data: Mapping[str, Any]) -> dict[str, Any] | N
     return mark if isinstance(mark, dict) else None
 
 
-def select_reasoning(provider_data: Mapping[str, Any], model: str) -> str:
-    """Return what this model thought before it called tools, in OpenAI's protocol."""
-    reasoning = _select_own_data(provider_data, "openai", model).get("reasoning")
-    return reasoning if isinstance(reasoning, str) else ""
+@dataclass(frozen=True, kw_only=True)
+class Reasoning:
+    """What a model thought before it answered, in OpenAI's protocol.
+
+    `field` is the name under which its server sent the text, empty for the usual one. `details`
+    are OpenRouter's: the thoughts as their provider signed them.
+    """
+
+    text: str = ""
+    field: str = ""
+    details: tuple[dict[str, Any], ...] = ()
+
+
+def select_reasoning(provider_data: Mapping[str, Any], model: str) -> Reasoning:
+    """Return what this model thought, as far as it is kept."""
+    data = _select_own_data(provider_data, "openai", model)
+    text, name, details = (
+        data.get(key) for key in ("reasoning", "reasoning_field", "reasoning_details")
+    )
+    return Reasoning(
+        text=text if isinstance(text, str) else "",
+        field=name if name in REASONING_FIELDS else "",
+        details=_select_objects(details),
+    )
+
+
+def select_tagged_thoughts(provider_data: Mapping[str, Any], model: str) -> str:
+    """Return the thoughts that stood in tags before this model's answer; MiniMax wants them."""
+    thoughts = _select_own_data(provider_data, "openai", model).get("tagged_thoughts")
+    return thoughts if isinstance(thoughts, str) else ""
 
 
 def select_extras(provider_data: Mapping[str, Any], model: str) -> Mapping[str, dict[str, Any]]:
@@ -43,6 +71,11 @@ def select_extras(provider_data: Mapping[str, Any], model: str) -> Mapping[str, 
 def _select_own_data(provider_data: object, protocol: str, model: str) -> Mapping[str, Any]:
     data = provider_data.get(protocol) if isinstance(provider_data, Mapping) else None
     return data if isinstance(data, Mapping) and data.get("model") == model else {}
+
+
+def _select_objects(value: object) -> tuple[dict[str, Any], ...]:
+    items = value if isinstance(value, list) else []
+    return tuple(item for item in items if isinstance(item, dict))
 
 
 def _is_thinking(block: object) -> bool:

@@ -27,6 +27,11 @@ def stream(connection: Connection, request: Request) -> AsyncGenerator[StreamPar
     return trace_call(connection, request, parts) if spans.are_on() else parts
 
 
+def normalize(protocol: str, request: Request) -> Request:
+    """Return a request as a protocol sends it: what no server refuses."""
+    return _load_provider(protocol).normalize(request)
+
+
 def translate_params(protocol: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters of OpenAI's chat completions in a protocol's words. Raises InvalidParam."""
     return _load_provider(protocol).translate_params(params)

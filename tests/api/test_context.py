@@ -74,9 +74,10 @@ def test_the_preview_tells_what_stands_apart_from_the_conversation(
         source="compaction",
     )
     preview = api.get(f"{address}/context/preview").json()
+    # One text, since many servers refuse a second.
     assert (preview["system"], preview["preface"]) == (
-        "Be brief.",
-        f"Before:\n\n{summary_block.wrap_in_envelope('Likes tea.')}",
+        f"Be brief.\n\nBefore:\n\n{summary_block.wrap_in_envelope('Likes tea.')}",
+        "",
     )
     placement = {"place": "last_user", "nudge": "Go on.", "after_seq": 4}
     revisions.install_revision(
@@ -110,10 +111,12 @@ def test_an_edited_summary_keeps_its_place_and_what_goes_with_it(
     )
     assert api.patch(f"{address}/summary", {"summary": "Likes coffee."}).status_code == 200
     preview = api.get(f"{address}/context/preview").json()
-    assert preview["preface"] == "Before:\n\n" + summary_block.wrap_in_envelope(
-        "Likes coffee.\n\nTASKS: none"
-    )
-    assert [m["seq"] for m in preview["messages"]] == [1, 3, 4]
+    block = "Before:\n\n" + summary_block.wrap_in_envelope("Likes coffee.\n\nTASKS: none")
+    assert preview["system"] == f"Be brief.\n\n{block}"
+    assert [(m["role"], m["content"]) for m in preview["messages"]] == [
+        ("user", "I like tea.\n\nAnd cake."),
+        ("assistant", "Cake too."),
+    ]
 
 
 def test_an_edited_summary_is_what_is_sent(api: APIClient, address: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chatcore.context import builder, revisions
 from chatcore.models import Message, Session
-from tests.support.wire_validators import find_wire_violations
+from tests.support.strict_servers import find_refusals
 
 pytestmark = pytest.mark.django_db
 
@@ -123,7 +123,7 @@ def test_what_is_sent_is_valid_and_what_is_stored_stays(user: User, scene: Scene
         source="compaction",
     )
     request = builder.build_request(session)
-    assert find_wire_violations(request) == []
+    assert find_refusals(request) == []
     assert list(session.messages.order_by("seq").values()) == before
     seqs = [each.seq for each in request.messages if each.seq is not None]
     assert len(seqs) == len(set(seqs)), "a message is sent twice"

@@ -3,9 +3,10 @@
 import pytest
 
 from chatcore.providers.anthropic import DEFAULT_MAX_TOKENS
-from chatcore.providers.base import ChatMessage, Image, Tool, Usage
+from chatcore.providers.base import ChatMessage, Image, Usage
 from chatcore.providers.errors import ContextOverflow
 from tests.support.provider_calls import (
+    LOOK,
     build_connection,
     catch_error,
     collect_parts,
@@ -39,7 +40,7 @@ async def test_it_sends_alternating_roles_with_tool_results_in_the_users_message
         ChatMessage(role="tool", content="", tool_call_id="b", tool_name="look", is_error=True),
         ChatMessage(role="user", content="And?"),
         system="Be brief.",
-        tools=[Tool(name="look", description="Look at it.", parameters={"type": "object"})],
+        tools=[LOOK],
     )
     await collect_parts(build_connection(scripted, "anthropic"), request)
     sent = scripted.requests[0].json
@@ -50,7 +51,9 @@ async def test_it_sends_alternating_roles_with_tool_results_in_the_users_message
     assert shape == [
         ("user", ["image", "text", "text"]),
         ("assistant", ["text", "tool_use", "tool_use"]),
-        ("user", ["tool_result", "tool_result", "text"]),
+        ("user", ["tool_result", "tool_result"]),
+        ("assistant", ["text"]),
+        ("user", ["text"]),
     ]
     assert [block["input"] for block in sent["messages"][1]["content"][1:]] == [
         {"at": "it"},
@@ -58,7 +61,8 @@ async def test_it_sends_alternating_roles_with_tool_results_in_the_users_message
     ]
     assert sent["messages"][2]["content"][1] == {
         "type": "tool_result",
-        "tool_use_id": "b",
+        "tool_use_id": sent["messages"][1]["content"][2]["id"],
+        "content": "(no output)",
         "is_error": True,
     }
     assert (sent["system"], sent["tools"][0]["input_schema"]) == ("Be brief.", {"type": "object"})
@@ -87,7 +91,9 @@ async def test_what_is_said_aside_stands_in_a_message_of_the_users(scripted: Scr
     result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
     await collect_parts(
         build_connection(scripted, "anthropic"),
-        make_request(aside, answer, result, aside, ChatMessage(role="user", content="Go on.")),
+        make_request(
+            aside, answer, result, aside, ChatMessage(role="user", content="Go on."), tools=[LOOK]
+        ),
     )
     sent = scripted.requests[0].json["messages"]
     assert [
@@ -95,7 +101,9 @@ async def test_what_is_said_aside_stands_in_a_message_of_the_users(scripted: Scr
     ] == [
         ("user", ["text"]),
         ("assistant", ["text", "tool_use"]),
-        ("user", ["tool_result", "text", "text"]),
+        ("user", ["tool_result"]),
+        ("assistant", ["text"]),
+        ("user", ["text", "text"]),
     ]
 
 
@@ -105,6 +113,7 @@ async def test_images_and_those_of_tool_results_are_sent_as_base64(scripted: Scr
         ChatMessage(role="user", images=(picture,)),
         ChatMessage(role="assistant", tool_calls=(make_tool_call("look", {}, id="a"),)),
         ChatMessage(role="tool", content="A cat.", tool_call_id="a", images=(picture,)),
+        tools=[LOOK],
     )
     await collect_parts(build_connection(scripted, "anthropic"), request)
     sent = scripted.requests[0].json["messages"]
@@ -124,13 +133,16 @@ async def test_ids_that_a_model_used_again_are_told_apart(scripted: ScriptedMode
             ChatMessage(role="assistant", tool_calls=(make_tool_call("look", {}, id="call:0"),)),
             ChatMessage(role="tool", content=result, tool_call_id="call:0"),
         ]
-    await collect_parts(build_connection(scripted, "anthropic"), make_request(*history))
+    await collect_parts(
+        build_connection(scripted, "anthropic"), make_request(*history, tools=[LOOK])
+    )
     blocks = [
         block for message in scripted.requests[0].json["messages"] for block in message["content"]
     ]
     call_ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
     result_ids = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-    assert call_ids == result_ids == ["call_0", "call_0_2"]
+    assert call_ids == result_ids
+    assert len(set(call_ids)) == 2
 
 
 async def test_it_never_sends_an_empty_message(scripted: ScriptedModel) -> None:
@@ -188,11 +200,10 @@ async def test_thinking_goes_back_signed_to_the_model_that_thought_it_and_to_no_
         answer,
         ChatMessage(role="tool", content="A cat.", tool_call_id="a"),
     )
-    await collect_parts(connection, make_request(*history))
-    assert scripted.requests[1].json["messages"][1]["content"] == [
-        {"type": "thinking", "thinking": "I should look.", "signature": "signed"},
-        {"type": "tool_use", "id": "a", "name": "look", "input": {}},
-    ]
+    await collect_parts(connection, make_request(*history, tools=[LOOK]))
+    thought, call = scripted.requests[1].json["messages"][1]["content"]
+    assert thought == {"type": "thinking", "thinking": "I should look.", "signature": "signed"}
+    assert (call["type"], call["name"]) == ("tool_use", "look")
     other = ChatMessage(
         role="assistant",
         content="A cat.",
@@ -202,21 +213,6 @@ async def test_thinking_goes_back_signed_to_the_model_that_thought_it_and_to_no_
     assert scripted.requests[2].json["messages"][1]["content"] == [
         {"type": "text", "text": "A cat."}
     ]
-
-
-async def test_ids_of_another_provider_are_made_acceptable_on_both_sides_of_a_pair(
-    scripted: ScriptedModel,
-) -> None:
-    history = [
-        ChatMessage(role="user", content="Look."),
-        ChatMessage(
-            role="assistant", tool_calls=(make_tool_call("look", {}, id="functions.look:0"),)
-        ),
-        ChatMessage(role="tool", content="A cat.", tool_call_id="functions.look:0"),
-    ]
-    await collect_parts(build_connection(scripted, "anthropic"), make_request(*history))
-    sent = scripted.requests[0].json["messages"]
-    assert sent[1]["content"][0]["id"] == sent[2]["content"][0]["tool_use_id"] == "functions_look_0"
 
 
 async def test_its_input_count_gains_the_cache_reads_and_writes_that_the_protocol_leaves_out(

@@ -4,8 +4,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from chatcore.providers.base import ChatMessage, Image, Tool, ToolCall, Usage
+from chatcore.providers.base import ChatMessage, Image, ToolCall, Usage
+from chatcore.providers.normal_form import STOPPED_ANSWER
 from tests.support.provider_calls import (
+    LOOK,
     build_connection,
     collect_parts,
     get_end,
@@ -45,7 +47,7 @@ async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) 
         ChatMessage(role="user"),
         ChatMessage(role="user", content="Sure?"),
         system="Be brief.",
-        tools=[Tool(name="look", description="Look at it.", parameters={"type": "object"})],
+        tools=[LOOK],
     )
     await collect_parts(build_connection(scripted, "openai"), request)
     sent = scripted.requests[0].json
@@ -59,7 +61,13 @@ async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) 
         "user",
     ]
     assert sent["messages"][1]["content"][1]["image_url"]["url"] == "data:image/png;base64,cG5n"
-    assert [message["tool_call_id"] for message in sent["messages"][3:5]] == ["a", "b"]
+    call_ids = [call["id"] for call in sent["messages"][2]["tool_calls"]]
+    assert [message["tool_call_id"] for message in sent["messages"][3:5]] == call_ids
+    assert [message["content"] for message in sent["messages"][2:5]] == [
+        "",
+        "A cat.",
+        "(no output)",
+    ]
     assert sent["tools"][0]["function"] == {
         "name": "look",
         "description": "Look at it.",
@@ -68,7 +76,9 @@ async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) 
     assert sent["stream_options"] == {"include_usage": True}
 
 
-async def test_a_second_system_text_is_a_second_system_message(scripted: ScriptedModel) -> None:
+async def test_two_system_texts_are_one_message_since_some_templates_refuse_a_second(
+    scripted: ScriptedModel,
+) -> None:
     await collect_parts(
         build_connection(scripted, "openai"), make_request(system="Be brief.", preface="They met.")
     )
@@ -79,7 +89,7 @@ async def test_a_second_system_text_is_a_second_system_message(scripted: Scripte
         [m["content"] for m in request.json["messages"] if m["role"] == "system"]
         for request in scripted.requests
     )
-    assert (both, alone) == (["Be brief.", "They met."], ["They met."])
+    assert (both, alone) == (["Be brief.\n\nThey met."], ["They met."])
 
 
 async def test_what_is_said_aside_joins_the_users_words_beside_it(scripted: ScriptedModel) -> None:
@@ -90,29 +100,45 @@ async def test_what_is_said_aside_joins_the_users_words_beside_it(scripted: Scri
     user = ChatMessage(role="user", content="Go on.", images=(picture,))
     answer = ChatMessage(role="assistant", content="Yes.")
     await collect_parts(
-        build_connection(scripted, "openai"), make_request(aside, user, user, answer, aside, answer)
+        build_connection(scripted, "openai"), make_request(aside, user, answer, aside, answer)
     )
     sent = scripted.requests[0].json["messages"]
-    assert [message["role"] for message in sent] == [
-        "user",
-        "user",
-        "assistant",
-        "user",
-        "assistant",
-    ]
+    assert [message["role"] for message in sent] == ["user", "assistant", "user", "assistant"]
     assert sent[0]["content"][0] == {"type": "text", "text": "Before: they met.\n\nGo on."}
     assert sent[0]["content"][1]["type"] == "image_url"
-    assert sent[1]["content"][0]["text"] == "Go on."
-    assert sent[3]["content"] == "Before: they met."
+    assert sent[2]["content"] == "Before: they met."
 
 
-async def test_a_request_that_begins_with_a_call_begins_with_the_user_since_some_servers_refuse_it(
+async def test_neighbors_of_one_role_are_joined_since_many_templates_refuse_them(
+    scripted: ScriptedModel,
+) -> None:
+    first, second = (ChatMessage(role="user", content=text) for text in ("One.", "Two."))
+    half, rest = (ChatMessage(role="assistant", content=text) for text in ("Half", "Rest."))
+    calling = ChatMessage(role="assistant", tool_calls=(make_tool_call("look", id="a"),))
+    result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
+    await collect_parts(
+        build_connection(scripted, "openai"),
+        make_request(first, second, half, rest, calling, result, first, tools=[LOOK]),
+    )
+    sent = scripted.requests[0].json["messages"]
+    assert [(message["role"], message["content"]) for message in sent] == [
+        ("user", "One.\n\nTwo."),
+        ("assistant", "Half\n\nRest."),
+        ("tool", "A cat."),
+        ("assistant", STOPPED_ANSWER),
+        ("user", "One."),
+    ]
+    assert len(sent[1]["tool_calls"]) == 1
+
+
+async def test_a_request_begins_with_the_user_since_some_servers_refuse_another(
     scripted: ScriptedModel,
 ) -> None:
     call_message = ChatMessage(role="assistant", tool_calls=(make_tool_call("look", {}, id="a"),))
     result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
     await collect_parts(
-        build_connection(scripted, "openai"), make_request(call_message, result, system="Be brief.")
+        build_connection(scripted, "openai"),
+        make_request(call_message, result, system="Be brief.", tools=[LOOK]),
     )
     await collect_parts(
         build_connection(scripted, "openai"),
@@ -122,7 +148,7 @@ async def test_a_request_that_begins_with_a_call_begins_with_the_user_since_some
         [message["role"] for message in request.json["messages"]] for request in scripted.requests
     )
     assert first == ["system", "user", "assistant", "tool"]
-    assert second == ["system", "assistant"]
+    assert second == ["system", "user", "assistant"]
 
 
 async def test_images_of_tool_results_follow_them_since_these_hold_text_alone(
@@ -138,6 +164,7 @@ async def test_images_of_tool_results_follow_them_since_these_hold_text_alone(
         ChatMessage(role="tool", content="A cat.", tool_call_id="a", images=(picture,)),
         ChatMessage(role="tool", content="A dog.", tool_call_id="b", images=(picture,)),
         ChatMessage(role="assistant", content="A cat and a dog."),
+        tools=[LOOK],
     )
     await collect_parts(build_connection(scripted, "openai"), request)
     sent = scripted.requests[0].json["messages"]
@@ -146,11 +173,12 @@ async def test_images_of_tool_results_follow_them_since_these_hold_text_alone(
         "assistant",
         "tool",
         "tool",
+        "assistant",
         "user",
         "assistant",
     ]
     assert [message["content"] for message in sent[2:4]] == ["A cat.", "A dog."]
-    assert [part["type"] for part in sent[4]["content"]] == ["text", "image_url", "image_url"]
+    assert [part["type"] for part in sent[5]["content"]] == ["text", "image_url", "image_url"]
 
 
 async def test_broken_arguments_go_back_as_an_object_so_that_no_template_fails_on_them(
@@ -163,11 +191,11 @@ async def test_broken_arguments_go_back_as_an_object_so_that_no_template_fails_o
     )
     await collect_parts(
         build_connection(scripted, "openai"),
-        make_request(ChatMessage(role="assistant", tool_calls=calls)),
+        make_request(ChatMessage(role="assistant", tool_calls=calls), tools=[LOOK]),
     )
     sent = [
         json.loads(each["function"]["arguments"])
-        for each in scripted.requests[0].json["messages"][-1]["tool_calls"]
+        for each in scripted.requests[0].json["messages"][1]["tool_calls"]
     ]
     assert sent == [{"at": "it"}, {"unreadable_arguments": "{broken"}, {"at": "�"}]
 
@@ -270,16 +298,15 @@ async def test_what_a_dialect_wants_back_with_a_call_goes_back_to_the_same_model
         answer,
         ChatMessage(role="tool", content="A cat.", tool_call_id="a"),
     )
-    await collect_parts(connection, make_request(*history))
-    await collect_parts(
-        connection, make_request(*history, ChatMessage(role="user", content="And?"))
-    )
-    await collect_parts(connection, replace(make_request(*history), model="other"))
+    question = ChatMessage(role="user", content="And?")
+    for messages in (history, (*history, question)):
+        await collect_parts(connection, make_request(*messages, tools=[LOOK]))
+    await collect_parts(connection, replace(make_request(*history, tools=[LOOK]), model="other"))
     in_turn, later, other = (request.json["messages"][1] for request in scripted.requests[1:])
-    assert (in_turn["reasoning_content"], in_turn["tool_calls"][0]["extra_content"]) == (
+    assert in_turn == later
+    assert (later["reasoning_content"], later["tool_calls"][0]["extra_content"]) == (
         "I should look.",
         signature,
     )
-    assert "reasoning_content" not in later
-    assert later["tool_calls"][0]["extra_content"] == signature
+    assert "reasoning_content" not in other
     assert "extra_content" not in other["tool_calls"][0]

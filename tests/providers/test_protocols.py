@@ -1,6 +1,8 @@
 """What both protocols have in common, with the real SDKs on real sockets."""
 
 import asyncio
+import json
+import re
 import threading
 from contextlib import aclosing
 from typing import Any
@@ -9,10 +11,12 @@ import pytest
 
 from chatcore.providers import base
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import ToolCall, Usage
+from chatcore.providers.base import ChatMessage, ToolCall, Usage
 from chatcore.providers.errors import ProviderAuth, ProviderRateLimited
+from chatcore.providers.normal_form import MAX_CALLS
 from tests.support.provider_calls import (
     KEY,
+    LOOK,
     PROTOCOLS,
     build_connection,
     catch_error,
@@ -288,3 +292,94 @@ async def test_leaving_a_stream_early_closes_the_connection(
             assert part
             break
     assert await asyncio.to_thread(scripted.requests[0].client_left.wait, 20)
+
+
+async def test_calls_have_the_same_ids_in_each_request_and_in_a_form_that_all_servers_take(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    history: list[ChatMessage] = []
+    stored_ids = ("functions.look:0", "chatcmpl-tool-" + "0" * 32, "call_1", "call_1", "D681PevKs")
+    for stored_id in stored_ids:
+        call = make_tool_call("look", {}, id=stored_id)
+        history += [
+            ChatMessage(role="user", content="Look."),
+            ChatMessage(role="assistant", tool_calls=(call,)),
+            ChatMessage(role="tool", content="A cat.", tool_call_id=stored_id),
+        ]
+    for end in (6, len(history)):
+        request = make_request(*history[:end], tools=[LOOK])
+        await collect_parts(build_connection(scripted, protocol), request)
+    short, long = (_list_ids(received.json["messages"]) for received in scripted.requests)
+    assert long[: len(short)] == short
+    assert len(set(long)) == len(stored_ids)
+    assert all(re.fullmatch(r"[A-Za-z0-9]{9}", each) for each in long)
+    assert long[-1] == "D681PevKs"
+
+
+async def test_tools_that_are_switched_off_since_are_told_in_words(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    request = make_request(
+        ChatMessage(role="user", content="Look."),
+        ChatMessage(role="assistant", tool_calls=(make_tool_call("look", {"at": "it"}),)),
+        ChatMessage(role="tool", content="A cat.", tool_call_id="call_1"),
+        ChatMessage(role="assistant", content="It is a cat."),
+        ChatMessage(role="user", content="Thanks."),
+    )
+    await collect_parts(build_connection(scripted, protocol), request)
+    sent = scripted.requests[0].json
+    assert [message["role"] for message in sent["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert '{"at": "it"}' in str(sent["messages"][1]["content"])
+    assert "A cat." in str(sent["messages"][2]["content"])
+    assert "tools" not in sent
+    assert not _list_ids(sent["messages"])
+
+
+async def test_two_calls_of_one_answer_with_one_id_keep_both_results(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    calls = (make_tool_call("look", {"at": "A"}), make_tool_call("look", {"at": "B"}))
+    results = (ChatMessage(role="tool", content=at, tool_call_id="call_1") for at in "AB")
+    question = ChatMessage(role="user", content="Look.")
+    answer = ChatMessage(role="assistant", tool_calls=calls)
+    request = make_request(question, answer, *results, tools=[LOOK])
+    await collect_parts(build_connection(scripted, protocol), request)
+    text = json.dumps(scripted.requests[0].json["messages"])
+    for each in _list_ids(scripted.requests[0].json["messages"]):
+        assert text.count(each) == 2
+    assert '"content": "A"' in text
+    assert '"content": "B"' in text
+
+
+async def test_an_answer_of_more_calls_than_a_server_takes_is_sent_as_two(
+    protocol: str, scripted: ScriptedModel
+) -> None:
+    calls = tuple(make_tool_call("look", {}, id=str(number)) for number in range(MAX_CALLS + 1))
+    request = make_request(
+        ChatMessage(role="user", content="Look."),
+        ChatMessage(role="assistant", content="Looking.", tool_calls=calls),
+        tools=[LOOK],
+    )
+    await collect_parts(build_connection(scripted, protocol), request)
+    messages = scripted.requests[0].json["messages"]
+    answers = [message for message in messages if message["role"] == "assistant"]
+    assert [len(_list_ids([answer])) for answer in answers] == [MAX_CALLS, 1]
+    assert [str(answer).count("Looking.") for answer in answers] == [1, 0]
+
+
+def _list_ids(messages: list[dict[str, Any]]) -> list[str]:
+    """Return the ids of all calls, in either protocol."""
+    blocks = [
+        block
+        for message in messages
+        for block in (message["content"] if isinstance(message["content"], list) else [])
+        if block["type"] == "tool_use"
+    ]
+    calls = [call for message in messages for call in message.get("tool_calls", ())]
+    return [call["id"] for call in (*blocks, *calls)]

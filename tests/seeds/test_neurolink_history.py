@@ -23,7 +23,7 @@ from tests.support.compaction_sessions import (
 from tests.support.preset_sessions import PROTOCOLS, set_policy
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.wire_validators import find_wire_violations
+from tests.support.strict_servers import find_refusals
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,7 +37,7 @@ def list_sent_seqs(session: Session) -> list[int]:
 
 def build_request(session: Session) -> Request:
     request = builder.build_request(session)
-    assert find_wire_violations(request) == []
+    assert find_refusals(request) == []
     return request
 
 

@@ -20,7 +20,6 @@ from chatcore.turns import pins, service
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from tests.support import wire_validators
 from tests.support.compaction_sessions import list_chat_calls, run_queued_compactions, use_anthropic
 from tests.support.preset_sessions import (
     PROTOCOLS,
@@ -33,6 +32,7 @@ from tests.support.preset_sessions import (
 from tests.support.sample_files import build_png
 from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
+from tests.support.strict_servers import UNKNOWN_SERVERS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -89,12 +89,7 @@ class Provider:
             for name in ("system", "messages", "tools")
             if request.get(name)
         )
-        rules = (
-            wire_validators.check_anthropic
-            if self.protocol == "anthropic"
-            else wire_validators.check_openai
-        )
-        self.violations += rules(request["messages"])
+        self.violations += UNKNOWN_SERVERS[self.protocol].find_refusals(request)
         if size > WINDOW:
             self.refusal_count += 1
             return make_overflow(tokens=size, window=WINDOW)

@@ -8,7 +8,7 @@ from chatcore.models import Message, Session, Turn
 from chatcore.sessions import verification
 from tests.support.scripted_model import Received, ScriptedModel
 from tests.support.scripted_wire import Reply, count_usage
-from tests.support.wire_validators import check_openai, find_wire_violations
+from tests.support.strict_servers import UNKNOWN_SERVERS, find_refusals
 
 ENDS = ("turn.completed", "turn.failed", "turn.cancelled")
 # What is written once and never again, whatever happens to the message.
@@ -47,7 +47,7 @@ def check_session(session: Session) -> None:
     assert sum(turn.status in Turn.OPEN_STATUSES for turn in turns) <= 1
     request = builder.build_request(session)
     if request.messages:
-        assert find_wire_violations(request) == []
+        assert find_refusals(request) == []
     check_events(session, turns)
 
 
@@ -87,7 +87,7 @@ class CheckedModel(ScriptedModel):
     def take_reply(self, request: Received) -> Reply:
         """Check a request before it is answered."""
         if "completions" in request.path:
-            self.violations += check_openai(request.json["messages"])
+            self.violations += UNKNOWN_SERVERS["openai"].find_refusals(request.json)
         tokens = count_usage(Reply(), request.json)[0]
         if tokens > self.window:
             self.violations.append(f"a request of {tokens} tokens for a window of {self.window}")

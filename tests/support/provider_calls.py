@@ -12,6 +12,7 @@ from chatcore.providers.base import (
     StreamEnd,
     StreamPart,
     TextDelta,
+    Tool,
 )
 from chatcore.providers.errors import ProviderError
 from tests.support.scripted_model import ScriptedModel
@@ -19,6 +20,7 @@ from tests.support.scripted_wire import Reply
 
 KEY = "sk-test-0123456789abcdef"
 PROTOCOLS = ["openai", "anthropic"]
+LOOK = Tool(name="look", description="Look at it.", parameters={"type": "object"})
 
 
 def build_connection(scripted: ScriptedModel, protocol: str, **other: Any) -> Connection:
