@@ -71,7 +71,7 @@ def open_product(kind: str, folder: Path, scripted: ScriptedModel) -> Iterator[A
 
 
 def talk(product: ServedProduct, ledger: Ledger, until: float, count: int) -> list[Client]:
-    token = product.run_command("create_token", "admin").split()[-1]
+    token = product.token
     clients = [Client(product.url, token, ledger, until) for _ in range(count)]
     for client in clients:
         client.start()

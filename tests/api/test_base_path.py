@@ -24,7 +24,7 @@ MODEL = "scripted/test-model"
 
 @pytest.fixture(scope="module")
 def token(below: Below) -> str:
-    return below.product.run_command("create_token", "admin").split()[-1]
+    return below.product.token
 
 
 @pytest.fixture

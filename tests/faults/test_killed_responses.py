@@ -33,10 +33,9 @@ def test_the_words_that_were_sent_are_kept_and_the_stream_goes_on_after_its_numb
     product: ServedProduct, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=[f"word{n} " for n in range(400)], chunk_delay=0.05))
-    token = product.run_command("create_token", "admin").split()[-1]
     with httpx2.Client(
         base_url=f"{product.url}/v1",
-        headers={"Authorization": f"Bearer {token}"},
+        headers={"Authorization": f"Bearer {product.token}"},
         timeout=WITHIN,
     ) as client:
         body = {"model": "test-model", "input": "Count.", "background": True, "stream": True}

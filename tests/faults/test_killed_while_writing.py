@@ -91,7 +91,7 @@ def run_until_it_dies(script: str) -> None:
     ("act", "moment"),
     [
         *((act, "between two transactions") for act in ACTS),
-        ("import of a session", "inside a transaction"),
+        pytest.param("import of a session", "inside a transaction", marks=pytest.mark.slow),
     ],
 )
 def test_a_kill_in_the_middle_leaves_nothing_half_visible(

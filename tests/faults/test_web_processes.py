@@ -1,8 +1,11 @@
-"""Several web processes on one port: each follows what the others write."""
+"""Two web processes on one port: each follows the other's answers, and none takes words along."""
 
+import contextlib
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -18,73 +21,160 @@ from tests.support.served_streams import (
     read_events,
     register_model,
 )
+from tests.support.served_talks import create_session, open_api
+from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.lasting]
+
+READERS = 4
+ASYNC = {"Prefer": "respond-async"}
 
 
-@pytest.fixture
-def product(tmp_path: Path, scripted: ScriptedModel) -> Iterator[ServedProduct]:
-    with serve(tmp_path, "--no-local-model", "--web", "2") as product:
+@dataclass(frozen=True)
+class WebProcess:
+    """One of them, and the API at the address where it alone listens."""
+
+    pid: int
+    api: httpx2.Client
+
+
+@pytest.fixture(scope="module")
+def scripted() -> Iterator[ScriptedModel]:
+    with ScriptedModel() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def product(
+    tmp_path_factory: pytest.TempPathFactory, scripted: ScriptedModel
+) -> Iterator[ServedProduct]:
+    folder = tmp_path_factory.mktemp("web-processes")
+    with serve(folder, "--no-local-model", "--web", "2", "--workers", "1") as product:
         register_model(product, scripted)
         yield product
 
 
-def test_an_answer_of_one_web_process_is_followed_on_the_other_and_stopped_there(
-    product: ServedProduct, scripted: ScriptedModel
-) -> None:
-    chunks = [f"word{n} " for n in range(60)]
-    scripted.script(Reply(chunks=chunks, chunk_delay=0.05))
-    token = product.run_command("create_token", "admin").split()[-1]
-    web_processes = wait_for(lambda: find_two(product), what="two web processes")
-    with (
-        ThreadPoolExecutor() as threads,
-        open_client(find_own_url(web_processes[0]), token) as first,
-        open_client(find_own_url(web_processes[1]), token) as second,
-    ):
-        session = first.post("/sessions", json={}).json()["id"]
-        first.post(
-            f"/sessions/{session}/messages",
-            json={"content": "Count."},
-            headers={"Prefer": "respond-async"},
-        ).raise_for_status()
-
-        def follow(api: httpx2.Client) -> list[dict[str, Any]]:
-            return list(read_events(api, session, after=0, enough=has_ended))
-
-        seen_by_both = list(threads.map(follow, (first, second)))
-        assert seen_by_both[0] == seen_by_both[1]
-        assert join_text(seen_by_both[0]) == "".join(chunks)
-
-        scripted.script(Reply(chunks=chunks, chunk_delay=0.5))
-        first.post(
-            f"/sessions/{session}/messages",
-            json={"content": "Again."},
-            headers={"Prefer": "respond-async"},
-        ).raise_for_status()
-        assert second.post(f"/sessions/{session}/cancel").json() == {"cancelled": True}
-        after = seen_by_both[1][-1]["id"]
-        rest = list(read_events(second, session, after=after, enough=has_ended))
-        assert rest[-1]["event"] == "turn.cancelled"
+@pytest.fixture
+def pair(product: ServedProduct) -> Iterator[list[WebProcess]]:
+    pids = wait_for(lambda: find_two(product), what="two web processes")
+    with contextlib.ExitStack() as stack:
+        yield [
+            WebProcess(pid, stack.enter_context(open_api(product, find_own_url(pid))))
+            for pid in pids
+        ]
 
 
 def find_two(product: ServedProduct) -> list[int] | None:
-    web_processes = find_web_processes(product)
-    urls = [find_own_url(web_process) for web_process in web_processes]
-    return web_processes if len(urls) == 2 and all(map(is_alive, urls)) else None
+    with contextlib.suppress(OSError, httpx2.HTTPError):  # one that is being replaced
+        pids = find_web_processes(product)
+        answers = [httpx2.get(f"{find_own_url(pid)}/livez", timeout=10) for pid in pids]
+        if len(answers) == 2 and all(answer.is_success for answer in answers):
+            return pids
+    return None
 
 
-def is_alive(url: str) -> bool:
-    try:
-        return httpx2.get(f"{url}/livez", timeout=5).status_code == 200
-    except httpx2.HTTPError:
-        return False
+def test_an_answer_of_one_is_followed_on_the_other_and_stopped_there(
+    pair: list[WebProcess], scripted: ScriptedModel
+) -> None:
+    first, second = (process.api for process in pair)
+    chunks = [f"word{n} " for n in range(60)]
+    scripted.script(Reply(chunks=chunks, chunk_delay=0.05))
+    session = create_session(first)
+    ask(first, session, "Count.")
+
+    def follow(api: httpx2.Client) -> list[dict[str, Any]]:
+        return list(read_events(api, session, after=0, enough=has_ended))
+
+    with ThreadPoolExecutor() as threads:
+        seen_by_both = list(threads.map(follow, (first, second)))
+    assert seen_by_both[0] == seen_by_both[1]
+    assert join_text(seen_by_both[0]) == "".join(chunks)
+
+    scripted.script(Reply(chunks=chunks, cut_after=1, hang=True))
+    ask(first, session, "Again.")
+    assert second.post(f"/sessions/{session}/cancel").json() == {"cancelled": True}
+    after = seen_by_both[1][-1]["id"]
+    rest = list(read_events(second, session, after=after, enough=has_ended))
+    assert rest[-1]["event"] == "turn.cancelled"
 
 
-def open_client(url: str, token: str) -> httpx2.Client:
-    return httpx2.Client(
-        base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=60
-    )
+def ask(api: httpx2.Client, session: str, content: str) -> None:
+    path = f"/sessions/{session}/messages"
+    api.post(path, json={"content": content}, headers=ASYNC).raise_for_status()
 
 
 def has_ended(events: list[dict[str, Any]]) -> bool:
-    return events[-1]["event"] in ("turn.completed", "turn.cancelled")
+    return events[-1]["event"] in ("turn.completed", "turn.cancelled", "turn.failed")
+
+
+def test_one_that_is_asked_to_stop_ends_its_streams_with_the_end_of_their_turn(
+    pair: list[WebProcess], scripted: ScriptedModel
+) -> None:
+    scripted.script(*[Reply(chunks=["word "] * 8, cut_after=4, hang=True)] * READERS)
+    leaving = pair[0]
+    texts: dict[str, str] = {}
+
+    def read(method: str, path: str, **options: Any) -> None:
+        """Read a stream to its end; one that is broken off raises."""
+        texts[path] = ""
+        with leaving.api.stream(method, path, **options) as response:
+            for text in response.iter_text():
+                texts[path] += text
+
+    with ThreadPoolExecutor(2 * READERS) as threads:
+        reading = []
+        for session in [create_session(leaving.api) for _ in range(READERS)]:
+            path = f"/sessions/{session}"
+            body = {"content": "Count.", "stream": True}
+            reading += [
+                threads.submit(read, "POST", f"{path}/messages", json=body),
+                threads.submit(read, "GET", f"{path}/events"),
+            ]
+        wait_until(
+            lambda: (
+                len(texts) == len(reading)
+                and all("message.delta" in text for text in list(texts.values()))
+            ),
+            what="words in all streams",
+        )
+        os.kill(leaving.pid, signal.SIGTERM)
+        for future in reading:
+            future.result(timeout=60)
+    for text in texts.values():
+        assert "event: turn.failed" in text
+        assert '"type":"interrupted"' in text.replace(" ", "")
+
+
+def test_what_one_said_before_it_was_killed_is_kept_and_marked_and_the_stream_goes_on(
+    pair: list[WebProcess], product: ServedProduct, scripted: ScriptedModel
+) -> None:
+    killed, other = pair
+    scripted.script(Reply(chunks=[f"word{n} " for n in range(400)], chunk_delay=0.05))
+    session = create_session(killed.api)
+    ask(killed.api, session, "Count.")
+    first_events = list(
+        read_events(
+            killed.api, session, after=0, enough=lambda events: len(join_text(events)) > 100
+        )
+    )
+    os.kill(killed.pid, signal.SIGKILL)
+    rest = list(read_events(other.api, session, after=first_events[-1]["id"], enough=has_ended))
+    assert rest[-1]["event"] == "turn.failed"
+
+    events = [*first_events, *rest]
+    assert [event["id"] for event in events] == list(range(1, len(events) + 1))
+    messages = other.api.get(f"/sessions/{session}/messages").json()["results"]
+    (answer,) = (message for message in messages if message["role"] == "assistant")
+    assert answer["status"] == "interrupted"
+    assert answer["content"] == join_text(events)
+
+    scripted.script(Reply(text="Here I am again."))
+    again = other.api.post(f"/sessions/{session}/messages", json={"content": "Are you there?"})
+    assert again.status_code == 201
+    assert again.json()["assistant_message"]["content"] == "Here I am again."
+    assert [m["content"] for m in scripted.requests[-1].json["messages"]][-3:] == [
+        "Count.",
+        answer["content"],
+        "Are you there?",
+    ]
+    assert product.run_command("verify").endswith("0 violations")

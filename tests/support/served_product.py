@@ -31,6 +31,7 @@ class ServedProduct:
     pid: int
     environment: dict[str, str]
     lines: list[str] = field(default_factory=list)
+    token: str = ""  # of its administrator, once the scripted model is registered
 
     @property
     def sign_in_link(self) -> str:

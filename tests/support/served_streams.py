@@ -18,14 +18,17 @@ REGISTER = (
     "from models_registry.models import AiModel, Provider;"
     "p = Provider.objects.create(name='scripted', protocol='openai', base_url='{url}');"
     "AiModel.objects.create("
-    "provider=p, name='test-model', context_window_size=8192, is_default=True)"
+    "provider=p, name='test-model', context_window_size=8192, is_default=True);"
+    "from knox.models import AuthToken; from chatcore.web.sign_in import ensure_administrator;"
+    "print(AuthToken.objects.create(ensure_administrator())[1])"
 )
 
 
 def register_model(product: ServedProduct, scripted: ScriptedModel) -> None:
-    """Wait until the product is up, and make the scripted model its default."""
+    """Wait until the product is up, make the scripted model its default, and get a token."""
     assert product.sign_in_link
-    product.run_command("shell", "-c", REGISTER.format(url=scripted.base_url))
+    code = REGISTER.format(url=scripted.base_url)
+    product.token = product.run_command("shell", "-c", code).split()[-1]
 
 
 def read_events(

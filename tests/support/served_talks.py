@@ -16,10 +16,11 @@ ENDS = ("turn.completed", "turn.failed", "turn.cancelled")
 
 
 @contextlib.contextmanager
-def open_api(product: ServedProduct) -> Iterator[httpx2.Client]:
-    token = product.run_command("create_token", "admin").split()[-1]
-    headers = {"Authorization": f"Bearer {token}"}
-    with httpx2.Client(base_url=f"{product.url}/api/v1", headers=headers, timeout=60) as api:
+def open_api(product: ServedProduct, url: str = "") -> Iterator[httpx2.Client]:
+    """Open the API at the product's address, or at the one of a process of it."""
+    headers = {"Authorization": f"Bearer {product.token}"}
+    base_url = f"{url or product.url}/api/v1"
+    with httpx2.Client(base_url=base_url, headers=headers, timeout=60) as api:
         yield api
 
 

@@ -19,10 +19,7 @@ from tests.support.served_streams import REGISTER
 from tests.support.waiting import wait_until
 
 PATIENCE_SECONDS = 60.0
-CREATE_TOKEN = (
-    "from knox.models import AuthToken; from chatcore.web.sign_in import ensure_administrator;"
-    "print(AuthToken.objects.create(ensure_administrator())[1])"
-)
+PREPARE = "from chatcore.serving.preparation import prepare_database; prepare_database();"
 COMMAND = [sys.executable, "-m", "chatcore"]
 
 
@@ -78,8 +75,7 @@ class Deployment:
         """Make the database, a model at this address and an administrator; return a token."""
         if "CHATCORE_DATABASE_URL" not in self.environment:
             put_database(Path(self.environment["CHATCORE_DATA_DIR"]))
-        self.run("prepare")
-        code = f"{REGISTER.format(url=base_url)};{CREATE_TOKEN}"
+        code = f"{PREPARE}{REGISTER.format(url=base_url)}"
         return self.run("shell", "-c", code).stdout.split()[-1]
 
     @contextmanager
