@@ -1,6 +1,5 @@
 """Create a backup of a running system: one consistent copy of the database, and the rest."""
 
-import tempfile
 from pathlib import Path
 
 from django.conf import settings
@@ -10,7 +9,13 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from chatcore.backups import databases, outputs
-from chatcore.backups.archive import DATABASE, KEY_FILES, Manifest, write_archive
+from chatcore.backups.archive import (
+    DATABASE,
+    KEY_FILES,
+    Manifest,
+    open_scratch_folder,
+    write_archive,
+)
 from chatcore.models import Message, Session
 
 
@@ -30,8 +35,8 @@ def create_backup(path: Path, *, has_keys: bool = True) -> Manifest:
             "messages": Message.objects.count(),
         },
     )
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".backup-") as folder:
-        copy = Path(folder) / DATABASE
+    with open_scratch_folder(path.parent) as folder:
+        copy = folder / DATABASE
         databases.copy_to(copy)
         files = {DATABASE: copy}
         if has_keys:

@@ -1,7 +1,9 @@
 """A backup of a running system, restored elsewhere: every word, every key, and nothing half."""
 
 import os
+import random
 import stat
+import tarfile
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -176,6 +178,71 @@ def test_a_file_that_was_cut_changes_nothing(
     assert (data_folder / "key-encryption-key").read_text() == "the key of keys"
 
 
+def test_a_backup_with_one_wrong_bit_is_refused_or_means_the_same(
+    session: Session, data_folder: Path, tmp_path: Path
+) -> None:
+    file, damaged_file = tmp_path / "backup", tmp_path / "damaged"
+    run("backup", str(file))
+    content = file.read_bytes()
+    digests = archive.check_archive(file).digests
+    draw = random.Random(3)
+    refused = 0
+    for _ in range(300):
+        place = draw.randrange(len(content) * 8)
+        damaged = bytearray(content)
+        damaged[place // 8] ^= 1 << place % 8
+        damaged_file.write_bytes(damaged)
+        try:
+            # Some bits mean the same either way: in gzip's header, or in a long run of zeros.
+            assert archive.check_archive(damaged_file).digests == digests
+        except archive.InvalidBackup:
+            refused += 1
+    assert refused > 200
+
+
+@pytest.mark.parametrize("lost", [archive.DATABASE, archive.DIGESTS, archive.MANIFEST])
+def test_a_backup_without_one_of_its_parts_is_refused(
+    session: Session, data_folder: Path, tmp_path: Path, lost: str
+) -> None:
+    file = tmp_path / "backup"
+    run("backup", str(file))
+    with (
+        tarfile.open(file) as whole,
+        tarfile.open(tmp_path / "part", "w:gz") as part,
+    ):
+        for member in whole:
+            if member.name != lost:
+                part.addfile(member, whole.extractfile(member))
+    with pytest.raises(CommandError, match="is no whole backup"):
+        run("restore", str(tmp_path / "part"), "--force")
+    with pytest.raises(CommandError, match="is no whole backup"):
+        run("verify_backup", str(tmp_path / "part"))
+    assert Session.objects.get() == session
+
+
+def test_verify_backup_says_what_is_in_it(
+    session: Session, data_folder: Path, tmp_path: Path
+) -> None:
+    run("backup", str(tmp_path / "backup"))
+    answer = run("verify_backup", str(tmp_path / "backup"))
+    assert f"{tmp_path / 'backup'}: whole, made " in answer
+    assert f"database: {connection.vendor}, " in answer
+    assert "sessions: 1\n" in answer
+    assert "keys: secret-key, key-encryption-key\n" in answer
+
+
+def test_what_a_killed_backup_left_goes_with_the_next_one(
+    session: Session, data_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / ".backup-killed").mkdir()
+    (tmp_path / ".backup-killed" / "database").write_text("half a copy")
+    (tmp_path / ".backup-half").write_text("half an archive")
+    with archive.open_scratch_file(tmp_path) as (living_path, _):
+        run("backup", str(tmp_path / "backup"))
+        assert living_path.exists()
+    assert list(tmp_path.glob(".backup-*")) == []
+
+
 def test_a_backup_of_a_newer_version_or_another_database_is_refused(
     session: Session, data_folder: Path, tmp_path: Path
 ) -> None:
@@ -191,7 +258,7 @@ def test_a_backup_of_a_newer_version_or_another_database_is_refused(
         run("restore", write(migrations=["chatcore.9999_x"]), "--force")
     with pytest.raises(CommandError, match="is one of oracle, and the database is"):
         run("restore", write(vendor="oracle"), "--force")
-    with pytest.raises(CommandError, match="in the format chatcore-backup-1"):
+    with pytest.raises(CommandError, match="in the format chatcore-backup-2"):
         run("restore", write(format="chatcore-backup-9"), "--force")
     assert Session.objects.get() == session
 
