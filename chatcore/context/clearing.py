@@ -6,6 +6,7 @@ from typing import Any
 
 from chatcore.context.compactor import get_compactor
 from chatcore.providers.base import ChatMessage, Request, ToolCall
+from chatcore.providers.normal_form import find_turn
 from models_registry.models import AiModel
 
 CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"
@@ -92,6 +93,23 @@ def clear_request(model: AiModel, request: Request, clearing: Clearing) -> Clear
         applied_edits=applied_edits,
         original_tokens=original_tokens,
     )
+
+
+def drop_earlier_thoughts(request: Request) -> Request:
+    """Return the request with signed thoughts in the running turn only.
+
+    Newer models bind each thought to everything before it, which a summary, an edit or a deletion
+    changes: then the request is refused, and every later one. No model needs those of a turn that
+    is over.
+    """
+    turn_index = find_turn(request.messages)
+    if not any(map(_has_thoughts, request.messages[: max(0, turn_index)])):
+        return request
+    messages = [
+        replace(message, provider_data=_drop_thoughts(message)) if index < turn_index else message
+        for index, message in enumerate(request.messages)
+    ]
+    return replace(request, messages=messages)
 
 
 def clear_again(model: AiModel | None, request: Request, previous_request: Request) -> Request:

@@ -7,7 +7,12 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from chatcore.context.clearing import Clearing, clear_request, list_applied_edits
+from chatcore.context.clearing import (
+    Clearing,
+    clear_request,
+    drop_earlier_thoughts,
+    list_applied_edits,
+)
 from chatcore.context.compactor import FittedRequest
 from chatcore.models import Turn
 from chatcore.providers.base import Request
@@ -30,6 +35,16 @@ def clear_turn_request(turn: Turn, request: Request) -> Request:
     assert turn.session.model is not None
     clearing = Clearing.from_json(turn.clearing["edits"])
     return clear_request(turn.session.model, request, clearing)
+
+
+def keep_own_thoughts(turn: Turn, request: Request) -> Request:
+    """Return a turn's request with signed thoughts of this turn only.
+
+    A client that says how many turns keep theirs has its way.
+    """
+    edits = turn.clearing["edits"] if turn.clearing else {}
+    is_chosen = edits.get("kept_thinking_turns") is not None
+    return request if is_chosen else drop_earlier_thoughts(request)
 
 
 def record_applied_edits(turn: Turn, fitted_request: FittedRequest) -> FittedRequest:

@@ -17,6 +17,7 @@ from chatcore.providers.answer_reader import (
 )
 from chatcore.providers.base import StreamEnd, StreamPart, ToolCall, Usage, parse_count
 from chatcore.providers.errors import ProviderUnavailable
+from chatcore.providers.provider_data import CALL, THOUGHT, is_usual_order
 from chatcore.providers.server_sent_events import Event
 from chatcore.providers.unicode import mend_surrogates
 
@@ -171,6 +172,7 @@ class AnthropicStreamReader:
     def _read_delta(self, block: "_Block", delta: dict[str, Any]) -> None:
         kind = delta.get("type")
         if kind == "text_delta":
+            block.text_length += len(delta["text"])
             self._add_text(delta["text"])
         elif kind == "thinking_delta":
             self._has_output = True
@@ -209,7 +211,13 @@ class AnthropicStreamReader:
         blocks = [
             block.to_thinking() for block in self._blocks.values() if block.kind in THOUGHT_KINDS
         ]
-        return {"anthropic": {"model": self._model, "thinking": blocks}} if blocks else {}
+        if not blocks:
+            return {}
+        thinking: dict[str, Any] = {"model": self._model, "thinking": blocks}
+        order = [block.place for block in self._blocks.values() if block.place]
+        if not is_usual_order(order):
+            thinking["order"] = order
+        return {"anthropic": thinking}
 
 
 class _Block:
@@ -220,6 +228,14 @@ class _Block:
         self.fields = fields
         self.thinking = CollectedText()
         self.arguments = CollectedText()
+        self.text_length = len(fields.get("text") or "")
+
+    @property
+    def place(self) -> str | int:
+        """What stands at its place in the stored order of an answer: a kind, or a text's length."""
+        if self.kind in THOUGHT_KINDS:
+            return THOUGHT
+        return CALL if self.kind == "tool_use" else self.text_length
 
     def to_tool_call(self) -> ToolCall:
         if not self.fields.get("name"):

@@ -2,11 +2,17 @@
 
 import base64
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from chatcore.providers.base import ChatMessage, Request
 from chatcore.providers.normal_form import CallIds, build_normal_form
-from chatcore.providers.provider_data import select_cache_control, select_thinking
+from chatcore.providers.provider_data import (
+    THOUGHT,
+    select_cache_control,
+    select_order,
+    select_thinking,
+)
 
 
 def normalize(request: Request) -> Request:
@@ -66,22 +72,55 @@ def build_tools(request: Request) -> list[dict[str, Any]]:
 
 def _build_blocks(message: ChatMessage, model: str, call_ids: CallIds) -> list[dict[str, Any]]:
     """Return a message as content blocks."""
-    blocks = _build_content_blocks(message, call_ids)
+    if message.role == "tool":
+        blocks = [_build_tool_result(message, call_ids)]
+    elif message.role == "assistant":
+        blocks = _order_blocks(
+            message.content,
+            select_thinking(message.provider_data, model),
+            _build_calls(message, call_ids),
+            select_order(message.provider_data, model),
+        )
+    else:
+        blocks = [_build_image(image.media_type, image.data) for image in message.images]
+        blocks += _build_texts(message.content)
     mark = select_cache_control(message.provider_data)
     if mark:
-        blocks[-1]["cache_control"] = mark
-    if message.role != "assistant":
-        return blocks
-    return [*select_thinking(message.provider_data, model), *blocks]
+        blocks[-1] = {**blocks[-1], "cache_control": mark}
+    return blocks
 
 
-def _build_content_blocks(message: ChatMessage, call_ids: CallIds) -> list[dict[str, Any]]:
-    if message.role == "tool":
-        return [_build_tool_result(message, call_ids)]
-    blocks = [_build_image(image.media_type, image.data) for image in message.images]
-    if message.content.strip():
-        blocks.append({"type": "text", "text": message.content})
-    blocks += [
+def _order_blocks(
+    text: str,
+    thoughts: list[dict[str, Any]],
+    calls: list[dict[str, Any]],
+    order: list[str | int],
+) -> list[dict[str, Any]]:
+    """Return the blocks of an answer in the order in which they came.
+
+    A signed thought is bound to what stood before it. An order that does not fit the answer, whose
+    text may have been cleaned when it was stored, is not followed.
+    """
+    lengths = [each for each in order if isinstance(each, int)]
+    if sum(lengths) != len(text) or order.count(THOUGHT) != len(thoughts):
+        return [*thoughts, *_build_texts(text), *calls]
+    blocks: list[dict[str, Any]] = []
+    open_thoughts, open_calls, position = iter(thoughts), iter(calls), 0
+    for each in order:
+        if isinstance(each, int):
+            blocks += _build_texts(text[position : position + each])
+            position += each
+        else:
+            blocks += islice(open_thoughts if each == THOUGHT else open_calls, 1)
+    return [*blocks, *open_calls]
+
+
+def _build_texts(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def _build_calls(message: ChatMessage, call_ids: CallIds) -> list[dict[str, Any]]:
+    return [
         {
             "type": "tool_use",
             "id": call_ids.assign_id(call),
@@ -90,7 +129,6 @@ def _build_content_blocks(message: ChatMessage, call_ids: CallIds) -> list[dict[
         }
         for call in message.tool_calls
     ]
-    return blocks
 
 
 def _build_tool_result(message: ChatMessage, call_ids: CallIds) -> dict[str, Any]:

@@ -63,6 +63,14 @@ def build_normal_form(
     return list(_begin_with_user(_answer_results(filter(_has_content, normal_messages))))
 
 
+def find_turn(messages: Sequence[ChatMessage]) -> int:
+    """Return the index of the newest message that the user wrote; -1 if there is none."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "user" and not messages[index].aside:
+            return index
+    return -1
+
+
 class CallIds:
     """The ids under which one request sends its calls: nine letters and digits, each once.
 

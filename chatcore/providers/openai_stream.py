@@ -16,6 +16,8 @@ from chatcore.providers.answer_reader import (
 )
 from chatcore.providers.base import StreamEnd, StreamPart, Usage, parse_count
 from chatcore.providers.call_pieces import CallCollector
+from chatcore.providers.provider_data import REASONING_FIELDS
+from chatcore.providers.quirks.reasoning_details import ReasoningDetails
 from chatcore.providers.server_sent_events import Event
 from chatcore.providers.unicode import mend_surrogates
 
@@ -62,6 +64,8 @@ class OpenAIStreamReader:
         self._model = model
         self._part_joiner = PartJoiner()
         self._thoughts = CollectedText()
+        self._reasoning_field = ""
+        self._reasoning_details = ReasoningDetails()
         self._calls = CallCollector(frozenset(tool_names))
         self._usage: Usage | None = None
         self._finish_reason: str | None = None
@@ -123,14 +127,19 @@ class OpenAIStreamReader:
     def _build_provider_data(self) -> dict[str, Any]:
         """Return what some servers require back with the answer.
 
-        DeepSeek requires the reasoning with calls, Gemini a signature for each call, MiniMax the
-        thoughts that stood in tags, as they stood.
+        DeepSeek requires the reasoning with calls, OpenRouter the details of it, Gemini a signature
+        for each call, MiniMax the thoughts that stood in tags, as they stood.
         """
         data: dict[str, Any] = {}
         extras = {id: extra for id, extra in self._calls.extras.items() if extra}
         thoughts = mend_surrogates(self._thoughts.join()) if self._calls else ""
-        if thoughts or extras:
+        details = self._reasoning_details.join() if self._calls else []
+        if details:
+            data |= {"reasoning_details": details, "extras": extras}
+        elif thoughts or extras:
             data |= {"reasoning": thoughts, "extras": extras}
+            if thoughts and self._reasoning_field != REASONING_FIELDS[0]:
+                data["reasoning_field"] = self._reasoning_field
         tagged_thoughts = mend_surrogates(self._part_joiner.tagged_thoughts)
         if tagged_thoughts:
             data["tagged_thoughts"] = tagged_thoughts
@@ -166,15 +175,15 @@ class OpenAIStreamReader:
             self._read_delta(delta)
 
     def _read_delta(self, delta: dict[str, Any]) -> None:
-        reasoning = delta.get("reasoning_content")
-        if reasoning and isinstance(reasoning, str):
-            self._thoughts.add_piece(reasoning)
-        else:
-            # The field of OpenRouter and others, which do not require it back.
-            reasoning = delta.get("reasoning")
-        if reasoning and isinstance(reasoning, str):
-            self._has_output = True
-            self._part_joiner.add_reasoning(reasoning)
+        for field in REASONING_FIELDS:
+            reasoning = delta.get(field)
+            if reasoning and isinstance(reasoning, str):
+                self._has_output = True
+                self._reasoning_field = field
+                self._thoughts.add_piece(reasoning)
+                self._part_joiner.add_reasoning(reasoning)
+                break  # some servers send the same words under both names
+        self._reasoning_details.add_pieces(delta.get("reasoning_details"))
         content = delta.get("content")
         if content:
             self._read_content(content)

@@ -4,13 +4,16 @@ It is stored as the provider sent it. What does not have that form, from an impo
 version, is not sent: it would be a stranger's blocks in the request, or end every later turn.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 # The key of a mark up to which a provider is to cache, whatever model wrote the message.
 CACHE_CONTROL = "cache_control"
 REASONING_FIELDS = ("reasoning_content", "reasoning")
+# The kinds in the stored order of an answer's blocks. A text stands there as its length.
+THOUGHT, CALL = "thought", "call"
 _TEXT_FIELDS = {"thinking": "thinking", "redacted_thinking": "data"}
 
 
@@ -20,6 +23,20 @@ def select_thinking(provider_data: Mapping[str, Any], model: str) -> list[dict[s
     if not isinstance(blocks, list) or not all(map(_is_thinking, blocks)):
         return []
     return blocks
+
+
+def select_order(provider_data: Mapping[str, Any], model: str) -> list[str | int]:
+    """Return the order in which the blocks of this model's answer came; empty for the usual one."""
+    order = _select_own_data(provider_data, "anthropic", model).get("order")
+    return order if isinstance(order, list) else []
+
+
+def is_usual_order(order: Sequence[str | int]) -> bool:
+    """Return True if all thoughts come first, then one text, then all calls."""
+    kinds = [
+        kind for kind, _ in groupby("text" if isinstance(each, int) else each for each in order)
+    ]
+    return kinds == [kind for kind in (THOUGHT, "text", CALL) if kind in kinds]
 
 
 def select_cache_control(provider_data: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Prepare the next call of a turn's model: how to reach it, and a request that fits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chatcore.context import builder, sent_files, turn_clearing
 from chatcore.context.compactor import FittedRequest, get_compactor
@@ -49,6 +49,8 @@ def prepare_call(turn: Turn) -> PreparedCall:
         turn.notices = [*turn.notices, *new_notices]
         turn.save(update_fields=["notices"])
     left_out = list_left_out(request, fitted_request.request)
+    sent_request = turn_clearing.keep_own_thoughts(turn, fitted_request.request)
+    fitted_request = replace(fitted_request, request=sent_request)
     return PreparedCall(connection, fitted_request, left_out)
 
 

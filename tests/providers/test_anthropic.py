@@ -1,5 +1,9 @@
 """What is particular to the Anthropic protocol."""
 
+import json
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from chatcore.providers.anthropic import DEFAULT_MAX_TOKENS
@@ -239,3 +243,56 @@ async def test_a_full_window_is_a_cut_answer_once_something_was_said(
 async def test_a_paused_turn_is_a_cut_answer(scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="So far.", finish="pause_turn"))
     assert get_end(await collect_parts(build_connection(scripted, "anthropic"))).reason == "length"
+
+
+def thought(text: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": text, "signature": f"signed {text}"}
+
+
+LOOKING = {"type": "tool_use", "name": "look", "input": {}}
+ORDERS: list[list[dict[str, Any]]] = [
+    [thought("A"), {"type": "text", "text": "First, "}, thought("B"), LOOKING],
+    [thought("A"), LOOKING, thought("B"), LOOKING],
+    [{"type": "text", "text": "Well, "}, thought("A"), {"type": "text", "text": "so. "}, LOOKING],
+    [thought("A"), {"type": "text", "text": " "}, thought("B"), LOOKING],
+]
+
+
+def stream_blocks(blocks: Sequence[dict[str, Any]]) -> Reply:
+    """A streamed message of these blocks, each whole in its first event."""
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": {}}]
+    for index, block in enumerate(blocks):
+        named_block = block | {"id": f"call_{index}"} if block["type"] == "tool_use" else block
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": named_block},
+            {"type": "content_block_stop", "index": index},
+        ]
+    events.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})
+    events.append({"type": "message_stop"})
+    lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+    return Reply(body="".join(lines).encode(), headers={"Content-Type": "text/event-stream"})
+
+
+@pytest.mark.parametrize("blocks", ORDERS)
+async def test_blocks_go_back_in_the_order_in_which_they_came(
+    blocks: list[dict[str, Any]], scripted: ScriptedModel
+) -> None:
+    scripted.script(stream_blocks(blocks))
+    connection = build_connection(scripted, "anthropic")
+    parts = await collect_parts(connection)
+    end = get_end(parts)
+    question = ChatMessage(role="user", content="Look.")
+    answer = ChatMessage(
+        role="assistant",
+        content=join_text(parts),
+        tool_calls=end.tool_calls,
+        provider_data=end.provider_data,
+    )
+    results = [
+        ChatMessage(role="tool", content="A cat.", tool_call_id=call.id) for call in end.tool_calls
+    ]
+    await collect_parts(connection, make_request(question, answer, *results, tools=[LOOK]))
+    sent = scripted.requests[-1].json["messages"][1]["content"]
+    without_ids = [{name: block[name] for name in block if name != "id"} for block in sent]
+    # A blank text stands for nothing, and nobody takes it.
+    assert without_ids == [block for block in blocks if block.get("text") != " "]

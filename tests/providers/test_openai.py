@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from chatcore.providers.base import ChatMessage, Image, ToolCall, Usage
 from chatcore.providers.normal_form import STOPPED_ANSWER
 from tests.support.provider_calls import (
@@ -310,3 +312,53 @@ async def test_what_a_dialect_wants_back_with_a_call_goes_back_to_the_same_model
     )
     assert "reasoning_content" not in other
     assert "extra_content" not in other["tool_calls"][0]
+
+
+def call_delta(**more: Any) -> dict[str, Any]:
+    fragment = {"index": 0, "id": "a", "function": {"name": "look", "arguments": "{}"}}
+    return {"tool_calls": [fragment | more]}
+
+
+async def send_back(scripted: ScriptedModel, *deltas: dict[str, Any]) -> dict[str, Any]:
+    """Let a model answer with these deltas, and return the form in which its answer goes back."""
+    scripted.script(stream_of(*deltas, finish="tool_calls"))
+    connection = build_connection(scripted, "openai")
+    end = get_end(await collect_parts(connection))
+    answer = ChatMessage(
+        role="assistant", tool_calls=end.tool_calls, provider_data=end.provider_data
+    )
+    question = ChatMessage(role="user", content="Look.")
+    result = ChatMessage(role="tool", content="A cat.", tool_call_id="a")
+    await collect_parts(connection, make_request(question, answer, result, question, tools=[LOOK]))
+    sent: dict[str, Any] = scripted.requests[-1].json["messages"][1]
+    return sent
+
+
+async def test_the_details_of_reasoning_go_back_as_one_list_in_their_order(
+    scripted: ScriptedModel,
+) -> None:
+    text = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
+    pieces = [
+        text | {"text": "I should "},
+        text | {"text": "look.", "signature": None},
+        text | {"text": None, "signature": "signed"},
+        {"type": "reasoning.encrypted", "index": 1, "data": "sealed", "id": "a"},
+        {"type": "reasoning.encrypted", "index": 1, "data": "sealed too", "id": "b"},
+    ]
+    deltas = [{"reasoning": "x", "reasoning_details": [piece]} for piece in pieces]
+    sent = await send_back(scripted, *deltas, call_delta())
+    assert sent["reasoning_details"] == [
+        text | {"text": "I should look.", "signature": "signed"},
+        *pieces[3:],
+    ]
+    assert "reasoning_content" not in sent
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+async def test_reasoning_goes_back_under_the_name_under_which_it_came(
+    field: str, scripted: ScriptedModel
+) -> None:
+    sent = await send_back(scripted, {field: "I should "}, {field: "look."}, call_delta())
+    assert {name: sent[name] for name in sent if name.startswith("reasoning")} == {
+        field: "I should look."
+    }
