@@ -23,7 +23,8 @@ class Dialect:
 
     `reasoning` says what comes back of it: `own`, what this model thought before it called tools;
     `all`, the same, and an empty text for each other answer; `none`, nothing, because the server
-    refuses fields that it does not know. With `needs_signatures`, each step's first call has one.
+    refuses fields that it does not know. With `needs_signatures`, each step's first call has one,
+    if need be without `keeps_signatures`: not its own but one that its server takes for any call.
     `has_empty_texts` is False where an answer that only calls tools must leave its text out.
     """
 
@@ -33,6 +34,7 @@ class Dialect:
     has_empty_texts: bool = True
     has_named_call_ids: bool = False
     needs_signatures: bool = False
+    keeps_signatures: bool = True
     max_calls: int = MAX_CALLS
 
 
@@ -48,18 +50,31 @@ _FAMILIES: tuple[tuple[str, dict[str, Any]], ...] = (
     (r"groq\.com|cerebras\.ai|api\.openai\.com|azure\.com", {"reasoning": "none"}),
     (r"openrouter\.ai", {"reasoning_field": "reasoning", "needs_signatures": False}),
 )
+# What refusals have told, by address and model.
+_learned_changes: dict[tuple[str, str], dict[str, Any]] = {}
 _FIELD_NAMES = frozenset(field.name for field in dataclasses.fields(Dialect))
 
 
 def find_dialect(connection: Connection, model: str) -> Dialect:
     """Return what the server of a connection needs for a model."""
     host = urlsplit(connection.base_url).hostname or _get_vendor_host(connection.protocol)
+    known_dialect = _find_known_dialect(f"{host} {model}".lower())
+    changes = _learned_changes.get((connection.base_url, model), {}) | _read_options(connection)
+    return dataclasses.replace(known_dialect, **changes) if changes else known_dialect
+
+
+def remember_dialect(connection: Connection, model: str) -> None:
+    """Use the dialect of this connection's options for later requests too: it was answered."""
+    changes = _read_options(connection)
+    if changes:
+        _learned_changes[connection.base_url, model] = changes
+
+
+def _read_options(connection: Connection) -> dict[str, Any]:
     options = connection.options.get("dialect")
-    known = _find_known_dialect(f"{host} {model}".lower())
     if not isinstance(options, Mapping):
-        return known
-    changes = {name: value for name, value in options.items() if name in _FIELD_NAMES}
-    return dataclasses.replace(known, **changes)
+        return {}
+    return {name: value for name, value in options.items() if name in _FIELD_NAMES}
 
 
 @functools.lru_cache(maxsize=1000)

@@ -156,7 +156,8 @@ def _join_answers(first: dict[str, Any], second: dict[str, Any]) -> None:
 def _build_calls(
     message: ChatMessage, model: str, dialect: Dialect, call_ids: CallIds
 ) -> list[dict[str, Any]]:
-    extras = select_extras(message.provider_data, model) if dialect.reasoning != "none" else {}
+    has_extras = dialect.reasoning != "none" and dialect.keeps_signatures
+    extras = select_extras(message.provider_data, model) if has_extras else {}
     calls = [
         _build_call(call, call_ids.assign_id(call), extras.get(call.id))
         for call in message.tool_calls

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.utils.module_loading import import_string
 
+from chatcore.providers.adaptation import stream_adapted
 from chatcore.providers.base import Connection, ProviderClient, Request, StreamPart
 from chatcore.traces import spans
 from chatcore.traces.calls import trace_call
@@ -23,7 +24,7 @@ PROTOCOLS = {
 
 def stream(connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
     """Stream one call through the provider of the connection's protocol."""
-    parts = _load_provider(connection.protocol).stream(connection, request)
+    parts = stream_adapted(_load_provider(connection.protocol).stream, connection, request)
     return trace_call(connection, request, parts) if spans.are_on() else parts
 
 
