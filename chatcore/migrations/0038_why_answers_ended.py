@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+from chatcore.databases.columns import AddFieldWithoutCopy
+
 
 class Migration(migrations.Migration):
 
@@ -10,12 +12,12 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.AddField(
+        AddFieldWithoutCopy(
             model_name='message',
             name='finish_detail',
             field=models.TextField(blank=True, db_default='', default='', editable=False, help_text="The stop sequence, or the provider's word for an end before the answer's."),
         ),
-        migrations.AddField(
+        AddFieldWithoutCopy(
             model_name='message',
             name='finish_reason',
             field=models.CharField(blank=True, choices=[('stop', 'Stop'), ('tool_calls', 'Tool Calls'), ('length', 'Length'), ('refusal', 'Refusal'), ('unknown', 'Unknown')], db_default='', default='', editable=False, help_text='Why the model ended its answer; empty: not known, or not ended.', max_length=16),

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 
-from django.db import migrations
+import pytest
+from django.db import connection, migrations
 from django.db.migrations.loader import MigrationLoader
+
+from chatcore.databases.columns import AddFieldWithoutCopy
 
 OURS = ("chatcore", "compaction", "models_registry")
 # Those that landed before the rule, and tables that their migration creates.
 FORMER = {"chatcore": 28, "compaction": 14, "models_registry": 9}
+INDEXED = ("message", "attachment")  # by the search, whose triggers a copied table would lose
 
 
 def list_operations() -> Iterator[
@@ -38,3 +42,20 @@ def test_a_column_that_is_added_has_no_index_of_its_own() -> None:
             is_relation = operation.field.is_relation
             has_index = options.get("db_index", is_relation) or options.get("unique")
             assert not has_index, f"{migration}: {operation}"
+
+
+def test_a_column_of_a_table_that_the_search_indexes_is_added_without_a_copy_of_it() -> None:
+    for migration, operation in list_operations():
+        if getattr(operation, "model_name_lower", "") not in INDEXED:
+            continue
+        assert not isinstance(operation, migrations.AlterField), f"{migration}: {operation}"
+        if isinstance(operation, migrations.AddField) and not operation.field.null:
+            assert isinstance(operation, AddFieldWithoutCopy), f"{migration}: {operation}"
+
+
+def test_the_search_keeps_its_triggers_through_all_migrations(db: None) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL alters a table in its place.")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT DISTINCT tbl_name FROM sqlite_master WHERE type = 'trigger'")
+        assert {f"chatcore_{name}" for name in INDEXED} <= {row[0] for row in cursor.fetchall()}
