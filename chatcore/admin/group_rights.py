@@ -77,6 +77,7 @@ def _list_model_names() -> list[str]:
 
 def _list_tool_names() -> list[str]:
     names = [tool.name for tool in tool_registry.build_definitions()]
+    names.append(catalog.OWN_PREFIX + WILDCARD)
     for server in McpServer.objects.filter(owner=None):
         names.append(catalog.build_tool_name(server.name, "") + WILDCARD)
         names += (tool.definition.name for tool in catalog.list_tools_of(server))

@@ -27,7 +27,10 @@ class GroupRights(models.Model):
     tool_names = models.JSONField(
         default=list,
         blank=True,
-        help_text="Built-in tools, and those of MCP servers: mcp__SERVER__TOOL or mcp__SERVER__*.",
+        help_text=(
+            "Built-in tools, and those of shared MCP servers: mcp__SERVER__TOOL or mcp__SERVER__*."
+            " own__* are those of servers that people bring themselves."
+        ),
     )
 
     class Meta:

@@ -181,6 +181,13 @@ class ToolApproval(models.Model):
     )
     tool_call_id = models.CharField(max_length=255)
     decision = models.CharField(max_length=8, choices=Decision.choices)
+    digest = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of the address, description and schema that the person was asked about.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

@@ -1,9 +1,8 @@
 """What a session had chosen, and its owner may not use any more."""
 
-from typing import Any
-
 from chatcore.models import Session
-from chatcore.rights.names import Kind, list_allowed
+from chatcore.rights.names import EVERYTHING, Kind, list_allowed
+from chatcore.tools.mcp import catalog
 
 
 def apply_losses(session: Session) -> list[str]:
@@ -14,7 +13,7 @@ def apply_losses(session: Session) -> list[str]:
     """
     sentences = []
     if session.tools:
-        sentences += _describe_lost_tools(session.owner_id, session.tools)
+        sentences += _describe_lost_tools(session, session.tools)
     if session.policy and session.policy not in list_allowed(session.owner_id, Kind.POLICY):
         sentences.append(
             f"You may not use the compaction policy {session.policy} any more. The default one is"
@@ -25,9 +24,17 @@ def apply_losses(session: Session) -> list[str]:
     return sentences
 
 
-def _describe_lost_tools(user_id: Any, names: list[str]) -> list[str]:
-    allowed_names = list_allowed(user_id, Kind.TOOL)
-    lost_names = [name for name in names if name not in allowed_names]
+def _describe_lost_tools(session: Session, names: list[str]) -> list[str]:
+    allowed_names = list_allowed(session.owner_id, Kind.TOOL)
+    if allowed_names == EVERYTHING:
+        return []
+    built_in_names = [name for name in names if not catalog.is_tool_name(name)]
+    lost_names = [name for name in built_in_names if name not in allowed_names]
+    lost_names += [
+        tool.definition.name
+        for tool in catalog.list_chosen_tools(names, session.pk, EVERYTHING)
+        if tool.name_in_rights not in allowed_names
+    ]
     if not lost_names:
         return []
     return [f"You may not use these tools any more: {', '.join(sorted(lost_names))}."]

@@ -81,14 +81,15 @@ def list_session_tools(session: Session) -> list[Tool]:
 
 
 def run_allowed_tool(call: ToolCall, turn: Turn) -> ToolOutcome:
-    """Run one call of a turn, if the session's owner may use the tool. Never raises."""
+    """Run one call of a turn, if the session's choice and its owner's rights let it. Never raises.
+
+    A model may name a tool that it was not offered: a text that it read can say so.
+    """
     with trace_tool(call):
-        is_needed = call.name == read_tool_output.TOOL.name
-        if is_needed or call.name in list_allowed_in(turn.session_id, Kind.TOOL):
-            outcome = run_tool(call, session_id=turn.session_id, turn=turn)
+        if refusal := _find_refusal(call.name, turn.session_id):
+            outcome = ToolOutcome(content=refusal, is_error=True)
         else:
-            detail = f"The user may not use the tool {call.name!r}."
-            outcome = ToolOutcome(content=detail, is_error=True)
+            outcome = run_tool(call, session_id=turn.session_id, turn=turn)
         spans.note({}, error_type="tool_error" if outcome.is_error else "")
     return outcome
 
@@ -114,13 +115,26 @@ def call_mcp_tool(tool: McpTool, call: ToolCall) -> str:
     return mcp_connection.call_tool(tool.server, tool.name, arguments)
 
 
+def _find_refusal(name: str, session_id: UUID) -> str:
+    """Return why a built-in tool may not run now; empty if it may."""
+    if name not in BUILT_IN_TOOLS or name == read_tool_output.TOOL.name:
+        return ""
+    session = Session.objects.filter(pk=session_id)
+    [(chosen_names, options)] = session.values_list("tools", "model__provider__options")
+    is_offered = (options or {}).get("server_tools", True)
+    if not is_offered or (chosen_names is not None and name not in chosen_names):
+        return f"The tool {name!r} is not switched on in this session."
+    if name not in list_allowed_in(session_id, Kind.TOOL):
+        return f"The user may not use the tool {name!r}."
+    return ""
+
+
 def _run(call: ToolCall, session_id: UUID, turn: Turn | None) -> str:
     tool = BUILT_IN_TOOLS.get(call.name)
     if tool is not None:
         tool_arguments = parse_arguments(call.arguments, tool.parameters)
         return render_value(tool.run(tool_arguments, session_id))
     mcp_tool = mcp_catalog.find_tools(turn, [call.name]).get(call.name) if turn else None
-    mcp_tool = mcp_tool or mcp_catalog.find_chosen_tool(call.name, session_id)
     if mcp_tool is None:
         known_names = ", ".join(BUILT_IN_TOOLS)
         raise ToolError(f"There is no tool called {call.name!r}. There are: {known_names}.")

@@ -95,6 +95,7 @@ def record_decisions(
                 message=message,
                 tool_call_id=call.id,
                 decision=approval.decision,
+                digest=tool.digest,
             )
         )
     ToolApproval.objects.bulk_create(rows)
@@ -114,12 +115,15 @@ def find_tools(turn: Turn, calls: Sequence[ToolCall]) -> dict[str, McpTool]:
 
 
 def list_decisions(session: Session) -> list[ToolApproval]:
-    """Return what holds in the session, the newest decision on each tool first."""
+    """Return what holds in the session, the newest decision on each tool first.
+
+    A word for a tool that is another one by now holds no longer.
+    """
     rows = session.tool_approvals.filter(decision__in=ToolApproval.LASTING_DECISIONS)
     newest: dict[tuple[UUID, str], ToolApproval] = {}
     for row in rows.select_related("server").order_by("-id"):
         newest.setdefault((row.server_id, row.tool), row)
-    return list(newest.values())
+    return [row for row in newest.values() if _still_holds(row, catalog.list_tools_of(row.server))]
 
 
 def forget_decisions(session: Session) -> None:
@@ -136,15 +140,27 @@ def _load_decisions(session: Session, message: Message) -> list[ToolApproval]:
 def _find_decision(
     decisions: Sequence[ToolApproval], message: Message, call: ToolCall, tool: McpTool
 ) -> str | None:
-    """Return the decision on this call, else the newest one on its tool that lasts."""
+    """Return the decision on this call, else the newest one on its tool that lasts.
+
+    A word is about what was shown. If the server or the tool was changed between the word and the
+    call, the call is refused; a lasting word for what is another tool by now is none.
+    """
     lasting = None
     for row in decisions:
+        holds = _still_holds(row, [tool])
         if row.message_id == message.pk and row.tool_call_id == call.id:
-            return row.decision
+            return row.decision if holds else ToolApproval.Decision.DENY
         is_of_tool = row.server_id == tool.server.pk and row.tool == tool.name
         if lasting is None and is_of_tool and row.decision in ToolApproval.LASTING_DECISIONS:
-            lasting = row.decision
-    return lasting
+            lasting = row.decision if holds else ""
+    return lasting or None
+
+
+def _still_holds(row: ToolApproval, tools: Iterable[McpTool]) -> bool:
+    """Return whether one of the tools is what the word was about. A refusal holds for any form."""
+    if row.decision in REFUSING_DECISIONS:
+        return True
+    return any(tool.name == row.tool and tool.digest == row.digest for tool in tools)
 
 
 def _map_decisions(message: Message) -> dict[str, str]:

@@ -188,6 +188,44 @@ def test_a_tool_that_was_not_chosen_is_not_called(
     assert tool_server.calls == []
 
 
+@pytest.mark.parametrize("field", ["url", "description", "parameters"])
+def test_another_address_description_or_schema_is_asked_about_again(
+    api: APIClient, chosen: Session, scripted: ScriptedModel, tool_server: ToolServer, field: str
+) -> None:
+    ask(api, chosen, scripted)
+    assert decide(api, chosen, ("call_1", "always")).json()["status"] == "completed"
+    change_tool(field)
+    assert ask(api, chosen, scripted).json()["status"] == "waiting"
+    assert api.get(f"/api/v1/sessions/{chosen.pk}/approvals").json()["decisions"] == []
+    assert len(tool_server.calls) == 1
+    assert decide(api, chosen, ("call_1", "never")).json()["status"] == "completed"
+    change_tool("description", value="Reads harmlessly.")
+    assert ask(api, chosen, scripted).json()["status"] == "completed"
+    assert len(tool_server.calls) == 1
+
+
+def test_a_tool_that_changes_between_the_word_and_the_call_is_not_called(
+    api: APIClient, chosen: Session, scripted: ScriptedModel, tool_server: ToolServer
+) -> None:
+    ask(api, chosen, scripted, reading("a", id="one"), reading("b", id="two"))
+    decide(api, chosen, ("one", "once"))
+    change_tool("description")
+    assert decide(api, chosen, ("two", "once")).json()["status"] == "completed"
+    assert tool_server.calls == [("read", "b")]
+
+
+def change_tool(field: str, *, value: Any = None) -> None:
+    """Change the tool `read`, or its server's address, as a refresh or an edit would."""
+    server = McpServer.objects.get()
+    if field == "url":
+        server.url += "?changed"
+    else:
+        values = {"description": "Sends a file away.", "parameters": {"type": "object"}}
+        [tool] = [tool for tool in server.tools if tool["name"] == "read"]
+        tool[field] = value or values[field]
+    server.save()
+
+
 def test_a_turn_that_waits_survives_its_process_and_a_tool_that_goes_away(
     api: APIClient, chosen: Session, scripted: ScriptedModel
 ) -> None:

@@ -14,10 +14,14 @@ from rest_framework.test import APIClient
 
 from chatcore.models import GroupRights, McpServer, Session, Turn
 from chatcore.rights.names import AllowedNames
+from chatcore.tools.mcp.catalog import list_available_tools
 from models_registry.models import AiModel
+from tests.support.mcp_server import ToolServer, running, tool_server
 from tests.support.route_matrix import MATRIX, MESSAGE, SESSION
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+
+__all__ = ["running", "tool_server"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SECRET, ABSENT = "secret-model", "absent-model"
@@ -139,6 +143,73 @@ def test_the_model_is_offered_and_runs_only_tools_that_are_allowed(
         api.patch(f"/api/v1/sessions/{session.pk}", {"tools": ["mcp__other__read"]}).status_code
         == 400
     )
+
+
+@pytest.mark.parametrize("tools", [[], ["calculate"]])
+def test_a_built_in_tool_that_is_switched_off_is_not_run(
+    api: APIClient, session: Session, scripted: ScriptedModel, tools: list[str]
+) -> None:
+    api.patch(f"/api/v1/sessions/{session.pk}", {"tools": tools})
+    call = make_tool_call("fetch_url", {"url": "https://a.test/"})
+    scripted.script(Reply(tool_calls=(call,)), Reply(text="Then not."))
+    [result] = send(api, session).json()["tool_messages"]
+    assert result["content"] == "The tool 'fetch_url' is not switched on in this session."
+    assert result["is_error"]
+
+
+def test_an_own_server_passes_no_limit_by_the_name_of_a_shared_one(
+    api: APIClient, rights: GroupRights, user: User, session: Session, scripted: ScriptedModel
+) -> None:
+    tools = [{"name": "read", "description": "Mine.", "parameters": {}}]
+    values = {"url": "http://127.0.0.1/mcp", "require_approval": "never", "tools": tools}
+    own = McpServer.objects.create(owner=user, name="files", **values)
+    path = f"/api/v1/sessions/{session.pk}"
+    choice = {"tools": ["mcp__files__read"]}
+    assert api.patch(path, choice).status_code == 400
+    Session.objects.filter(pk=session.pk).update(**choice)  # chosen before the group was limited
+    scripted.script(Reply(tool_calls=(make_tool_call("mcp__files__read"),)), Reply(text="No."))
+    turn = send(api, session).json()
+    assert "tools any more: mcp__files__read" in " ".join(turn["notices"])
+    assert "tools" not in scripted.requests[0].json
+    assert turn["tool_messages"][0]["content"].startswith("There is no tool called")
+
+    rights.tool_names = ["own__*"]
+    rights.save()
+    assert api.patch(path, choice).status_code == 200
+    assert send(api, session).json()["notices"] == []
+    shared = McpServer.objects.create(name="files", **values)
+    assert api.patch(path, choice).status_code == 400  # the shared one, which is not allowed
+    rights.tool_names = ["mcp__files__*"]
+    rights.save()
+    assert api.patch(path, choice).status_code == 200
+    assert [tool.server for tool in list_available_tools(user)] == [shared]
+    own.delete()
+    assert [tool.server for tool in list_available_tools(user)] == [shared]
+
+
+def test_a_server_of_a_request_needs_the_right_to_bring_servers(
+    api: APIClient,
+    rights: GroupRights,
+    scripted: ScriptedModel,
+    tool_server: ToolServer,
+) -> None:
+    server = {
+        "type": "mcp",
+        "server_label": "files",
+        "server_url": tool_server.url,
+        "require_approval": "never",
+    }
+    for store in (True, False):
+        body = {"input": "Hi", "tools": [server], "store": store}
+        assert api.post("/v1/responses", body).status_code == 200
+        assert "tools" not in scripted.requests[-1].json
+    rights.tool_names = ["own__files__*"]
+    rights.save()
+    for store in (True, False):
+        body = {"input": "Hi", "tools": [server], "store": store}
+        assert api.post("/v1/responses", body).status_code == 200
+        names = [tool["function"]["name"] for tool in scripted.requests[-1].json["tools"]]
+        assert "mcp__files__read" in names
 
 
 def test_a_session_says_what_its_owner_lost(

@@ -1,6 +1,7 @@
 """The tools of MCP servers that sessions have chosen, under names that every provider accepts."""
 
 import hashlib
+import json
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ from django.db.models import Q
 
 from chatcore.models import McpServer, Session, Turn
 from chatcore.providers.base import Tool
-from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed
+from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
 
 PREFIX = "mcp__"
+OWN_PREFIX = "own__"  # instead of it in the rights of groups, for servers that people bring
 MAX_CHARS = 64  # of a tool's name, in both protocols
 _REFUSED_CHARS = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -26,6 +28,19 @@ class McpTool:
     name: str
     definition: Tool
     needs_approval: bool
+
+    @property
+    def name_in_rights(self) -> str:
+        """What groups call it. Nobody but an operator gives a name that begins with PREFIX."""
+        name = self.definition.name
+        return name if self.server.owner_id is None else OWN_PREFIX + name.removeprefix(PREFIX)
+
+    @property
+    def digest(self) -> str:
+        """What a person's word about it holds for: this address, description and schema."""
+        definition = self.definition
+        facts = (self.server.url, self.name, definition.description, definition.parameters)
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def is_tool_name(name: str) -> bool:
@@ -65,7 +80,7 @@ def list_available_tools(user: AbstractBaseUser | AnonymousUser) -> list[McpTool
     """Return the tools that a user's sessions may choose."""
     servers = McpServer.objects.visible_to(user).filter(is_active=True)
     allowed_names = list_allowed(user.pk, Kind.TOOL)
-    return [tool for tool in _index_tools(servers) if tool.definition.name in allowed_names]
+    return [tool for tool in _index_tools(servers) if tool.name_in_rights in allowed_names]
 
 
 def list_chosen_tools(
@@ -73,16 +88,20 @@ def list_chosen_tools(
 ) -> list[McpTool]:
     """Return the tools with these names of servers that the owner may use, in a fixed order.
 
-    Without a name of theirs in both `names` and `allowed_names` this takes no query.
+    Without a name of theirs in `names` this takes no query.
     """
-    chosen_names = {name for name in names or () if is_tool_name(name) and name in allowed_names}
+    chosen_names = {name for name in names or () if is_tool_name(name)}
     if not chosen_names or session_id is None:
         return []
     is_own = Q(owner__chat_sessions=session_id, turn=None)
     is_in_group = Q(groups=None) | Q(groups__user__chat_sessions=session_id)
     servers = McpServer.objects.filter(is_own | (Q(owner=None) & is_in_group), is_active=True)
     tools = _index_tools(servers.distinct())
-    return [tool for tool in tools if tool.definition.name in chosen_names]
+    return [
+        tool
+        for tool in tools
+        if tool.definition.name in chosen_names and tool.name_in_rights in allowed_names
+    ]
 
 
 def list_turn_tools(turn: Turn) -> list[McpTool]:
@@ -94,7 +113,7 @@ def list_turn_tools(turn: Turn) -> list[McpTool]:
         return []
     allowed_names = list_allowed(turn.session.owner_id, Kind.TOOL)
     tools = _index_tools(turn.mcp_servers.order_by("name"))
-    return [tool for tool in tools if tool.definition.name in allowed_names]
+    return [tool for tool in tools if tool.name_in_rights in allowed_names]
 
 
 def find_tools(turn: Turn, names: Iterable[str]) -> dict[str, McpTool]:
@@ -105,10 +124,11 @@ def find_tools(turn: Turn, names: Iterable[str]) -> dict[str, McpTool]:
     tool_names = {name for name in names if is_tool_name(name)}
     if not tool_names:
         return {}
-    session = turn.session
-    chosen_names = tool_names.intersection(session.tools or ())
-    allowed_names = list_allowed(session.owner_id, Kind.TOOL) if chosen_names else EVERYTHING
-    chosen_tools = list_chosen_tools(chosen_names, session.pk, allowed_names)
+    session_id = turn.session_id
+    session_tools = Session.objects.values_list("tools", flat=True).get(pk=session_id)
+    chosen_names = tool_names.intersection(session_tools or ())
+    allowed_names = list_allowed_in(session_id, Kind.TOOL) if chosen_names else EVERYTHING
+    chosen_tools = list_chosen_tools(chosen_names, session_id, allowed_names)
     tools = (*chosen_tools, *list_turn_tools(turn))
     return {tool.definition.name: tool for tool in tools if tool.definition.name in tool_names}
 
@@ -119,22 +139,12 @@ def split_tool_name(name: str) -> tuple[str, str]:
     return server_name, tool_name
 
 
-def find_chosen_tool(name: str, session_id: UUID) -> McpTool | None:
-    """Return the tool with this name if the session has chosen it."""
-    if not is_tool_name(name):
-        return None
-    chosen_names = Session.objects.values_list("tools", flat=True).get(pk=session_id)
-    if name not in (chosen_names or ()):
-        return None
-    return next(iter(list_chosen_tools([name], session_id, EVERYTHING)), None)
-
-
 def _index_tools(servers: Iterable[McpServer]) -> list[McpTool]:
-    """Return the servers' tools by name; a user's own server hides a shared one of its name."""
+    """Return the servers' tools by name; a shared server hides a user's own one of its name."""
     servers = list(servers)
     tools: dict[str, McpTool] = {}
-    names_of_own = {server.name for server in servers if server.owner_id is not None}
+    shared_names = {server.name for server in servers if server.owner_id is None}
     for server in servers:
-        if server.owner_id is not None or server.name not in names_of_own:
+        if server.owner_id is None or server.name not in shared_names:
             tools |= {tool.definition.name: tool for tool in list_tools_of(server)}
     return [tools[name] for name in sorted(tools)]

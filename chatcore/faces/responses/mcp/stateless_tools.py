@@ -24,7 +24,7 @@ class StatelessTools:
     """The tools of the servers of one request. It asks the servers when it is created."""
 
     def __init__(self, user_id: Any, servers: Sequence[RequestServer]) -> None:
-        self.servers = [McpServer() for _ in servers]
+        self.servers = [McpServer(owner_id=user_id) for _ in servers]
         for row, server in zip(self.servers, servers, strict=True):
             server.write_to(row)
         if self.servers:
@@ -32,9 +32,7 @@ class StatelessTools:
                 list(executor.map(ask_server, self.servers))
         tools = [tool for server in self.servers for tool in catalog.list_tools_of(server)]
         names = list_allowed(user_id, Kind.TOOL) if tools else EVERYTHING
-        self._tools = {
-            tool.definition.name: tool for tool in tools if tool.definition.name in names
-        }
+        self._tools = {tool.definition.name: tool for tool in tools if tool.name_in_rights in names}
 
     @property
     def definitions(self) -> list[Tool]:
