@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections, connections, reset_queries
+from django.db import connections, reset_queries
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -106,9 +106,12 @@ def give_back_connection() -> None:
     """Give the thread's connection back to the pool before a wait for a lock or for a stranger.
 
     Whoever waits with a connection in hand keeps it from all others of the process. The next query
-    takes another one. Nothing happens inside a transaction, where no wait has any business.
+    takes another one. Nothing happens inside a transaction, where no wait has any business: Django
+    would close a connection that is not in its autocommit mode.
     """
-    close_old_connections()
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
 
 
 def _run_with_fresh_connection(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
