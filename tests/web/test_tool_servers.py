@@ -44,7 +44,7 @@ def test_a_server_is_added_tested_changed_and_deleted(
     assert {each["x-key"] for each in tool_server.headers} == {SECRET}
 
     tool_server.headers.clear()
-    assert "It answered, and offers 3 tools." in post(signed_in, f"{server.pk}/test/")
+    assert "It answered, and offers 4 tools." in post(signed_in, f"{server.pk}/test/")
     assert tool_server.headers
 
     tool_server.headers.clear()
@@ -191,7 +191,7 @@ def test_the_form_of_operators_takes_headers_the_same_way(
     signed_in.post(path, fields | {"new_headers": f"X-Key: {SECRET}"})
     server = McpServer.objects.get()
     assert server.reveal_headers() == {"X-Key": SECRET}
-    assert len(server.tools) == 3
+    assert len(server.tools) == 4
     changes = fields | {"url": f"{tool_server.url}/"}
     signed_in.post(f"/admin/chatcore/mcpserver/{server.pk}/change/", changes)
     server.refresh_from_db()
@@ -239,7 +239,7 @@ def test_a_person_adds_corrects_tests_and_deletes_a_server(
     page.reload()
     page.keyboard.press("Home")
     row.get_by_role("button", name="Test files").click()
-    expect(row.get_by_role("status")).to_have_text("It answered, and offers 3 tools.")
+    expect(row.get_by_role("status")).to_have_text("It answered, and offers 4 tools.")
     expect(row.get_by_text("Read a file.")).to_be_visible()
     check_with_axe(page)
 
