@@ -115,6 +115,16 @@ class Compactor:
         """
         return stateless.fit_stateless_request(model, request, refusal=overflow)
 
+    def shorten_request(
+        self, model: object, request: Request, *, limit_tokens: int
+    ) -> FittedRequest | None:
+        """Return the host's answer with a request without its oldest messages, or None."""
+        return stateless.shorten_request(model, request, limit_tokens=limit_tokens)
+
+    def learn_window(self, model: object, request: Request, tokens: int) -> None:
+        """Learn that a model takes no more than so many tokens."""
+        stateless.learn_window(model, request, tokens)
+
     def estimate_request(self, model: object, request: Request) -> int:
         """Return the estimated tokens of a request without a session."""
         return stateless.estimate_request(model, request)

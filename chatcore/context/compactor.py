@@ -232,6 +232,20 @@ class Compactor(Protocol):
         """
         ...
 
+    def shorten_request(
+        self, model: AiModel, request: Request, *, limit_tokens: int
+    ) -> FittedRequest | None:
+        """Return a request without its oldest messages, after its provider refused it as too long.
+
+        What remains has about `limit_tokens`, or is all that cannot be left out. Returns None if
+        nothing can be. Unlike `fit_request` it asks no policy.
+        """
+        ...
+
+    def learn_window(self, model: AiModel, request: Request, tokens: int) -> None:
+        """Learn that a model takes no more than so many tokens, after this request has passed."""
+        ...
+
     def estimate_request(self, model: AiModel, request: Request) -> int:
         """Return the estimated tokens of a request that belongs to no session, all of it."""
         ...
@@ -346,6 +360,14 @@ class NullCompactor:
         if overflow is not None:
             raise overflow
         return FittedRequest(request=request, context_version=0)
+
+    def shorten_request(
+        self, model: AiModel, request: Request, *, limit_tokens: int
+    ) -> FittedRequest | None:
+        return None
+
+    def learn_window(self, model: AiModel, request: Request, tokens: int) -> None:
+        pass
 
     def estimate_request(self, model: AiModel, request: Request) -> int:
         texts = (request.system, *(tool.text for tool in request.tools))

@@ -31,7 +31,7 @@ class AnthropicProvider:
         await provider_client.load_sdk(self.sdk_name)
         import anthropic
 
-        with translate_errors(anthropic, connection):
+        with translate_errors(anthropic, connection, request):
             options = await provider_client.build_client_options(anthropic, connection)
             async with platforms.build_client(
                 anthropic, connection, options, usual="AsyncAnthropic", others=_PLATFORM_CLIENTS

@@ -129,9 +129,7 @@ async def stream_parts(
                     for part in reader.take_parts():
                         yield part
             if not (reader.event_count or reader.is_done):
-                raise ProviderUnavailable(
-                    f"The provider sent an empty stream of {_get_content_type(stream.response)}."
-                )
+                raise ProviderUnavailable(_explain_emptiness(stream.response))
             yield reader.build_stream_end()
             await _read_to_end(chunks)
     finally:
@@ -184,6 +182,15 @@ async def _read_to_end(chunks: AsyncGenerator[bytes]) -> None:
         async with asyncio.timeout(_TRAILER_SECONDS):
             async for _chunk in chunks:
                 pass
+
+
+def _explain_emptiness(response: Any) -> str:
+    if response.history:  # a redirect turns a request into a question for a page
+        return (
+            "The provider's address only redirects; enter the one it leads to:"
+            f" {response.url.copy_with(query=None, userinfo=b'')}"
+        )
+    return f"The provider sent an empty stream of {_get_content_type(response)}."
 
 
 def _get_content_type(response: Any) -> str:

@@ -3,9 +3,11 @@
 import json
 import logging
 import re
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from html import escape
 from typing import Any
@@ -15,7 +17,7 @@ from django.utils import timezone
 
 from chatcore.providers import overflow, refusal_bodies
 from chatcore.providers.answer_reader import ErrorEvent
-from chatcore.providers.base import Connection
+from chatcore.providers.base import Connection, Request
 from chatcore.providers.errors import (
     ContextOverflow,
     ImagesRefused,
@@ -81,6 +83,26 @@ _SECRET_PATTERN = re.compile(
     r"(?=[-_0-9]*+[A-Za-z])[-_A-Za-z0-9]{32,}"
 )
 _MAX_DETAIL_CHARS = 400
+_MAX_CAUSES = 10
+# They say what they are about, and it is never the length.
+_TELLING_STATUSES = (401, 402, 403, 404, 405, 408, 409, 425, 429, 504, 529)
+_CONTENTS_PATTERN = re.compile(
+    r"content|moderat|guideline|polic(?:y|ies)|safety|flagged|violat|harmful|sensitive|unsafe"
+    r"|inappropriate|guardrail",
+    re.IGNORECASE,
+)
+# What a 403 says that another key would not change.
+_NO_KEY_PATTERN = re.compile(
+    r"balance|credit|billing|usage limit|quota|region|country|territory|not available in|location"
+    r"|network",
+    re.IGNORECASE,
+)
+_WAIT_PATTERN = re.compile(
+    r"(?:try again|retry|wait|available|resets?)\b[^.;]{0,20}?\b(?:in|after|for) "
+    r"(?:about )?(?=\d)(?:(?P<h>\d+) ?h(?:ours?)?\b ?)?(?:(?P<m>\d+) ?m(?:in(?:ute)?s?)?\b ?)?"
+    r"(?:(?P<s>\d+(?:\.\d+)?) ?s(?:ec(?:ond)?s?)?\b)?(?:(?P<ms>\d+(?:\.\d+)?) ?ms\b)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,13 +118,18 @@ class Refusal:
     body: Any
     retry_after: float | None
     """Seconds."""
+    address: str = ""
+    """Where the request went."""
 
 
 @contextmanager
-def translate_errors(sdk: Any, connection: Connection) -> Iterator[None]:
+def translate_errors(
+    sdk: Any, connection: Connection, request: Request | None = None
+) -> Iterator[None]:
     """Surround everything that uses an SDK, and let only ProviderErrors leave.
 
-    The cause is dropped, because its text may contain a key.
+    The size of the `request` tells whether a refusal is about its length. The cause is dropped,
+    because its text may contain a key.
     """
     try:
         yield
@@ -111,70 +138,128 @@ def translate_errors(sdk: Any, connection: Connection) -> Iterator[None]:
     # Broad on purpose: the SDKs let errors of httpx2, json and anyio through, and fail in many ways
     # on answers of an unexpected shape.
     except Exception as error:  # noqa: BLE001
-        raise translate_error(error, sdk, connection) from None
+        raise translate_error(error, sdk, connection, request) from None
 
 
-def translate_error(error: Exception, sdk: Any, connection: Connection) -> ProviderError:
+def translate_error(
+    error: Exception, sdk: Any, connection: Connection, request: Request | None = None
+) -> ProviderError:
     """Return the ProviderError for an exception that an SDK, or something below it, raised."""
     import httpx2
 
     if isinstance(error, (TimeoutError, httpx2.TimeoutException, sdk.APITimeoutError)):
         return ProviderTimeout(
-            f"The provider sent nothing for {connection.timeout_seconds:g} seconds."
+            f"The provider sent nothing for {connection.timeout_seconds:g} seconds, which is the"
+            " time that its settings allow."
         )
     if isinstance(error, (sdk.APIConnectionError, httpx2.ConnectError)):
-        return ProviderUnavailable("The provider cannot be reached, or broke the connection.")
+        return ProviderUnavailable(_explain_connection_failure(error))
     if isinstance(error, httpx2.TransportError):
         return ProviderUnavailable(
             "The provider broke the connection before its answer was complete."
         )
     if isinstance(error, (ErrorEvent, sdk.APIStatusError)):
-        return classify_refusal(parse_refusal(error, connection.api_key))
+        sent_size = overflow.measure_request(request) if request else None
+        return classify_refusal(parse_refusal(error, connection.api_key), sent_size)
     logger.info("a provider's answer could not be read", exc_info=error)
     return ProviderUnavailable(f"The provider's answer cannot be read ({type(error).__name__}).")
 
 
-def classify_refusal(refusal_info: Refusal) -> ProviderError:
+def _explain_connection_failure(error: BaseException) -> str:
+    link: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if link is None:
+            break
+        if isinstance(link, ssl.SSLCertVerificationError):
+            return (
+                "The certificate of the provider's server was not accepted:"
+                f" {link.verify_message or 'it cannot be verified'}."
+            )
+        if isinstance(link, ssl.SSLError):
+            return "The provider's address speaks no TLS, or another version of it."
+        link = link.__cause__ or link.__context__
+    return "The provider cannot be reached, or broke the connection."
+
+
+def classify_refusal(
+    refusal_info: Refusal, sent_size: overflow.SentSize | None = None
+) -> ProviderError:
     """Return the ProviderError for a refusal.
 
     Throttling is recognized first, then length, then the status.
     """
-    if refusal_info.status == 429 or overflow.is_throttling(refusal_info.search_text):
-        return ProviderRateLimited(
-            f"The provider is throttling: {refusal_info.message}",
-            retry_after=refusal_info.retry_after,
-        )
-    if refusal_info.status in (400, 413):
+    error = _classify_by_words(refusal_info, sent_size) or _classify_by_status(refusal_info)
+    error.refused_status = refusal_info.status
+    is_large = sent_size is not None and sent_size.tokens >= overflow.MIN_SUSPECT_TOKENS
+    is_suspect = refusal_info.status not in _TELLING_STATUSES and is_large
+    error.may_be_overflow = is_suspect and overflow.may_be_overflow(refusal_info.search_text)
+    return error
+
+
+def _classify_by_words(
+    refusal_info: Refusal, sent_size: overflow.SentSize | None
+) -> ProviderError | None:
+    text = refusal_info.search_text
+    if refusal_info.status not in _TELLING_STATUSES or refusal_info.status == 429:
         detail = f"The request is longer than the model's window: {refusal_info.message}"
-        overflow_error = overflow.recognize_overflow(
-            refusal_info.search_text, refusal_info.body, detail
-        )
+        is_throttled = refusal_info.status == 429 and not overflow.is_too_large_for_rate(text)
+        overflow_error = None
+        if not is_throttled:
+            overflow_error = overflow.recognize_overflow(text, refusal_info.body, detail, sent_size)
         if overflow_error:
             return overflow_error
-        if refusal_info.status == 413:
-            return ContextOverflow(detail)
-    if _NO_IMAGES_PATTERN.search(refusal_info.search_text):
+    if refusal_info.status == 429 or overflow.is_throttling(text):
+        return ProviderRateLimited(
+            f"The provider is throttling: {refusal_info.message}"
+            f"{_describe_wait(refusal_info.retry_after)}",
+            retry_after=refusal_info.retry_after,
+        )
+    if refusal_info.status == 413:
+        return ContextOverflow(detail)
+    if _NO_IMAGES_PATTERN.search(text):
         return ImagesRefused(
             f"The provider refused the request with {refusal_info.status}: {refusal_info.message}"
         )
-    has_bad_key = refusal_info.status == 400 and _BAD_KEY_PATTERN.search(refusal_info.search_text)
-    if refusal_info.status in (401, 403) or has_bad_key:
+    return None
+
+
+def _classify_by_status(refusal_info: Refusal) -> ProviderError:
+    status, text = refusal_info.status, refusal_info.search_text
+    refused = f"The provider refused the request with {status}: {refusal_info.message}"
+    if status in (401, 403):
+        if _CONTENTS_PATTERN.search(text) and not _BAD_KEY_PATTERN.search(text):
+            return ProviderRejected(
+                f"The provider refused what the request says: {refusal_info.message}"
+            )
+        if status == 403 and _NO_KEY_PATTERN.search(text):
+            return ProviderRejected(refused)
         return ProviderAuth(f"The provider refused the API key: {refusal_info.message}")
-    if refusal_info.status in (408, 504):
+    if status == 400 and _BAD_KEY_PATTERN.search(text):
+        return ProviderAuth(f"The provider refused the API key: {refusal_info.message}")
+    if status in (408, 504):
         return ProviderTimeout(
             f"The provider ran out of time: {refusal_info.message}",
             retry_after=refusal_info.retry_after,
         )
-    if refusal_info.status >= 500 or refusal_info.status < 400 or refusal_info.status in (409, 425):
+    if status >= 500 or status < 400 or status in (409, 425):
         return ProviderUnavailable(
-            f"The provider failed with {refusal_info.status}: {refusal_info.message}",
+            f"The provider failed with {status}: {refusal_info.message}"
+            f"{_describe_wait(refusal_info.retry_after)}",
             retry_after=refusal_info.retry_after,
         )
-    names_tools = _NO_TOOLS_PATTERN.search(refusal_info.search_text)
-    error_class = ToolsRefused if names_tools else ProviderRejected
-    return error_class(
-        f"The provider refused the request with {refusal_info.status}: {refusal_info.message}"
-    )
+    if status in (404, 405) and refusal_info.address:
+        refused += f" This address was asked: {refusal_info.address}"
+    error_class = ToolsRefused if _NO_TOOLS_PATTERN.search(text) else ProviderRejected
+    return error_class(refused)
+
+
+def _describe_wait(seconds: float | None) -> str:
+    """Return a sentence about a wait that people notice; nothing for a shorter one."""
+    if seconds is None or seconds < 60:
+        return ""
+    end = timezone.now() + timedelta(seconds=seconds)
+    form = "%H:%M" if seconds < 43_200 else "%Y-%m-%d %H:%M"
+    return f" It asks to wait until {end.strftime(form)} UTC."
 
 
 def parse_refusal(error: Any, api_key: str) -> Refusal:
@@ -189,8 +274,28 @@ def parse_refusal(error: Any, api_key: str) -> Refusal:
         search_text=" ".join([*kinds, reason, str(body)[:10_000]]),
         message=_format_message(reason, api_key),
         body=body,
-        retry_after=parse_retry_after(response.headers) if response is not None else None,
+        retry_after=_find_wait(response, reason),
+        address=_format_address(response),
     )
+
+
+def _find_wait(response: Any, reason: str) -> float | None:
+    """Return the seconds that a refusal asks to wait, in its headers or in its words."""
+    seconds = parse_retry_after(response.headers) if response is not None else None
+    match = _WAIT_PATTERN.search(reason)
+    if seconds is None and match:
+        parts = {name: float(value) for name, value in match.groupdict("0").items()}
+        total = parts["h"] * 3600 + parts["m"] * 60 + parts["s"] + parts["ms"] / 1000
+        seconds = min(total, 86_400.0) or None
+    return seconds
+
+
+def _format_address(response: Any) -> str:
+    """Return the address that was asked, without its query, which may hold a key."""
+    if response is None:
+        return ""
+    first_response = response.history[0] if response.history else response
+    return str(first_response.request.url.copy_with(query=None, userinfo=b""))
 
 
 def _load_body(response: Any, parsed_body: Any) -> Any:

@@ -21,6 +21,10 @@ class ProviderError(Exception):
 
     type: ClassVar[str] = "provider_unavailable"
     status: ClassVar[int] = 502
+    may_be_overflow = False
+    """True if a large request was refused for no known reason: a smaller one may pass."""
+    refused_status = 0
+    """The provider's own status, 0 if it gave none."""
 
     def __init__(self, detail: str, *, retry_after: float | None = None) -> None:
         super().__init__(detail)

@@ -38,7 +38,7 @@ class OpenAIProvider:
         await provider_client.load_sdk(self.sdk_name)
         import openai
 
-        with translate_errors(openai, connection):
+        with translate_errors(openai, connection, request):
             options = await provider_client.build_client_options(openai, connection)
             async with platforms.build_client(
                 openai, connection, options, usual="AsyncOpenAI", others=_PLATFORM_CLIENTS

@@ -48,7 +48,13 @@ from chatcore.turns import (
 from chatcore.turns.approvals import REFUSAL
 from chatcore.turns.durable import keep_trying, run_until_stored
 from chatcore.turns.leases import TurnCancelled, TurnLost, lock_running_turn
-from chatcore.turns.prepared_calls import PreparedCall, make_room, prepare_call
+from chatcore.turns.overflows import (
+    OverflowTries,
+    explain_silence,
+    is_refusal_for_length,
+    make_smaller_call,
+)
+from chatcore.turns.prepared_calls import PreparedCall, prepare_call
 from chatcore.turns.recorder import AnswerRecorder
 from chatcore.turns.watcher import get_turn_watcher
 
@@ -70,6 +76,7 @@ class TurnWork:
 
     turn_id: UUID
     recorder: AnswerRecorder | None = None
+    overflow_tries: OverflowTries = field(default_factory=OverflowTries)
     began_at: float = field(default_factory=time.monotonic)
     is_first_token_counted: bool = False
 
@@ -178,21 +185,31 @@ async def _resume_rounds(work: TurnWork, turn: Turn) -> None:
 
 
 async def _request_answer(work: TurnWork, turn: Turn) -> Message:
-    """Call the model; send the request once more if it was too long and there is room now."""
+    """Call the model; send a smaller request where it was refused as too long."""
+    assert turn.session.model is not None
     call = await _prepare_call(turn)
-    try:
-        return await _stream_answer(work, turn, call)
-    except (ImagesRefused, ToolsRefused) as error:
-        await run_until_stored(abilities.learn, turn, error)
-    except ContextOverflow as error:
-        # Once only: it may have paid a model before the database failed.
-        has_made_room = await PREPARATION.run_for(
-            turn.session.owner_id, make_room, turn, call.fitted_request.request, error
-        )
-        if not has_made_room:
-            raise
-    call = await _prepare_call(turn)
-    return await _stream_answer(work, turn, call)
+    while True:
+        try:
+            answer = await _stream_answer(work, turn, call)
+        except (ImagesRefused, ToolsRefused) as error:
+            await run_until_stored(abilities.learn, turn, error)
+            call = await _prepare_call(turn)
+        except ProviderError as error:
+            if not is_refusal_for_length(error) or _has_text(work):
+                raise
+            # Once only: it may have paid a model before the database failed.
+            call = await PREPARATION.run_for(
+                turn.session.owner_id, make_smaller_call, turn, call, error, work.overflow_tries
+            )
+        else:
+            request = call.fitted_request.request
+            await run_until_stored(work.overflow_tries.keep_window, turn.session.model, request)
+            work.overflow_tries.settle()
+            return answer
+
+
+def _has_text(work: TurnWork) -> bool:
+    return work.recorder is not None and work.recorder.has_text
 
 
 async def _prepare_call(turn: Turn) -> PreparedCall:
@@ -252,7 +269,9 @@ async def _record_stream(
     if completion is None:
         raise ProviderUnavailable("The provider's answer broke off.")
     if not recorder.texts[EventType.MESSAGE_DELTA].has_words() and not completion.tool_calls:
-        raise ProviderUnavailable(_explain_silence(completion.reason))
+        error = explain_silence(request, completion)
+        error.may_be_overflow = error.may_be_overflow and not recorder.has_text
+        raise error
     return completion
 
 
@@ -262,13 +281,6 @@ def _refuse_endless_answer(recorder: AnswerRecorder) -> None:
         raise ProviderUnavailable(
             f"The answer grew longer than {limit} characters, and was stopped."
         )
-
-
-def _explain_silence(reason: str) -> str:
-    return {
-        "length": "The model reached its output limit before it began to answer.",
-        "refusal": "The model declined to answer.",
-    }.get(reason, "The model answered nothing.")
 
 
 def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -> Message:

@@ -48,6 +48,8 @@ def fit_request(session: HostSession, request: HostRequest) -> object:
     # The run that was waited for may have changed the context, so the request is built again.
     if wait_for_open_run(measured_request):
         measured_request = remeasure_request(session, measured_request)
+    if measured_request.is_over_window and doubt_learned_window(measured_request.context):
+        return _build_complete_answer(session, add_runtime_hint(context, request))
     refuse_oversized_message(measured_request)
     trigger = choose_trigger(measured_request)
     if trigger and may_run_automatically(measured_request.context):
@@ -59,6 +61,19 @@ def fit_request(session: HostSession, request: HostRequest) -> object:
     return fallbacks.apply_fallback(
         replace(measured_request, request=request_with_hint), session.context_version
     )
+
+
+def doubt_learned_window(context: SessionContext) -> bool:
+    """Return True once a day for a window that only refusals have shown: it is tried anew.
+
+    If the longer request is refused, the window is learned again, and the turn is answered all the
+    same; if it is answered, the window is forgotten.
+    """
+    is_learned = context.facts.window is None and context.model_calibration.window is not None
+    if not is_learned or not context.model_calibration.is_window_doubtful:
+        return False
+    calibration.doubt_window(context.facts.model)
+    return True
 
 
 def preview_request(session: HostSession, request: HostRequest) -> object:
@@ -88,7 +103,7 @@ def make_room_after_refusal(
     have added some.
     """
     context = session_context.load_session_context(session.pk)
-    if context is None or context.automatic_mode == "off":
+    if context is None or not context.facts.is_automatic:
         return False
     rebuilt_request = backend_registry.get_backend().rebuild_request(session, request)
     refused_request = measure_request(context, rebuilt_request)
@@ -221,6 +236,10 @@ def learn_refusal_sizes(
     true_window = 0
     if context.budget is not None:
         true_window = min(window or context.budget.window, context.budget.window)
+    else:
+        # Nobody has named a window yet. Half of what was refused may fit.
+        ratio = max(context.refusal_token_ratio, context.model_calibration.ratio)
+        true_window = window or max(1, int(estimate * ratio) // 2)
     true_tokens = tokens or min(true_window, facts.max_input or true_window) + 1
     SessionState.objects.update_or_create(
         session_id=facts.session_id,
@@ -230,7 +249,6 @@ def learn_refusal_sizes(
             "learned_window": true_window,
         },
     )
-    calibration.learn_refusal_window(facts.model, registered_window=facts.window, window=window)
 
 
 def _compact_after_refusal(refused_request: MeasuredRequest, refusal: HostRefusal) -> bool:

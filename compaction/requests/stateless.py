@@ -14,6 +14,7 @@ from compaction.models import SessionState
 from compaction.requests.fallbacks import keep_entries
 from compaction.requests.measured_request import (
     MeasuredRequest,
+    TrimLimits,
     describe_oversized_message,
     measure_request,
 )
@@ -53,6 +54,42 @@ def fit_stateless_request(
 def estimate_request(model: object, request: HostRequest) -> int:
     """Return the tokens of the whole request, as its model is known to count them."""
     return _measure_stateless_request(model, request).measurement.tokens
+
+
+def shorten_request(model: object, request: HostRequest, *, limit_tokens: int) -> object | None:
+    """Return the host's answer with a request without its oldest messages; None if none can go.
+
+    Results of tools are shortened where they alone are too large. Nothing goes where automatic
+    compaction is off.
+    """
+    measured_request = _measure_stateless_request(model, request)
+    if not measured_request.context.facts.is_automatic:
+        return None
+    limits: TrimLimits = {
+        "limit_tokens": limit_tokens,
+        "overhead_tokens": measured_request.overhead_tokens,
+        "token_ratio": measured_request.measurement.token_ratio,
+    }
+    entries = measured_request.transcript.entries
+    policy = measured_request.context.policy
+    remaining_entries = shorten_results_to_fit(
+        drop_oldest_to_fit(entries, **limits), knobs=policy.tool_result, **limits
+    )
+    if remaining_entries == entries:
+        return None
+    return backend_registry.get_backend().build_fit_answer(
+        keep_entries(measured_request, request, remaining_entries),
+        version=None,
+        notices=(policy.fallback.notice,),
+    )
+
+
+def learn_window(model: object, request: HostRequest, tokens: int) -> None:
+    """Learn the window that refusals have shown, after a smaller request was answered."""
+    facts = backend_registry.get_backend().build_model_facts(model, request)
+    calibration.learn_refusal_window(
+        facts.model, registered_window=facts.window, window=max(1, tokens)
+    )
 
 
 def learn_token_count(model: object, request: HostRequest, tokens: int) -> None:
@@ -99,9 +136,6 @@ def _apply_refusal(measured_request: MeasuredRequest, refusal: HostRefusal) -> M
     window = min(known_windows)
     # The registry's limit of a request says nothing about the window.
     if window != facts.max_input:
-        calibration.learn_refusal_window(
-            facts.model, registered_window=facts.window, window=refusal.window
-        )
         facts = replace(facts, window=window)
     context = replace(
         context,

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
-from compaction.models import ModelRatio
+from compaction.models import ModelRatio, SessionState
 from compaction.sizing import queries
 
 # No vocabulary is further than this from a token for four characters. Counts beyond these limits
@@ -14,6 +17,7 @@ from compaction.sizing import queries
 MIN_RATIO = 0.5
 MAX_RATIO = 4.0
 NEWEST_SAMPLE_WEIGHT = 0.2  # the first samples weigh more, but never everything
+TRUST = timedelta(days=1)  # in a learned window, until a longer request is tried again
 MIN_SAMPLE_TOKENS = 1_000  # a shorter request is mostly framing, and says nothing of longer ones
 STABLE_SAMPLES = 8  # after this many samples, small changes are not worth a write
 MIN_RATIO_CHANGE = 0.01
@@ -30,6 +34,13 @@ class Calibration:
     ratio: float = 1.0
     window: int | None = None
     samples: int = 0
+    window_learned_at: datetime | None = None
+
+    @property
+    def is_window_doubtful(self) -> bool:
+        """True if nobody has sent a longer request than the learned window for a day."""
+        learned_at = self.window_learned_at
+        return learned_at is None or timezone.now() - learned_at > TRUST
 
 
 NO_CALIBRATION = Calibration()
@@ -53,7 +64,14 @@ def build_calibration(row: Mapping[str, Any] | None, registered_window: int | No
         ratio=row["ratio"],
         window=row["window"] if is_window_current else None,
         samples=row["samples"],
+        window_learned_at=_read_time(row["window_learned_at"]),
     )
+
+
+def _read_time(value: Any) -> datetime | None:
+    """Return a time as the database gives it; SQLite gives a text, in UTC."""
+    moment = parse_datetime(value) if isinstance(value, str) else value
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
 def learn_from_response(
@@ -62,7 +80,7 @@ def learn_from_response(
     """Move a model's ratio towards a provider's count; recent counts weigh more."""
     if calibration.window is not None and real_tokens > calibration.window:
         # The request was accepted, so the window that a refusal named is wrong.
-        ModelRatio.objects.filter(model=model).update(window=None)
+        forget_window(model)
     if not model or estimated_tokens < MIN_SAMPLE_TOKENS:
         return
     sample_ratio = real_tokens / estimated_tokens
@@ -80,10 +98,23 @@ def learn_refusal_window(model: str, *, registered_window: int | None, window: i
     `registered_window` is the registry's at that time.
     """
     if model and window and window > 0:
-        save_ratio(model, window=window, registered=registered_window)
+        save_ratio(
+            model, window=window, registered=registered_window, window_learned_at=timezone.now()
+        )
 
 
-def save_ratio(model: str, **fields: float | None) -> None:
+def doubt_window(model: str) -> None:
+    """Note that a longer request than the learned window is sent now; the next day again."""
+    ModelRatio.objects.filter(model=model).update(window_learned_at=timezone.now())
+
+
+def forget_window(model: str) -> None:
+    """Forget the window that refusals have shown."""
+    ModelRatio.objects.filter(model=model).update(window=None, window_learned_at=None)
+    SessionState.objects.filter(learned_for__startswith=f"{model} ").update(learned_window=None)
+
+
+def save_ratio(model: str, **fields: float | datetime | None) -> None:
     """Store these columns of a model's ModelRatio."""
     if ModelRatio.objects.filter(model=model).update(**fields):
         return

@@ -12,6 +12,12 @@ class ModelRatio(models.Model):
     window = models.PositiveIntegerField(
         null=True, blank=True, help_text="Tokens; the window that a refusal named. Null: none did."
     )
+    window_learned_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When it was learned, or last doubted by sending a longer request.",
+    )
     registered = models.PositiveIntegerField(
         null=True,
         blank=True,

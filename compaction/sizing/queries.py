@@ -17,7 +17,7 @@ from django.db.models import Field, ForeignKey, UUIDField
 
 from compaction.models import CompactionRun, ModelRatio, SessionState
 
-RATIO_NAMES = ("ratio", "window", "registered", "samples")
+RATIO_NAMES = ("ratio", "window", "registered", "samples", "window_learned_at")
 _STATE_FIELDS: "Sequence[Field[Any, Any]]" = SessionState._meta.concrete_fields
 
 # SessionState.objects.filter(pk=session_id)
@@ -27,9 +27,9 @@ _STATE_SQL = f"""
     WHERE session_id = %s
 """  # noqa: S608
 
-# ModelRatio.objects.filter(model=model).values("ratio", "window", "registered", "samples")
+# ModelRatio.objects.filter(model=model).values("ratio", "window", "registered", "samples", …)
 _RATIO_SQL = f"""
-    SELECT ratio, "window", registered, samples
+    SELECT ratio, "window", registered, samples, window_learned_at
     FROM {ModelRatio._meta.db_table}
     WHERE model = %s
 """  # noqa: S608
@@ -41,6 +41,7 @@ _RECORDS_SQL = f"""
         {", ".join(f"state.{field.column}" for field in _STATE_FIELDS)},
         model.model AS model, model.ratio AS ratio, model."window" AS "window",
         model.registered AS registered, model.samples AS samples,
+        model.window_learned_at AS window_learned_at,
         EXISTS (SELECT 1 FROM {CompactionRun._meta.db_table} run
             WHERE run.session_id = %s AND run.status IN ('queued', 'running')
                 AND run.status = '{CompactionRun.Status.RUNNING}' AND run.announced)

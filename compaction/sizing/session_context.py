@@ -6,7 +6,7 @@ from uuid import UUID
 from compaction import policies
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import SessionFacts
-from compaction.core.budget import Budget, assume_window, plan
+from compaction.core.budget import Budget, plan
 from compaction.core.policy import Policy
 from compaction.models import SessionState
 from compaction.sizing import calibration, queries
@@ -135,10 +135,7 @@ def _choose_session_policy(facts: SessionFacts) -> tuple[str, Policy]:
 
 
 def _find_window(context: SessionContext) -> int | None:
-    """Return the registry's window, or a smaller one that a refusal showed.
-
-    A refusal's window is used alone only if the policy would otherwise guess one.
-    """
+    """Return the registry's window, or a smaller one that a refusal showed."""
     facts = context.facts
     learned_windows = [context.model_calibration.window]
     if context.has_refusal_sizes:
@@ -146,4 +143,4 @@ def _find_window(context: SessionContext) -> int | None:
     smallest_window = min((window for window in learned_windows if window), default=None)
     if facts.window:
         return min(facts.window, smallest_window or facts.window)
-    return smallest_window if assume_window(context.policy, facts.family) else None
+    return smallest_window

@@ -82,7 +82,9 @@ def test_an_overflow_without_a_summary_is_trimmed_and_sent_once_more(
     assert len(load_sent_messages(scripted)) < 13
 
 
-def test_a_second_overflow_ends_in_a_clear_error(session: Session, scripted: ScriptedModel) -> None:
+def test_a_provider_that_takes_nothing_ends_in_a_clear_error(
+    session: Session, scripted: ScriptedModel
+) -> None:
     fill_session(session, messages=12)
     refused = make_overflow(tokens=9000, window=8192)
     scripted.default = summarize_or_chat(chat=refused)
@@ -90,7 +92,8 @@ def test_a_second_overflow_ends_in_a_clear_error(session: Session, scripted: Scr
     assert turn.status == "failed"
     assert turn.error is not None
     assert turn.error["type"] == "context_overflow"
-    assert len(list_chat_calls(scripted)) == 2
+    assert "tokens were tried." in turn.error["detail"]
+    assert len(list_chat_calls(scripted)) <= 4
 
 
 def test_an_overflow_with_nothing_to_remove_is_not_sent_again(

@@ -181,7 +181,7 @@ async def test_a_refusal_is_told_by_what_can_be_done_about_it(
         ),
         build_refusal(
             413,
-            "Request too large on tokens per minute (TPM): Limit 6000, Requested 9000",
+            "Rate limit reached on tokens per minute (TPM): Limit 6000, Used 5000, Requested 3000",
             code="rate_limit_exceeded",
         ),
         build_refusal(429, "You exceeded your current quota", code="insufficient_quota"),

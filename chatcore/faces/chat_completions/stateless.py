@@ -14,11 +14,22 @@ from chatcore.models import UsageSum
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool, Usage
 from chatcore.providers.connections import build_connection
-from chatcore.providers.errors import ContextOverflow, ImagesRefused, ProviderUnavailable
+from chatcore.providers.errors import (
+    ContextOverflow,
+    ImagesRefused,
+    ProviderError,
+    ProviderUnavailable,
+)
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.spending.records import record_call
-from chatcore.threads import PREPARATION, run_in_thread
+from chatcore.threads import run_in_thread
 from chatcore.turns.abilities import WHERE_TO_CHANGE_IMAGES
+from chatcore.turns.overflows import (
+    OverflowTries,
+    describe_what_remains,
+    is_refusal_for_length,
+    refuse_silence,
+)
 from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)
@@ -53,28 +64,33 @@ class StatelessExchange:
         }
 
     async def stream_parts(self) -> AsyncGenerator[StreamPart]:
-        """Yield the answer. A request that the provider finds too long is sent once more, shorter.
+        """Yield the answer. A request that the provider finds too long is sent again, shorter.
 
         Raises the errors of `providers.errors`.
         """
+        tries = OverflowTries()
         has_started = False
-        try:
-            async with aclosing(self._stream_provider()) as parts:
-                async for part in parts:
-                    has_started = True
-                    yield part
-            return
-        except ImagesRefused as error:
-            await run_in_thread(self.model.note_images_refused)
-            raise ImagesRefused(f"{error.detail} {WHERE_TO_CHANGE_IMAGES}") from None
-        except ContextOverflow as error:
-            # The client already has a part of the answer, so another answer cannot begin.
-            if has_started:
-                raise ProviderUnavailable(error.detail) from error
-            await PREPARATION.run_for(self.owner_id, self._fit_again, error)
-        async with aclosing(self._stream_provider()) as parts:
-            async for part in parts:
-                yield part
+        while True:
+            try:
+                async with aclosing(self._stream_provider()) as parts:
+                    async for part in parts:
+                        if isinstance(part, StreamEnd) and not has_started:
+                            refuse_silence(self.fit.request, part)
+                        has_started = True
+                        yield part
+            except ImagesRefused as error:
+                await run_in_thread(self.model.note_images_refused)
+                raise ImagesRefused(f"{error.detail} {WHERE_TO_CHANGE_IMAGES}") from None
+            except ProviderError as error:
+                if not is_refusal_for_length(error):
+                    raise
+                # The client already has a part of the answer, so another answer cannot begin.
+                if has_started:
+                    raise ProviderUnavailable(error.detail) from error
+                await run_in_thread(self._fit_again, tries, error)
+            else:
+                await run_in_thread(tries.keep_window, self.model, self.fit.request)
+                return
 
     async def _stream_provider(self) -> AsyncGenerator[StreamPart]:
         connection = await run_in_thread(build_connection, self.model.provider)
@@ -84,15 +100,32 @@ class StatelessExchange:
                     await run_in_thread(self._record_usage, part.usage)
                 yield part
 
-    def _fit_again(self, overflow: ContextOverflow) -> None:
-        """Make the request smaller than before. Raises ContextOverflow if that is not possible."""
+    def _fit_again(self, tries: OverflowTries, error: ProviderError) -> None:
+        """Make the request smaller than before. Raises the error if that is not possible."""
+        request = self.fit.request
+        size = get_compactor().estimate_request(self.model, request)
+        tries.note_refusal(size, error)
+        fit = self._ask_policy(error) if len(tries.sizes) == 1 else None
+        if fit is None or get_compactor().estimate_request(self.model, fit.request) >= size:
+            fit = get_compactor().shorten_request(
+                self.model, request, limit_tokens=tries.choose_limit()
+            )
+        if fit is None:
+            raise tries.build_final_error(error, describe_what_remains(self.model, request))
         was_shortened = self.is_shortened
-        fit = get_compactor().fit_request(self.model, self.fit.request, overflow=overflow)
         self.fit = FittedRequest(
             request=fit.request,
             context_version=None if was_shortened else fit.context_version,
             tokens=fit.tokens,
         )
+
+    def _ask_policy(self, error: ProviderError) -> FittedRequest | None:
+        if not isinstance(error, ContextOverflow):
+            return None
+        try:
+            return get_compactor().fit_request(self.model, self.fit.request, overflow=error)
+        except ContextOverflow:
+            return None
 
     def _record_usage(self, usage: Usage | None) -> None:
         try:
