@@ -130,6 +130,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "chatcore.accounts.sign_on.SignOn",
     "chatcore.accounts.devices.Devices",
+    "chatcore.accounts.second_factor.SecondFactorRequired",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -137,6 +138,8 @@ ROOT_URLCONF = "chatcore.urls"
 ASGI_APPLICATION = "chatcore.asgi.application"
 SESSION_ENGINE = "chatcore.web.session_store"
 SESSION_COOKIE_HTTPONLY = True
+# Days after its last sign-in on which a browser is asked again.
+SESSION_COOKIE_AGE = 24 * 3600 * read_number("CHATCORE_SIGN_IN_DAYS", 14, minimum=1, maximum=365)
 SESSION_COOKIE_SAMESITE = "Lax"
 
 TEMPLATES = [
@@ -244,6 +247,7 @@ AUTHENTICATION_BACKENDS = [
 AXES_FAILURE_LIMIT = read_number("CHATCORE_SIGN_IN_ATTEMPTS", 10, minimum=1)
 AXES_COOLOFF_TIME = timedelta(minutes=read_number("CHATCORE_SIGN_IN_PAUSE_MINUTES", 10, minimum=1))
 AXES_LOCKOUT_PARAMETERS = ["username", "ip_address"]
+AXES_USERNAME_CALLABLE = "chatcore.accounts.brake.name_account"
 AXES_LOCKOUT_CALLABLE = "chatcore.accounts.brake.respond_braked"
 AXES_CLIENT_STR_CALLABLE = "chatcore.accounts.brake.describe_client"
 # What comes during the pause does not make it longer: somebody else could keep an account shut.

@@ -7,12 +7,27 @@ whoever has an account could otherwise guess on between two visits to it.
 from math import ceil
 from typing import Any
 
+from allauth.account.models import EmailAddress
 from axes.helpers import get_client_username, get_cool_off
 from axes.models import AccessAttempt
 from django.db.models import Max, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+
+
+def name_account(request: HttpRequest, credentials: dict[str, Any] | None) -> str:
+    """Return the account that a sign-in is about, by which failures are counted.
+
+    One account has many spellings: an address in any mixture of capitals, and the name.
+    """
+    fields = credentials if credentials else request.POST
+    typed = str(fields.get("username") or "").replace("\0", "")
+    if "@" not in typed:
+        return typed
+    addresses = EmailAddress.objects.filter(email__iexact=typed, verified=True)
+    name: str | None = addresses.values_list("user__username", flat=True).first()
+    return name or typed.lower()
 
 
 def respond_braked(

@@ -40,6 +40,13 @@ def list_devices(request: HttpRequest) -> list[Device]:
     ]
 
 
+def note_device(request: HttpRequest) -> int:
+    """Note that the browser is used now; return the number of its row."""
+    UserSession.objects.create_from_request(request)
+    pk: int = UserSession.objects.get(session_key=request.session.session_key).pk
+    return pk
+
+
 def end_devices(request: HttpRequest, **which: int) -> int:
     """Sign those of the person's other browsers out that the filters name; return how many.
 

@@ -55,6 +55,9 @@ ACCOUNT_REAUTHENTICATION_REQUIRED = True
 
 MFA_ADAPTER = "chatcore.accounts.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_FORMS = {"activate_totp": "chatcore.accounts.second_factor.ActivateForm"}
+# Who has to have a second factor to use the pages after signing in with a password.
+SECOND_FACTOR = read_choice("CHATCORE_REQUIRE_SECOND_FACTOR", ["nobody", "staff", "everybody"])
 MFA_TOTP_ISSUER = "Chatcore"
 
 USERSESSIONS_TRACK_ACTIVITY = False  # chatcore/accounts/devices.py does, less often

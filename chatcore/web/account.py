@@ -4,7 +4,7 @@ import base64
 from typing import Any
 from urllib.parse import urlsplit
 
-from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.internal.flows.login import perform_login, perform_password_login
 from allauth.account.models import EmailAddress, Login
 from allauth.mfa.adapter import get_adapter as get_mfa_adapter
 from django.conf import settings as project
@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import get_language_info
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -62,7 +63,10 @@ def _choose_verification(user: Any) -> str:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign in by the link that `serve` printed, which works once.
+    """Sign in by the link that `serve` printed, or that another browser made; it works once.
+
+    The printed link is the way back for whoever operates the machine and asks for nothing more.
+    One that a browser made asks for the second factor.
 
     Who only looks at the link, as the preview of a messenger does, does not use it up, and a link
     on a strange page signs nobody in: unless it was opened by hand, it asks first.
@@ -73,6 +77,9 @@ def sign_in_by_link(request: HttpRequest, token: str) -> HttpResponse:
     user = sign_in.redeem_token(token)
     if user is None:
         return render(request, "chatcore/sign_in_link_used.html", status=410)
+    if sign_in.is_of_browser(token):
+        steps = Login(user=user, redirect_url=reverse("home"), email_verification="none")
+        return perform_login(request, steps)
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
     return redirect("home")
 
@@ -176,7 +183,7 @@ def end_other_devices(request: HttpRequest) -> HttpResponse:
 def create_sign_in_link(request: HttpRequest) -> HttpResponse:
     """Show a link that signs this person in on another device, this once."""
     user = User.objects.get_by_natural_key(request.user.get_username())
-    path = sign_in.build_link_path(user)
+    path = sign_in.build_link_path(user, device=devices.note_device(request))
     link = f"{project.PUBLIC_URL}{path}" if project.PUBLIC_URL else request.build_absolute_uri(path)
     audit.record("sign_in.link_made", target=user, request=request)
     context = {

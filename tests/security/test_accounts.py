@@ -18,6 +18,7 @@ from knox.models import AuthToken
 
 from chatcore.accounts.invitations import create_invitation
 from chatcore.models import Invitation
+from chatcore.web.sign_in import build_link_path
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "alice's password"
@@ -177,6 +178,83 @@ def test_a_second_factor_is_asked_for_everywhere(user: User) -> None:
             assert not is_signed_in(client)
             client.post("/account/second-factor/code/", {"code": read_code(secret)})
             assert is_signed_in(client)
+
+
+def test_the_code_that_switched_the_factor_on_does_not_sign_in_too(user: User) -> None:
+    with time_machine.travel(timezone.now(), tick=False):
+        client = Client()
+        sign_in(client)
+        secret = switch_second_factor_on(client)
+        other = Client()
+        sign_in(other)
+        other.post("/account/second-factor/code/", {"code": read_code(secret)})
+        assert not is_signed_in(other)
+
+
+def make_device_link(client: Client) -> str:
+    page = client.post("/settings/devices/link/").content.decode()
+    found = re.search(r"/login/once/[^/]+/", page)
+    assert found, page
+    return found[0]
+
+
+def test_a_link_for_another_device_asks_for_the_second_factor(user: User) -> None:
+    client = Client()
+    sign_in(client)
+    plain, phone = make_device_link(client), Client()
+    assert phone.post(plain).headers["Location"] == "/"
+    assert is_signed_in(phone)
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        secret = switch_second_factor_on(client)
+        phone = Client()
+        answer = phone.post(make_device_link(client))
+        assert answer.headers["Location"].startswith("/account/second-factor/code/")
+        assert not is_signed_in(phone)
+        clock.shift(60)
+        phone.post("/account/second-factor/code/", {"code": read_code(secret)})
+        assert is_signed_in(phone)
+        printed = Client()
+        printed.post(build_link_path(user))  # the way back for who operates the machine
+        assert is_signed_in(printed)
+
+
+@pytest.mark.parametrize("act", ["password", "sign out", "sign the browser out"])
+def test_a_link_for_another_device_ends_with_password_and_browser(user: User, act: str) -> None:
+    intruder, owner, phone = Client(), Client(), Client()
+    sign_in(intruder)
+    sign_in(owner)
+    link = make_device_link(intruder)
+    if act == "password":
+        user.set_password(NEW_PASSWORD)
+        user.save()
+    elif act == "sign out":
+        intruder.post("/logout/")
+        intruder.get("/login/")
+        UserSession.objects.purge_and_list(user)
+    else:
+        owner.get("/settings/")
+        owner.post("/settings/devices/others/end/")
+    assert phone.post(link).status_code == 410
+    assert not is_signed_in(phone)
+
+
+@pytest.mark.parametrize("who", ["staff", "everybody"])
+def test_who_must_have_a_second_factor_does_nothing_before_it(
+    user: User, settings: Any, who: str
+) -> None:
+    client = Client()
+    sign_in(client)
+    settings.SECOND_FACTOR = who
+    assert is_signed_in(client) == (who == "staff")
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    assert client.get("/settings/").headers["Location"] == "/account/second-factor/"
+    assert client.get("/admin/").status_code == 302
+    for path in ("/api/v1/sessions", "/v1/models"):
+        assert client.get(path).status_code in (401, 403), path
+    assert client.post("/settings/tokens/", {"name": "x"}).status_code == 302
+    assert not AuthToken.objects.exists()
+    switch_second_factor_on(client)
+    assert is_signed_in(client)
 
 
 def test_a_recovery_code_signs_in_once(user: User) -> None:

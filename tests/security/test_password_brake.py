@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 import time_machine
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.test import Client
@@ -52,6 +53,24 @@ def test_guesses_are_counted_by_account_from_wherever_they_come(user: User) -> N
     assert try_password(RIGHT, address="203.0.113.9").status_code == 429
     User.objects.create_user("bob", password="bob's password")
     assert try_password("bob's password", name="bob", address="203.0.113.9").status_code == 302
+
+
+def test_an_account_is_counted_once_however_its_address_is_spelled(user: User) -> None:
+    EmailAddress.objects.create(user=user, email="alice@example.com", verified=True)
+    word = "alice@example.com"
+    for number in range(LIMIT):
+        name = "".join(
+            letter.upper() if number >> place & 1 else letter for place, letter in enumerate(word)
+        )
+        guess(1, name=name, address=f"198.51.100.{number}")
+    for name in ("alice", word, word.upper()):
+        assert try_password(RIGHT, name=name, address="203.0.113.9").status_code == 429, name
+
+
+def test_an_address_of_nobody_is_counted_once_too(user: User) -> None:
+    for number, name in enumerate(["x@y.test", "X@y.test", "X@Y.test", "X@Y.TEST", "x@Y.test"] * 2):
+        guess(1, name=name, address=f"198.51.100.{number}")
+    assert try_password(RIGHT, name="x@y.TEST", address="203.0.113.9").status_code == 429
 
 
 def test_guesses_are_counted_by_address_whoever_is_meant(user: User) -> None:
