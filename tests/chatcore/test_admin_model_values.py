@@ -153,8 +153,7 @@ def test_a_source_out_of_reach_is_said_in_words(operator: Client, listed: Site) 
     answer = operator.post(PAGE)
     assert answer.status_code == 503
     assert "cannot be reached now: It answered 500." in answer.content.decode()
-    listed.server.shutdown()
-    listed.server.server_close()
+    listed.server.stop()
     answer = operator.post(PAGE)
     assert answer.status_code == 503
     assert "Upload its file instead." in answer.content.decode()

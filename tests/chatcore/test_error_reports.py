@@ -10,12 +10,12 @@ import sentry_sdk
 from structlog.contextvars import bound_contextvars
 
 from chatcore.serving.error_reports import start_error_reports
-from tests.support.post_collector import PostCollector, collect_posts
+from tests.support.post_collector import PostCollector
 
 
 @pytest.fixture
 def collector() -> Iterator[PostCollector]:
-    with collect_posts() as server:
+    with PostCollector() as server:
         start_error_reports(f"http://key@127.0.0.1:{server.server_port}/1")
         yield server
         sentry_sdk.init()  # without an address it reports nothing any more

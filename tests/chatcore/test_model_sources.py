@@ -2,12 +2,9 @@
 
 import io
 import json
-import threading
 from collections.abc import Iterator
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -15,6 +12,7 @@ from django.core.management.base import CommandError
 
 from models_registry import catalog
 from models_registry.models import AiModel
+from tests.support.local_server import LocalHandler, LocalServer
 
 pytestmark = pytest.mark.django_db
 
@@ -97,19 +95,14 @@ def test_an_older_catalog_does_not_take_the_values_back(file: Path) -> None:
 
 @pytest.fixture
 def address(file: Path) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(LocalHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
             self.wfile.write(file.read_bytes())
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/api.json"
-        server.shutdown()
+    with LocalServer(Handler) as server:
+        yield f"{server.url}/api.json"
 
 
 def test_a_list_is_fetched_from_an_address(address: str) -> None:

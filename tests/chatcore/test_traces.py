@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from chatcore.models import Session
 from chatcore.traces import spans
 from chatcore.turns.runner import turn_runner
-from tests.support.post_collector import PostCollector, collect_posts
+from tests.support.post_collector import PostCollector
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 from tests.support.trace_collector import Span, list_spans
@@ -23,8 +23,8 @@ HEADERS = {"traceparent": f"00-{CLIENT_TRACE}-00f067aa0ba902b7-01"}
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[PostCollector]:
-    with collect_posts() as server:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.address)
+    with PostCollector() as server:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url)
         spans.start_traces(has_contents=False)
         yield server
         spans.stop_traces()

@@ -8,7 +8,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from chatcore.models import Session, Webhook, WebhookDelivery
 from chatcore.threads import run_in_thread
 from models_registry import keys
 from tests.support.events import append_events
+from tests.support.local_server import LocalHandler, LocalServer
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -38,7 +38,7 @@ class Listener:
         self.status, self.go = 204, threading.Event()
         listener = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(LocalHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.path == "/slow":
@@ -48,23 +48,16 @@ class Listener:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
-            def log_message(self, format: str, *args: Any) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.host = f"127.0.0.1:{self.server.server_address[1]}"
+        self.server = LocalServer(Handler)
+        self.host = self.server.host
 
 
 @pytest.fixture
 def listener(settings: LazySettings) -> Iterator[Listener]:
     listener = Listener()
     settings.CHATCORE = {**settings.CHATCORE, "FETCH_ALLOW_HOSTS": [listener.host]}
-    thread = threading.Thread(target=listener.server.serve_forever)
-    thread.start()
-    yield listener
-    listener.server.shutdown()
-    thread.join()
-    listener.server.server_close()
+    with listener.server:
+        yield listener
 
 
 def hooked(

@@ -1,28 +1,19 @@
 """A server on loopback that keeps the body of each POST, unpacked."""
 
 import gzip
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+
+from tests.support.local_server import LocalHandler, LocalServer
 
 
-class PostCollector(ThreadingHTTPServer):
+class PostCollector(LocalServer):
     """Takes whatever is posted."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.bodies: list[bytes] = []
 
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
 
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     server: PostCollector
 
     def do_POST(self) -> None:
@@ -31,15 +22,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.bodies.append(gzip.decompress(body) if is_packed else body)
         self.send_response(200)
         self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-@contextmanager
-def collect_posts() -> Iterator[PostCollector]:
-    """Run a collector."""
-    with PostCollector() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()

@@ -1,16 +1,17 @@
 """A web server on loopback for fetch_url, and the pages that it has."""
 
 import json
-import threading
 import uuid
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
 from chatcore.providers.base import ToolCall
 from chatcore.tools import registry as tool_registry
+from tests.support.local_server import LocalHandler, LocalServer
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -26,17 +27,13 @@ class Site:
         self.seen: list[tuple[str, dict[str, str]]] = []
         site = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(LocalHandler):
             def do_GET(self) -> None:
                 site.seen.append((self.path, dict(self.headers)))
                 site.pages[self.path](self)
 
-            def log_message(self, format: str, *args: Any) -> None:
-                """Say nothing."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.port = self.server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.server = LocalServer(Handler)
+        self.port, self.url = self.server.server_port, self.server.url
 
 
 def page(
@@ -65,20 +62,13 @@ def redirect(to: str, status: int = 302) -> Answer:
 
 @pytest.fixture
 def sites() -> Iterator[Callable[[], Site]]:
-    started: list[Site] = []
-
     def start() -> Site:
         site = Site()
-        threading.Thread(
-            target=site.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
-        ).start()
-        started.append(site)
+        stack.enter_context(site.server)
         return site
 
-    yield start
-    for site in started:
-        site.server.shutdown()
-        site.server.server_close()
+    with ExitStack() as stack:
+        yield start
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from chatcore.providers.base import ToolCall
+from tests.support.local_server import LocalHandler, LocalServer
 from tests.support.scripted_wire import (
     Event,
     Reply,
@@ -81,12 +81,12 @@ class ScriptedModel:
         self.stopping = threading.Event()
         self._replies: deque[Answer] = deque()
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server = _Server()
         self._server.scripted = self
 
     @property
     def anthropic_base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return self._server.url
 
     @property
     def base_url(self) -> str:
@@ -109,26 +109,20 @@ class ScriptedModel:
             self.requests.append(request)
 
     def __enter__(self) -> Self:
-        threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), daemon=True, name="scripted-model"
-        ).start()
+        self._server.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stopping.set()
-        self._server.shutdown()
+        self._server.stop()
         self._server.close_connections()
-        self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
+class _Server(LocalServer):
     scripted: ScriptedModel
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self) -> None:
+        super().__init__(_Handler)
         self.connections: set[socket.socket] = set()
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -152,7 +146,7 @@ class _Server(ThreadingHTTPServer):
         """Print nothing: a client of a test may disconnect at any time."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
 
@@ -288,9 +282,6 @@ class _Handler(BaseHTTPRequestHandler):
             if readable and not self.connection.recv(1, socket.MSG_PEEK):
                 raise ConnectionResetError("The client left.")
             elapsed += step
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing."""
 
 
 def _split_bytes(data: bytes, size: int | None) -> list[bytes]:
