@@ -126,6 +126,7 @@ async def _run_lifespan(receive: Receive, send: Send) -> None:
     from chatcore.metrics.statements import watch_statements
     from chatcore.sessions import discarding
     from chatcore.sessions.retention import delete_unused_sessions
+    from chatcore.sessions.upkeep import run_if_clock_is_right
     from chatcore.threads import run_in_thread
     from chatcore.turns import recovery
     from chatcore.turns.runner import turn_runner
@@ -137,25 +138,17 @@ async def _run_lifespan(receive: Receive, send: Send) -> None:
             watch_statements()
             recovery.start_recovery()
             threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
-            turn_runner.run_periodically(
-                PRUNE_SECONDS, lambda: run_in_thread(retention.prune_events)
-            )
-            turn_runner.run_periodically(PRUNE_SECONDS, lambda: run_in_thread(audit.prune_entries))
-            turn_runner.run_periodically(
-                PRUNE_SECONDS, lambda: run_in_thread(webhooks.delete_old_deliveries)
-            )
-            turn_runner.run_periodically(
-                PRUNE_SECONDS, lambda: run_in_thread(intake.prune_unsent_files)
-            )
-            turn_runner.run_periodically(
-                PRUNE_SECONDS, lambda: run_in_thread(output_store.sweep_orphans)
-            )
-            turn_runner.run_periodically(
-                PURGE_SECONDS, lambda: run_in_thread(discarding.purge_due_sessions)
-            )
-            turn_runner.run_periodically(
-                PRUNE_SECONDS, partial(run_in_thread, delete_unused_sessions)
-            )
+            for seconds, delete in (
+                (PRUNE_SECONDS, retention.prune_events),
+                (PRUNE_SECONDS, audit.prune_entries),
+                (PRUNE_SECONDS, webhooks.delete_old_deliveries),
+                (PRUNE_SECONDS, intake.prune_unsent_files),
+                (PRUNE_SECONDS, output_store.sweep_orphans),
+                (PRUNE_SECONDS, delete_unused_sessions),
+                (PURGE_SECONDS, discarding.purge_due_sessions),
+            ):
+                chore = partial(run_in_thread, run_if_clock_is_right, delete)
+                turn_runner.run_periodically(seconds, chore)
             turn_runner.run_periodically(ERASE_SECONDS, partial(run_in_thread, erasure.erase))
             turn_runner.run_periodically(webhooks.POLL_SECONDS, webhooks.start_due_deliveries)
             await send({"type": "lifespan.startup.complete"})

@@ -336,6 +336,7 @@ CHATCORE: dict[str, Any] = {
     "MAX_SESSIONS": read_number("CHATCORE_MEMORY_MAX_SESSIONS", 0, minimum=0),
     # Days after which a session that nobody used is deleted; 0 keeps sessions for good.
     "SESSION_RETENTION_DAYS": read_number("CHATCORE_SESSION_RETENTION_DAYS", 0, minimum=0),
+    "DELETION_GRACE_DAYS": read_number("CHATCORE_DELETION_GRACE_DAYS", 7, minimum=0),
     "TEMPORARY_HOURS": read_number("CHATCORE_TEMPORARY_HOURS", 24, minimum=1),
     "MODEL_LIST": read_text("CHATCORE_MODEL_LIST", "https://models.dev/api.json"),  # for the admin
     "SHARING": read_switch("CHATCORE_SHARING", default=True),

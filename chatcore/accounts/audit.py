@@ -15,8 +15,8 @@ from django.contrib.auth import signals as auth_signals
 from django.contrib.auth.models import User
 from django.db import models
 from django.http import HttpRequest
-from django.utils import timezone
 
+from chatcore.databases.clock import read_clock
 from chatcore.models import AuditEntry
 
 MAX_DETAIL = AuditEntry._meta.get_field("detail").max_length or 0
@@ -57,9 +57,7 @@ def prune_entries() -> int:
     """Delete the entries whose time is over. Returns how many."""
     if not settings.AUDIT_DAYS:
         return 0
-    old_rows = AuditEntry.objects.filter(
-        at__lt=timezone.now() - timedelta(days=settings.AUDIT_DAYS)
-    )
+    old_rows = AuditEntry.objects.filter(at__lt=read_clock() - timedelta(days=settings.AUDIT_DAYS))
     count = 0
     while ids := list(old_rows.order_by("at").values_list("pk", flat=True)[:BATCH_ROWS]):
         rows = AuditEntry.objects.filter(pk__in=ids)

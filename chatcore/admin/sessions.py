@@ -14,7 +14,7 @@ from chatcore.admin.session_form import SessionForm
 from chatcore.admin_lists import find_people, is_list, read_number
 from chatcore.context import revisions
 from chatcore.models import Message, Session
-from chatcore.sessions.deletion import delete_session
+from chatcore.sessions.deletion import bring_back, delete_session
 
 MAX_FOUND = 500  # sessions of a search, by owner and by title each
 
@@ -39,7 +39,7 @@ class SessionAdmin(admin.ModelAdmin):
     sortable_by = ()
     search_fields = ("=id", "title", "owner__username")
     search_help_text = "Words of a title, the beginning of an owner's name, an address, a number."
-    actions = ("clear_summary",)
+    actions = ("clear_summary", "bring_back")
     readonly_fields = (
         "owner",
         "links",
@@ -101,6 +101,8 @@ class SessionAdmin(admin.ModelAdmin):
         """Say of a hidden session why nobody sees it."""
         if session.discard_at is None:
             return "visible"
+        if session.expired_at is not None:
+            return f"over, until {session.discard_at:%Y-%m-%d}"
         return "being written" if session.discard_at > timezone.now() else "being deleted"
 
     def delete_model(self, request: HttpRequest, obj: Session) -> None:
@@ -147,6 +149,12 @@ class SessionAdmin(admin.ModelAdmin):
         if not self.has_delete_permission(request):
             missing_permissions.add(self.opts.verbose_name)
         return titles, counts, missing_permissions, []
+
+    @admin.action(description="Bring back what retention has hidden", permissions=["change"])
+    def bring_back(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
+        """Show the selected sessions to their owners again."""
+        count = bring_back(list(queryset.values_list("pk", flat=True)))
+        self.message_user(request, f"{count} sessions are back.")
 
     @admin.action(description="Clear summary: send the full history again", permissions=["change"])
     def clear_summary(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:

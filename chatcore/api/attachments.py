@@ -109,7 +109,7 @@ def resolve_attachments(session: Session, items: Sequence[UUID | dict[str, Any]]
 def _read_content(attachment: Attachment) -> bytes:
     """Return the bytes of a file. Raises the 410 problem."""
     try:
-        return output_store.read_bytes(attachment)
+        return output_store.fetch_bytes(attachment)
     except output_store.OutputLost as error:
         raise Problem(410, "output_lost", str(error)) from None
 

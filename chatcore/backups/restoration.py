@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import uuid4
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -20,7 +21,7 @@ from chatcore.backups.archive import (
     extract_archive,
     open_scratch_file,
 )
-from chatcore.models import Session, Turn
+from chatcore.models import Installation, Session, Turn
 from chatcore.turns.recovery import recover_dead_turns
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -50,6 +51,9 @@ def restore_backup(path: Path, *, is_forced: bool = False) -> Manifest:
                 _replace_file(folder / key_file, settings.DATA_DIR / key_file)
     call_command("migrate", verbosity=0)
     call_command("createcachetable", verbosity=0)
+    # The copy may go on beside the database that it was made of, over the same store of files.
+    Installation.load()
+    Installation.objects.filter(pk=1).update(key=uuid4())
     _close_running_turns()
     return manifest
 

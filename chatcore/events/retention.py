@@ -17,8 +17,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, Min, OuterRef, Q
-from django.utils import timezone
 
+from chatcore.databases.clock import read_clock
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 
@@ -36,7 +36,7 @@ def prune_events() -> int:
     Each transaction deletes BATCH_ROWS at most, and between two of them other writers get as much
     time as the first one took.
     """
-    now = timezone.now()
+    now = read_clock()
     count = _delete_found(lambda: _find_old_deltas(now - SHORT_RETENTION))
     count += _delete_found(lambda: _find_old_progress(now - SHORT_RETENTION))
     count += _delete_found(lambda: _find_replaced_usage(now - SHORT_RETENTION))

@@ -19,6 +19,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 from standardwebhooks import Webhook as WebhookSigner
 
+from chatcore.databases.clock import read_clock
 from chatcore.events.types import Event, EventType
 from chatcore.models import Webhook, WebhookDelivery
 from chatcore.net import outbound
@@ -105,7 +106,7 @@ async def start_due_deliveries() -> list[asyncio.Task[None]]:
 def delete_old_deliveries() -> int:
     """Delete deliveries older than DELIVERY_RETENTION, pending ones too. Returns how many."""
     return WebhookDelivery.objects.filter(
-        created_at__lt=timezone.now() - DELIVERY_RETENTION
+        created_at__lt=read_clock() - DELIVERY_RETENTION
     ).delete()[0]
 
 

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
+from chatcore.databases.clock import read_clock
 from chatcore.files import images, output_store, pdf, text
 from chatcore.files.names import clean_file_name
 from chatcore.models import Attachment, Message, OutputFile, Session
@@ -56,6 +57,8 @@ def store_file(session: Session, *, name: str, data: bytes, is_pending: bool = T
             )
     attachment = inspect_file(name=name, data=data, owner_id=session.owner_id)
     attachment.session = session
+    if not connection.in_atomic_block:
+        close_old_connections()  # the store may be a slow bucket
     stored_object = output_store.put_data_away(attachment)
     with transaction.atomic():
         attachment.save(force_insert=True)
@@ -141,7 +144,7 @@ def prune_unsent_files() -> int:
     """Delete files that were uploaded before UNSENT_LIFETIME and never sent. Returns how many."""
     with transaction.atomic():
         return Attachment.objects.filter(
-            message=None, created_at__lt=timezone.now() - UNSENT_LIFETIME
+            message=None, created_at__lt=read_clock() - UNSENT_LIFETIME
         ).delete()[0]
 
 

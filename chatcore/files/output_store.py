@@ -23,10 +23,11 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
 from django.db import DatabaseError
 from django.db.models import QuerySet, Sum
-from django.utils import timezone
 
+from chatcore.databases.clock import read_clock
 from chatcore.databases.outages import StorageAway
-from chatcore.models import Attachment, OutputFile, ProjectFile
+from chatcore.models import Attachment, Installation, OutputFile, ProjectFile
+from chatcore.sessions.upkeep import note_problem
 from chatcore.threads import give_back_connection
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ logger = logging.getLogger(__name__)
 ALIAS = "outputs"
 MEGABYTE = 1024 * 1024
 # Longer than any import takes from its first file to its last row.
+OWNER_FILE = "installation"  # its content is the key of the database that the files belong to
 ORPHAN_AGE = timedelta(hours=1)
 BATCH_SIZE = 500  # names of one query
 
@@ -75,6 +77,7 @@ def save_text(owner_id: Any, text: str) -> StoredObject:
     """
     data = text.encode()
     _require_room(owner_id, len(data))
+    give_back_connection()
     token = secrets.token_hex(16)
     return _save(f"{token}.txt", data)
 
@@ -110,6 +113,19 @@ def read_text(output: Attachment) -> str:
         return read_object(file.name).decode()
     except ValueError:
         raise OutputLost("The output is no longer kept.") from None
+
+
+def fetch_bytes(attachment: Attachment) -> bytes:
+    """Do what `read_bytes` does, for a request that reads nothing else meanwhile.
+
+    The store may be a slow bucket, so it is asked without a database connection in hand.
+    """
+    if attachment.kind != Attachment.Kind.OUTPUT and not attachment.data:
+        file = OutputFile.objects.filter(attachment=attachment).first()
+        if file:
+            give_back_connection()
+            return read_object(file.name)
+    return read_bytes(attachment)
 
 
 def read_bytes(attachment: Attachment) -> bytes:
@@ -172,7 +188,11 @@ def sweep_orphans() -> int:
     if not has_store():
         return 0
     storage = _get_storage()
-    written_before = timezone.now() - ORPHAN_AGE
+    problem = _find_foreign_owner(storage)
+    note_problem("files", problem)
+    if problem:
+        return 0
+    written_before = read_clock() - ORPHAN_AGE
     count = 0
     with _name_outage():
         for names in _list_folders(storage):
@@ -182,6 +202,36 @@ def sweep_orphans() -> int:
     return count
 
 
+def claim_store() -> None:
+    """Make the store of files this installation's, whoever had it before. Raises StorageAway."""
+    storage = _get_storage()
+    with _name_outage():
+        if storage.exists(OWNER_FILE):
+            storage.delete(OWNER_FILE)
+        storage.save(OWNER_FILE, ContentFile(str(Installation.load().key).encode()))
+
+
+def _find_foreign_owner(storage: Storage) -> str:
+    """Return why nothing is swept here: the files may be those of another database.
+
+    A copy of a database, as one makes to rehearse a restore, has no rows of what was stored since,
+    and would delete it.
+    """
+    own_key = str(Installation.load().key)
+    with _name_outage():
+        if not storage.exists(OWNER_FILE):
+            claim_store()
+            return ""
+        with storage.open(OWNER_FILE) as file:
+            owner_key = file.read(100).decode(errors="replace").strip()
+    if owner_key == own_key:
+        return ""
+    return (
+        "The store of files belongs to another database, so unused files stay."
+        " If nothing else uses it, `chatcore move_files --claim` makes it this one's."
+    )
+
+
 def _save(name: str, data: bytes) -> StoredObject:
     # Two levels, because folders with very many files are slow.
     with _name_outage():
@@ -189,8 +239,6 @@ def _save(name: str, data: bytes) -> StoredObject:
 
 
 def _get_storage() -> Storage:
-    """Return the store, which may be a slow bucket, so it is not used with a connection in hand."""
-    give_back_connection()
     return storages[ALIAS]
 
 

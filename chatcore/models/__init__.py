@@ -7,6 +7,7 @@ from chatcore.models.event import SessionEvent
 from chatcore.models.group_rights import GroupRights
 from chatcore.models.hold import Hold
 from chatcore.models.idempotency_key import IdempotencyKey
+from chatcore.models.installation import Installation
 from chatcore.models.invitation import Invitation
 from chatcore.models.mcp_server import McpServer, ToolApproval
 from chatcore.models.message import (
@@ -39,6 +40,7 @@ __all__ = [
     "GroupRights",
     "Hold",
     "IdempotencyKey",
+    "Installation",
     "Invitation",
     "McpServer",
     "Message",

@@ -164,6 +164,12 @@ class Session(models.Model):
             "or deleted, and its rows may be deleted from this time on."
         ),
     )
+    expired_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When retention hid the session. Staff may bring it back until `discard_at`.",
+    )
 
     # To all code a hidden session does not exist. Only what writes or deletes one says otherwise.
     objects = VisibleSessionManager.from_queryset(SessionQuerySet)()

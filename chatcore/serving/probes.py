@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 
 from chatcore.context.compactor import get_compactor
 from chatcore.metrics.endpoint import report_metrics
+from chatcore.sessions import upkeep
 from chatcore.turns import capacity
 from models_registry.models import Provider
 
@@ -63,6 +64,7 @@ def report_readiness(request: HttpRequest) -> JsonResponse:
         report["unreadable_keys"] = unreadable_names
     if not missing_names:
         report |= _describe_work()
+        report["warnings"] = [*report.get("warnings", []), *upkeep.list_problems()]
     return JsonResponse(report, status=503 if missing_names else 200)
 
 

@@ -10,8 +10,8 @@ from django.db.models import F, Model, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.db.models.functions import Length
-from django.utils import timezone
 
+from chatcore.databases.clock import read_clock
 from chatcore.databases.outages import StorageAway
 from chatcore.databases.short_transactions import ShortTransactions, weigh_row
 from chatcore.files import output_store
@@ -53,7 +53,7 @@ def purge_due_sessions() -> int:
     Those are deleted sessions, and imports and forks whose process has died.
     """
     held_users = Hold.objects.filter_active().values("user")
-    due_sessions = Session.all_objects.filter(discard_at__lte=timezone.now())
+    due_sessions = Session.all_objects.filter(discard_at__lte=read_clock())
     due_sessions = due_sessions.exclude(owner__in=held_users)
     session_ids = list(due_sessions.values_list("pk", flat=True))
     return sum(try_each(session_ids, purge_session, what="delete the hidden session"))

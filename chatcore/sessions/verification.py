@@ -142,6 +142,7 @@ PLAIN_FIELDS = frozenset(
         "created_at",
         "updated_at",
         "discard_at",
+        "expired_at",
         "summed_seq",  # the sums may end at any message; those up to it are checked
     }
 )

@@ -90,6 +90,10 @@ class OperatorSource(Protocol):
         """Return the ids of sessions of which nothing may be deleted now, as a subquery."""
         ...
 
+    def may_delete(self) -> bool:
+        """Return whether the clock can be believed, by which old records are deleted."""
+        ...
+
     def find_spent_budget(self, session_id: UUID) -> Refusal | None:
         """Return why nothing more may be spent in a session by hand; None if it may."""
         ...
@@ -120,6 +124,10 @@ class NoOperators:
         """Return no session."""
         model = apps.get_model(settings.COMPACTION["SESSION_MODEL"])
         return model._default_manager.none().values_list("pk", flat=True)
+
+    def may_delete(self) -> bool:
+        """Return True."""
+        return True
 
     def find_spent_budget(self, session_id: UUID) -> Refusal | None:
         """Return None."""

@@ -31,7 +31,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def retain(settings: Any) -> Callable[[int], None]:
     def set_days(days: int) -> None:
-        settings.CHATCORE = {**settings.CHATCORE, "SESSION_RETENTION_DAYS": days}
+        settings.CHATCORE = {
+            **settings.CHATCORE,
+            "SESSION_RETENTION_DAYS": days,
+            "DELETION_GRACE_DAYS": 0,
+        }
 
     return set_days
 

@@ -4,18 +4,21 @@ import os
 import stat
 from collections.abc import Iterator
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from django.db import transaction
 from django.test.utils import override_settings
 from rest_framework.test import APIClient
 
 from chatcore.files import output_store
-from chatcore.models import Attachment, Message, OutputFile, Session
-from chatcore.sessions import deletion, verification
+from chatcore.models import Attachment, Installation, Message, OutputFile, Session
+from chatcore.sessions import deletion, upkeep, verification
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
 from chatcore.transfer import exporter, importer
@@ -63,7 +66,8 @@ def store(session: Session, text: str = LOG) -> Message:
 
 
 def find_files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
+    """Return the stored files, without the one that names the installation."""
+    return [path for path in folder.rglob("*/*") if path.is_file()]
 
 
 def limit(**megabytes: int) -> override_settings:
@@ -305,3 +309,23 @@ def test_a_file_that_is_gone_is_named_wherever_it_is_asked_for(
     copy = importer.import_session(remembering.owner, exported)
     assert not copy.attachments.exists()
     assert copy.messages.get(seq=message.seq).content == message.content
+
+
+def test_a_store_that_belongs_to_another_database_is_not_swept(
+    remembering: Session, folder: Path
+) -> None:
+    assert output_store.sweep_orphans() == 0  # the store is this database's from now on
+    orphan = output_store.save_text(remembering.owner_id, "Production has stored this since.")
+    past = Path(folder / orphan.name).stat().st_mtime - timedelta(hours=2).total_seconds()
+    os.utime(folder / orphan.name, (past, past))
+    key = Installation.load().key
+    Installation.objects.update(key=uuid4())  # as a copy gets when it is restored
+
+    assert output_store.sweep_orphans() == 0
+    assert (folder / orphan.name).exists()
+    assert any("belongs to another database" in text for text in upkeep.list_problems())
+
+    call_command("move_files", "--claim", stdout=StringIO())
+    assert output_store.sweep_orphans() == 1
+    assert upkeep.list_problems() == []
+    assert (folder / "installation").read_text() == str(Installation.load().key) != str(key)

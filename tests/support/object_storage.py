@@ -8,6 +8,8 @@ import boto3
 from botocore.config import Config
 from moto.server import ThreadedMotoServer
 
+from chatcore.files.output_store import OWNER_FILE
+
 BUCKET = "chatcore-files"
 KEYS = {"access_key": "a-key", "secret_key": "a-secret"}
 
@@ -32,11 +34,12 @@ class ObjectStorage:
     def list_objects(self) -> dict[str, bytes]:
         """Return what is stored."""
         rows = self.client.list_objects_v2(Bucket=BUCKET).get("Contents", [])
-        return {row["Key"]: self._read(row["Key"]) for row in rows}
+        names = [row["Key"] for row in rows if row["Key"] != OWNER_FILE]
+        return {name: self._read(name) for name in names}
 
     def empty(self) -> None:
         """Delete all objects."""
-        for name in self.list_objects():
+        for name in [*self.list_objects(), OWNER_FILE]:
             self.client.delete_object(Bucket=BUCKET, Key=name)
 
     def stop(self) -> None:

@@ -20,11 +20,20 @@ class Command(BaseCommand):
         parser.add_argument(
             "--to-database", action="store_true", help="Move all of it into the database instead."
         )
+        parser.add_argument(
+            "--claim",
+            action="store_true",
+            help="Only note that the store is this database's, as after a restore; nothing moves.",
+        )
 
     def handle(self, **options: Any) -> None:
         if not output_store.has_store():
             raise CommandError('There is no store: the setting STORAGES has no "outputs".')
         try:
+            if options["claim"]:
+                output_store.claim_store()
+                self.stdout.write("The store of files is this database's now.")
+                return
             if options["to_database"]:
                 self.stdout.write(f"{moving.move_to_database()} contents are in the database now.")
                 return

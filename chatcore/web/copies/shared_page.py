@@ -65,7 +65,7 @@ def download_shared_file(request: HttpRequest, token: str, pk: UUID) -> HttpResp
     if not _is_shown(share, file):
         raise Http404
     try:
-        content = output_store.read_bytes(file)
+        content = output_store.fetch_bytes(file)
     except output_store.OutputLost:
         raise Http404 from None
     disposition = content_disposition_header(True, file.name) or "attachment"

@@ -14,6 +14,7 @@ from django.urls import reverse
 from chatcore.accounts import audit
 from chatcore.context import revisions
 from chatcore.models import ContextEdit, ContextRevision, Hold, Message, Session
+from chatcore.sessions.upkeep import find_clock_problem
 from chatcore.spending import budgets
 from compaction.backends.operators import ContextStep, Refusal, SessionLabel, TurnSize
 
@@ -27,6 +28,10 @@ class ChatcoreOperatorSource:
         """Return the ids of the sessions of users on legal hold, hidden ones too."""
         held_users = Hold.objects.filter_active().values("user")
         return Session.all_objects.filter(owner__in=held_users).values_list("pk", flat=True)
+
+    def may_delete(self) -> bool:
+        """Return whether the clock can be believed."""
+        return not find_clock_problem()
 
     def find_spent_budget(self, session_id: UUID) -> Refusal | None:
         """Return why the session's owner may spend nothing more now."""

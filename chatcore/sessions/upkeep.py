@@ -1,0 +1,99 @@
+"""Delete by the clock only while the clock can be believed.
+
+Whatever has a time to live goes by rounds. A machine whose clock is wrong would delete what is of
+today, and nothing brings it back. So a round asks first, by the database's clock, and waits after
+a jump; `/readyz` says so.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from django.utils import timezone
+
+from chatcore.databases.clock import read_clock
+from chatcore.models import Installation
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Of two clocks, and of one clock beside the time that a process has measured itself.
+TOLERANCE = timedelta(minutes=2)
+# A longer time without a round looks the same as a clock that was set ahead.
+LONGEST_REST = timedelta(days=2)
+# After a jump, so that somebody, or the network's time, can set the clock right.
+WAIT_AFTER_JUMP = timedelta(days=1)
+NOTE_INTERVAL = timedelta(minutes=1)  # between two writes of the time of a round
+
+_last_reading: tuple[datetime, float] | None = None
+_problems: dict[str, str] = {}
+
+
+def list_problems() -> list[str]:
+    """Return why deletion waits in this process, in sentences."""
+    return list(_problems.values())
+
+
+def note_problem(kind: str, sentence: str) -> None:
+    """Note why a kind of deletion waits; an empty sentence says that it goes on."""
+    if sentence and _problems.get(kind) != sentence:
+        logger.error("%s", sentence)
+    if sentence:
+        _problems[kind] = sentence
+    else:
+        _problems.pop(kind, None)
+
+
+def run_if_clock_is_right(work: Callable[[], T]) -> T | None:
+    """Run a round of deletion, or leave it out while the clock cannot be believed."""
+    problem = find_clock_problem()
+    note_problem("clock", problem)
+    return None if problem else work()
+
+
+def find_clock_problem() -> str:
+    """Return why nothing may be deleted by the clock now; empty if all is well."""
+    now = read_clock()
+    difference = abs(timezone.now() - now)
+    if difference > TOLERANCE:
+        return (
+            f"The clock of this machine differs from the database's by {_round(difference)}."
+            " This machine deletes nothing until it is set right."
+        )
+    jump = _measure_jump(now)
+    installation = Installation.load()
+    doubted_at = installation.clock_doubted_at
+    read_at = installation.clock_read_at
+    if doubted_at is None and (jump > TOLERANCE or (read_at and now - read_at > LONGEST_REST)):
+        doubted_at = now
+    if doubted_at is not None:
+        is_set_back = now < doubted_at - TOLERANCE
+        if is_set_back or now - doubted_at >= WAIT_AFTER_JUMP:
+            doubted_at = None
+    if doubted_at != installation.clock_doubted_at:
+        Installation.objects.filter(pk=1).update(clock_doubted_at=doubted_at)
+    if doubted_at is not None:
+        return (
+            "The clock has jumped, or nothing ran for days."
+            f" Nothing is deleted before {doubted_at + WAIT_AFTER_JUMP:%Y-%m-%d %H:%M} UTC."
+        )
+    if read_at is None or abs(now - read_at) > NOTE_INTERVAL:
+        Installation.objects.filter(pk=1).update(clock_read_at=now)
+    return ""
+
+
+def _measure_jump(now: datetime) -> timedelta:
+    """Return how far the clock went ahead of the monotonic one since the last reading."""
+    global _last_reading
+    seconds = time.monotonic()
+    last_reading, _last_reading = _last_reading, (now, seconds)
+    if last_reading is None:
+        return timedelta()
+    return now - last_reading[0] - timedelta(seconds=seconds - last_reading[1])
+
+
+def _round(difference: timedelta) -> timedelta:
+    return timedelta(seconds=round(difference.total_seconds()))
