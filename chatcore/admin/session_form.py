@@ -8,6 +8,8 @@ from django import forms
 
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.models import Session
+from chatcore.sessions.changes import HELD_FIELDS
+from chatcore.sessions.holds import OnHold, refuse_lost_words
 
 CHECKED_FIELDS = ("policy", "tools", "params")
 
@@ -32,6 +34,11 @@ class SessionForm(forms.ModelForm):
     def clean(self) -> dict[str, Any]:
         """Check the fields whose values the database cannot check, also those not edited now."""
         form_data = super().clean() or self.cleaned_data
+        try:
+            texts = {name: form_data[name] for name in HELD_FIELDS if name in form_data}
+            refuse_lost_words(self.instance.owner_id, self.instance, texts)
+        except OnHold as hold:
+            raise forms.ValidationError(str(hold)) from None
         session = copy.copy(self.instance)
         session.model = form_data.get("model")
         new_values = {name: form_data[name] for name in CHECKED_FIELDS if name in form_data}

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from chatcore.admin.read_only import ReadOnlyAdmin
 from chatcore.events import webhooks
-from chatcore.models import Webhook, WebhookDelivery
+from chatcore.models import Hold, Webhook, WebhookDelivery
 
 
 @admin.register(Webhook)
@@ -20,6 +20,19 @@ class WebhookAdmin(admin.ModelAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Refuse: only the API creates webhooks, because it shows their secret once."""
         return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Webhook | None = None) -> bool:
+        return _is_free(obj) and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Webhook | None = None) -> bool:
+        return _is_free(obj) and super().has_delete_permission(request, obj)
+
+
+def _is_free(webhook: Webhook | None) -> bool:
+    """Return whether nobody has to keep a webhook for legal reasons."""
+    if webhook is None:
+        return True
+    return not Hold.objects.filter_active().filter(user=webhook.owner_id).exists()
 
 
 @admin.register(WebhookDelivery)

@@ -19,6 +19,7 @@ from chatcore.files import intake, output_store
 from chatcore.models import Attachment, Session
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.rest.routes import build_api_path
+from chatcore.sessions.holds import refuse_if_held
 
 # A browser must never treat a user's file as a page of this site: its scripts would run with the
 # reader's session cookie.
@@ -75,12 +76,15 @@ class AttachmentDetailView(APIView):
         operation_id="delete_attachment",
         responses={
             204: None,
-            409: OpenApiResponse(description="The file was sent and belongs to its message."),
+            409: OpenApiResponse(
+                description="The file was sent and belongs to its message, or is on legal hold."
+            ),
         },
     )
     def delete(self, request: Request, attachment_id: UUID) -> Response:
         """Delete a file that was not sent."""
         attachment = get_owned_attachment(request, attachment_id)
+        refuse_if_held(request.user.pk)
         # The condition is part of the DELETE, so that a message that is sent now keeps its file.
         deleted_count, _ = Attachment.objects.filter(pk=attachment.pk, message=None).delete()
         if not deleted_count:

@@ -20,6 +20,7 @@ from chatcore.net import address_guard
 from chatcore.rest import conditions
 from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.sessions.holds import refuse_if_held, refuse_lost_words
 from models_registry import keys
 
 MAX_URL_CHARS = 2_000
@@ -164,6 +165,8 @@ class WebhookDetailView(GenericAPIView[Webhook]):
         serializer.is_valid(raise_exception=True)
         conditions.check_entity_tag(request, self.get_serializer(webhook).data)
         if "url" in serializer.validated_data:
+            texts = {"url": serializer.validated_data["url"]}
+            refuse_lost_words(webhook.owner_id, webhook, texts)
             others = Webhook.objects.filter(owner=webhook.owner_id).exclude(pk=webhook.pk)
             _check_host(others, serializer.validated_data["url"])
         return self._respond(serializer.save())
@@ -178,6 +181,7 @@ class WebhookDetailView(GenericAPIView[Webhook]):
         """Delete the webhook and the record of its deliveries."""
         webhook = _get_owned_webhook(request, webhook_id, is_locked=True)
         conditions.check_entity_tag(request, self.get_serializer(webhook).data)
+        refuse_if_held(webhook.owner_id)
         webhook.delete()
         return Response(status=204)
 

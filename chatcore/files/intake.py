@@ -14,7 +14,7 @@ from django.utils import timezone
 from chatcore.databases.clock import read_clock
 from chatcore.files import images, output_store, pdf, text
 from chatcore.files.names import clean_file_name
-from chatcore.models import Attachment, Message, OutputFile, Session
+from chatcore.models import Attachment, Hold, Message, OutputFile, Session
 from chatcore.sessions.token_estimate import estimate_tokens
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -141,11 +141,16 @@ def copy_files(
 
 
 def prune_unsent_files() -> int:
-    """Delete files that were uploaded before UNSENT_LIFETIME and never sent. Returns how many."""
+    """Delete files that were uploaded before UNSENT_LIFETIME and never sent. Returns how many.
+
+    Those of people on legal hold stay.
+    """
+    held_users = Hold.objects.filter_active().values("user")
     with transaction.atomic():
-        return Attachment.objects.filter(
+        files = Attachment.objects.filter(
             message=None, created_at__lt=read_clock() - UNSENT_LIFETIME
-        ).delete()[0]
+        )
+        return files.exclude(session__owner__in=held_users).delete()[0]
 
 
 def _has_file(message: Message, attachment_id: UUID) -> bool:

@@ -17,7 +17,7 @@ from chatcore.files.intake import FileRejected
 from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects.system_text import count_text_chars
 from chatcore.providers.base import File
-from chatcore.sessions.holds import refuse_if_held
+from chatcore.sessions.holds import refuse_if_held, refuse_lost_words
 
 MAX_PROJECTS = 200  # of a user
 MAX_RULES = 50
@@ -52,7 +52,7 @@ def edit_project(
     *,
     check: Callable[[Project], None] | None = None,
 ) -> Project:
-    """Write columns of a project and return it. Raises Project.DoesNotExist.
+    """Write columns of a project and return it. Raises Project.DoesNotExist, and OnHold.
 
     `check` is called with the locked project, and what it raises keeps the project as it is.
     """
@@ -60,6 +60,7 @@ def edit_project(
         project = lock_project(project_id)
         if check:
             check(project)
+        refuse_lost_words(project.owner_id, project, values)
         for name, value in values.items():
             setattr(project, name, value)
         project.edited_at = timezone.now()

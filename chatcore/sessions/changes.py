@@ -11,10 +11,12 @@ from chatcore.context import live_sums
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, SessionUpdatedPayload, UpdatedMessagePayload
 from chatcore.models import Message, Session
+from chatcore.sessions.holds import refuse_lost_words
 
 # What requests send besides the messages. A provider's count from before a change of it says
 # nothing about the next request.
 OVERHEAD_FIELDS = frozenset({"project", "system_prompt", "tools"})
+HELD_FIELDS = ("title", "system_prompt")  # words of the person
 
 
 def record_session_change(
@@ -29,7 +31,7 @@ def record_session_change(
 
     `fields` are the names that the event announces; by default those of the written columns.
     `is_user_act` moves `updated_at`, and so the session to the top of its owner's list.
-    Raises Session.DoesNotExist if the session was deleted.
+    Raises Session.DoesNotExist if the session was deleted, and OnHold if words would be lost.
     """
     columns = dict(values or {})
     announced_fields = sorted(columns) if fields is None else list(fields)
@@ -41,6 +43,10 @@ def record_session_change(
     # committed that open pages never hear of.
     with transaction.atomic():
         session_row = Session.objects.filter(pk=session_id)
+        texts = {name: columns[name] for name in HELD_FIELDS if name in columns}
+        if texts:
+            for session in session_row.only("owner", *HELD_FIELDS):
+                refuse_lost_words(session.owner_id, session, texts)
         is_stored = session_row.update(**columns) if columns else session_row.exists()
         if not is_stored:
             raise Session.DoesNotExist

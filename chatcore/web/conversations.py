@@ -6,11 +6,13 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext
 from django.views import View
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
 from chatcore.sessions.changes import record_session_change
+from chatcore.sessions.holds import OnHold
 from chatcore.web.chat import get_own_chat
 from chatcore.web.forms import RenameForm, SwitchForm
 
@@ -34,7 +36,11 @@ class RenameChatView(View):
         form = RenameForm(request.POST)
         if form.is_valid():
             session.title = form.cleaned_data["title"]
-            record_session_change(pk, {"title": session.title}, is_user_act=False)
+            try:
+                record_session_change(pk, {"title": session.title}, is_user_act=False)
+            except OnHold as hold:
+                text = gettext(str(hold))
+                return HttpResponse(text, status=409, content_type="text/plain; charset=utf-8")
         return render(request, "chatcore/_chat_row.html", {"chat": session})
 
 

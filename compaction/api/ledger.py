@@ -18,6 +18,7 @@ from chatcore.rest.fields import (
     StrictTextField,
 )
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.sessions.holds import refuse_if_held, refuse_lost_words
 from compaction.api.session_scope import (
     SessionScopedView,
     get_owned_session_id,
@@ -168,10 +169,15 @@ class LedgerLineView(SessionScopedView):
         session_id = get_owned_session_id(request, session_id)
         serializer = self.get_serializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
+        values = serializer.validated_data
+        texts = {"text": values["text"]} if "text" in values else {}
+
+        def check(line: LedgerLine) -> None:
+            self._check_unchanged(line)
+            refuse_lost_words(request.user.pk, line, texts)
+
         try:
-            line = changes.change_line(
-                session_id, line_id, serializer.validated_data, check=self._check_unchanged
-            )
+            line = changes.change_line(session_id, line_id, values, check=check)
         except changes.NoSuchLine:
             raise Http404 from None
         return _respond_with_line(line)
@@ -185,6 +191,7 @@ class LedgerLineView(SessionScopedView):
         """Delete a line. It does not come back, although its message still says it."""
         session_id = get_owned_session_id(request, session_id)
         try:
+            refuse_if_held(request.user.pk)
             changes.delete_line(session_id, line_id, check=self._check_unchanged)
         except changes.NoSuchLine:
             raise Http404 from None

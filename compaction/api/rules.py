@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from chatcore.rest import conditions
 from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.sessions.holds import refuse_if_held, refuse_lost_words
 from compaction.core.ledger.lines import LINE_CHARS
 from compaction.ledger import rules
 from compaction.ledger.changes import NoSuchLine
@@ -130,6 +131,9 @@ class RuleView(GenericAPIView[StandingRule]):
         serializer = self.get_serializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         rule = self._lock_unchanged_rule(rule_id)
+        if "text" in serializer.validated_data:
+            texts = {"text": serializer.validated_data["text"]}
+            refuse_lost_words(rule.owner_id, rule, texts)
         for name, value in serializer.validated_data.items():
             setattr(rule, name, value)
         rule.save(update_fields=[*serializer.validated_data])
@@ -143,7 +147,9 @@ class RuleView(GenericAPIView[StandingRule]):
     @transaction.atomic
     def delete(self, request: Request, rule_id: int) -> Response:
         """Drop the rule, in each session from its next request on."""
-        self._lock_unchanged_rule(rule_id).delete()
+        rule = self._lock_unchanged_rule(rule_id)
+        refuse_if_held(rule.owner_id)
+        rule.delete()
         return Response(status=204)
 
     def _lock_unchanged_rule(self, rule_id: int) -> StandingRule:

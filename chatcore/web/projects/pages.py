@@ -73,7 +73,10 @@ def edit_project(request: HttpRequest, pk: UUID) -> HttpResponse:
     form = ProjectForm(request.POST)
     is_saved = form.is_valid()
     if is_saved:
-        project = changes.edit_project(project.pk, form.cleaned_data)
+        try:
+            project = changes.edit_project(project.pk, form.cleaned_data)
+        except OnHold as refusal:
+            return _refuse(refusal)
     context = {"project": project, "form": form, "is_saved": is_saved}
     return render(request, "chatcore/projects/_words.html", context)
 
@@ -85,7 +88,10 @@ def change_rules(request: HttpRequest, pk: UUID) -> HttpResponse:
     project = get_own_project(request, pk)
     rules, refusal = read_rules(request.POST)
     if not refusal:
-        changes.edit_project(project.pk, {"rules": rules})
+        try:
+            changes.edit_project(project.pk, {"rules": rules})
+        except OnHold as hold:
+            return _refuse(hold)
     context = {"project": project, "rules": rules, "refusal": refusal, "is_saved": not refusal}
     return render(request, "chatcore/projects/_rules.html", context)
 

@@ -18,6 +18,7 @@ from chatcore.providers.connections import build_connection, choose_effort
 from chatcore.providers.errors import ProviderError
 from chatcore.rights.models import require_model
 from chatcore.sessions.changes import record_session_change
+from chatcore.sessions.holds import is_session_held
 from chatcore.sessions.written_titles import build_title_source
 from chatcore.slots import Slot, Slots
 from chatcore.spending.budgets import require_budget
@@ -121,10 +122,12 @@ def store_title(
     """Store the title and tell the open pages.
 
     Returns False, and stores nothing, if another has replaced `old_title` or a message that the
-    title is made of was deleted meanwhile.
+    title is made of was deleted meanwhile, or if the owner is on legal hold.
     """
     with transaction.atomic():
         session_row = Session.objects.filter(pk=session_id, title=old_title, discard_at=None)
+        if old_title and is_session_held(session_id):
+            return False
         source = build_title_source(title, source_seqs)
         if not session_row.update(title=title, title_source=source):
             return False
