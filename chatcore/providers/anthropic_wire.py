@@ -75,7 +75,7 @@ def _build_blocks(message: ChatMessage, model: str, call_ids: CallIds) -> list[d
     if message.role == "tool":
         blocks = [_build_tool_result(message, call_ids)]
     elif message.role == "assistant":
-        blocks = _order_blocks(
+        blocks = order_blocks(
             message.content,
             select_thinking(message.provider_data, model),
             _build_calls(message, call_ids),
@@ -90,7 +90,7 @@ def _build_blocks(message: ChatMessage, model: str, call_ids: CallIds) -> list[d
     return blocks
 
 
-def _order_blocks(
+def order_blocks(
     text: str,
     thoughts: list[dict[str, Any]],
     calls: list[dict[str, Any]],

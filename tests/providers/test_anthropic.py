@@ -1,7 +1,5 @@
 """What is particular to the Anthropic protocol."""
 
-import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from tests.support.provider_calls import (
 )
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.thought_blocks import ORDERS, stream_blocks
 
 
 async def test_it_sends_alternating_roles_with_tool_results_in_the_users_messages(
@@ -243,34 +242,6 @@ async def test_a_full_window_is_a_cut_answer_once_something_was_said(
 async def test_a_paused_turn_is_a_cut_answer(scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="So far.", finish="pause_turn"))
     assert get_end(await collect_parts(build_connection(scripted, "anthropic"))).reason == "length"
-
-
-def thought(text: str) -> dict[str, Any]:
-    return {"type": "thinking", "thinking": text, "signature": f"signed {text}"}
-
-
-LOOKING = {"type": "tool_use", "name": "look", "input": {}}
-ORDERS: list[list[dict[str, Any]]] = [
-    [thought("A"), {"type": "text", "text": "First, "}, thought("B"), LOOKING],
-    [thought("A"), LOOKING, thought("B"), LOOKING],
-    [{"type": "text", "text": "Well, "}, thought("A"), {"type": "text", "text": "so. "}, LOOKING],
-    [thought("A"), {"type": "text", "text": " "}, thought("B"), LOOKING],
-]
-
-
-def stream_blocks(blocks: Sequence[dict[str, Any]]) -> Reply:
-    """A streamed message of these blocks, each whole in its first event."""
-    events: list[dict[str, Any]] = [{"type": "message_start", "message": {}}]
-    for index, block in enumerate(blocks):
-        named_block = block | {"id": f"call_{index}"} if block["type"] == "tool_use" else block
-        events += [
-            {"type": "content_block_start", "index": index, "content_block": named_block},
-            {"type": "content_block_stop", "index": index},
-        ]
-    events.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})
-    events.append({"type": "message_stop"})
-    lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
-    return Reply(body="".join(lines).encode(), headers={"Content-Type": "text/event-stream"})
 
 
 @pytest.mark.parametrize("blocks", ORDERS)

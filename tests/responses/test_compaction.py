@@ -122,7 +122,7 @@ def test_a_short_conversation_is_a_window_too(client: OpenAI, scripted: Scripted
     question: Any = {"role": "user", "content": "Which word?"}
     client.responses.create(model=MODEL, input=[*window, question])
     sent = list_chat_calls(scripted)[-1].json["messages"]
-    assert [message["content"] for message in sent] == ["Remember: slate.", "Which word?"]
+    assert [message["content"] for message in sent] == ["Remember: slate.\n\nWhich word?"]
 
 
 def test_a_chain_is_compacted_by_its_previous_response(client: OpenAI) -> None:

@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from chatcore.providers.base import StreamEnd, StreamPart, TextDelta, ToolCall, Usage
+from chatcore.faces.sealed_data import seal
+from chatcore.providers.base import StreamEnd, StreamPart, TextDelta, Usage
 
 # Clients know no word for an end that nobody knows; what they know is that such an answer is cut.
 FINISH_REASONS = {"refusal": "content_filter", "unknown": "length"}
+
+
+# The member of a call's `extra_content` that is ours.
+SEAL_NAME = "chatcore"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +39,8 @@ class CompletionEnvelope:
         if reasoning:
             message["reasoning_content"] = reasoning
         if final_part.tool_calls:
-            message["tool_calls"] = [_format_call(call) for call in final_part.tool_calls]
+            message |= _get_reasoning_details(final_part)
+            message["tool_calls"] = _format_calls(final_part)
         choice = {
             "index": 0,
             "message": message,
@@ -75,7 +81,10 @@ def format_choice(delta: dict[str, Any], finish_reason: str | None = None) -> di
 def iterate_choices(part: StreamPart) -> Iterator[dict[str, Any]]:
     """Yield the choice of each chunk that a part of the answer becomes."""
     if isinstance(part, StreamEnd):
-        for index, call in enumerate(part.tool_calls):
+        details = _get_reasoning_details(part)
+        if details:
+            yield format_choice(details)
+        for index, call in enumerate(_format_calls(part)):
             for delta in _build_call_deltas(index, call):
                 yield format_choice({"tool_calls": [delta]})
         yield format_choice({}, _get_finish_reason(part))
@@ -91,20 +100,35 @@ def format_event(data: dict[str, Any]) -> bytes:
     return b"data: " + text.encode() + b"\n\n"
 
 
-def _build_call_deltas(index: int, call: ToolCall) -> tuple[dict[str, Any], dict[str, Any]]:
+def _build_call_deltas(index: int, call: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return two deltas, as OpenAI sends them: the name of the function, then its arguments."""
-    name_delta = _format_call(call)
-    name_delta["index"] = index
-    name_delta["function"] = {"name": call.name, "arguments": ""}
-    return name_delta, {"index": index, "function": {"arguments": call.arguments}}
+    function = call["function"]
+    name_delta = call | {"index": index, "function": function | {"arguments": ""}}
+    return name_delta, {"index": index, "function": {"arguments": function["arguments"]}}
 
 
-def _format_call(call: ToolCall) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments},
-    }
+def _format_calls(final_part: StreamEnd) -> list[dict[str, Any]]:
+    """Return the calls, with what the provider wants back of them.
+
+    Gemini's clients know `extra_content`, and send it back. So the rest of what the provider wants
+    back travels there too, sealed, with the first call.
+    """
+    extras = final_part.provider_data.get("openai", {}).get("extras", {})
+    calls: list[dict[str, Any]] = []
+    for call in final_part.tool_calls:
+        extra = dict(extras.get(call.id, {}))
+        if not calls and final_part.provider_data:
+            extra[SEAL_NAME] = {"sealed": seal(final_part.provider_data)}
+        function = {"name": call.name, "arguments": call.arguments}
+        formatted_call: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
+        calls.append(formatted_call | ({"extra_content": extra} if extra else {}))
+    return calls
+
+
+def _get_reasoning_details(final_part: StreamEnd) -> dict[str, Any]:
+    """Return OpenRouter's details of reasoning, which its clients know and send back."""
+    details = final_part.provider_data.get("openai", {}).get("reasoning_details")
+    return {"reasoning_details": details} if details else {}
 
 
 def _get_finish_reason(final_part: StreamEnd) -> str:

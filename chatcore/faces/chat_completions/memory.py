@@ -188,6 +188,7 @@ def load_answer(turn: Turn) -> tuple[str, str, StreamEnd]:
         word="" if row.finish_reason == "stop" else row.finish_detail,
         tool_calls=answer.calls,
         usage=usage,
+        provider_data=row.provider_data,
     )
     return answer.content, row.reasoning, final_part
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from chatcore.faces.chat_completions.completion_format import SEAL_NAME
 from chatcore.faces.client_messages import ClientMessage
 from chatcore.faces.content_parts import (
     decode_data,
@@ -12,11 +13,14 @@ from chatcore.faces.content_parts import (
     parse_required_text,
     require_object,
 )
+from chatcore.faces.sealed_data import unseal
 from chatcore.files import intake
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
+from chatcore.providers.provider_data import REASONING_FIELDS
 from chatcore.rest import limits
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
+from models_registry.models import AiModel
 
 # By the type of a content part: the key of its text.
 TEXT_PART_KEYS = {
@@ -27,7 +31,7 @@ TEXT_PART_KEYS = {
 }
 
 
-def parse_messages(messages: Any) -> tuple[str | None, list[ClientMessage]]:
+def parse_messages(messages: Any, model: AiModel) -> tuple[str | None, list[ClientMessage]]:
     """Return the joined system texts (None if there are none) and the other messages.
 
     Empty messages are left out. Raises the 400 problem that names the field, and TooLargeProblem.
@@ -45,7 +49,7 @@ def parse_messages(messages: Any) -> tuple[str | None, list[ClientMessage]]:
             text, _ = _parse_content(message.get("content"), path)
             system_texts.append(_check_length(text, path))
         else:
-            client_messages.append(_parse_message(message, path))
+            client_messages.append(_parse_message(message, path, model))
     client_messages = [message for message in client_messages if message.has_content]
     if not client_messages:
         raise InvalidFieldError("messages", "None of the messages has any content.")
@@ -68,7 +72,7 @@ def normalize_arguments(arguments: str) -> str:
         return arguments
 
 
-def _parse_message(message: Mapping[str, Any], path: str) -> ClientMessage:
+def _parse_message(message: Mapping[str, Any], path: str, model: AiModel) -> ClientMessage:
     role = message.get("role")
     if role not in ("user", "assistant", "tool"):
         raise InvalidFieldError(f"{path}.role", "One of system, developer, user, assistant, tool.")
@@ -81,7 +85,34 @@ def _parse_message(message: Mapping[str, Any], path: str) -> ClientMessage:
         return ClientMessage(role=role, content=text, files=tuple(files))
     text = text or _parse_text(message.get("refusal"), f"{path}.refusal")
     calls = tuple(_parse_calls(message.get("tool_calls"), f"{path}.tool_calls"))
-    return ClientMessage(role=role, content=text, calls=calls)
+    provider_data = _read_provider_data(message, model)
+    return ClientMessage(role=role, content=text, calls=calls, provider_data=provider_data)
+
+
+def _read_provider_data(message: Mapping[str, Any], model: AiModel) -> dict[str, Any]:
+    """Return what the provider of an answer wants back: sealed by us, or as its clients know it.
+
+    What has another form than that of any server is left out: no provider would take it.
+    """
+    calls = message.get("tool_calls") or []
+    extras = {call["id"]: call.get("extra_content") for call in calls}
+    extras = {call_id: dict(extra) for call_id, extra in extras.items() if _is_object(extra)}
+    seals = [extra.pop(SEAL_NAME, None) for extra in extras.values()]
+    for sealed in seals:
+        provider_data = unseal(sealed.get("sealed")) if _is_object(sealed) else {}
+        if provider_data:
+            return provider_data
+    data: dict[str, Any] = {"extras": {name: extra for name, extra in extras.items() if extra}}
+    for field in REASONING_FIELDS[::-1]:
+        if isinstance(message.get(field), str):
+            data |= {"reasoning": message[field], "reasoning_field": field}
+    data["reasoning_details"] = message.get("reasoning_details")
+    known_data = {name: value for name, value in data.items() if value}
+    return {"openai": {"model": model.name, **known_data}} if known_data else {}
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _parse_content(content: Any, message_path: str) -> tuple[str, list[Attachment]]:

@@ -80,7 +80,7 @@ def parse_completion_request(user: Any, body: Any, headers: Mapping[str, str]) -
     if not isinstance(body, Mapping):
         raise InvalidFieldError("body", "A JSON object.")
     model = get_usable_model(user, body.get("model"))
-    system, messages = parse_messages(body.get("messages"))
+    system, messages = parse_messages(body.get("messages"), model)
     tools = _parse_tools(body.get("tools"), model)
     stream = body.get("stream") or False
     if not isinstance(stream, bool):

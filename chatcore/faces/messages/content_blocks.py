@@ -15,6 +15,7 @@ from chatcore.faces.content_parts import (
 from chatcore.files import intake
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
+from chatcore.providers.provider_data import CALL, THOUGHT, is_usual_order
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 
 NOT_STORED = "Files are not kept here: send it as base64."
@@ -28,7 +29,7 @@ class Blocks:
     """What the blocks of one message hold, by kind; files are not stored yet.
 
     `results` are the blocks of the results of tools, and `cache_control` the last mark of a block
-    that is none of those.
+    that is none of those. `order` is that of an answer's blocks, as it is stored.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -38,11 +39,17 @@ class Blocks:
     results: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     compactions: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     cache_control: dict[str, Any] | None = None
+    order: list[str | int] = field(default_factory=list)
 
     @property
     def text(self) -> str:
         """The texts, as paragraphs of one."""
         return "\n\n".join(text for text in self.texts if text)
+
+    @property
+    def answer_text(self) -> str:
+        """The texts of an answer: those between thoughts and calls are parts of one text."""
+        return self.text if is_usual_order(self.order) else "".join(self.texts)
 
 
 def parse_blocks(content: Any, path: str, accepted_types: Sequence[str]) -> Blocks:
@@ -92,7 +99,9 @@ def _add_block(blocks: Blocks, type: str, block: Mapping[str, Any], path: str) -
         return
     blocks.cache_control = parse_cache_control(block, path) or blocks.cache_control
     if type == "text":
-        blocks.texts.append(parse_text(block.get("text"), f"{path}.text"))
+        text = parse_text(block.get("text"), f"{path}.text")
+        blocks.texts.append(text)
+        blocks.order.append(len(text))
     elif type == "image":
         blocks.files.append(_parse_image(block, path, len(blocks.files) + 1))
     elif type == "document":
@@ -101,10 +110,12 @@ def _add_block(blocks: Blocks, type: str, block: Mapping[str, Any], path: str) -
         blocks.texts.append(_parse_search_result(block, path))
     elif type == "tool_use":
         blocks.calls.append(_parse_call(block, path))
+        blocks.order.append(CALL)
     else:
         names = THOUGHT_FIELDS[type]
         texts = {name: parse_text(block.get(name), f"{path}.{name}") for name in names}
         blocks.thoughts.append({"type": type, **texts})
+        blocks.order.append(THOUGHT)
 
 
 def _parse_image(block: Mapping[str, Any], path: str, number: int) -> Attachment:

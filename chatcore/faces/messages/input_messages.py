@@ -7,7 +7,8 @@ from typing import Any
 from chatcore.faces.client_messages import ClientMessage
 from chatcore.faces.content_parts import parse_required_text, require_object
 from chatcore.faces.messages.content_blocks import Blocks, parse_blocks, parse_cache_control
-from chatcore.providers.provider_data import CACHE_CONTROL
+from chatcore.faces.sealed_data import unseal
+from chatcore.providers.provider_data import CACHE_CONTROL, is_usual_order
 from chatcore.rest import limits
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from models_registry.models import AiModel, Provider
@@ -86,7 +87,7 @@ def _parse_message(
         _take_compaction(parsed_input, blocks)
         yield ClientMessage(
             role="assistant",
-            content=_check_length(blocks.text, content_path),
+            content=_check_length(blocks.answer_text, content_path),
             calls=tuple(blocks.calls),
             provider_data=_build_provider_data(blocks, model),
         )
@@ -124,20 +125,26 @@ def _parse_result(block: Mapping[str, Any], path: str) -> ClientMessage:
 def _build_provider_data(blocks: Blocks, model: AiModel) -> dict[str, Any]:
     """Return what the provider wants back with this message: its thoughts, marks of its cache.
 
-    Thoughts of another protocol's model say nothing to this one, so they are left out.
+    Thoughts of another protocol's model say nothing to this one, so they are left out. What we have
+    sealed is whole, and goes to no other model.
     """
     data: dict[str, Any] = {CACHE_CONTROL: blocks.cache_control} if blocks.cache_control else {}
-    own_thoughts = [
-        thought for thought in blocks.thoughts if thought.get("signature") == OWN_SIGNATURE
-    ]
-    if model.provider.protocol == Provider.Protocol.OPENAI:
-        reasoning = "".join(thought["thinking"] for thought in own_thoughts)
-        if reasoning:
-            data["openai"] = {"model": model.name, "reasoning": reasoning}
-        return data
-    signed_thoughts = [thought for thought in blocks.thoughts if thought not in own_thoughts]
-    if signed_thoughts:
+    protocol = model.provider.protocol
+    own_thoughts, signed_thoughts = [], []
+    for thought in blocks.thoughts:
+        sealed_data = unseal(thought.get("data"))
+        if protocol in sealed_data:
+            return data | {protocol: sealed_data[protocol]}
+        if thought.get("signature") == OWN_SIGNATURE:
+            own_thoughts.append(thought["thinking"])
+        elif not sealed_data:
+            signed_thoughts.append(thought)
+    if protocol == Provider.Protocol.OPENAI and any(own_thoughts):
+        data["openai"] = {"model": model.name, "reasoning": "".join(own_thoughts)}
+    elif protocol == Provider.Protocol.ANTHROPIC and signed_thoughts:
         data["anthropic"] = {"model": model.name, "thinking": signed_thoughts}
+        if not is_usual_order(blocks.order):
+            data["anthropic"]["order"] = blocks.order
     return data
 
 

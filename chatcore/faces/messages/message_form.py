@@ -19,7 +19,7 @@ from chatcore.faces.messages.message_format import (
     MessageEnvelope,
     add_iterations,
     build_content,
-    build_thoughts,
+    build_seals,
     format_event,
     format_usage,
     get_stop_members,
@@ -96,7 +96,7 @@ class MessageForm:
     def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
         """Return the whole message."""
         self._note_applied_edits()
-        content = build_content(text, build_thoughts(reasoning, final_part), final_part)
+        content = build_content(text, reasoning, final_part)
         if self._compaction:
             content.insert(0, self._compaction.block)
         return self._envelope.format_message(
@@ -201,6 +201,9 @@ class BlockWriter:
 
     def _end(self, final_part: StreamEnd) -> Iterator[bytes]:
         yield from self._close()
+        for block in build_seals(final_part):
+            yield from self._open(block)
+            yield from self._close()
         for call in final_part.tool_calls:
             yield from self._write_call(call)
         yield self._format_end(final_part)

@@ -6,6 +6,8 @@ from typing import Any
 from uuid import uuid4
 
 from chatcore.faces.messages.input_messages import OWN_SIGNATURE
+from chatcore.faces.sealed_data import seal
+from chatcore.providers.anthropic_wire import order_blocks
 from chatcore.providers.base import StreamEnd, ToolCall, Usage
 
 Block = dict[str, Any]
@@ -100,20 +102,28 @@ def write_compaction(compaction: Compaction) -> list[bytes]:
     ]
 
 
-def build_content(text: str, thoughts: list[Block], final_part: StreamEnd) -> list[Block]:
-    """Return the blocks of a whole answer."""
-    blocks = list(thoughts)
-    if text:
-        blocks.append({"type": "text", "text": text})
-    return blocks + [build_call(call) for call in final_part.tool_calls]
+def build_content(text: str, reasoning: str, final_part: StreamEnd) -> list[Block]:
+    """Return the blocks of a whole answer, in the order in which they came."""
+    thinking = final_part.provider_data.get("anthropic", {})
+    thoughts = list(thinking.get("thinking", []))
+    if not thoughts and reasoning:
+        thoughts = [build_thought(reasoning)]
+    calls = [build_call(call) for call in final_part.tool_calls]
+    blocks = order_blocks(text, thoughts, calls, thinking.get("order", []))
+    seals = build_seals(final_part)
+    place = next((n for n, each in enumerate(blocks) if each["type"] == "tool_use"), len(blocks))
+    return [*blocks[:place], *seals, *blocks[place:]]
 
 
-def build_thoughts(reasoning: str, final_part: StreamEnd) -> list[Block]:
-    """Return the thoughts of an answer: as its provider signed them, or else as they were told."""
-    thoughts = final_part.provider_data.get("anthropic", {}).get("thinking")
-    if thoughts:
-        return list(thoughts)
-    return [build_thought(reasoning)] if reasoning else []
+def build_seals(final_part: StreamEnd) -> list[Block]:
+    """Return the block for what else the provider wants back, which stands before the calls.
+
+    That is all that is no signed thought: reasoning and signatures of OpenAI's protocol. Clients
+    send such a block back unchanged, as they do with Anthropic's own.
+    """
+    data = final_part.provider_data
+    is_needed = "openai" in data or "order" in data.get("anthropic", {})
+    return [{"type": "redacted_thinking", "data": seal(data)}] if is_needed else []
 
 
 def build_thought(reasoning: str) -> Block:

@@ -1,6 +1,5 @@
 """Parse the content of an item: texts, images and files."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,6 @@ from chatcore.files import intake
 from chatcore.models import Attachment
 from chatcore.rest import limits
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
-from models_registry import keys
 
 # By the type of a content part: the key of its text.
 TEXT_PART_KEYS = {
@@ -71,26 +69,6 @@ def parse_content(value: Any, path: str, *, is_output: bool = False) -> Content:
     if len(files) > intake.MAX_FILES:
         raise TooLargeProblem(f"A message has at most {intake.MAX_FILES} files.")
     return Content(text=text, files=tuple(files))
-
-
-def seal_reasoning(text: str, provider_data: Mapping[str, Any]) -> str:
-    """Return the reasoning of an answer in a form that only we can read."""
-    return keys.encrypt(json.dumps({"reasoning": text, "provider_data": provider_data}))
-
-
-def read_reasoning(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the provider wants back of a reasoning item; {} if we did not seal it.
-
-    Reasoning of other servers says nothing to the model, so it is left out.
-    """
-    content = item.get("encrypted_content")
-    if not isinstance(content, str) or not content:
-        return {}
-    try:
-        provider_data = json.loads(keys.decrypt(content)).get("provider_data")
-    except (keys.UnreadableKey, ValueError, AttributeError):
-        return {}
-    return provider_data if isinstance(provider_data, dict) else {}
 
 
 def _parse_image(part: Mapping[str, Any], path: str, number: int) -> Attachment:

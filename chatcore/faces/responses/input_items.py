@@ -8,6 +8,7 @@ from typing import Any
 from chatcore.faces.client_messages import ClientMessage
 from chatcore.faces.content_parts import parse_required_text, parse_text, require_object
 from chatcore.faces.responses import input_content
+from chatcore.faces.sealed_data import unseal
 from chatcore.providers.base import ToolCall
 from chatcore.rest import limits
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
@@ -89,7 +90,7 @@ class _InputParser:
             case "function_call_output":
                 self._add_output(item, path)
             case "reasoning":
-                self._reasoning = input_content.read_reasoning(item)
+                self._add_reasoning(unseal(item.get("encrypted_content")))
             case "mcp_list_tools" | "mcp_call" | "mcp_approval_request" | "mcp_approval_response":
                 self._add_server_item(type, item, path)
             case "compaction":
@@ -136,6 +137,14 @@ class _InputParser:
         # Roles alternate in the templates of many servers, so two answers in a row are one.
         joined_text = "\n\n".join(part for part in (last_message.content, text) if part)
         self.result.messages[-1] = replace(last_message, content=joined_text)
+
+    def _add_reasoning(self, provider_data: dict[str, Any]) -> None:
+        """Note what the next answer's provider wants back; after a text it belongs to that."""
+        last_message = self._get_open_answer()
+        if last_message is None or last_message.provider_data or last_message.calls:
+            self._reasoning = provider_data
+        else:
+            self.result.messages[-1] = replace(last_message, provider_data=provider_data)
 
     def _add_call(self, item: Mapping[str, Any], path: str) -> None:
         arguments = item.get("arguments")

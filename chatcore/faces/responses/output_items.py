@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from chatcore.faces.responses import ids
-from chatcore.faces.responses.input_content import seal_reasoning
 from chatcore.faces.responses.mcp import items as mcp_items
+from chatcore.faces.sealed_data import seal
 from chatcore.models import Attachment, Message
 from chatcore.providers.base import ToolCall
 
@@ -42,7 +42,7 @@ class Answer:
 def build_answer_items(answer: Answer, form: ReasoningForm) -> list[Item]:
     """Return the items of one message of the model: its reasoning, its text and its calls."""
     items: list[Item] = []
-    if answer.reasoning:
+    if answer.reasoning or (form.is_sealed and answer.provider_data):
         items.append(build_reasoning_item(answer, form))
     if answer.content:
         items.append(build_text_item(answer))
@@ -52,14 +52,19 @@ def build_answer_items(answer: Answer, form: ReasoningForm) -> list[Item]:
 
 
 def build_reasoning_item(answer: Answer, form: ReasoningForm) -> Item:
-    """Return the item of an answer's reasoning."""
+    """Return the item of an answer's reasoning.
+
+    Without words it holds what else the provider wants back, as the signatures of calls.
+    """
     item: Item = {"id": f"rs_{answer.stem}", "type": "reasoning", "summary": []}
-    if form.is_summary:
+    if not answer.reasoning:
+        pass
+    elif form.is_summary:
         item["summary"] = [{"type": "summary_text", "text": answer.reasoning}]
     else:
         item["content"] = [{"type": "reasoning_text", "text": answer.reasoning}]
     if form.is_sealed:
-        item["encrypted_content"] = seal_reasoning(answer.reasoning, answer.provider_data)
+        item["encrypted_content"] = seal(answer.provider_data, reasoning=answer.reasoning)
     return item
 
 

@@ -158,6 +158,11 @@ class EventWriter:
         if "reasoning" in self._closed_kinds:
             return
         text = self._texts.get("reasoning")
+        if item is not None and not (item["summary"] or item.get("content")):
+            index = self._take_index()
+            yield self._build("response.output_item.added", output_index=index, item=item)
+            yield self._build("response.output_item.done", output_index=index, item=item)
+            return
         if item is not None:
             part = (item["summary"] or item["content"])[0]
             if text is None:
