@@ -13,6 +13,7 @@ from typing import Any
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamPart
 from chatcore.providers.dialects import find_dialect, remember_dialect
 from chatcore.providers.errors import ProviderRejected
+from chatcore.providers.sent_images import fit_images
 
 MAX_TRIES = 3
 _REFUSED = r"unsupported|not (?:permitted|allowed|supported)|extra|unexpected|unknown|unrecognized"
@@ -30,6 +31,11 @@ _DIALECT_HINTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     (r"text content.{0,40}(?:empty|whitespace)", {"has_empty_texts": False}),
     (r"only supports? (?:a )?single tool.?call", {"max_calls": 1}),
 )
+_IMAGE_COUNT = re.compile(
+    r"(?:at most|maximum(?: of)?|up to|limit(?: is|:)?|more than) (\d{1,3}) images?\b"
+    r"|images?.{0,40}(?:at most|maximum|limit|up to)\D{0,12}(\d{1,3})\b"
+    r"(?!\s*(?:[km]i?b|bytes|px|pixels|megapixels)\b)"
+)
 _THOUGHTS_REFUSED = re.compile(
     r"signature.{0,60}thinking|thinking.{0,60}(?:signature|cannot be mod)"
 )
@@ -44,8 +50,9 @@ async def stream_adapted(
     """Yield the parts of an answer; a refusal that says what is wrong is followed by a new try."""
     for tries in range(MAX_TRIES):
         has_begun = False
+        fitted_request = await fit_images(request, find_dialect(connection, request.model))
         try:
-            async with aclosing(stream(connection, request)) as parts:
+            async with aclosing(stream(connection, fitted_request)) as parts:
                 async for part in parts:
                     if tries and not has_begun:
                         remember_dialect(connection, request.model)
@@ -67,6 +74,9 @@ def _adapt(
     connection: Connection, request: Request, refusal: str
 ) -> tuple[Connection, Request] | None:
     """Return what is sent instead of a refused request; None if the refusal says nothing of use."""
+    adapted_connection = _adapt_images(connection, request, refusal)
+    if adapted_connection:
+        return adapted_connection, request
     if connection.protocol == "anthropic":
         adapted_request = _adapt_thoughts(request, refusal)
         return (connection, adapted_request) if adapted_request else None
@@ -74,10 +84,23 @@ def _adapt(
     for pattern, changes in _DIALECT_HINTS:
         is_new = any(getattr(dialect, name) != value for name, value in changes.items())
         if is_new and re.search(pattern, refusal, re.DOTALL):
-            options = connection.options.get("dialect") or {}
-            new_options = {**connection.options, "dialect": {**options, **changes}}
-            return replace(connection, options=new_options), request
+            return _change_dialect(connection, changes), request
     return None
+
+
+def _change_dialect(connection: Connection, changes: Mapping[str, Any]) -> Connection:
+    options = connection.options.get("dialect") or {}
+    new_options = {**connection.options, "dialect": {**options, **changes}}
+    return replace(connection, options=new_options)
+
+
+def _adapt_images(connection: Connection, request: Request, refusal: str) -> Connection | None:
+    """Return the connection with the number of images that a refusal names, if there are more."""
+    count = sum(len(message.images) for message in request.messages)
+    found = _IMAGE_COUNT.search(refusal)
+    limit = int(found[1] or found[2]) if found else count
+    is_new = limit < min(count, find_dialect(connection, request.model).max_images)
+    return _change_dialect(connection, {"max_images": limit}) if is_new else None
 
 
 def _adapt_thoughts(request: Request, refusal: str) -> Request | None:

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from chatcore.providers.base import Connection
 from chatcore.providers.normal_form import MAX_CALLS
 
+IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
@@ -36,6 +38,8 @@ class Dialect:
     needs_signatures: bool = False
     keeps_signatures: bool = True
     max_calls: int = MAX_CALLS
+    max_images: int = 100
+    image_types: frozenset[str] = IMAGE_TYPES
 
 
 # Each is looked for in the address and the model's name; what comes later goes before.
@@ -43,7 +47,9 @@ _FAMILIES: tuple[tuple[str, dict[str, Any]], ...] = (
     (r"deepseek|moonshot|kimi|bigmodel|z\.ai|glm-|minimax|mimo", {"reasoning": "all"}),
     (r"moonshot|kimi", {"has_empty_texts": False, "has_named_call_ids": True}),
     (r"claude|anthropic", {"has_empty_texts": False}),
-    (r"gemini", {"needs_signatures": True}),
+    (r"gemini", {"needs_signatures": True, "image_types": IMAGE_TYPES - {"image/gif"}}),
+    (r"grok|api\.x\.ai", {"image_types": frozenset({"image/png", "image/jpeg"})}),
+    (r"bedrock|amazonaws", {"max_images": 20}),
     (r"llama-?3", {"max_calls": 1}),
     (r"gpt-oss", {"has_reasoned_texts": False}),
     (r"mistral|mixtral|ministral|magistral|devstral|codestral", {"reasoning": "none"}),
