@@ -66,6 +66,16 @@ def install_revision(
         return revision
 
 
+def hide_messages(session_id: UUID, seqs: Collection[int]) -> None:
+    """Leave messages out of requests from now on; they stay in the chat as they are."""
+    with transaction.atomic():
+        session = _lock_session(session_id, None)
+        fields = _load_revision_fields(session, session.context_version)
+        revision = _record_revision(session, fields, source=ContextRevision.Source.EDIT)
+        edits = [MessageEdit(message_seq=seq, kind=ContextEdit.Kind.HIDDEN) for seq in seqs]
+        _apply_edits(session, revision.version, edits)
+
+
 def reword_summary(
     session_id: UUID,
     *,

@@ -24,6 +24,7 @@ from chatcore.providers.errors import (
     ContextOverflow,
     ImagesRefused,
     ProviderError,
+    ProviderRejected,
     ProviderUnavailable,
     ToolsRefused,
 )
@@ -42,6 +43,7 @@ from chatcore.turns import (
     approvals,
     client_tools,
     lifecycle,
+    refused_messages,
     tool_limits,
     waiting,
 )
@@ -195,6 +197,10 @@ async def _request_answer(work: TurnWork, turn: Turn) -> Message:
             await run_until_stored(abilities.learn, turn, error)
             call = await _prepare_call(turn)
         except ProviderError as error:
+            if isinstance(error, ProviderRejected) and not _has_text(work):
+                smaller_answer = await _answer_without_refused(work, turn, call)
+                if smaller_answer is not None:
+                    return smaller_answer
             if not is_refusal_for_length(error) or _has_text(work):
                 raise
             # Once only: it may have paid a model before the database failed.
@@ -210,6 +216,23 @@ async def _request_answer(work: TurnWork, turn: Turn) -> Message:
 
 def _has_text(work: TurnWork) -> bool:
     return work.recorder is not None and work.recorder.has_text
+
+
+async def _answer_without_refused(work: TurnWork, turn: Turn, call: PreparedCall) -> Message | None:
+    """Answer without earlier messages that were refused too; None if that is no help.
+
+    Then they stay out of later requests.
+    """
+    smaller_call = await run_until_stored(refused_messages.leave_out_refused, turn, call)
+    if smaller_call is None:
+        return None
+    try:
+        answer = await _stream_answer(work, turn, smaller_call)
+    except ProviderRejected:
+        await run_until_stored(refused_messages.take_back_notices, turn)
+        return None
+    await run_until_stored(refused_messages.hide_refused, turn, call, smaller_call)
+    return answer
 
 
 async def _prepare_call(turn: Turn) -> PreparedCall:
