@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from django.db import Error as DatabaseProblem
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 logger = logging.getLogger(__name__)
@@ -15,6 +16,7 @@ T = TypeVar("T")
 PATIENCE_SECONDS = 120.0
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 2.0
+READ_ONLY = "25006"  # PostgreSQL's code
 
 
 def store_patiently(store: Callable[[], T]) -> T:
@@ -28,7 +30,7 @@ def store_patiently(store: Callable[[], T]) -> T:
     while True:
         try:
             return store()
-        except (OperationalError, InterfaceError) as error:
+        except DatabaseProblem as error:
             is_hopeless = connection.in_atomic_block or not is_outage(error)
             if is_hopeless or time.monotonic() > deadline:
                 raise
@@ -41,8 +43,11 @@ def store_patiently(store: Callable[[], T]) -> T:
 def is_outage(error: BaseException) -> bool:
     """Return True if the same statement may succeed later.
 
-    An OperationalError is an error of the statement itself only on SQLite, with SQLITE_ERROR.
+    An OperationalError is an error of the statement itself only on SQLite, with SQLITE_ERROR. After
+    a failover PostgreSQL may be read-only for a while, which is no OperationalError.
     """
+    if getattr(error.__cause__, "sqlstate", None) == READ_ONLY:
+        return True
     if not isinstance(error, OperationalError | InterfaceError):
         return False
     code = getattr(error.__cause__, "sqlite_errorcode", None)

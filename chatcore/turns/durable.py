@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError
+from django.db import Error as DatabaseProblem
 
 from chatcore.databases.outages import find_outage
 from chatcore.threads import STORING
@@ -38,7 +38,7 @@ async def keep_trying(attempt: Callable[[], Awaitable[T]]) -> T:
     while True:
         try:
             return await attempt()
-        except (OperationalError, InterfaceError) as error:
+        except DatabaseProblem as error:
             if find_outage(error) is None:
                 raise
             logger.warning("the database did not answer a turn; it is asked again: %s", error)

@@ -5,10 +5,12 @@ import time
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import Error as DatabaseProblem
+from django.db import transaction
 from django.db.models import Max
 
 from chatcore.databases.clock import read_clock
+from chatcore.databases.outages import find_outage
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, Turn
@@ -81,8 +83,8 @@ class RecoveryChore:
                 return 0
             count = recover_dead_turns()
             mend_streaming_messages()
-        except (OperationalError, InterfaceError):
-            self._was_away = True
+        except DatabaseProblem as error:
+            self._was_away = find_outage(error) is not None
             raise
         return count
 

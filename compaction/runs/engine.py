@@ -16,12 +16,12 @@ from uuid import UUID
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import (
     DatabaseError,
-    InterfaceError,
     OperationalError,
     close_old_connections,
     connection,
     transaction,
 )
+from django.db import Error as DatabaseProblem
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
@@ -30,7 +30,7 @@ from compaction.backends.base import StaleTranscript
 from compaction.ledger import changes as ledger_changes
 from compaction.ledger import store as ledger_store
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.patience import store_patiently
+from compaction.patience import is_outage, store_patiently
 from compaction.runs import execution, leases, lifecycle, line, replacement, wake_ups
 from compaction.runs.beats import count_places
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
@@ -109,7 +109,9 @@ def _execute_claimed_run(run: CompactionRun) -> CompactionRun | None:
             execution.process_run(run)
     except execution.ContextKeepsChanging:
         _try_later(run)
-    except (OperationalError, InterfaceError):
+    except DatabaseProblem as error:
+        if not isinstance(error, OperationalError) and not is_outage(error):
+            raise
         logger.warning("the database did not answer compaction run %s; it is given back", run.pk)
         _give_back_when_possible(run)
         raise
