@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import os
 import threading
 import time
@@ -46,9 +47,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         prepared_database.remove_folder()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what waits for a long time: at the end, nothing would run beside it."""
-    items.sort(key=lambda item: item.get_closest_marker("lasting") is None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what waits for a long time: at the end, nothing would run beside it.
+
+    xdist cuts the list into one part for each process, so each part begins with some of it.
+    """
+    lasting = [item for item in items if item.get_closest_marker("lasting")]
+    others = [item for item in items if not item.get_closest_marker("lasting")]
+    files = [list(group) for _, group in itertools.groupby(lasting, lambda item: item.path)]
+    process_count = getattr(config, "workerinput", {}).get("workercount", 1)
+    total = len(items)
+    items.clear()
+    for number in range(process_count):
+        begin = [item for group in files[number::process_count] for item in group]
+        size = max(0, (total - len(items)) // (process_count - number) - len(begin))
+        items += [*begin, *others[:size]]
+        del others[:size]
 
 
 def pytest_collection_finish() -> None:

@@ -15,7 +15,7 @@ from tests.support.served_streams import join_text, read_events
 from tests.support.waiting import wait_until
 from tests.support.web_commands import Deployment, GatedWords
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.lasting]
 TURN_ENDS = ("turn.completed", "turn.failed", "turn.cancelled")
 POSTGRESQL = pytest.param(
     "postgresql",

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.worker_processes import KINDS, SERVER
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.lasting]
 PREPARE = """
 import django
 django.setup()

@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 from tests.support.worker_processes import KINDS, Worker
 from tests.support.worker_scenarios import WorkerScenario, open_scenario
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.lasting]
 
 Fault = Callable[[Worker], None]
 
