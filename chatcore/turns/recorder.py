@@ -20,11 +20,12 @@ from chatcore.events.types import (
     ToolCallStartedPayload,
 )
 from chatcore.models import Message, Turn
-from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta
+from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta, Usage
 from chatcore.sessions.truncation import clean_text
 from chatcore.spending import records
 from chatcore.statements import update_row
 from chatcore.threads import give_back_connection
+from chatcore.turns import reported_counts
 from chatcore.turns.delta_writer import delta_writer
 from chatcore.turns.leases import TurnLost, lock_running_turn
 from chatcore.turns.messages import (
@@ -257,6 +258,9 @@ class AnswerRecorder:
             for call in completion.tool_calls
         ]
         usage = completion.usage
+        cost = records.record_answer(self.turn, usage)
+        if usage and not self._may_believe(usage):
+            usage = None
         return self._close_message(
             Message.Status.COMPLETE,
             tool_calls=tool_calls,
@@ -266,12 +270,25 @@ class AnswerRecorder:
             finish_detail=_get_finish_detail(completion),
             provider_data=completion.provider_data,
             context_version=self.context_version,
-            cost=records.record_answer(self.turn, usage),
+            cost=cost,
             token_count_input=usage.input if usage else None,
             token_count_output=usage.output if usage else None,
             token_count_cache_read=usage.cache_read if usage else None,
             token_count_cache_write=usage.cache_write if usage else None,
         )
+
+    def _may_believe(self, usage: Usage) -> bool:
+        """Return whether a count can be that of the request; the turn tells where it was cut."""
+        model = self.turn.session.model
+        window = model.context_window_size if model else None
+        if reported_counts.is_possible(self.request, usage, window):
+            return True
+        is_told = any(notice.startswith(reported_counts.SHORTFALL) for notice in self.turn.notices)
+        if reported_counts.is_far_below(self.request, usage) and not is_told:
+            notice = reported_counts.describe_shortfall(self.request, usage)
+            self.turn.notices = [*self.turn.notices, notice]
+            update_row(self.turn, "notices")
+        return False
 
     def interrupt_message(self) -> Message | None:
         """Store the text that has arrived as interrupted, inside `open_transaction`.
