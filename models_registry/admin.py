@@ -63,7 +63,7 @@ class ProviderAdmin(admin.ModelAdmin):
         ),
         (
             "Connection",
-            {"fields": ("protocol", "base_url", "timeout_seconds", "family", "options")},
+            {"fields": ("protocol", "base_url", "timeout_seconds", "family", "options", "learned")},
         ),
         ("Key", {"fields": ("key", "api_key", "clear_api_key", "api_key_env")}),
     )

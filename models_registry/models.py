@@ -1,9 +1,11 @@
 """The registry's rows: providers, and what each of their language models can do."""
 
+from typing import Any
+
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models, transaction
-from django.db.models import Q, TextChoices
+from django.db.models import Q, TextChoices, Value
 
 from models_registry import key_variables, keys
 from models_registry.prices import validate_price_tiers
@@ -54,6 +56,15 @@ class Provider(models.Model):
     options = models.JSONField(default=dict, blank=True)
     timeout_seconds = models.FloatField(default=120, validators=[MinValueValidator(0.1)])
     is_active = models.BooleanField(default=True)
+    learned = models.JSONField(
+        default=dict,
+        blank=True,
+        db_default=Value({}, models.JSONField()),
+        help_text=(
+            "What its refusals have told, by model: fields that it does not know, and the like."
+            " Options go before it; another address voids it; empty it to ask the server anew."
+        ),
+    )
     catalog_values = models.JSONField(
         default=dict,
         editable=False,
@@ -83,6 +94,30 @@ class Provider(models.Model):
     def has_key(self) -> bool:
         """Return whether a key is stored or its environment variable is set."""
         return bool(self.encrypted_api_key or key_variables.read_variable(self.api_key_env))
+
+    def list_learned(self) -> dict[str, dict[str, Any]]:
+        """Return what refusals of this address have told, by model."""
+        learned = self.learned if isinstance(self.learned, dict) else {}
+        facts = learned.get("models") if learned.get("address") == self.base_url else None
+        return facts if isinstance(facts, dict) else {}
+
+    def keep_learned(self, model: str, facts: dict[str, Any]) -> None:
+        """Store what a refusal has told of a model, beside what was known."""
+        with transaction.atomic():
+            row = Provider.objects.select_for_update().filter(pk=self.pk).first()
+            if row is None or row.base_url != self.base_url:
+                return
+            known = row.list_learned()
+            old = known.get(model, {})
+            joined = {**old, **facts}
+            for name in ("without", "dialect"):
+                if isinstance(old.get(name), dict):
+                    joined[name] = {**old[name], **facts.get(name, {})}
+                elif isinstance(old.get(name), list):
+                    joined[name] = sorted({*old[name], *facts.get(name, ())})
+            row.learned = {"address": row.base_url, "models": {**known, model: joined}}
+            row.save(update_fields=["learned"])
+        self.learned = row.learned
 
     def reveal_api_key(self) -> str:
         """Return the stored key in clear text, else the value of the environment variable.

@@ -1,7 +1,8 @@
 """Send a refused request once more in the form that its refusal asks for.
 
 A server that is known by no name tells what it needs in its refusal: reasoning or none, a
-signature, one call at a time. What helped is used for later requests too, in this process.
+signature, one call at a time, another field for the limit, no such field at all. What helped is
+used for later requests too (`server_facts.py`).
 """
 
 import re
@@ -10,12 +11,13 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
+from chatcore.providers import server_facts
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamPart
-from chatcore.providers.dialects import find_dialect, remember_dialect
+from chatcore.providers.dialects import find_dialect
 from chatcore.providers.errors import ProviderRejected
 from chatcore.providers.sent_images import fit_images
 
-MAX_TRIES = 3
+MAX_TRIES = 4
 _REFUSED = r"unsupported|not (?:permitted|allowed|supported)|extra|unexpected|unknown|unrecognized"
 # Words of a refusal, in lower case, and what they ask for; the first that match.
 _DIALECT_HINTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
@@ -48,14 +50,16 @@ async def stream_adapted(
     stream: StreamFunction, connection: Connection, request: Request
 ) -> AsyncGenerator[StreamPart]:
     """Yield the parts of an answer; a refusal that says what is wrong is followed by a new try."""
+    connection = server_facts.apply_facts(connection, request.model)
+    learned: server_facts.Facts = {}
     for tries in range(MAX_TRIES):
         has_begun = False
         fitted_request = await fit_images(request, find_dialect(connection, request.model))
         try:
             async with aclosing(stream(connection, fitted_request)) as parts:
                 async for part in parts:
-                    if tries and not has_begun:
-                        remember_dialect(connection, request.model)
+                    if learned and not has_begun:
+                        await server_facts.remember(connection, request.model, learned)
                     has_begun = True
                     yield part
             return
@@ -63,44 +67,46 @@ async def stream_adapted(
             adapted = (
                 None
                 if has_begun or tries == MAX_TRIES - 1
-                else _adapt(connection, request, error.detail.lower())
+                else _adapt(connection, request, error.detail)
             )
             if type(error) is not ProviderRejected or adapted is None:
                 raise
-            connection, request = adapted
+            facts, request = adapted
+            learned = server_facts.join_facts(learned, facts)
+            connection = server_facts.add_facts(connection, facts)
 
 
 def _adapt(
     connection: Connection, request: Request, refusal: str
-) -> tuple[Connection, Request] | None:
-    """Return what is sent instead of a refused request; None if the refusal says nothing of use."""
-    adapted_connection = _adapt_images(connection, request, refusal)
-    if adapted_connection:
-        return adapted_connection, request
+) -> tuple[server_facts.Facts, Request] | None:
+    """Return what a refusal tells, and what is sent instead; None if it says nothing of use."""
+    facts = server_facts.find_unknown_field(connection, request, refusal)
+    if facts:
+        return facts, request
+    refusal = refusal.lower()
+    facts = _limit_images(connection, request, refusal)
+    if facts:
+        return facts, request
     if connection.protocol == "anthropic":
         adapted_request = _adapt_thoughts(request, refusal)
-        return (connection, adapted_request) if adapted_request else None
+        return ({}, adapted_request) if adapted_request else None
     dialect = find_dialect(connection, request.model)
     for pattern, changes in _DIALECT_HINTS:
         is_new = any(getattr(dialect, name) != value for name, value in changes.items())
         if is_new and re.search(pattern, refusal, re.DOTALL):
-            return _change_dialect(connection, changes), request
+            return {"dialect": dict(changes)}, request
     return None
 
 
-def _change_dialect(connection: Connection, changes: Mapping[str, Any]) -> Connection:
-    options = connection.options.get("dialect") or {}
-    new_options = {**connection.options, "dialect": {**options, **changes}}
-    return replace(connection, options=new_options)
-
-
-def _adapt_images(connection: Connection, request: Request, refusal: str) -> Connection | None:
-    """Return the connection with the number of images that a refusal names, if there are more."""
+def _limit_images(
+    connection: Connection, request: Request, refusal: str
+) -> server_facts.Facts | None:
+    """Return the number of images that a refusal names, if there are more."""
     count = sum(len(message.images) for message in request.messages)
     found = _IMAGE_COUNT.search(refusal)
     limit = int(found[1] or found[2]) if found else count
     is_new = limit < min(count, find_dialect(connection, request.model).max_images)
-    return _change_dialect(connection, {"max_images": limit}) if is_new else None
+    return {"dialect": {"max_images": limit}} if is_new else None
 
 
 def _adapt_thoughts(request: Request, refusal: str) -> Request | None:

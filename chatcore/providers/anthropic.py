@@ -8,6 +8,7 @@ from chatcore.providers import anthropic_params, anthropic_stream, anthropic_wir
 from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection, Request, StreamPart
 from chatcore.providers.error_mapping import translate_errors
+from chatcore.providers.server_facts import select_fields
 
 DEFAULT_MAX_TOKENS = 4096  # the protocol refuses a request without max_tokens
 
@@ -64,7 +65,9 @@ class AnthropicProvider:
 
 def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
     arguments = provider_client.to_sdk_arguments(
-        create, provider_client.select_params(request), connection.options.get("body", {})
+        create,
+        select_fields(connection, provider_client.select_params(request)),
+        connection.options.get("body", {}),
     )
     arguments |= {
         "model": request.model,

@@ -6,7 +6,7 @@ No type of an SDK leaves this package.
 import functools
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -233,6 +233,12 @@ class Connection:
     """Seconds until the first event, with all retries and their waits; then between events."""
     max_retries: int = 2
     """The SDK's retries before the first byte; 0 if the caller counts calls itself."""
+    learned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    """What refusals have told of the server, by model (`server_facts.py`)."""
+    keep_facts: Callable[[str, dict[str, Any]], Awaitable[None]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Stores what a refusal has told of a model."""
     keep_request: Callable[[bytes], None] | None = field(default=None, compare=False, repr=False)
     """Called with the body of each request as it is sent."""
 

@@ -1,9 +1,12 @@
 """Build a connection from a registry row: the only place where an API key is decrypted."""
 
+import functools
 import re
+from typing import Any
 
 from chatcore.providers.base import Connection
 from chatcore.providers.errors import ProviderAuth
+from chatcore.threads import run_in_thread
 from models_registry.keys import UnreadableKey
 from models_registry.models import AiModel, Provider
 
@@ -35,7 +38,13 @@ def build_connection(
         options={**provider.options, "body": body},
         timeout_seconds=provider.timeout_seconds,
         max_retries=max_retries,
+        learned=provider.list_learned(),
+        keep_facts=functools.partial(_keep_facts, provider),
     )
+
+
+async def _keep_facts(provider: Provider, model: str, facts: dict[str, Any]) -> None:
+    await run_in_thread(provider.keep_learned, model, facts)
 
 
 def choose_effort(model: AiModel) -> str:

@@ -56,8 +56,6 @@ _FAMILIES: tuple[tuple[str, dict[str, Any]], ...] = (
     (r"groq\.com|cerebras\.ai|api\.openai\.com|azure\.com", {"reasoning": "none"}),
     (r"openrouter\.ai", {"reasoning_field": "reasoning", "needs_signatures": False}),
 )
-# What refusals have told, by address and model.
-_learned_changes: dict[tuple[str, str], dict[str, Any]] = {}
 _FIELD_NAMES = frozenset(field.name for field in dataclasses.fields(Dialect))
 
 
@@ -65,15 +63,8 @@ def find_dialect(connection: Connection, model: str) -> Dialect:
     """Return what the server of a connection needs for a model."""
     host = urlsplit(connection.base_url).hostname or _get_vendor_host(connection.protocol)
     known_dialect = _find_known_dialect(f"{host} {model}".lower())
-    changes = _learned_changes.get((connection.base_url, model), {}) | _read_options(connection)
-    return dataclasses.replace(known_dialect, **changes) if changes else known_dialect
-
-
-def remember_dialect(connection: Connection, model: str) -> None:
-    """Use the dialect of this connection's options for later requests too: it was answered."""
     changes = _read_options(connection)
-    if changes:
-        _learned_changes[connection.base_url, model] = changes
+    return dataclasses.replace(known_dialect, **changes) if changes else known_dialect
 
 
 def _read_options(connection: Connection) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderUnavailable
 from chatcore.providers.quirks.control_tokens import escape_control_tokens
 from chatcore.providers.quirks.written_calls import read_written_calls
+from chatcore.providers.server_facts import select_fields
 
 _PLATFORM_CLIENTS = {"azure": platforms.build_azure_client}
 
@@ -133,12 +134,16 @@ async def _open_client(openai: Any, connection: Connection) -> Any:
 
 def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
     arguments = provider_client.to_sdk_arguments(
-        create, provider_client.select_params(request), _select_body_options(connection, request)
+        create,
+        select_fields(connection, provider_client.select_params(request)),
+        _select_body_options(connection, request),
     )
     # What comes as `extra_body` goes out as it is. The SDK compares everything else with its types,
     # which takes 0.3 ms for each message.
     dialect = find_dialect(connection, request.model)
     body: dict[str, Any] = {"messages": openai_wire.build_messages(request, dialect)}
+    if connection.options.get("system_role") is False:
+        _move_system_text(body["messages"])
     if request.tools:
         body["tools"] = openai_wire.build_tools(request)
     if connection.options.get("control_tokens"):
@@ -147,12 +152,27 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
         "model": request.model,
         "messages": [],
         "stream": True,
-        "stream_options": {"include_usage": True},
         "extra_body": body | arguments.get("extra_body", {}),
     }
+    if "stream_options" not in connection.options.get("without", ()):
+        arguments["stream_options"] = {"include_usage": True}
     if request.max_tokens:
         arguments[_choose_max_tokens_field(connection)] = request.max_tokens
     return arguments
+
+
+def _move_system_text(messages: list[dict[str, Any]]) -> None:
+    """Put the system text before the user's first words, for templates without that role."""
+    if len(messages) < 2 or messages[0]["role"] != "system" or messages[1]["role"] != "user":
+        if messages and messages[0]["role"] == "system":
+            messages[0]["role"] = "user"
+        return
+    text = messages.pop(0)["content"]
+    content = messages[0]["content"]
+    if isinstance(content, str):
+        messages[0]["content"] = f"{text}\n\n{content}"
+    else:
+        messages[0]["content"] = [{"type": "text", "text": text}, *content]
 
 
 def _select_body_options(connection: Connection, request: Request) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chatcore.providers import dialects
+from chatcore.providers import server_facts
 from chatcore.providers.base import ChatMessage, Request
 from tests.support.provider_calls import (
     LOOK,
@@ -32,9 +32,9 @@ from tests.support.strict_servers import (
 @pytest.fixture(autouse=True)
 def forgotten_dialects() -> Iterator[None]:
     """Let no test know what another one has learned."""
-    dialects._learned_changes.clear()
+    server_facts._learned.clear()
     yield
-    dialects._learned_changes.clear()
+    server_facts._learned.clear()
 
 
 def build_history(provider_data: dict[str, Any] | None = None) -> Request:

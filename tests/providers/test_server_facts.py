@@ -1,0 +1,127 @@
+"""What a server does not know is learned from its refusal, once, and remembered in its row."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chatcore.models import Session
+from models_registry.models import Provider
+from tests.support.compaction_sessions import say
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Body = dict[str, Any]
+
+
+def has_system_role(body: Body) -> bool:
+    return bool(body["messages"][0]["role"] == "system")
+
+
+# What the server refuses, its words, and what is learned.
+SERVERS: list[tuple[Callable[[Body], bool], str, Body]] = [
+    (lambda body: "stream_options" in body,
+     "Unrecognized request argument supplied: stream_options",
+     {"without": ["stream_options"]}),
+    (lambda body: "stream_options" in body,
+     "Extra inputs are not permitted, field: 'stream_options', value: {'include_usage': True}",
+     {"without": ["stream_options"]}),
+    (lambda body: "max_tokens" in body,
+     "Unsupported parameter: 'max_tokens' is not supported with this model."
+     " Use 'max_completion_tokens' instead.", {"max_tokens_field": "max_completion_tokens"}),
+    (lambda body: "temperature" in body,
+     "Unsupported value: 'temperature' does not support 0.3 with this model."
+     " Only the default (1) value is supported.", {"without": ["temperature"]}),
+    (lambda body: "temperature" in body, "invalid temperature: only 1 is allowed for this model",
+     {"without": ["temperature"]}),
+    (lambda body: "presence_penalty" in body,
+     "Argument not supported on this model: presencePenalty", {"without": ["presence_penalty"]}),
+    (lambda body: "top_p" in body, "top_p: Extra inputs are not permitted", {"without": ["top_p"]}),
+    (has_system_role, "System role not supported", {"system_role": False}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("is_refused", "words", "facts"), SERVERS)
+def test_it_is_learned_once_and_remembered_for_its_address(
+    is_refused: Callable[[Body], bool],
+    words: str,
+    facts: Body,
+    session: Session,
+    scripted: ScriptedModel,
+) -> None:
+    def answer(body: Body) -> Reply:
+        return Reply(status=400, text=words) if is_refused(body) else Reply(text="Sure.")
+
+    scripted.default = answer
+    session.system_prompt = "Be brief."
+    session.params = {
+        "temperature": 0.3,
+        "top_p": 0.5,
+        "presence_penalty": 0.1,
+        "max_tokens": 100,
+    }
+    session.save()
+    assert say(session).status == "completed"
+    assert len(scripted.requests) == 2
+    assert "Be brief." in str(scripted.requests[-1].json["messages"])
+    assert Provider.objects.get().list_learned() == {"test-model": facts}
+    assert say(session).status == "completed"
+    assert len(scripted.requests) == 3
+    Provider.objects.update(base_url=scripted.base_url + "/")
+    assert Provider.objects.get().list_learned() == {}
+    assert say(session).status == "completed"
+    assert len(scripted.requests) == 5
+
+
+def test_several_facts_are_learned_of_one_request(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    def answer(body: Body) -> Reply:
+        for name in ("stream_options", "temperature", "top_p"):
+            if name in body:
+                return Reply(status=422, text=f"Unknown field: {name}")
+        return Reply(text="Sure.")
+
+    scripted.default = answer
+    session.params = {"temperature": 0.3, "top_p": 0.5}
+    session.save()
+    assert say(session).status == "completed"
+    assert len(scripted.requests) == 4
+    facts = Provider.objects.get().list_learned()["test-model"]
+    assert facts == {"without": ["stream_options", "temperature", "top_p"]}
+
+
+def test_what_did_not_help_is_not_learned(session: Session, scripted: ScriptedModel) -> None:
+    scripted.default = Reply(status=400, text="Unsupported parameter: temperature")
+    session.params = {"temperature": 0.3}
+    session.save()
+    assert say(session).status == "failed"
+    assert len(scripted.requests) == 2
+    assert Provider.objects.get().list_learned() == {}
+
+
+def test_an_operators_option_goes_before_what_was_learned(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    Provider.objects.update(
+        options={"max_tokens_field": "max_tokens"},
+        learned={
+            "address": scripted.base_url,
+            "models": {"test-model": {"max_tokens_field": "max_completion_tokens"}},
+        },
+    )
+    session.refresh_from_db()
+    session.params = {"max_tokens": 100}
+    session.save()
+    assert say(session).status == "completed"
+    assert "max_tokens" in scripted.requests[-1].json
+
+
+def test_a_range_is_no_unknown_field(session: Session, scripted: ScriptedModel) -> None:
+    scripted.default = Reply(status=400, text="temperature must be between 0 and 2")
+    session.params = {"temperature": 0.3}
+    session.save()
+    assert say(session).status == "failed"
+    assert len(scripted.requests) == 1
