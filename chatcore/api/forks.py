@@ -37,5 +37,8 @@ class ForkMessageView(APIView):
         """
         message = get_owned_message(request, message_id)
         with all_or_nothing(request):
-            new_session = forks.fork_session(message)
+            new_session = forks.fork_session(
+                message,
+                on_stored=lambda fork: idempotency.settle(request, session_id=fork.pk),
+            )
         return build_created_response(request, get_owned_session(request, new_session.pk))

@@ -2,27 +2,34 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import wraps
 from typing import Any
+from uuid import UUID
 
-from django.db import IntegrityError, transaction
-from django.utils import timezone
+from django.db import Error as DatabaseProblem
+from django.db import IntegrityError, connections, transaction
+from django.db.models import Q
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.databases.clock import read_clock
 from chatcore.models import IdempotencyKey, Session
 from chatcore.rest.problems import InvalidFieldError, Problem
+from chatcore.sessions.drafts import DraftLost
+from chatcore.threads import use_own_connection
 from chatcore.turns.service import IdempotencyConflict
 from models_registry import keys
 
 MAX_KEY_CHARS = 255
 KEY_LIFETIME = timedelta(hours=24)
-# After this time the process of a request without an answer counts as dead.
-CLAIM_LIFETIME = timedelta(minutes=15)
+# How long a request that renews nothing is believed to run, and how often one that lives renews.
+CLAIM_LEASE = timedelta(seconds=30)
+RENEWAL_SECONDS = 8.0
 REPLAYED_HEADER = "Idempotency-Replayed"
 
 KEY_PARAMETER = OpenApiParameter(
@@ -66,7 +73,8 @@ def repeatable(*, in_transaction: bool = True) -> Callable[[CreateMethod], Creat
     """Decorate a view's method that creates something, so that a key makes it repeatable.
 
     `in_transaction` stores the key and what is created together. What needs many transactions
-    stores the key before, and forgets it if it fails.
+    stores the key before, renews its lease while it works, and calls `settle` in the transaction
+    that shows what was created; it forgets the key if it fails.
     """
 
     def decorate(create: CreateMethod) -> CreateMethod:
@@ -76,20 +84,64 @@ def repeatable(*, in_transaction: bool = True) -> Callable[[CreateMethod], Creat
             if key is None:
                 return create(view, request, *args, **kwargs)
             payload_hash = hash_payload(request.path_info.rstrip("/"), request.data)
-            with transaction.atomic() if in_transaction else nullcontext():
-                row, is_new = _claim_key(request, key, payload_hash)
-                if not is_new:
-                    return _replay(request, row)
-                try:
-                    return _store_response(row, create(view, request, *args, **kwargs))
-                except BaseException:
-                    if not in_transaction:  # a transaction is rolled back, and the key with it
-                        row.delete()
-                    raise
+            if in_transaction:
+                with transaction.atomic():
+                    row, is_new = _claim_key(request, key, payload_hash)
+                    if not is_new:
+                        return _replay(request, row)
+                    response = create(view, request, *args, **kwargs)
+                    session_id = getattr(response, "session_id", None)
+                    _store_answer(row, response.status_code, session_id, response.data)
+                    return response
+            row, is_new = _claim_key(request, key, payload_hash)
+            if not is_new:
+                return _replay(request, row)
+            request._request.claimed_key = row  # type: ignore[attr-defined]
+            try:
+                with _keep_claim(row):
+                    return create(view, request, *args, **kwargs)
+            except BaseException:
+                # Not one that is settled, or that another request has taken over.
+                IdempotencyKey.objects.filter(pk=row.pk, status=None).delete()
+                raise
 
         return create_once
 
     return decorate
+
+
+def settle(request: Request, *, session_id: UUID | None = None, body: Any = None) -> None:
+    """Store the answer 201 to a claimed key, in the transaction that shows what was created.
+
+    The answer is a session or another body. Raises DraftLost if the claim was lost meanwhile, so
+    that nothing is created twice. Does nothing for a request without a key.
+    """
+    row = getattr(request._request, "claimed_key", None)
+    if row is not None:
+        _store_answer(row, 201, session_id, body)
+
+
+@contextmanager
+def _keep_claim(row: IdempotencyKey) -> Iterator[None]:
+    """Renew the lease of a claim from another thread until the block ends."""
+    stop_event = threading.Event()
+
+    def renew() -> None:
+        use_own_connection()
+        while not stop_event.wait(RENEWAL_SECONDS):
+            with suppress(DatabaseProblem):  # it is tried again before the lease ends
+                IdempotencyKey.objects.filter(pk=row.pk, status=None).update(
+                    lease_until=read_clock() + CLAIM_LEASE
+                )
+        connections.close_all()
+
+    thread = threading.Thread(target=renew, name=f"claim-{row.pk}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop_event.set()
+        thread.join()
 
 
 def _claim_key(request: Request, key: str, payload_hash: str) -> tuple[IdempotencyKey, bool]:
@@ -98,11 +150,13 @@ def _claim_key(request: Request, key: str, payload_hash: str) -> tuple[Idempoten
     Raises IdempotencyConflict for another payload, and the 409 problem while the first one runs.
     """
     rows = IdempotencyKey.objects.filter(owner_id=request.user.pk)
-    now = timezone.now()
+    now = read_clock()
     rows.filter(created_at__lt=now - KEY_LIFETIME).delete()
-    rows.filter(key=key, status=None, created_at__lt=now - CLAIM_LIFETIME).delete()
+    # The process of such a request is dead. A claim of an earlier version has no lease.
+    is_over = Q(lease_until__lt=now) | Q(lease_until=None)
+    rows.filter(is_over, key=key, status=None).delete()
     owner_id: Any = request.user.pk  # it is known: permissions passed
-    row = IdempotencyKey(key=key, payload_hash=payload_hash)
+    row = IdempotencyKey(key=key, payload_hash=payload_hash, lease_until=now + CLAIM_LEASE)
     row.owner_id = owner_id
     try:
         # On PostgreSQL this waits for a transaction that has inserted the same key.
@@ -115,17 +169,17 @@ def _claim_key(request: Request, key: str, payload_hash: str) -> tuple[Idempoten
         raise IdempotencyConflict("This Idempotency-Key was used with another payload.")
     if stored_row.status is None:
         detail = "The first request with this Idempotency-Key is still running."
-        raise Problem(409, "request_running", detail, retry_after=1, repeated=True)
+        raise Problem(409, "request_running", detail, retry_after=2, repeated=True)
     return stored_row, False
 
 
-def _store_response(row: IdempotencyKey, response: Response) -> Response:
-    row.status = response.status_code
-    row.session_id = getattr(response, "session_id", None)
-    if row.session_id is None:
-        row.body = keys.encrypt(json.dumps(response.data, default=str))
-    row.save(update_fields=["status", "session_id", "body"])
-    return response
+def _store_answer(row: IdempotencyKey, status: int, session_id: UUID | None, body: Any) -> None:
+    encrypted_body = "" if session_id else keys.encrypt(json.dumps(body, default=str))
+    is_ours = IdempotencyKey.objects.filter(pk=row.pk, status=None).update(
+        status=status, session_id=session_id, body=encrypted_body
+    )
+    if not is_ours:
+        raise DraftLost("The request was interrupted for too long. Nothing was stored; try again.")
 
 
 def _replay(request: Request, row: IdempotencyKey) -> Response:

@@ -68,15 +68,20 @@ class MessageImportView(GenericAPIView[Message]):
         """Append messages without calling a model: all of them, or none if one is not valid."""
         session = get_owned_session(request, session_id)
         messages = _parse_import(request.data)
+        body: dict[str, Any] = {}
+
+        def settle(rows: list[Message]) -> None:
+            session.refresh_from_db(fields=["message_count"])
+            body.update(
+                imported=len(rows),
+                first_seq=rows[0].seq if rows else None,
+                last_seq=rows[-1].seq if rows else None,
+                message_count=session.message_count,
+            )
+            idempotency.settle(request, body=body)
+
         with all_or_nothing(request):
-            rows = importer.import_messages(session, messages)
-        session.refresh_from_db(fields=["message_count"])
-        body = {
-            "imported": len(rows),
-            "first_seq": rows[0].seq if rows else None,
-            "last_seq": rows[-1].seq if rows else None,
-            "message_count": session.message_count,
-        }
+            importer.import_messages(session, messages, on_stored=settle)
         return Response(body, status=201)
 
 
@@ -154,7 +159,11 @@ class SessionImportView(APIView):
         """Create a session from what `export` returned: all of it, or nothing."""
         _validate_exported_session(request)
         with all_or_nothing(request):
-            session = importer.import_session(request.user, request.data)
+            session = importer.import_session(
+                request.user,
+                request.data,
+                on_stored=lambda new: idempotency.settle(request, session_id=new.pk),
+            )
         return build_created_response(request, get_owned_session(request, session.pk))
 
 

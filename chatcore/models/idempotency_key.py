@@ -23,6 +23,9 @@ class IdempotencyKey(models.Model):
     body = models.TextField(
         blank=True, help_text="Any other answer, encrypted: it may hold a secret."
     )
+    lease_until = models.DateTimeField(
+        null=True, editable=False, help_text="Until when the first request is believed to run."
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:

@@ -58,16 +58,21 @@ class SessionChanged(Exception):
 
 
 def import_messages(
-    session: Session, messages: Any, *, after_seq: int | None = None
+    session: Session,
+    messages: Any,
+    *,
+    after_seq: int | None = None,
+    on_stored: Callable[[list[Message]], object] = lambda rows: None,
 ) -> list[Message]:
     """Append messages given as parsed JSON, all or none, and return them as stored.
 
     No model is called. Raises InvalidImport, which names the field, and SessionBusy. With
-    `after_seq`, raises SessionChanged if the session's last message has another number.
+    `after_seq`, raises SessionChanged if the session's last message has another number. `on_stored`
+    is called in the transaction that stores the last of them.
     """
     rows = read_messages(messages, load_call_ids=lambda: _load_call_ids(session))
     if sum(map(weigh_message, rows)) > MAX_DIRECT_WEIGHT:
-        return _append_many_messages(session, rows, after_seq)
+        return _append_many_messages(session, rows, after_seq, on_stored)
     with transaction.atomic():
         locked_session = _lock_idle_session(session.pk, after_seq)
         _number_messages(rows, locked_session)
@@ -75,11 +80,16 @@ def import_messages(
             row.session = locked_session
         stored_rows = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
         _record_new_messages(locked_session, rows)
+        on_stored(stored_rows)
         return stored_rows
 
 
-def import_session(owner: Any, export_data: Any) -> Session:
+def import_session(
+    owner: Any, export_data: Any, *, on_stored: Callable[[Session], object] = lambda session: None
+) -> Session:
     """Create a session of the user `owner` from what `export_session` returned, with its summary.
+
+    `on_stored` is called in the transaction that shows it.
 
     Raises InvalidImport, which names the field; then nothing is stored.
     """
@@ -121,6 +131,7 @@ def import_session(owner: Any, export_data: Any) -> Session:
             compactor = get_compactor()
             _import_section(compactor.import_ledger, draft.session, "ledger", ledger_lines)
             _import_section(compactor.import_leaves, draft.session, "leaves", leaves)
+            on_stored(draft.session)
     # Like every new session this one may exceed the number that is listed; the oldest are archived.
     archive_surplus_sessions(draft.session)
     draft.session.refresh_from_db()
@@ -141,7 +152,10 @@ def _import_section(
 
 
 def _append_many_messages(
-    session: Session, rows: list[Message], after_seq: int | None
+    session: Session,
+    rows: list[Message],
+    after_seq: int | None,
+    on_stored: Callable[[list[Message]], object],
 ) -> list[Message]:
     """Store the rows in a draft, and hand them to the session when all are there."""
     with transaction.atomic():
@@ -161,6 +175,7 @@ def _append_many_messages(
                 row.session = locked_session
                 row.seq += shift
             _record_new_messages(locked_session, rows)
+            on_stored(rows)
             draft.remove_empty()
     return rows
 

@@ -1,7 +1,7 @@
 """Fork a session: copy it up to a message, with the newest summary that covers only the copies."""
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -39,26 +39,28 @@ class SourceChanged(Exception):
     """Other messages of the source are current than when the copying began."""
 
 
-def fork_session(message: Message) -> Session:
+def fork_session(
+    message: Message, *, on_stored: Callable[[Session], object] = lambda session: None
+) -> Session:
     """Create a session of the same owner with copies of the messages up to this one.
 
     The results of its tool calls are copied too. Numbers, times, pins, files and token counts stay
-    the same; superseded messages are not copied. Nobody sees the fork before it is complete. Raises
-    MessageSuperseded.
+    the same; superseded messages are not copied. Nobody sees the fork before it is complete.
+    `on_stored` is called in the transaction that shows it. Raises MessageSuperseded.
     """
     new_session = None
     while new_session is None:
         # The source is not locked while it is copied, so that its conversation can go on. If it was
         # edited meanwhile, the copy would be of no state that it ever had.
         with contextlib.suppress(SourceChanged):
-            new_session = _copy_session(message)
+            new_session = _copy_session(message, on_stored)
     # Only now: under the lock of the source, two forks could wait for each other's source.
     archive_surplus_sessions(new_session)
     new_session.refresh_from_db()
     return new_session
 
 
-def _copy_session(message: Message) -> Session:
+def _copy_session(message: Message, on_stored: Callable[[Session], object]) -> Session:
     """Return a complete fork. Raises SourceChanged and MessageSuperseded."""
     source = Session.objects.get(pk=message.session_id)
     if source.messages.get(pk=message.pk).branch is not None:
@@ -82,6 +84,7 @@ def _copy_session(message: Message) -> Session:
             if revision:
                 _install_copied_revision(revision, draft.session, last_seq)
             get_compactor().on_session_forked(source, draft.session, last_seq)
+            on_stored(draft.session)
     return draft.session
 
 

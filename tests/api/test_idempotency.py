@@ -14,9 +14,11 @@ from knox.models import AuthToken
 from rest_framework.response import Response
 from rest_framework.test import APIClient
 
+from chatcore.api import forks, idempotency, transfer
 from chatcore.models import IdempotencyKey, Message, Project, Session, Webhook
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MESSAGES = {"messages": [{"role": "user", "content": "Hi"}]}
@@ -109,11 +111,81 @@ def test_while_the_first_one_runs_the_second_is_409(
     IdempotencyKey.objects.update(status=None)
     refusal = api.post("/api/v1/sessions", {"title": "Tea"}, headers=with_key())
     assert (refusal.status_code, refusal.json()["type"]) == (409, "request_running")
-    assert refusal["Retry-After"] == "1"
+    assert refusal["Retry-After"] == "2"
     # Its process is dead.
-    IdempotencyKey.objects.update(created_at=timezone.now() - timedelta(minutes=16))
+    IdempotencyKey.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     again = api.post("/api/v1/sessions", {"title": "Tea"}, headers=with_key())
     assert again.json()["id"] != first.json()["id"]
+
+
+@pytest.mark.parametrize("name", ["fork", "messages", "import"])
+def test_what_a_process_has_shown_before_it_died_is_not_created_again(
+    api: APIClient,
+    requests: dict[str, tuple[str, Any, Any]],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address, body, count = requests[name]
+    before = count()
+
+    class Died(Exception):
+        """The process ended after the last commit of the creation."""
+
+    def die(*_: object, **__: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as patched:
+        for module in (forks, transfer):
+            patched.setattr(module, "Response", die, raising=False)
+            patched.setattr(module, "build_created_response", die)
+        assert api.post(address, body, headers=with_key()).status_code == 500
+    assert count() == before + 1
+    again = api.post(address, body, headers=with_key())
+    assert (again.status_code, again[REPLAYED]) == (201, "true")
+    assert count() == before + 1
+
+
+@pytest.mark.parametrize("name", ["fork", "messages", "import"])
+def test_a_request_that_lost_its_claim_creates_nothing(
+    api: APIClient,
+    requests: dict[str, tuple[str, Any, Any]],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address, body, count = requests[name]
+    before = count()
+    real_settle = idempotency.settle
+
+    def lose_and_settle(*args: Any, **kwargs: Any) -> None:
+        IdempotencyKey.objects.all().delete()  # as another request does when the lease is over
+        real_settle(*args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(idempotency, "settle", lose_and_settle)
+        answer = api.post(address, body, headers=with_key())
+    assert (answer.status_code, answer.json()["type"]) == (503, "writing_interrupted")
+    assert count() == before
+
+
+def test_a_claim_is_renewed_while_its_request_lives(
+    api: APIClient,
+    requests: dict[str, tuple[str, Any, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address, body, _ = requests["import"]
+    monkeypatch.setattr(idempotency, "RENEWAL_SECONDS", 0.01)
+    real_import = transfer.importer.import_session
+
+    def import_slowly(*args: Any, **kwargs: Any) -> Any:
+        IdempotencyKey.objects.update(lease_until=timezone.now())
+        wait_until(
+            lambda: IdempotencyKey.objects.filter(lease_until__gt=timezone.now()).exists(),
+            what="the renewal of the claim",
+        )
+        return real_import(*args, **kwargs)
+
+    monkeypatch.setattr(transfer.importer, "import_session", import_slowly)
+    assert api.post(address, body, headers=with_key()).status_code == 201
 
 
 def test_keys_are_forgotten_after_a_day_and_with_what_they_created(api: APIClient) -> None:
