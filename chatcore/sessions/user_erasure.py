@@ -6,20 +6,25 @@ The audit log keeps that it was done, and the person's number in what they did, 
 from dataclasses import dataclass
 from typing import Any
 
+from allauth.account.models import EmailAddress
 from allauth.usersessions.models import UserSession
-from axes.models import AccessAttempt
+from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session as BrowserSession
 from django.db import transaction
+from django.db.models import Q, QuerySet
 from knox.models import AuthToken
 
 from chatcore.accounts import audit
 from chatcore.databases.erasure import ErasureChore
-from chatcore.models import AuditEntry, Hold, Session
+from chatcore.models import AuditEntry, Hold, Invitation, Session
 from chatcore.sessions.deletion import delete_session
 from chatcore.sessions.discarding import purge_session
 from chatcore.sessions.holds import OnHold
-from chatcore.transfer.user_export import list_owned_tables
+from chatcore.transfer.user_export import BATCH_SIZE, list_owned_tables
 
 
 @dataclass(frozen=True)
@@ -38,15 +43,16 @@ def erase_user(user: User, *, by: Any = None) -> Erasure:
     """
     if Hold.objects.filter(user=user).exists():
         raise OnHold
-    pk, name = user.pk, user.get_username()
-    rows = _count_rows(pk)
-    _shut_out(user)
+    pk, words = user.pk, _list_words(user)
+    rows = _count_rows(pk, words)
+    _shut_out(user, words)
+    _forget_acts_of_staff(pk)
     for session_id in list(Session.all_objects.filter(owner=pk).values_list("pk", flat=True)):
         delete_session(session_id)
         purge_session(session_id)
     with transaction.atomic():
-        AccessAttempt.objects.filter(username=name).delete()
-        LogEntry.objects.filter(object_id=str(pk), content_type__model="user").delete()
+        for related_rows in _list_rows_by_words(pk, words).values():
+            related_rows.delete()
         User.objects.get(pk=pk).delete()
         audit.record(
             "user.erased",
@@ -56,20 +62,75 @@ def erase_user(user: User, *, by: Any = None) -> Erasure:
             actor=by,
         )
     ErasureChore().erase()
-    return Erasure(rows, {table: count for table, count in _count_rows(pk).items() if count})
+    return Erasure(rows, {table: count for table, count in _count_rows(pk, words).items() if count})
 
 
-def _shut_out(user: User) -> None:
+def _list_words(user: User) -> list[str]:
+    """Return what the person signs in by: the name, and the addresses, verified or not."""
+    addresses = EmailAddress.objects.filter(user=user).values_list("email", flat=True)
+    return [word for word in {user.get_username(), user.email, *addresses} if word]
+
+
+def _list_rows_by_words(user_pk: Any, words: list[str]) -> dict[str, QuerySet[Any]]:
+    """Return the rows that know the person without a foreign key, or whose note names whom."""
+    was_typed = Q.create([("username__iexact", word) for word in words], Q.OR)
+    is_named = Q.create([("object_repr__icontains", word) for word in words], Q.OR)
+    is_row_of_user = Q(object_id=str(user_pk), content_type__model="user")
+    return {
+        "axes.accessattempt": AccessAttempt.objects.filter(was_typed),
+        "axes.accessfailurelog": AccessFailureLog.objects.filter(was_typed),
+        "axes.accesslog": AccessLog.objects.filter(was_typed),
+        "chatcore.invitation": Invitation.objects.filter(used_by=user_pk),
+        "admin.logentry": LogEntry.objects.filter(is_row_of_user | is_named),
+    }
+
+
+def _forget_acts_of_staff(user_pk: Any) -> None:
+    """Delete what the admin's log says of the person's rows: it has their titles and names."""
+    session_tables = ((Session, "owner"), *list_owned_tables(User))
+    for model, field_name in session_tables:
+        pks = model._base_manager.filter(**{field_name: user_pk}).values_list("pk", flat=True)
+        rows = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(model))
+        logged_pks = set(rows.values_list("object_id", flat=True))
+        if logged_pks:
+            owned = [str(pk) for pk in pks.iterator() if str(pk) in logged_pks]
+            with transaction.atomic():
+                for start in range(0, len(owned), BATCH_SIZE):
+                    rows.filter(object_id__in=owned[start : start + BATCH_SIZE]).delete()
+
+
+def _shut_out(user: User, words: list[str]) -> None:
     """Sign the person out everywhere, so that nothing new comes."""
     with transaction.atomic():
         User.objects.filter(pk=user.pk).update(is_active=False)
         AuthToken.objects.filter(user=user).delete()
         for row in UserSession.objects.filter(user=user):
             row.end()
+    # A browser that stopped before the second factor has a session that nobody is signed in to.
+    marks = {str(user.pk), *(word.lower() for word in words)}
+    for browser in BrowserSession.objects.iterator():
+        data = browser.get_decoded()
+        if data.get(SESSION_KEY) == str(user.pk) or _has_mark(data, marks):
+            browser.delete()
 
 
-def _count_rows(user_pk: Any) -> dict[str, int]:
+def _has_mark(data: Any, marks: set[str]) -> bool:
+    """Return whether a sign-in that was not finished, or a record of one, is about the person."""
+    names = ("account_login", "account_authentication_methods", "account_user")
+    return any(_contains(data.get(name), marks) for name in names)
+
+
+def _contains(value: Any, marks: set[str]) -> bool:
+    if isinstance(value, dict):
+        return any(_contains(part, marks) for part in value.values())
+    if isinstance(value, list):
+        return any(_contains(part, marks) for part in value)
+    return isinstance(value, str) and value.lower() in marks
+
+
+def _count_rows(user_pk: Any, words: list[str]) -> dict[str, int]:
     """Return how many rows of each table belong to the person with this number."""
+    rows_by_words = _list_rows_by_words(user_pk, words)
     counts = {
         "auth.user": User.objects.filter(pk=user_pk).count(),
         "chatcore.session": Session.all_objects.filter(owner=user_pk).count(),
@@ -78,4 +139,4 @@ def _count_rows(user_pk: Any) -> dict[str, int]:
         if model is not AuditEntry:
             label = f"{model._meta.label_lower}.{field_name}"
             counts[label] = model._base_manager.filter(**{field_name: user_pk}).count()
-    return counts
+    return counts | {label: rows.count() for label, rows in rows_by_words.items()}
