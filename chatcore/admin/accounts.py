@@ -9,6 +9,7 @@ from allauth.usersessions.models import UserSession
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.auth.models import Group
 from django.db.models import Model
 from django.http import HttpRequest
 from knox.models import AuthToken
@@ -97,6 +98,15 @@ class InvitationAdmin(admin.ModelAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """Offer the inviter's own groups: others would give rights that the inviter has not.
+
+        Who may change groups could take any of them anyway.
+        """
+        if not request.user.has_perm("auth.change_group"):
+            options["queryset"] = Group.objects.filter(user=request.user.pk)
+        return super().formfield_for_manytomany(db_field, request, **options)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:

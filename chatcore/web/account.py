@@ -200,10 +200,10 @@ def _draw_link(link: str) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
-@user_passes_test(lambda user: user.is_staff)
+@user_passes_test(lambda user: user.has_perm("models_registry.change_aimodel"))
 @require_POST
 def set_default_model(request: HttpRequest) -> HttpResponse:
-    """Set the model of new chats. It applies to all users, so only staff may change it."""
+    """Set the model of new chats. It is everybody's, so it takes the right to change models."""
     form = DefaultModelForm(request.POST)
     if not form.is_valid():
         raise Http404

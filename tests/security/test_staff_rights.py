@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import time_machine
 from django.apps import apps
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -17,7 +17,7 @@ from knox.models import AuthToken
 from chatcore.accounts import audit
 from chatcore.accounts.tokens import create_token
 from chatcore.context import revisions
-from chatcore.models import AuditEntry, Message, Session, Turn
+from chatcore.models import AuditEntry, Invitation, Message, Session, Turn
 from compaction.models import CompactionRun, LedgerLine
 
 pytestmark = pytest.mark.django_db
@@ -213,3 +213,23 @@ def test_entries_go_when_their_time_is_over(settings: Any, db: None) -> None:
     audit.record("new")
     assert audit.prune_entries() == 1
     assert AuditEntry.objects.get().act == "new"
+
+
+@pytest.mark.parametrize("may_change_groups", [False, True])
+def test_an_invitation_gives_only_groups_that_the_inviter_may_give(
+    client: Client, may_change_groups: bool
+) -> None:
+    own, strong = Group.objects.create(name="Own"), Group.objects.create(name="Superpowers")
+    person = User.objects.create_user("inviter", is_staff=True)
+    person.groups.add(own)
+    names = ["add_invitation", "view_invitation", *["change_group"] * may_change_groups]
+    person.user_permissions.set(Permission.objects.filter(codename__in=names))
+    client.force_login(person)
+    form = {"note": "Carol", "days": 7}
+    address = reverse("admin:chatcore_invitation_add")
+    assert ("Superpowers" in client.get(address).content.decode()) == may_change_groups
+    answer = client.post(address, form | {"groups": [strong.pk]})
+    assert answer.status_code == (302 if may_change_groups else 200)
+    assert client.post(address, form | {"groups": [own.pk]}).status_code == 302
+    given = {group.name for row in Invitation.objects.all() for group in row.groups.all()}
+    assert given == ({"Own", "Superpowers"} if may_change_groups else {"Own"})

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 from knox.models import AuthToken
 
@@ -41,13 +41,17 @@ def test_nobody_deletes_anothers_token(signed_in: Client, others: Session) -> No
     assert signed_in.post(f"/settings/tokens/{token.digest}/delete/").status_code == 404
 
 
-def test_only_staff_chooses_the_default_model(
+def test_only_who_may_change_models_chooses_the_default_one(
     signed_in: Client, user: User, model: AiModel
 ) -> None:
     second = AiModel.objects.create(provider=model.provider, name="second")
     signed_in.post("/settings/default-model/", {"model": "scripted/second"})
-    assert AiModel.objects.find_default() == model
     User.objects.filter(pk=user.pk).update(is_staff=True)
+    signed_in.post("/settings/default-model/", {"model": "scripted/second"})
+    assert AiModel.objects.find_default() == model
+    assert "/settings/default-model/" not in get_html(signed_in, "/settings/")
+    user.user_permissions.add(Permission.objects.get(codename="change_aimodel"))
+    assert "/settings/default-model/" in get_html(signed_in, "/settings/")
     signed_in.post("/settings/default-model/", {"model": "scripted/second"})
     assert AiModel.objects.find_default() == second
     assert signed_in.post("/settings/default-model/", {"model": "no number"}).status_code == 404
