@@ -152,6 +152,8 @@ def read_email(name: str) -> dict[str, Any]:
             f"{name} has no address of a mail server in it; one begins with smtp://, smtp+tls:// or"
             " smtp+ssl://."
         )
+    if email.get("EMAIL_FILE_PATH"):  # the parser takes the slash before it away
+        email["EMAIL_FILE_PATH"] = str(Path("/") / email["EMAIL_FILE_PATH"])
     return email
 
 

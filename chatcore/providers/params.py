@@ -11,6 +11,7 @@ from typing import Any
 from models_registry.models import Provider
 
 MAX_STOPS = 16
+MAX_BIASES = 1_024
 MAX_STOP_CHARS = 1000
 MAX_TEXT_CHARS = 200
 MAX_INTEGER = 2**31 - 1
@@ -89,6 +90,26 @@ def _build_text_rule() -> ParamRule:
     return ParamRule(is_valid, f"A text of at most {MAX_TEXT_CHARS} characters.", schema)
 
 
+def _build_bias_rule() -> ParamRule:
+    number = _build_number_rule(-100, 100)
+
+    def is_valid(value: Any) -> bool:
+        if not isinstance(value, dict) or len(value) > MAX_BIASES:
+            return False
+        return all(
+            name.isascii() and name.isdigit() and number.is_valid(bias)
+            for name, bias in value.items()
+        )
+
+    schema = {
+        "type": ["object", "null"],
+        "additionalProperties": {"type": "number", "minimum": -100, "maximum": 100},
+        "maxProperties": MAX_BIASES,
+    }
+    detail = f"At most {MAX_BIASES} numbers of tokens, each with a number from -100 to 100."
+    return ParamRule(is_valid, detail, schema)
+
+
 _OBJECT_RULE = ParamRule(
     lambda value: isinstance(value, dict), "An object.", {"type": ["object", "null"]}
 )
@@ -119,7 +140,7 @@ PARAM_RULES = {
     "prompt_cache_key": _build_text_rule(),
     "parallel_tool_calls": _FLAG_RULE,
     "tool_choice": _CHOICE_RULE,
-    "logit_bias": _OBJECT_RULE,
+    "logit_bias": _build_bias_rule(),
     "response_format": _OBJECT_RULE,
     "cache_control": _OBJECT_RULE,
     "metadata": _OBJECT_RULE,

@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -174,6 +175,8 @@ def _parse_values(model: type[Model], names: list[str], texts: list[str]) -> lis
 def _parse_value(field: "Field[Any, Any]", text: str) -> Any:
     value = field.to_python(text)
     field.run_validators(value)
+    if isinstance(value, datetime):
+        value.astimezone(UTC)  # OverflowError: the database would be asked for a year 10,000
     return value
 
 

@@ -12,8 +12,10 @@ from typing import Any
 import structlog
 
 IDS = ("request", "user", "session", "turn")
-# What stands in the path of a link that signs somebody in, or lets somebody join.
-LINK_TOKEN = re.compile(r"(/(?:login/once|invitation|password/reset/key)/)[^/\s\"']+")
+# What stands in the path of a link that signs somebody in, lets somebody join, or shows a chat.
+LINK_TOKEN = re.compile(
+    r"(/(?:s|login/once|invitation|account/email|account/password/reset)/)[^/\s\"']+"
+)
 
 
 def build_settings(form: str, level: str) -> dict[str, Any]:

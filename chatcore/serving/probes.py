@@ -27,7 +27,7 @@ class Probes:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        report = PROBES.get(request.path_info.rstrip("/"))
+        report = PROBES.get(request.path_info.removesuffix("/"))
         if report is None:
             return self.get_response(request)
         response = report(request)

@@ -41,8 +41,12 @@ def serve_sockets(sockets: list[socket.socket]) -> None:
         access_log=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         # X-Forwarded-For and X-Forwarded-Proto are believed from these, and from nobody else.
+        # Without a public address there is no proxy, and whoever is on this machine could name any
+        # address and guess passwords from each of them.
         proxy_headers=True,
-        forwarded_allow_ips=read_list("CHATCORE_TRUSTED_PROXIES", ["127.0.0.1", "::1"]),
+        forwarded_allow_ips=read_list(
+            "CHATCORE_TRUSTED_PROXIES", ["127.0.0.1", "::1"] if settings.PUBLIC_URL else []
+        ),
     )
     DrainingServer(config, drain_seconds=settings.DRAIN_SECONDS).run(sockets=sockets)
 

@@ -53,6 +53,10 @@ def set_params(api: APIClient, session: Session, params: Any) -> Any:
         ({"response_format": "json"}, "params.response_format"),
         ({"reasoning_effort": ["low"]}, "params.reasoning_effort"),
         ({"logit_bias": []}, "params.logit_bias"),
+        ({"logit_bias": {"50256": 101}}, "params.logit_bias"),
+        ({"logit_bias": {"word": 1}}, "params.logit_bias"),
+        ({"logit_bias": {"50256": {"a": 1}}}, "params.logit_bias"),
+        ({"logit_bias": {str(number): 1 for number in range(1_025)}}, "params.logit_bias"),
         ([], "params"),
     ],
 )

@@ -17,6 +17,7 @@ from django.utils import timezone
 from knox.models import AuthToken
 
 from chatcore.accounts.invitations import create_invitation
+from chatcore.environment import read_email
 from chatcore.models import Invitation
 from chatcore.web.sign_in import build_link_path
 
@@ -357,3 +358,13 @@ def test_the_sign_in_page_needs_no_database(
         page = client.get("/login/").content.decode()
     assert "Our company" in page
     assert "/oidc/" in page
+
+
+@pytest.mark.parametrize(
+    ("url", "folder"), [("filemail:///var/mail", "/var/mail"), ("smtp://mail.example.com", None)]
+)
+def test_the_folder_of_mails_begins_at_the_root(
+    monkeypatch: pytest.MonkeyPatch, url: str, folder: str | None
+) -> None:
+    monkeypatch.setenv("CHATCORE_EMAIL_URL", url)
+    assert (read_email("CHATCORE_EMAIL_URL").get("EMAIL_FILE_PATH") or None) == folder

@@ -1,5 +1,6 @@
 """One setting knows the public address, and all that depends on it follows."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 
 from chatcore.management.commands.serve import Command
 from chatcore.serving import processes
@@ -78,6 +80,26 @@ def test_a_probe_may_use_any_address(
     for url in (public_server, named_server):
         answer = httpx2.get(f"{url}{path}", headers={"Host": host}, timeout=30)
         assert "status" in answer.json()
+
+
+def test_without_a_public_address_nobody_is_believed_about_addresses(data_folder: Path) -> None:
+    with run_web_server(data_folder) as url, httpx2.Client(base_url=url, timeout=30) as client:
+        statuses = []
+        for number in range(11):
+            client.get("/login/")
+            form = {"username": f"nobody {number}", "password": "wrong"}
+            fields = form | {"csrfmiddlewaretoken": client.cookies["csrftoken"]}
+            headers = {"X-Forwarded-For": f"198.51.100.{number}"}
+            statuses.append(client.post("/login/", data=fields, headers=headers).status_code)
+    assert statuses[-1] == 429
+
+
+def test_caddys_file_keeps_each_form_of_a_probe_inside(settings: Any) -> None:
+    for file in ("deploy/proxy/Caddyfile", "docs/operating.md"):
+        [line] = re.findall(r"@inside path (.*)", (settings.BASE_DIR / file).read_text())
+        for path in ("/metrics", "/livez", "/readyz"):
+            assert {f"{path}/", path} <= {part.removeprefix("/chat") for part in line.split()}
+    assert Client().get("/readyz//").status_code == 404
 
 
 def test_a_proxy_that_is_not_named_is_not_believed(named_server: str) -> None:

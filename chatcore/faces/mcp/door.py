@@ -22,7 +22,8 @@ async def serve_mcp(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one request of a client. Raises the problem that refuses it."""
     headers = dict(scope["headers"])
     # No cookies: a page of any other site could send them.
-    if b"authorization" not in headers or await run_in_thread(find_sender, headers) is None:
+    has_token = bool(headers.get(b"authorization", b"").strip())
+    if not has_token or await run_in_thread(find_sender, headers) is None:
         raise build_sender_problem()
     if scope["method"] != "POST":
         # There are no sessions to end, and no messages that nobody asked for.

@@ -48,7 +48,7 @@ async def serve_websocket(scope: dict[str, Any], receive: Any, send: Any) -> Non
     await receive()  # websocket.connect
     headers = dict(scope["headers"])
     # No cookies: a page of any other site could open a connection with them.
-    is_open = scope["path"] in PATHS and b"authorization" in headers
+    is_open = scope["path"] in PATHS and bool(headers.get(b"authorization", b"").strip())
     user = await run_in_thread(find_sender, headers) if is_open else None
     if user is None:
         await _refuse(scope, send)
