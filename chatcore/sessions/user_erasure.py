@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session as BrowserSession
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from knox.models import AuthToken
 
 from chatcore.accounts import audit
@@ -87,8 +87,8 @@ def _list_rows_by_words(user_pk: Any, words: list[str]) -> dict[str, QuerySet[An
 
 def _forget_acts_of_staff(user_pk: Any) -> None:
     """Delete what the admin's log says of the person's rows: it has their titles and names."""
-    session_tables = ((Session, "owner"), *list_owned_tables(User))
-    for model, field_name in session_tables:
+    tables: list[tuple[type[Model], str]] = [(Session, "owner"), *list_owned_tables(User)]
+    for model, field_name in tables:
         pks = model._base_manager.filter(**{field_name: user_pk}).values_list("pk", flat=True)
         rows = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(model))
         logged_pks = set(rows.values_list("object_id", flat=True))

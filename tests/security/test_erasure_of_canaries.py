@@ -85,7 +85,7 @@ def fill(person: User, staff: User, session: Session) -> None:
     StandingRule.objects.create(owner=person, kind="rule", text=next(words))
     session.title = next(words)
     session.save()
-    for row in (session, project, person.emailaddress_set.get(email=second_address)):
+    for row in (session, project, EmailAddress.objects.get(email=second_address)):
         LogEntry.objects.log_actions(staff.pk, [row], CHANGE, change_message="Changed.")
     assert list(words) == []
 
