@@ -5,6 +5,7 @@ signature, one call at a time, another field for the limit, no such field at all
 used for later requests too (`server_facts.py`).
 """
 
+import hashlib
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -12,12 +13,23 @@ from dataclasses import replace
 from typing import Any
 
 from chatcore.providers import server_facts
-from chatcore.providers.base import ChatMessage, Connection, Request, StreamPart
+from chatcore.providers.base import (
+    ChatMessage,
+    Connection,
+    Request,
+    StreamEnd,
+    StreamPart,
+    Tool,
+)
 from chatcore.providers.dialects import find_dialect
 from chatcore.providers.errors import ProviderRejected
 from chatcore.providers.sent_images import fit_images
 
-MAX_TRIES = 4
+MAX_TRIES = 6
+# The fact that names tools which the server has refused.
+_REFUSED_TOOLS = "without_tools"
+_TOOL_REFUSED = re.compile(r"schema|unknown name|\bparameters\b|\btools?[.\[]|\bfunctions?\b")
+_TOOL_INDEX = re.compile(r"\btools?(?:\[|\.)(\d+)")
 _REFUSED = r"unsupported|not (?:permitted|allowed|supported)|extra|unexpected|unknown|unrecognized"
 # Words of a refusal, in lower case, and what they ask for; the first that match.
 _DIALECT_HINTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
@@ -49,8 +61,14 @@ StreamFunction = Callable[[Connection, Request], AsyncGenerator[StreamPart]]
 async def stream_adapted(
     stream: StreamFunction, connection: Connection, request: Request
 ) -> AsyncGenerator[StreamPart]:
-    """Yield the parts of an answer; a refusal that says what is wrong is followed by a new try."""
+    """Yield the parts of an answer; a refusal that says what is wrong is followed by a new try.
+
+    The last part names the tools that were left out because they were refused now.
+    """
     connection = server_facts.apply_facts(connection, request.model)
+    refused_marks = connection.options.get(_REFUSED_TOOLS) or ()
+    request = _select_tools(request, lambda tool: _mark_tool(tool) not in refused_marks)
+    offered_tools = request.tools
     learned: server_facts.Facts = {}
     for tries in range(MAX_TRIES):
         has_begun = False
@@ -61,15 +79,15 @@ async def stream_adapted(
                     if learned and not has_begun:
                         await server_facts.remember(connection, request.model, learned)
                     has_begun = True
+                    if isinstance(part, StreamEnd) and request.tools is not offered_tools:
+                        names = [tool.name for tool in offered_tools if tool not in request.tools]
+                        part = replace(part, refused_tools=tuple(names))
                     yield part
             return
         except ProviderRejected as error:
-            adapted = (
-                None
-                if has_begun or tries == MAX_TRIES - 1
-                else _adapt(connection, request, error.detail)
-            )
-            if type(error) is not ProviderRejected or adapted is None:
+            is_last = has_begun or tries == MAX_TRIES - 1 or type(error) is not ProviderRejected
+            adapted = None if is_last else _adapt(connection, request, error.detail)
+            if adapted is None:
                 raise
             facts, request = adapted
             learned = server_facts.join_facts(learned, facts)
@@ -81,21 +99,57 @@ def _adapt(
 ) -> tuple[server_facts.Facts, Request] | None:
     """Return what a refusal tells, and what is sent instead; None if it says nothing of use."""
     facts = server_facts.find_unknown_field(connection, request, refusal)
-    if facts:
-        return facts, request
     refusal = refusal.lower()
-    facts = _limit_images(connection, request, refusal)
+    facts = facts or _limit_images(connection, request, refusal)
+    facts = facts or _find_dialect_changes(connection, request, refusal)
     if facts:
         return facts, request
-    if connection.protocol == "anthropic":
-        adapted_request = _adapt_thoughts(request, refusal)
-        return ({}, adapted_request) if adapted_request else None
+    thoughtless_request = _adapt_thoughts(request, refusal)
+    if thoughtless_request:
+        return {}, thoughtless_request
+    return _adapt_tools(connection, request, refusal)
+
+
+def _find_dialect_changes(
+    connection: Connection, request: Request, refusal: str
+) -> server_facts.Facts | None:
     dialect = find_dialect(connection, request.model)
     for pattern, changes in _DIALECT_HINTS:
         is_new = any(getattr(dialect, name) != value for name, value in changes.items())
         if is_new and re.search(pattern, refusal, re.DOTALL):
-            return {"dialect": dict(changes)}, request
+            return {"dialect": dict(changes)}
     return None
+
+
+def _adapt_tools(
+    connection: Connection, request: Request, refusal: str
+) -> tuple[server_facts.Facts, Request] | None:
+    """Return simpler schemas first; then the tools without those that a refusal names."""
+    if not request.tools or not _TOOL_REFUSED.search(refusal):
+        return None
+    if not find_dialect(connection, request.model).has_simple_schemas:
+        return {"dialect": {"has_simple_schemas": True}}, request
+    numbers = {int(number) for number in _TOOL_INDEX.findall(refusal)}
+    refused_tools = [tool for number, tool in enumerate(request.tools) if number in numbers]
+    if not refused_tools:
+        words = set(re.findall(r"[\w-]+", refusal))
+        refused_tools = [tool for tool in request.tools if tool.name.lower() in words]
+    if not refused_tools:
+        return None
+    old_marks = connection.options.get(_REFUSED_TOOLS) or ()
+    marks = sorted({*old_marks, *map(_mark_tool, refused_tools)})
+    smaller_request = _select_tools(request, lambda tool: tool not in refused_tools)
+    return {_REFUSED_TOOLS: marks}, smaller_request
+
+
+def _select_tools(request: Request, is_taken: Callable[[Tool], bool]) -> Request:
+    tools = [tool for tool in request.tools if is_taken(tool)]
+    return request if len(tools) == len(request.tools) else replace(request, tools=tools)
+
+
+def _mark_tool(tool: Tool) -> str:
+    """Return the name of a tool with a mark of its description: another one is tried again."""
+    return f"{tool.name} {hashlib.blake2b(tool.text.encode(), digest_size=4).hexdigest()}"
 
 
 def _limit_images(

@@ -7,6 +7,7 @@ from typing import Any
 from chatcore.providers import anthropic_params, anthropic_stream, anthropic_wire, platforms
 from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection, Request, StreamPart
+from chatcore.providers.dialects import find_dialect
 from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.server_facts import select_fields
 
@@ -22,7 +23,7 @@ class AnthropicProvider:
     """Messages.
 
     Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
-    and `client` (see `platforms.py`).
+    `dialect` (`dialects.py`), and `client` (see `platforms.py`).
     """
 
     sdk_name = "anthropic"
@@ -79,5 +80,8 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
     if system:
         arguments["system"] = system
     if request.tools:
-        arguments["tools"] = anthropic_wire.build_tools(request)
+        dialect = find_dialect(connection, request.model)
+        arguments["tools"] = anthropic_wire.build_tools(
+            request, has_simple_schemas=dialect.has_simple_schemas
+        )
     return arguments

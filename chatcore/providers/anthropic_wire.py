@@ -13,6 +13,7 @@ from chatcore.providers.provider_data import (
     select_order,
     select_thinking,
 )
+from chatcore.providers.tool_schemas import build_schema
 
 
 def normalize(request: Request) -> Request:
@@ -56,13 +57,13 @@ def build_messages(request: Request) -> list[dict[str, Any]]:
     return api_messages
 
 
-def build_tools(request: Request) -> list[dict[str, Any]]:
+def build_tools(request: Request, *, has_simple_schemas: bool = False) -> list[dict[str, Any]]:
     """Return the tool definitions of a request."""
     return [
         {
             "name": tool.name,
             "description": tool.description,
-            "input_schema": tool.parameters,
+            "input_schema": build_schema(tool, is_simple=has_simple_schemas),
             **({"strict": True} if tool.strict else {}),
             **({"cache_control": tool.cache_control} if tool.cache_control else {}),
         }

@@ -207,7 +207,8 @@ class StreamEnd:
     """The last part of every complete stream. A stream without one raises ProviderUnavailable.
 
     `stop_sequence` is the text of the request at which the model stopped, where the provider says.
-    `word` is the provider's own word for the end.
+    `word` is the provider's own word for the end. `refused_tools` are those that it refused by
+    name before it answered without them.
     """
 
     reason: EndReason
@@ -216,6 +217,7 @@ class StreamEnd:
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     provider_data: dict[str, Any] = field(default_factory=dict)
+    refused_tools: tuple[str, ...] = ()
 
 
 StreamPart = TextDelta | ReasoningDelta | StreamEnd

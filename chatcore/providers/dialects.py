@@ -38,6 +38,7 @@ class Dialect:
     needs_signatures: bool = False
     keeps_signatures: bool = True
     max_calls: int = MAX_CALLS
+    has_simple_schemas: bool = False
     max_images: int = 100
     image_types: frozenset[str] = IMAGE_TYPES
 
@@ -45,9 +46,19 @@ class Dialect:
 # Each is looked for in the address and the model's name; what comes later goes before.
 _FAMILIES: tuple[tuple[str, dict[str, Any]], ...] = (
     (r"deepseek|moonshot|kimi|bigmodel|z\.ai|glm-|minimax|mimo", {"reasoning": "all"}),
-    (r"moonshot|kimi", {"has_empty_texts": False, "has_named_call_ids": True}),
+    (
+        r"moonshot|kimi",
+        {"has_empty_texts": False, "has_named_call_ids": True, "has_simple_schemas": True},
+    ),
     (r"claude|anthropic", {"has_empty_texts": False}),
-    (r"gemini", {"needs_signatures": True, "image_types": IMAGE_TYPES - {"image/gif"}}),
+    (
+        r"gemini",
+        {
+            "needs_signatures": True,
+            "has_simple_schemas": True,
+            "image_types": IMAGE_TYPES - {"image/gif"},
+        },
+    ),
     (r"grok|api\.x\.ai", {"image_types": frozenset({"image/png", "image/jpeg"})}),
     (r"bedrock|amazonaws", {"max_images": 20}),
     (r"llama-?3", {"max_calls": 1}),

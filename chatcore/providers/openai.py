@@ -145,7 +145,7 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
     if connection.options.get("system_role") is False:
         _move_system_text(body["messages"])
     if request.tools:
-        body["tools"] = openai_wire.build_tools(request)
+        body["tools"] = openai_wire.build_tools(request, dialect)
     if connection.options.get("control_tokens"):
         body = escape_control_tokens(body)
     arguments |= {

@@ -15,6 +15,7 @@ from chatcore.providers.provider_data import (
     select_reasoning,
     select_tagged_thoughts,
 )
+from chatcore.providers.tool_schemas import build_schema
 
 _USUAL_DIALECT = Dialect()
 # Google names this value for calls that its own models did not make.
@@ -53,16 +54,18 @@ def build_messages(request: Request, dialect: Dialect = _USUAL_DIALECT) -> list[
     return api_messages
 
 
-def build_tools(request: Request) -> list[dict[str, Any]]:
+def build_tools(request: Request, dialect: Dialect = _USUAL_DIALECT) -> list[dict[str, Any]]:
     """Return the tool definitions of a request."""
-    return [{"type": "function", "function": _build_function(tool)} for tool in request.tools]
+    return [
+        {"type": "function", "function": _build_function(tool, dialect)} for tool in request.tools
+    ]
 
 
-def _build_function(tool: Tool) -> dict[str, Any]:
+def _build_function(tool: Tool, dialect: Dialect) -> dict[str, Any]:
     function: dict[str, Any] = {
         "name": tool.name,
         "description": tool.description,
-        "parameters": tool.parameters,
+        "parameters": build_schema(tool, is_simple=dialect.has_simple_schemas),
     }
     if tool.strict:  # otherwise left out, because not every server knows it
         function["strict"] = True

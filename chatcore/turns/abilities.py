@@ -1,6 +1,7 @@
 """Learn from a provider's refusal what a language model cannot do."""
 
 from chatcore.models import Turn
+from chatcore.providers.base import StreamEnd
 from chatcore.providers.errors import ImagesRefused, ToolsRefused
 from chatcore.turns import client_tools
 
@@ -20,6 +21,15 @@ def learn(turn: Turn, error: ToolsRefused | ImagesRefused) -> None:
         _learn_of_images(turn, error)
     else:
         _learn_of_tools(turn, error)
+
+
+def note_refused_tools(turn: Turn, completion: StreamEnd) -> None:
+    """Tell the person of tools without which the answer was made."""
+    if completion.refused_tools:
+        names = ", ".join(completion.refused_tools)
+        notice = f"The provider refuses the description of these tools, which are left out: {names}"
+        turn.notices = [*turn.notices, notice]
+        turn.save(update_fields=["notices"])
 
 
 def _learn_of_tools(turn: Turn, error: ToolsRefused) -> None:

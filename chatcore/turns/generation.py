@@ -313,6 +313,7 @@ def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -
         # Whoever asked was told that the turn is cancelled, so it may not complete any more.
         if locked_turn.is_cancel_requested:
             raise TurnCancelled(str(turn.pk))
+        abilities.note_refused_tools(turn, completion)
         completion = tool_limits.drop_calls_over_limit(turn, completion)
         message = recorder.complete_message(completion)
         if not message.tool_calls:

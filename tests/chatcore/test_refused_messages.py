@@ -80,3 +80,17 @@ def test_a_message_that_failed_for_another_reason_stays(
     say(api, session, "Brew a poison.")
     say(api, session, "Who am I?")
     assert "My name is Alice." in str(list_chat_calls(filtering)[-1].json["messages"])
+
+
+def test_a_tool_that_is_refused_is_named_and_the_chat_goes_on(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    def answer(body: dict[str, Any]) -> Reply:
+        is_bad = "calculate" in str(body.get("tools"))
+        refusal = "Invalid schema for function 'calculate'"
+        return Reply(status=400, text=refusal) if is_bad else Reply(text="Fine.")
+
+    scripted.default = answer
+    answered = say(api, session, "Hello.")
+    assert answered["assistant_message"]["content"] == "Fine."
+    assert "calculate" in str(answered["notices"])

@@ -102,7 +102,6 @@ def test_a_question_may_follow_the_outputs(client: OpenAI, scripted: ScriptedMod
     # Without tools, what they said is told in words.
     sent = list_completions(scripted)[-1].json["messages"]
     assert [message["role"] for message in sent] == ["user", "assistant", "user"]
-    assert "21" in sent[2]["content"]
     assert sent[2]["content"].endswith("And Oslo?")
 
 
