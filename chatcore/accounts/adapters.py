@@ -1,8 +1,11 @@
 """What django-allauth asks this project: who may make an account, and what belongs to one."""
 
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core import context as allauth_context
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialApp
@@ -13,6 +16,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from chatcore.accounts import invitations
+from chatcore.accounts.mail_links import find_origin, move_link
 from chatcore.threads import give_back_connection
 from models_registry import keys
 
@@ -27,9 +31,17 @@ class AccountAdapter(DefaultAccountAdapter):
         return settings.SIGN_UP == "invitation" and invitations.find_in(request) is not None
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send a mail; the server that takes it may be slow."""
+        """Send a mail, whose links do not follow the request's host; its server may be slow."""
+        origin = find_origin(allauth_context.request)
+        links = {
+            name: move_link(value, origin)
+            for name, value in context.items()
+            if isinstance(value, str) and value.startswith(("http://", "https://"))
+        }
+        host = urlsplit(origin).netloc
+        site = SimpleNamespace(name=host, domain=host)
         give_back_connection()
-        super().send_mail(template_prefix, email, context)
+        super().send_mail(template_prefix, email, context | links | {"current_site": site})
 
     def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> Any:
         """Store a new user, and use up the invitation in the same transaction."""

@@ -34,6 +34,7 @@ def by_invitation(settings: Any) -> None:
 @pytest.fixture
 def with_email(settings: Any) -> None:
     settings.SENDS_EMAIL = True
+    settings.NAMED_HOSTS = ["testserver"]
 
 
 def sign_up(client: Client, name: str = "carol") -> Any:
@@ -120,6 +121,40 @@ def test_a_reset_link_sets_a_password_once(
     assert sign_in(Client(), NEW_PASSWORD, "alice@example.com").status_code == 302
     assert not AuthToken.objects.exists()
     assert "too old" in Client().get(found[1], follow=True).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("public_url", "named", "host", "origin"),
+    [
+        ("https://chat.example.com", [], "127.0.0.1:6666", "https://chat.example.com"),
+        ("", ["chat.example.com"], "chat.example.com", "http://chat.example.com"),
+        ("", ["chat.example.com"], "chat.example.com:6666", "http://chat.example.com"),
+        ("", ["chat.example.com"], "localhost:6666", None),
+        ("", ["*"], "evil.example", None),
+        ("", [], "localhost:6666", "http://localhost:80"),
+    ],
+)
+def test_no_link_in_a_mail_follows_the_host_that_a_request_made_up(
+    user: User,
+    with_email: None,
+    mailoutbox: list[Any],
+    settings: Any,
+    public_url: str,
+    named: list[str],
+    host: str,
+    origin: str | None,
+) -> None:
+    EmailAddress.objects.create(user=user, email="alice@example.com", verified=True, primary=True)
+    settings.PUBLIC_URL, settings.NAMED_HOSTS = public_url, named
+    settings.ALLOWED_HOSTS = ["*"]
+    client = Client(raise_request_exception=False)
+    statuses = set()
+    for address in ("alice@example.com", "nobody@example.com"):
+        answer = client.post("/account/password/reset/", {"email": address}, headers={"Host": host})
+        statuses.add(answer.status_code)
+    assert statuses == ({302} if origin else {400})
+    links = re.findall(r"(https?://[^/\s]+)/account", " ".join(mail.body for mail in mailoutbox))
+    assert set(links) == ({origin} if origin else set())
 
 
 def test_a_reset_does_not_tell_whether_an_address_is_known(
