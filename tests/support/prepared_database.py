@@ -5,6 +5,7 @@ database of each process, and the data folders of the product's own processes.
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -18,6 +19,20 @@ import psycopg
 
 NAME = "chatcore.sqlite3"
 FOLDER_VARIABLE = "PREPARED_DATABASE_FOLDER"  # of the test run, for all of its processes
+ROOT = Path(__file__).resolve().parents[2]
+KEPT_FOLDER = ROOT / ".pytest_cache" / "prepared"
+# Migrations with what they import. A change of a model is one of a migration, too.
+SOURCES = (
+    "*/migrations/*.py",
+    "*/*/migrations/*.py",
+    "*/indexes.py",
+    "chatcore/databases/*.py",
+    "chatcore/search/*.py",
+    "chatcore/settings.py",
+    "models_registry/*.py",
+    "models_registry/catalog.json",
+    "requirements-dev.lock",
+)
 TEMPLATE_FILE = "template"  # its lines are the server and the name of the database there
 
 
@@ -74,6 +89,10 @@ def _find_original() -> Path:
     folder = Path(os.environ[FOLDER_VARIABLE])
     with _take_first(folder, "sqlite") as is_first:
         if is_first:
+            kept_path = KEPT_FOLDER / f"{_hash_sources()}.sqlite3"
+            if kept_path.exists():
+                shutil.copyfile(kept_path, folder / NAME)
+                return folder / NAME
             inherited = {
                 name: value
                 for name, value in os.environ.items()
@@ -81,7 +100,27 @@ def _find_original() -> Path:
             }
             _migrate({**inherited, "CHATCORE_DATA_DIR": str(folder)})
             assert not (folder / f"{NAME}-wal").exists()  # all of it is in one file
+            _keep(folder / NAME, kept_path)
     return folder / NAME
+
+
+def _hash_sources() -> str:
+    """Return a digest of all that the migrated database comes from."""
+    digest = hashlib.sha256()
+    for pattern in SOURCES:
+        for path in sorted(ROOT.glob(pattern)):
+            digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _keep(path: Path, kept_path: Path) -> None:
+    """Keep a migrated database for later runs, and those of earlier sources no longer."""
+    KEPT_FOLDER.mkdir(parents=True, exist_ok=True)
+    for former_path in KEPT_FOLDER.iterdir():
+        former_path.unlink()
+    partial = kept_path.with_suffix(".copy")
+    shutil.copyfile(path, partial)
+    partial.rename(kept_path)
 
 
 @contextmanager
