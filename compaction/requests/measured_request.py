@@ -13,6 +13,8 @@ from compaction.sizing import request_size, session_context
 from compaction.sizing.decision_log import Action, is_logged, log_decision
 from compaction.sizing.session_context import SessionContext
 
+LEAST_ANSWER_TOKENS = 1_024
+
 
 class LogFields(TypedDict):
     """How a measurement was made, for the log of decisions; sizes in tokens."""
@@ -47,8 +49,20 @@ class MeasuredRequest:
 
     @property
     def is_over_window(self) -> bool:
-        """Return True if the provider would probably refuse the request."""
-        return self.measurement.tokens > self.window
+        """Return True if the provider would probably refuse the request, or cut its answer."""
+        return self.measurement.tokens > self.window - self.answer_room
+
+    @property
+    def answer_room(self) -> int:
+        """Return the least room for an answer, in tokens: no more than a tenth of the window.
+
+        It is 0 where the registry says that answers do not count, or limits requests by themselves.
+        """
+        budget = self.context.budget
+        if budget is None or self.context.facts.output_reserve == 0:
+            return 0
+        room = min(LEAST_ANSWER_TOKENS, budget.window // 10)
+        return max(0, room - (budget.window - budget.request_limit))
 
     @property
     def is_over_threshold(self) -> bool:

@@ -10,6 +10,7 @@ from compaction.backends import registry as backend_registry
 from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.backends.calls import CallFailed, CallResult, Prompt
 from compaction.core.stages.base import SummaryFailed
+from compaction.core.thin_text import find_thinness
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.sizing.session_context import SessionContext
@@ -252,11 +253,24 @@ class SummaryClient:
             max_tokens=job.max_tokens,
             may_grow=job.may_grow,
         )
+        thinness = find_thinness(
+            summary,
+            previous=chunk.previous_summary,
+            source=chunk.lines,
+            may_shrink=job.options.rewrites_text or self._asks_to_shrink(job, chunk),
+        )
+        if thinness:
+            raise SummaryFailed(thinness)
         if not job.may_grow and len(summary) >= chunk.earlier_chars + chunk.characters:
             raise SummaryFailed("The summary is not smaller than what it replaces.")
         if is_last and (objection := job.find_objection(summary)):
             raise SummaryFailed(objection)
         return SummaryResult(summary, delta_block)
+
+    def _asks_to_shrink(self, job: SummaryJob, chunk: _Chunk) -> bool:
+        """Return whether the prompt asks for fewer words than the earlier summary has."""
+        earlier_words = len((chunk.previous_summary or "").split())
+        return self._limit_words(job, chunk) < earlier_words
 
     def _call_model(self, call_prompt: Prompt) -> CallResult:
         """Make one call and record it. Record a failed one too, because it may cost money."""

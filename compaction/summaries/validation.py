@@ -60,6 +60,11 @@ _PLACEHOLDER = re.compile(
     r"\b(none|n/a|tbd|todo|nil|nothing|unknown|not applicable|not available)\b|\.\.\.|…",
     re.IGNORECASE,
 )
+_WRITTEN_CALL = re.compile(
+    r"<\|?(tool_calls?|function_calls?|function=|invoke\b|tool▁call)|\[TOOL_CALLS\]"
+    r"|\A\W*(```(json)?\s*)?\{\s*\"(name|tool|function|arguments)\"",
+    re.IGNORECASE,
+)
 _WEB_PAGE = re.compile(r"\A\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _HEADING = re.compile(
     r"^[^\S\n]*+(#{1,6}\s.*|[*_]{2}[^*_\n]+[*_]{2}:?|[^:\n]{1,60}:)[^\S\n]*$"
@@ -105,6 +110,8 @@ def _check_finish(answer: CallResult, summary: str) -> str | None:
 
 
 def _check_words(summary: str, headings: Iterable[str]) -> str | None:
+    if _WRITTEN_CALL.search(summary[:200]):
+        return "The model called a tool instead of writing a summary."
     if _WEB_PAGE.match(summary):
         return "The model answered with a web page."
     if summary[0] in "{[" and summary[-1] in "}]" and '"' in summary:

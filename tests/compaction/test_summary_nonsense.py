@@ -67,6 +67,12 @@ NONSENSE: dict[str, tuple[Any, str]] = {
         Reply(tool_calls=[make_tool_call("fetch_url", {"url": "http://x"})]),
         "called a tool",
     ),
+    "no changes": (Reply(text="(no changes)"), "next to nothing"),
+    "an apology in German": (Reply(text="Das kann ich leider nicht."), "next to nothing"),
+    "a call in marks": (
+        Reply(text='<tool_call>{"name": "recall", "arguments": {"query": "x"}}</tool_call>'),
+        "called a tool",
+    ),
     "as long as its source": (
         Reply(text="Some words that differ from one another: " + DIGITS),
         "not smaller",

@@ -1,0 +1,79 @@
+"""Tell a summary from words that are none: "(no changes)", an apology, headings without contents.
+
+No list of such words is needed, which would be of one language: a summary has a least size beside
+what it replaces, speaks of the same things, and loses few names and numbers at once.
+"""
+
+import re
+import zlib
+
+# A shorter text needs no summary, so anything may be one.
+MIN_SOURCE_BYTES = 2_000
+MIN_BYTES = 40
+# Of what the source says without its repetitions.
+LEAST_SHARE = 0.03
+MAX_LEAST_BYTES = 1_000
+# Of an earlier summary that the new one continues.
+KEPT_SHARE = 0.5
+MIN_EARLIER_BYTES = 200
+# Words that a summary has in common with its source, at least, where the source has many.
+COMMON_WORDS = 3
+SOURCE_WORDS_FOR_ONE = 10
+MIN_FACTS = 4
+KEPT_FACTS = 0.2
+_SAMPLE_CHARS = 200_000
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+# Languages that write no spaces: pairs of their signs.
+_PAIRS = re.compile(r"(?=([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}))")
+_NUMBER = re.compile(r"\d[\d.,:/-]*\d")
+_NAME = re.compile(r"(?<=[^\s.!?:#*>-] )[^\W\d_a-z]\w{2,}")
+
+
+def find_thinness(
+    summary: str, *, previous: str | None, source: str, may_shrink: bool
+) -> str | None:
+    """Return why a text is no summary of the source and the earlier summary; None if it is one.
+
+    With `may_shrink` the model was told to shorten the earlier summary.
+    """
+    size = len(summary.encode())
+    source_bytes = len(source.encode()) + len((previous or "").encode())
+    if source_bytes < MIN_SOURCE_BYTES:
+        return None
+    told = zlib.compress(f"{previous or ''}{source}"[:_SAMPLE_CHARS].encode(), 1)
+    least = max(MIN_BYTES, min(MAX_LEAST_BYTES, LEAST_SHARE * len(told)))
+    if size < least:
+        return "The summary says next to nothing of what it replaces."
+    earlier_size = 0 if may_shrink else len((previous or "").encode())
+    if earlier_size >= MIN_EARLIER_BYTES and size < KEPT_SHARE * earlier_size:
+        return "The summary is much shorter than the earlier one, which it has to continue."
+    if previous and _loses_facts(summary, previous):
+        return "The names and numbers of the earlier summary are gone."
+    if _speaks_of_other_things(summary, f"{previous or ''}\n{source}"):
+        return "The summary does not speak of what it replaces."
+    return None
+
+
+def _loses_facts(summary: str, previous: str) -> bool:
+    facts = {*_NUMBER.findall(previous), *_NAME.findall(previous)}
+    if len(facts) < MIN_FACTS:
+        return False
+    text = summary.casefold()
+    return sum(fact.casefold() in text for fact in facts) < KEPT_FACTS * len(facts)
+
+
+def _speaks_of_other_things(summary: str, source: str) -> bool:
+    source_words = _collect_words(source[:_SAMPLE_CHARS])
+    needed = min(COMMON_WORDS, len(source_words) // SOURCE_WORDS_FOR_ONE)
+    if not needed:
+        return False
+    numbers = set(_NUMBER.findall(source)) & set(_NUMBER.findall(summary))
+    common_words = _collect_words(summary) & source_words
+    return len(common_words) + len(numbers) < needed
+
+
+def _collect_words(text: str) -> set[str]:
+    """Return the words of a text, cut where endings begin."""
+    text = text.casefold()
+    return {word[:5] for word in _WORD.findall(text)} | set(_PAIRS.findall(text))

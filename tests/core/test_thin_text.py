@@ -1,0 +1,76 @@
+"""What is no summary is known without its language."""
+
+import pytest
+
+from compaction.core.thin_text import find_thinness
+
+SOURCE = "\n".join(
+    f"{number:04d} user: The gate of garden {number} opens with the code {4711 + number * 37}; "
+    f"{person} waters the {plant} on {day} evenings, and the key lies under the {place}."
+    for number, (person, plant, day, place) in enumerate(
+        [
+            ("Alice", "tomatoes", "Monday", "blue stone"),
+            ("Bashir", "cucumbers", "Tuesday", "old bench"),
+            ("Chen", "roses", "Wednesday", "water barrel"),
+            ("Dorota", "pumpkins", "Thursday", "wooden box"),
+            ("Emeka", "lettuce", "Friday", "red flowerpot"),
+            ("Farid", "strawberries", "Saturday", "second step"),
+        ]
+        * 4
+    )
+)
+PREVIOUS = (
+    "The garden has six keepers. Alice has the code 4711, Bashir 4748, Chen 4785, Dorota 4822,"
+    " Emeka 4859 and Farid 4896. The keys lie under the stone, the bench, the barrel, the box, the"
+    " flowerpot and the step. Watering is in the evenings."
+)
+NO_SUMMARIES = [
+    "(no changes)",
+    "Same as before.",
+    "No new information to add.",
+    "The conversation is too long to be summarized here.",
+    "Es gibt nichts Neues hinzuzufügen.",
+    "Il n'y a rien à ajouter à ce résumé pour le moment.",
+    "没有新的内容需要补充。",
+    "Garden talk.",
+    "Lo siento, pero no puedo ayudar con esa solicitud en este momento.",
+    "Es tut mir leid, dabei kann ich leider nicht helfen; bitte versuche es später noch einmal.",
+    "## Task\nNone captured.\n\n## Progress\nNo prior history.\n\n## Decisions\nNone recorded.\n",
+    "## Aufgabe\nKeine.\n\n## Fortschritt\nNichts erfasst.\n\n## Beschlüsse\nKeine gefasst.\n",
+    "Summary unavailable at this time. Please try again later with a shorter transcript.",
+]
+
+
+@pytest.mark.parametrize("text", NO_SUMMARIES)
+@pytest.mark.parametrize("previous", [None, PREVIOUS])
+def test_no_summary_is_known_as_none(text: str, previous: str | None) -> None:
+    assert find_thinness(text, previous=previous, source=SOURCE, may_shrink=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PREVIOUS,
+        "Six people care for the gardens: Alice, Bashir, Chen, Dorota, Emeka and Farid. Codes begin"
+        " at 4711 and rise by 37. Each waters on one evening: tomatoes on Monday, then cucumbers,"
+        " roses, pumpkins, lettuce and strawberries. Codes 4748, 4785, 4822 work as well.",
+        "Sechs Leute pflegen die Gärten: Alice, Bashir, Chen, Dorota, Emeka und Farid. Die Codes"
+        " lauten 4711, 4748, 4785, 4822, 4859 und 4896; die Schlüssel liegen unter Steinen, Bänken,"
+        " Tonnen, Kisten, Töpfen und Stufen, und gegossen wird am Abend, jeden Tag jemand anders.",
+        "六个人照看花园: Alice 4711, Bashir 4748, Chen 4785, Dorota 4822, Emeka 4859, Farid 4896。"
+        "钥匙放在石头、长凳、水桶、木箱、花盆和台阶下面, 每天晚上浇水, 每人一天。",
+    ],
+)
+@pytest.mark.parametrize("previous", [None, PREVIOUS])
+def test_a_summary_in_any_language_is_one(text: str, previous: str | None) -> None:
+    assert find_thinness(text, previous=previous, source=SOURCE, may_shrink=False) is None
+
+
+def test_a_short_talk_may_have_a_short_summary() -> None:
+    assert find_thinness("Hi.", previous=None, source="user: hello", may_shrink=False) is None
+
+
+def test_who_was_told_to_shorten_may_be_shorter() -> None:
+    short = "Alice 4711, Bashir 4748, Chen 4785, Dorota 4822, Emeka 4859, Farid 4896: gardens."
+    assert find_thinness(short, previous=PREVIOUS, source=SOURCE, may_shrink=False)
+    assert find_thinness(short, previous=PREVIOUS, source=SOURCE, may_shrink=True) is None
