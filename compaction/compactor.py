@@ -14,6 +14,7 @@ from compaction.requests.on_demand import CompactionReport
 from compaction.requests.tool_output import TruncatedOutput
 from compaction.runs import load, switch
 from compaction.runs.load import CompactionLoad
+from compaction.sizing import calibration
 from compaction.summaries import leaf_transfer
 from compaction.triggers import on_change
 
@@ -124,6 +125,10 @@ class Compactor:
     def learn_window(self, model: object, request: Request, tokens: int) -> None:
         """Learn that a model takes no more than so many tokens."""
         stateless.learn_window(model, request, tokens)
+
+    def forget_window(self, model: object) -> None:
+        """Forget the window that refusals of a model have shown."""
+        calibration.forget_window(str(model))
 
     def estimate_request(self, model: object, request: Request) -> int:
         """Return the estimated tokens of a request without a session."""

@@ -278,6 +278,16 @@ class AiModel(models.Model):
             self.supports_tools = False
         return was_unknown
 
+    def forget_tools_refused(self) -> None:
+        """Let it be unknown again whether it calls tools."""
+        AiModel.objects.filter(pk=self.pk, supports_tools=False).update(supports_tools=None)
+        self.supports_tools = None
+
+    def forget_images_refused(self) -> None:
+        """Let it be unknown again whether it sees images."""
+        AiModel.objects.filter(pk=self.pk, supports_images=False).update(supports_images=None)
+        self.supports_images = None
+
     @property
     def may_see_images(self) -> bool:
         """Whether images are sent: also where nobody has said yet that it sees any."""

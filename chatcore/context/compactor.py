@@ -246,6 +246,10 @@ class Compactor(Protocol):
         """Learn that a model takes no more than so many tokens, after this request has passed."""
         ...
 
+    def forget_window(self, model: AiModel) -> None:
+        """Forget what `learn_window` has learned: the next longer request tells anew."""
+        ...
+
     def estimate_request(self, model: AiModel, request: Request) -> int:
         """Return the estimated tokens of a request that belongs to no session, all of it."""
         ...
@@ -367,6 +371,9 @@ class NullCompactor:
         return None
 
     def learn_window(self, model: AiModel, request: Request, tokens: int) -> None:
+        pass
+
+    def forget_window(self, model: AiModel) -> None:
         pass
 
     def estimate_request(self, model: AiModel, request: Request) -> int:

@@ -255,6 +255,7 @@ class ContextUsagePayload(TypedDict):
     should_compact: bool
     available_input_tokens: int | None
     context_window: int | None
+    window_source: str | None
     threshold_tokens: int | None
     usage_ratio: float | None
     level: str | None

@@ -32,6 +32,16 @@ def note_refused_tools(turn: Turn, completion: StreamEnd) -> None:
         turn.save(update_fields=["notices"])
 
 
+def unlearn(turn: Turn, error: ToolsRefused | ImagesRefused) -> None:
+    """Forget what was learned, because the request without it was refused too."""
+    model = turn.session.model
+    assert model is not None
+    if isinstance(error, ImagesRefused):
+        model.forget_images_refused()
+    else:
+        model.forget_tools_refused()
+
+
 def _learn_of_tools(turn: Turn, error: ToolsRefused) -> None:
     model = turn.session.model
     assert model is not None

@@ -190,11 +190,13 @@ async def _request_answer(work: TurnWork, turn: Turn) -> Message:
     """Call the model; send a smaller request where it was refused as too long."""
     assert turn.session.model is not None
     call = await _prepare_call(turn)
+    learned_from: ImagesRefused | ToolsRefused | None = None
     while True:
         try:
             answer = await _stream_answer(work, turn, call)
         except (ImagesRefused, ToolsRefused) as error:
             await run_until_stored(abilities.learn, turn, error)
+            learned_from = error
             call = await _prepare_call(turn)
         except ProviderError as error:
             if isinstance(error, ProviderRejected) and not _has_text(work):
@@ -202,6 +204,8 @@ async def _request_answer(work: TurnWork, turn: Turn) -> Message:
                 if smaller_answer is not None:
                     return smaller_answer
             if not is_refusal_for_length(error) or _has_text(work):
+                if learned_from and isinstance(error, ProviderRejected):
+                    await run_until_stored(abilities.unlearn, turn, learned_from)
                 raise
             # Once only: it may have paid a model before the database failed.
             call = await PREPARATION.run_for(

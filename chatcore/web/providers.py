@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from chatcore.accounts import audit
+from chatcore.context.compactor import get_compactor
 from chatcore.net.strangers import wait_for_stranger
 from chatcore.providers import model_lists
 from chatcore.providers import registry as provider_registry
@@ -71,6 +72,7 @@ def call_provider(provider: Provider, *, user: Any) -> dict[str, Any]:
     """Ask one model of the provider for a word, and learn what its list of models says.
 
     Returns the `model` and its `seconds`, or the `problem`. The admin's button calls this too.
+    Windows that refusals have shown are forgotten: longer requests are tried again.
     """
     model = provider.models.filter(is_active=True).order_by("-is_default", "id").first()
     if model is None:
@@ -79,6 +81,8 @@ def call_provider(provider: Provider, *, user: Any) -> dict[str, Any]:
     result: dict[str, Any] = {"model": model} | _time_test_call(model)
     if "problem" not in result:
         result["learned_count"] = model_lists.learn_from_list(provider)
+        for learned_model in provider.models.all():
+            get_compactor().forget_window(learned_model)  # longer requests are tried again
     return result
 
 

@@ -30,6 +30,11 @@ class ContextSerializer(serializers.Serializer[Any]):
     estimated_input_tokens = serializers.IntegerField()
     available_input_tokens = serializers.IntegerField(allow_null=True)
     context_window = serializers.IntegerField(allow_null=True)
+    window_source = serializers.ChoiceField(
+        ["registry", "learned"],
+        allow_null=True,
+        help_text="Where the window is from; `learned`: a refusal of the provider has shown it.",
+    )
     threshold_tokens = serializers.IntegerField(allow_null=True)
     usage_ratio = serializers.FloatField(allow_null=True)
     should_compact = serializers.BooleanField()

@@ -38,6 +38,7 @@ def describe_usage(context: SessionContext) -> dict[str, Any]:
         "estimated_input_tokens": measurement.tokens,
         "source": measurement.source,
         **_compare_with_window(context.budget, measurement.tokens),
+        "window_source": _find_window_source(context),
         "message_count": context.facts.message_count,
         "live_message_count": backend_registry.get_backend().count_live_messages(context.facts),
         "breakdown": _build_breakdown(context, measurement.tokens),
@@ -65,6 +66,15 @@ def _compare_with_window(budget: Budget | None, tokens: int) -> dict[str, Any]:
         "should_compact": budget.is_over(tokens),
         "level": _choose_level(budget, tokens),
     }
+
+
+def _find_window_source(context: SessionContext) -> Literal["registry", "learned"] | None:
+    """Return where the window is from: the registry, or a refusal; None where it is unknown."""
+    if context.budget is None:
+        return None
+    has_learned = context.model_calibration.window is not None or context.has_refusal_sizes
+    is_other = context.budget.window != context.facts.window
+    return "learned" if is_other and has_learned else "registry"
 
 
 def _choose_level(budget: Budget, tokens: int) -> Literal["ok", "warning", "critical"]:

@@ -253,6 +253,8 @@ class SummaryClient:
             max_tokens=job.max_tokens,
             may_grow=job.may_grow,
         )
+        if not job.may_grow and len(summary) >= chunk.earlier_chars + chunk.characters:
+            raise SummaryFailed("The summary is not smaller than what it replaces.")
         thinness = find_thinness(
             summary,
             previous=chunk.previous_summary,
@@ -261,8 +263,6 @@ class SummaryClient:
         )
         if thinness:
             raise SummaryFailed(thinness)
-        if not job.may_grow and len(summary) >= chunk.earlier_chars + chunk.characters:
-            raise SummaryFailed("The summary is not smaller than what it replaces.")
         if is_last and (objection := job.find_objection(summary)):
             raise SummaryFailed(objection)
         return SummaryResult(summary, delta_block)

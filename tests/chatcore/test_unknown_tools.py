@@ -43,6 +43,14 @@ def test_tools_are_tried_and_left_out_after_the_first_refusal(
     assert api.get("/api/v1/models").json()["results"][0]["supports_tools"] is False
 
 
+def test_what_did_not_help_is_not_kept(
+    api: APIClient, messages: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(refuse(REFUSALS[0]), refuse("The name of the model is wrong."))
+    assert api.post(messages, {"content": "Hi"}).status_code == 502
+    assert AiModel.objects.get().supports_tools is None
+
+
 def test_a_clients_own_tools_are_refused_with_where_to_change_it(
     api: APIClient, messages: str, scripted: ScriptedModel
 ) -> None:

@@ -90,7 +90,7 @@ def test_the_answer_comes_in_the_same_turn(
         assert learned
         assert learned < 4_500
         usage = load_usage(session.pk)
-        assert usage["context_window"] == learned
+        assert (usage["context_window"], usage["window_source"]) == (learned, "learned")
 
 
 @pytest.mark.parametrize("policy", POLICIES)

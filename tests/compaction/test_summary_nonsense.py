@@ -53,8 +53,8 @@ def the_transcript(request: dict[str, Any]) -> Reply:
 NONSENSE: dict[str, tuple[Any, str]] = {
     "nothing": (Reply(text=""), "empty"),
     "white space": (Reply(text=" \n\t "), "empty"),
-    "only thoughts": (Reply(text="<think>Let me see what they said.</think>"), "only reasoned"),
-    "thoughts without end": (Reply(text="<think>Let me see what they said"), "only reasoned"),
+    "only thoughts": (Reply(text="<think>Let me see what they said.</think>"), "empty"),
+    "thoughts without end": (Reply(text="<think>Let me see what they said"), "empty"),
     "only reasoning": (Reply(reasoning="Let me see what they said."), "empty"),
     "cut off": (Reply(text="Alice plans a trip and then", finish="length"), "cut off"),
     "refused in words": (Reply(text="I'm sorry, but I can't help with that."), "refused"),

@@ -167,6 +167,8 @@ class ContextMeter extends HTMLElement {
     this.querySelector(".context-source").textContent = usage.source
       ? getText(usage.source === "provider" ? "countedByProvider" : "countedByUs")
       : "";
+    if (usage.window_source === "learned")
+      this.querySelector(".context-source").textContent += ` ${getText("windowLearned")}`;
     this.querySelector(".context-policy").textContent = usage.policy
       ? getText("policy", { name: usage.policy })
       : "";
