@@ -12,7 +12,7 @@ from tests.support.postgres_server import PostgresServer
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.served_streams import join_text, read_events
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 from tests.support.web_commands import Deployment, GatedWords
 
 pytestmark = [pytest.mark.faults, pytest.mark.lasting]
@@ -78,7 +78,9 @@ def test_streams_in_flight_end_whole_and_new_turns_go_to_the_other_process(
 
         leaving.ask_to_stop()
         wait_until(leaving.is_draining)
-        reading[1].result(60)  # handed over: its stream ends although the answer goes on
+        reading[1].result(
+            PATIENCE_SECONDS
+        )  # handed over: its stream ends although the answer goes on
         assert "turn.completed" not in page.text
         follow_again = threads.submit(follow_to_the_end, other, session, page.text)
 
@@ -91,10 +93,10 @@ def test_streams_in_flight_end_whole_and_new_turns_go_to_the_other_process(
         assert leaving.process.poll() is None
 
         words.gate.set()
-        reading[0].result(60)
+        reading[0].result(PATIENCE_SECONDS)
         assert "event: turn.completed" in answer.text
-        assert follow_again.result(60) == words.join()
-        assert leaving.process.wait(60) == -signal.SIGTERM
+        assert follow_again.result(PATIENCE_SECONDS) == words.join()
+        assert leaving.process.wait(PATIENCE_SECONDS) == -signal.SIGTERM
         stored = other.get(f"/sessions/{session}/messages").json()["results"]
         assert [message["status"] for message in stored] == ["complete", "complete"]
 
@@ -141,8 +143,8 @@ def test_a_second_signal_ends_the_answers_at_once(tmp_path: Path, scripted: Scri
         wait_until(web.is_draining)
         assert web.process.poll() is None
         web.ask_to_stop()
-        reading.result(60)
-        assert web.process.wait(60) == -signal.SIGTERM
+        reading.result(PATIENCE_SECONDS)
+        assert web.process.wait(PATIENCE_SECONDS) == -signal.SIGTERM
     assert "event: turn.failed" in answer.text
     assert '"type":"interrupted"' in answer.text.replace(" ", "")
 

@@ -39,7 +39,7 @@ def start_preparing(folder: Path, url: str) -> "subprocess.Popen[str]":
 def prepare_twice(folder: Path, url: str) -> None:
     processes = [start_preparing(folder, url) for _ in range(2)]
     for process in processes:
-        output, errors = process.communicate(timeout=180)
+        output, errors = process.communicate(timeout=600)
         assert process.returncode == 0, errors
         assert "/login/once/" in output
 

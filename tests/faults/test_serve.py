@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from compaction.worker.processes import list_descendants
 from tests.support.held_port import hold_port
 from tests.support.prepared_database import put_database
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 from tests.support.web_process import build_environment
 
 pytestmark = pytest.mark.faults
@@ -118,7 +118,7 @@ def check_end(serving: Serving, number: signal.Signals) -> None:
     """A signal ends the command calmly, and none of its processes is left."""
     pids = [process.pid for process in list_descendants(serving.process.pid)]
     serving.process.send_signal(number)
-    assert serving.process.wait(60) == (-number if number == signal.SIGKILL else 0)
+    assert serving.process.wait(PATIENCE_SECONDS) == (-number if number == signal.SIGKILL else 0)
     wait_until(lambda: not any(map(read_command_line, pids)), what="the end of all processes")
 
 

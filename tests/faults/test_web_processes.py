@@ -22,7 +22,7 @@ from tests.support.served_streams import (
     register_model,
 )
 from tests.support.served_talks import create_session, open_api
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.lasting]
 
@@ -139,7 +139,7 @@ def test_one_that_is_asked_to_stop_ends_its_streams_with_the_end_of_their_turn(
         )
         os.kill(leaving.pid, signal.SIGTERM)
         for future in reading:
-            future.result(timeout=60)
+            future.result(PATIENCE_SECONDS)
     for text in texts.values():
         assert "event: turn.failed" in text
         assert '"type":"interrupted"' in text.replace(" ", "")

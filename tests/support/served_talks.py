@@ -10,7 +10,7 @@ import httpx2
 
 from tests.support.served_product import ServedProduct
 from tests.support.served_streams import WITHIN, read_events
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 ENDS = ("turn.completed", "turn.failed", "turn.cancelled")
 
@@ -20,7 +20,7 @@ def open_api(product: ServedProduct, url: str = "") -> Iterator[httpx2.Client]:
     """Open the API at the product's address, or at the one of a process of it."""
     headers = {"Authorization": f"Bearer {product.token}"}
     base_url = f"{url or product.url}/api/v1"
-    with httpx2.Client(base_url=base_url, headers=headers, timeout=60) as api:
+    with httpx2.Client(base_url=base_url, headers=headers, timeout=PATIENCE_SECONDS) as api:
         yield api
 
 

@@ -16,15 +16,18 @@ import httpx2
 from tests.support.held_port import hold_port
 from tests.support.prepared_database import put_database
 from tests.support.served_streams import REGISTER
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
-PATIENCE_SECONDS = 60.0
 PREPARE = "from chatcore.serving.preparation import prepare_database; prepare_database();"
 COMMAND = [sys.executable, "-m", "chatcore"]
 
 
 class GatedWords(Sequence[str]):
-    """The pieces of an answer; after the first half it waits until `gate` is set."""
+    """The pieces of an answer; after the first half it waits until `gate` is set.
+
+    It waits for as long as the test takes: an answer that ended by itself would end the process
+    that drains.
+    """
 
     def __init__(self, count: int) -> None:
         self.gate = threading.Event()
@@ -39,7 +42,7 @@ class GatedWords(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         half = len(self._words) // 2
         yield from self._words[:half]
-        self.gate.wait(PATIENCE_SECONDS)
+        self.gate.wait()
         yield from self._words[half:]
 
     def join(self) -> str:
@@ -67,7 +70,7 @@ class Deployment:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=3 * PATIENCE_SECONDS,
             check=is_checked,
         )
 
@@ -103,18 +106,24 @@ class WebCommand:
     url: str
 
     def is_ready(self) -> bool:
-        try:
-            return httpx2.get(f"{self.url}/readyz", timeout=10).status_code == 200
-        except httpx2.HTTPError:
-            return False
+        return self._read_status() == "ok"
 
     def is_draining(self) -> bool:
-        return httpx2.get(f"{self.url}/readyz", timeout=10).json()["status"] == "stopping"
+        return self._read_status() == "stopping"
+
+    def _read_status(self) -> str | None:
+        try:
+            status: str = httpx2.get(f"{self.url}/readyz", timeout=10).json()["status"]
+        except httpx2.HTTPError:
+            return None
+        return status
 
     def ask_to_stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 
     def open_client(self, token: str) -> httpx2.Client:
         return httpx2.Client(
-            base_url=f"{self.url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=60
+            base_url=f"{self.url}/api/v1",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=PATIENCE_SECONDS,
         )

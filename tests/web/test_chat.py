@@ -11,7 +11,7 @@ from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.browsing import PausedChunks, send_message, store_exchange
+from tests.support.browsing import PausedChunks, send_message, store_exchange, wait_until
 from tests.support.events import append_events
 from tests.support.page_compactions import SUMMARY, run_in_background
 from tests.support.scripted_model import ScriptedModel, make_tool_call
@@ -157,7 +157,7 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(
     seen = threading.Event()
 
     def when_seen(_: dict[str, Any]) -> Reply:
-        seen.wait(60)
+        seen.wait()
         return Reply(text=SUMMARY)
 
     scripted.script(when_seen)
@@ -187,11 +187,8 @@ def test_a_summary_is_announced_and_leaves_a_card_that_can_be_undone(
 
 
 def wait_for_run(page: Page) -> CompactionRun:
-    for _ in range(150):
-        if run := CompactionRun.objects.first():
-            return run
-        page.wait_for_timeout(100)
-    raise AssertionError("No run was asked for.")
+    wait_until(page, CompactionRun.objects.exists)
+    return CompactionRun.objects.get()
 
 
 @pytest.mark.slow
@@ -212,7 +209,7 @@ def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Sessi
     opener = page.locator(".card summary")
     opener.click()
     expect(page.locator(".card-summary")).to_be_visible()
-    page.wait_for_timeout(300)
+    page.evaluate("Promise.all(document.getAnimations().map((each) => each.finished))")
     expect(opener).to_be_in_viewport(ratio=0.95)
     with page.expect_response("**/compactions?*"):
         append_events(session.pk, ("session.updated", {"fields": ["params"]}))
@@ -248,6 +245,6 @@ def test_a_message_sent_before_the_script_has_come_is_not_lost(
     page.goto(f"/c/{session.pk}/")
     page.get_by_label("Your message").fill("Too early")
     page.get_by_role("button", name="Send").click()
-    page.wait_for_timeout(500)
+    page.evaluate("new Promise(requestAnimationFrame)")  # what was sent would be under way by now
     expect(page.get_by_label("Your message")).to_have_value("Too early")
     expect(page).to_have_url(re.compile(r"/$"))

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.support.browsing import ARGUMENTS, CHROMIUM, send_message
+from tests.support.browsing import send_message
 from tests.support.served_product import ROOT, STORY, ServedProduct, serve, wait_for
 
 pytestmark = [pytest.mark.model, pytest.mark.browser, pytest.mark.slow]
@@ -41,17 +41,15 @@ def product(tmp_path: Path) -> Iterator[ServedProduct]:
 
 
 @pytest.fixture
-def page(product: ServedProduct) -> Iterator[Page]:
+def page(product: ServedProduct, browser: Browser) -> Iterator[Page]:
     """A page that is signed in by the printed link. A failing script fails the test."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS.split())
-        page = browser.new_page(viewport={"width": 1280, "height": 860}, base_url=product.url)
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(product.sign_in_link)
-        yield page
-        browser.close()
-        assert errors == []
+    page = browser.new_page(viewport={"width": 1280, "height": 860}, base_url=product.url)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(product.sign_in_link)
+    yield page
+    page.close()
+    assert errors == []
 
 
 def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None:

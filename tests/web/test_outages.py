@@ -52,9 +52,10 @@ def test_a_queued_message_waits_until_a_full_server_has_room(
     settings.CHATCORE = {**settings.CHATCORE, "TURNS_AT_ONCE": 1}
     send_message(page, "Second")
     expect(page.locator(".queued li")).to_have_count(1)
-    first.resume.set()
+    with page.expect_response("**/messages") as refusal:
+        first.resume.set()
+    assert refusal.value.status == 503
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
-    page.wait_for_timeout(500)
     expect(page.locator(".queued li")).to_have_count(1)
     other.resume.set()
     service.wait_for_turn(turn.pk)
