@@ -1,0 +1,49 @@
+"""Chats with models of every family of servers, in every situation."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from rest_framework.test import APIClient
+
+from tests.support.family_page import render_page
+from tests.support.family_stage import MOVED, SITUATIONS, Stage, play
+from tests.support.scripted_model import ScriptedModel
+from tests.support.strict_servers import FAMILIES, Family
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAGE = Path(settings.BASE_DIR) / "docs" / "providers.md"
+NewStage = Callable[[Family], Stage]
+
+
+@pytest.fixture
+def new_stage(scripted: ScriptedModel, user: User, api: APIClient) -> NewStage:
+    return lambda family: Stage(scripted, user, api, family)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=[family.name for family in FAMILIES])
+def test_a_chat_goes_on_with_each_family(family: Family, new_stage: NewStage) -> None:
+    play(new_stage(family), MOVED)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_a_chat_goes_on_in_each_situation(situation: str, new_stage: NewStage) -> None:
+    """With a server that is known by no name and refuses what any refuses."""
+    play(new_stage(FAMILIES[0]), situation)
+
+
+@pytest.mark.slow
+def test_every_family_in_every_situation(new_stage: NewStage) -> None:
+    """What comes of it is written to the page about providers."""
+    failures: dict[tuple[str, str], str] = {}
+    for family in FAMILIES:
+        for situation in SITUATIONS:
+            try:
+                play(new_stage(family), situation)
+            except AssertionError as error:
+                failures[family.name, situation] = str(error)
+    PAGE.write_text(render_page(failures.keys()))
+    assert not failures

@@ -1,0 +1,77 @@
+"""The page about providers: what each family refuses, and what comes of every situation."""
+
+from collections.abc import Collection
+
+from tests.support.family_stage import NEED_TOOLS, SITUATIONS
+from tests.support.strict_servers import FAMILIES, Family
+
+INTRODUCTION = """\
+# Providers
+
+Any server of OpenAI's chat completions or of Anthropic's Messages can be a provider. Their rules
+differ and contradict each other, so the last step before a request is sent brings any history into
+a form that all take: one system text; the user begins, and roles alternate; each call with its
+result, and no result without its call; ids of nine letters and digits, the same in each request;
+no null, and no empty text; calls told in words where a request has no tools. A short answer,
+"(The answer was stopped.)", stands between the result of a tool and the user's next words where a
+turn broke off. What is stored stays as it came; `context/preview` shows what is sent.
+
+What only some servers want is found by the address and the model's name
+(`chatcore/providers/dialects.py`), or learned from a refusal: reasoning with every call (DeepSeek,
+Kimi, GLM, MiniMax), no unknown fields (Mistral, Groq, OpenAI, Azure), a signature for each step
+(Gemini), one call at a time (Llama 3), simple schemas of tools (Gemini, Kimi), the number of
+images. A provider's option `dialect` sets single fields of it, for example
+`{"dialect": {"reasoning": "all"}}`; the fields are those of the class `Dialect`.
+
+Images above 3.7 MB are made smaller before they are sent, and so are those above 2,000 pixels a
+side where a request has more than twenty. A tool whose description a server refuses by name is left
+out, and the turn's notices say so. An earlier message that was refused for itself, as by a filter,
+is left out if the next request is answered without it; edit it to send it again.
+
+**No real server was reached for this page.** `./bin/test --slow` writes it: each family is a server
+of our own that refuses what the documents (doc), the source (code) or users (report) say that the
+real one refuses. A real one may be milder or stricter.
+"""
+
+
+def render_page(failures: Collection[tuple[str, str]]) -> str:
+    """Return the page, given the pairs of family and situation that failed."""
+    return "\n".join(
+        [
+            INTRODUCTION,
+            "## What each family refuses",
+            "",
+            "Beside what every server of the protocol refuses: calls without results, results"
+            " without calls, ids used twice, empty requests.",
+            "",
+            "| family | protocol | refused | known from |",
+            "|---|---|---|---|",
+            *map(_render_rules, FAMILIES),
+            "",
+            "## Every family in every situation",
+            "",
+            "After each situation one more message is answered. A dash: the model knows no tools.",
+            "",
+            f"| | {' | '.join(SITUATIONS)} |",
+            f"|---|{'---|' * len(SITUATIONS)}",
+            *(_render_results(family, failures) for family in FAMILIES),
+            "",
+        ]
+    )
+
+
+def _render_rules(family: Family) -> str:
+    names = [rule.__name__.replace("_", " ") for rule in family.rules]
+    protocol = {"openai": "OpenAI", "anthropic": "Anthropic"}[family.protocol]
+    rules = "; ".join(names) or "nothing else"
+    return f"| {family.name} | {protocol} | {rules} | [{family.surety}]({family.source}) |"
+
+
+def _render_results(family: Family, failures: Collection[tuple[str, str]]) -> str:
+    results = []
+    for situation in SITUATIONS:
+        if situation in NEED_TOOLS and not family.knows_tools:
+            results.append("–")
+        else:
+            results.append("fails" if (family.name, situation) in failures else "yes")
+    return f"| {family.name} | {' | '.join(results)} |"
