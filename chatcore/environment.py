@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import environ
 from cryptography.fernet import Fernet
@@ -155,6 +156,18 @@ def read_email(name: str) -> dict[str, Any]:
     if email.get("EMAIL_FILE_PATH"):  # the parser takes the slash before it away
         email["EMAIL_FILE_PATH"] = str(Path("/") / email["EMAIL_FILE_PATH"])
     return email
+
+
+def is_safe_address(url: str) -> bool:
+    """Return whether nobody on the way to this address can read or change what is said."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    return bool(parts.hostname) and (
+        parts.scheme == "https" or (parts.scheme == "http" and is_here)
+    )
 
 
 def read_public_url(name: str) -> str:

@@ -7,14 +7,14 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from chatcore.environment import read_choice, read_email, read_number, read_text
+from chatcore.environment import is_safe_address, read_choice, read_email, read_number, read_text
 
 ACCOUNT_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
     "allauth.socialaccount",
-    "allauth.socialaccount.providers.openid_connect",
+    "chatcore.accounts.openid",
     "allauth.usersessions",
 ]
 
@@ -78,8 +78,10 @@ def _read_identity_provider() -> dict[str, Any]:
     for name, value in zip(names, (issuer, client_id, secret), strict=True):
         if not value:
             raise ImproperlyConfigured(f"{name} is not set; {' and '.join(names)} go together.")
-    if not issuer.startswith(("https://", "http://")):
-        raise ImproperlyConfigured(f"{names[0]} is no address; one begins with https://.")
+    if not is_safe_address(issuer):
+        raise ImproperlyConfigured(
+            f"{names[0]} is no address with TLS; one begins with https://, or is of this machine."
+        )
     app = {
         "provider_id": "oidc",
         "name": read_text("CHATCORE_OIDC_NAME", "OpenID Connect"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from requests import RequestException
@@ -30,7 +31,7 @@ class SignOn:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Say that the identity provider does not answer."""
-        if isinstance(exception, RequestException) and _is_provider_view(request):
+        if isinstance(exception, RequestException | OAuth2Error) and _is_provider_view(request):
             return render(request, "socialaccount/authentication_error.html", status=503)
         return None
 
@@ -41,6 +42,7 @@ def _is_provider_view(request: HttpRequest) -> bool:
 
 def _get_view_name(request: HttpRequest) -> str:
     match = request.resolver_match
-    if match is None or "allauth" not in getattr(match.func, "__module__", ""):
+    module = getattr(match.func, "__module__", "") if match else ""
+    if match is None or not module.startswith(("allauth.", "chatcore.accounts.openid.")):
         return ""
     return match.url_name or ""

@@ -1,0 +1,30 @@
+"""The provider that allauth's registry finds in this app."""
+
+from typing import Any
+
+from allauth.account.models import EmailAddress
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+
+from chatcore.accounts.openid.id_tokens import build_nonce
+from chatcore.accounts.openid.views import CheckedAdapter
+
+
+class CheckedProvider(OpenIDConnectProvider):
+    """Sends a nonce, and takes an address for verified only if the provider says so."""
+
+    oauth2_adapter_class = CheckedAdapter
+
+    def get_pkce_params(self) -> dict[str, Any]:
+        """Return the parameters of PKCE, and a nonce that is made of its secret part."""
+        params: dict[str, Any] = super().get_pkce_params()
+        return params | {"nonce": build_nonce(params["code_verifier"])}
+
+    def extract_email_addresses(self, data: Any) -> list[EmailAddress]:
+        """Return the address; any word but true counts as not verified."""
+        addresses: list[EmailAddress] = super().extract_email_addresses(data)
+        for address in addresses:
+            address.verified = address.verified in (True, "true")
+        return addresses
+
+
+provider_classes = [CheckedProvider]
