@@ -113,6 +113,8 @@ async def stream_parts(
     try:
         with deadline:
             stream = await pending_stream
+        if stream.response.request.method != "POST":  # a redirect has made it another request
+            raise ProviderUnavailable(_explain_redirect(stream.response))
         async with aclosing(_open_body(stream)) as chunks:
             splitter = EventSplitter()
             is_over = False
@@ -129,7 +131,9 @@ async def stream_parts(
                     for part in reader.take_parts():
                         yield part
             if not (reader.event_count or reader.is_done):
-                raise ProviderUnavailable(_explain_emptiness(stream.response))
+                raise ProviderUnavailable(
+                    f"The provider sent an empty stream of {_get_content_type(stream.response)}."
+                )
             yield reader.build_stream_end()
             await _read_to_end(chunks)
     finally:
@@ -184,13 +188,11 @@ async def _read_to_end(chunks: AsyncGenerator[bytes]) -> None:
                 pass
 
 
-def _explain_emptiness(response: Any) -> str:
-    if response.history:  # a redirect turns a request into a question for a page
-        return (
-            "The provider's address only redirects; enter the one it leads to:"
-            f" {response.url.copy_with(query=None, userinfo=b'')}"
-        )
-    return f"The provider sent an empty stream of {_get_content_type(response)}."
+def _explain_redirect(response: Any) -> str:
+    return (
+        "The provider's address only redirects; enter the one it leads to:"
+        f" {response.url.copy_with(query=None, userinfo=b'')}"
+    )
 
 
 def _get_content_type(response: Any) -> str:

@@ -47,7 +47,7 @@ class WindowKnobs(KnobGroup):
     unknown: int | Literal["disable"] = knob(
         Rule('"disable" or a number of tokens above zero', _is_window),
         "The window of a model that the registry knows nothing about. `disable`: the sessions of "
-        "such a model are not compacted.",
+        "such a model are not compacted unasked; a refusal for length teaches the window.",
     )
     by_family: Mapping[str, int] = knob(
         require_values_by_name(_WINDOW),
