@@ -97,6 +97,11 @@ _NO_KEY_PATTERN = re.compile(
     r"|network",
     re.IGNORECASE,
 )
+_BREAKDOWN_PATTERN = re.compile(
+    r"it gave no reason|internal.{0,12}error|server error|bad gateway|went wrong|web page"
+    r"|try again|temporar|unavailable|upstream|provider returned error",
+    re.IGNORECASE,
+)
 _WAIT_PATTERN = re.compile(
     r"(?:try again|retry|wait|available|resets?)\b[^.;]{0,20}?\b(?:in|after|for) "
     r"(?:about )?(?=\d)(?:(?P<h>\d+) ?h(?:ours?)?(?![a-z]) ?)?"
@@ -192,7 +197,11 @@ def classify_refusal(
     error = _classify_by_words(refusal_info, sent_size) or _classify_by_status(refusal_info)
     error.refused_status = refusal_info.status
     is_large = sent_size is not None and sent_size.tokens >= overflow.MIN_SUSPECT_TOKENS
-    is_suspect = refusal_info.status not in _TELLING_STATUSES and is_large
+    # A breakdown without a word of its own passes by itself, and is no reason to leave words out.
+    is_breakdown = refusal_info.status >= 500 and bool(
+        refusal_info.status not in (500, 502) or _BREAKDOWN_PATTERN.search(refusal_info.message)
+    )
+    is_suspect = refusal_info.status not in _TELLING_STATUSES and is_large and not is_breakdown
     error.may_be_overflow = is_suspect and overflow.may_be_overflow(refusal_info.search_text)
     return error
 

@@ -270,7 +270,6 @@ NOT_TOO_LONG = [
 OPEN = [
     (400, "Der Text ist zu lang."),
     (400, "Invalid request Error"),
-    (500, "Internal server error"),
 ]
 
 
@@ -293,6 +292,18 @@ async def test_what_only_looks_like_it_is_none(
     scripted.script(build_refusal(status, message))
     error = await catch_error(build_connection(scripted, "openai"), LONG_REQUEST)
     assert not isinstance(error, ContextOverflow)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(500, "Internal server error"), (502, "Bad Gateway"), (503, "Nobody is here"), (500, "")],
+)
+async def test_a_breakdown_is_no_reason_to_leave_words_out(
+    status: int, message: str, scripted: ScriptedModel
+) -> None:
+    scripted.script(build_refusal(status, message))
+    error = await catch_error(build_connection(scripted, "openai"), LONG_REQUEST)
+    assert not error.may_be_overflow
 
 
 @pytest.mark.parametrize(("status", "message"), OPEN)
