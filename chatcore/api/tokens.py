@@ -41,7 +41,10 @@ class NewTokenSerializer(StrictSerializer):
     scope = serializers.ChoiceField(
         choices=list(PREFIXES),
         default=ALL,
-        help_text="read: only reads. chat: no tokens, webhooks and MCP servers. all: everything.",
+        help_text=(
+            "read: only reads, all that its user has, the export too. chat: no tokens, webhooks,"
+            " MCP servers and public links. all: everything."
+        ),
     )
 
 

@@ -13,6 +13,7 @@ ALL, CHAT, READ_ONLY = "all", "chat", "read"
 PREFIXES = {ALL: "", CHAT: "chat_", READ_ONLY: "read_"}
 # What outlives a token, or reaches other servers with what is in the account.
 ACCOUNT_PATHS = ("/api/v1/tokens", "/api/v1/webhooks", "/api/v1/mcp_servers")
+LINK_PATH = "/shares"  # of a session
 
 
 def find_scope(token_key: str) -> str:
@@ -20,6 +21,12 @@ def find_scope(token_key: str) -> str:
     return next(
         (scope for scope in (CHAT, READ_ONLY) if token_key.startswith(PREFIXES[scope])), ALL
     )
+
+
+def get_scope(request: Any) -> str:
+    """Return the scope of a request's token; a browser may do everything."""
+    token = getattr(request, "auth", None)
+    return find_scope(token.token_key) if token is not None else ALL
 
 
 def check_scope(request: Any, token: Any) -> None:
@@ -33,4 +40,16 @@ def check_scope(request: Any, token: Any) -> None:
     if scope == CHAT and request.path_info.startswith(ACCOUNT_PATHS):
         raise exceptions.PermissionDenied(
             "The token's scope is chat: tokens, webhooks and MCP servers are not for it."
+        )
+    if scope == CHAT and request.method == "POST" and request.path_info.endswith(LINK_PATH):
+        raise exceptions.PermissionDenied(
+            "The token's scope is chat: it makes no public links, which would outlive it."
+        )
+
+
+def refuse_servers(scope: str) -> None:
+    """Raise PermissionDenied where a request with a token of this scope brings MCP servers."""
+    if scope == CHAT:
+        raise exceptions.PermissionDenied(
+            "The token's scope is chat: its requests bring no MCP servers along."
         )

@@ -2,12 +2,14 @@
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 from rest_framework.test import APIClient
 
 from chatcore.accounts.tokens import create_token
 from chatcore.models import Session
+from tests.support.scripted_model import ScriptedModel
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
 TOKENS = "/api/v1/tokens"
 
 
@@ -59,3 +61,31 @@ def test_another_beginning_does_not_widen_a_scope(user: User) -> None:
     forged = token.removeprefix("read_")
     client = APIClient(headers={"Authorization": f"Bearer {forged}"})
     assert client.get(TOKENS).status_code == 401
+
+
+def test_a_token_that_chats_makes_no_public_link(user: User, session: Session) -> None:
+    path = f"/api/v1/sessions/{session.pk}/shares"
+    refused = build_client(user, "chat").post(path, {})
+    assert (refused.status_code, "public links" in refused.json()["detail"]) == (403, True)
+    assert build_client(user, "chat").get("/api/v1/shares").status_code == 200
+    assert build_client(user, "all").post(path, {}).status_code != 403
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_a_token_that_chats_brings_no_servers(
+    user: User, session: Session, scripted: ScriptedModel, store: bool
+) -> None:
+    server = {"type": "mcp", "server_label": "a", "server_url": "https://a.test/mcp"}
+    body = {"input": "Hi", "tools": [server], "store": store}
+    for path in ("/v1/responses", "/v1/responses/input_tokens"):
+        refused = build_client(user, "chat").post(path, body)
+        assert refused.status_code == 403, path
+        assert "MCP servers" in refused.json()["error"]["message"], path
+    assert scripted.requests == []
+    assert build_client(user, "chat").post("/v1/responses", {"input": "Hi"}).status_code == 200
+
+
+def test_the_page_says_what_a_token_may_do_where_it_is_made(client: Client, user: User) -> None:
+    client.force_login(user)
+    page = client.get("/settings/").content.decode()
+    assert "reads everything of yours, the export too" in page

@@ -7,17 +7,21 @@ from chatcore.context.compactor import get_compactor
 from chatcore.faces.responses import compaction_answers, item_lists, origins, records, storage
 from chatcore.faces.responses.request import ResponseRequest, parse_response_request
 from chatcore.models import StoredResponse
-from chatcore.rest import turn_rate
+from chatcore.rest import scopes, turn_rate
 from chatcore.rights.models import require_model, select_models
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.turns import capacity
 from models_registry.models import AiModel
 
 
-def parse_body(user: Any, body: Any, headers: Mapping[str, str]) -> ResponseRequest:
-    """Return the request of a body of this user. Raises problems."""
+def parse_body(user: Any, body: Any, headers: Mapping[str, str], *, scope: str) -> ResponseRequest:
+    """Return the request of a body of this user, by a token of a scope. Raises problems."""
     load_item = item_lists.build_loader(user)
-    return parse_response_request(user, body, headers, load_item, _find_default_model(user, body))
+    model = _find_default_model(user, body)
+    request = parse_response_request(user, body, headers, load_item, model)
+    if request.servers:
+        scopes.refuse_servers(scope)
+    return request
 
 
 def begin_stored(sender: Any, request: ResponseRequest) -> StoredResponse:

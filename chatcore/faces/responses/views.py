@@ -30,6 +30,7 @@ from chatcore.faces.responses.stateless import UnstoredResponse
 from chatcore.models import StoredResponse, Turn
 from chatcore.rest import turn_rate
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.rest.scopes import get_scope
 from chatcore.turns import capacity
 
 
@@ -38,7 +39,9 @@ class ResponsesView(ResponsesFaceView):
 
     def post(self, request: Request) -> HttpResponseBase:
         """Answer the input, as a whole, as a stream, or in the background."""
-        response_request = creation.parse_body(request.user, request.data, request.headers)
+        response_request = creation.parse_body(
+            request.user, request.data, request.headers, scope=get_scope(request)
+        )
         if not response_request.is_stored:
             return self._answer_unstored(request, response_request)
         record = creation.begin_stored(request, response_request)
@@ -118,7 +121,9 @@ class InputTokensView(ResponsesFaceView):
 
     def post(self, request: Request) -> Response:
         """Return how many tokens a request would send. Nothing is stored or sent."""
-        response_request = creation.parse_body(request.user, request.data, request.headers)
+        response_request = creation.parse_body(
+            request.user, request.data, request.headers, scope=get_scope(request)
+        )
         count = creation.count_tokens(request.user, response_request)
         return Response({"object": "response.input_tokens", "input_tokens": count})
 
@@ -131,7 +136,9 @@ class CompactView(ResponsesFaceView):
         body = request.data
         if not isinstance(body, Mapping) or not body.get("model"):
             raise InvalidFieldError("model", "The name of a model.")
-        response_request = creation.parse_body(request.user, body, request.headers)
+        response_request = creation.parse_body(
+            request.user, body, request.headers, scope=get_scope(request)
+        )
         turn_rate.count_turn(request)
         answer, headers = compaction_answers.compact(request.user, response_request)
         return Response(answer, headers=headers)

@@ -10,6 +10,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from chatcore.accounts.senders import find_token_sender
@@ -25,6 +26,7 @@ from chatcore.models import StoredResponse
 from chatcore.rest import limits, problems, turn_rate
 from chatcore.rest.auth import build_sender_problem, find_sender
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.rest.scopes import find_scope
 from chatcore.slots import ProcessFull, Slots, UserFull
 from chatcore.threads import TOOLS, run_in_thread
 from chatcore.turns import capacity
@@ -73,6 +75,7 @@ class Connection:
     def __init__(self, user: Any, headers: Mapping[str, str], receive: Any, send: Any) -> None:
         self.user = user
         self.headers = {"X-Session-Id": headers.get("x-session-id", "")}
+        self._scope = find_scope(headers["authorization"].split()[-1])
         self._receive = receive
         self._send = send
         self._requests: asyncio.Queue[str] = asyncio.Queue(MAX_PENDING)
@@ -132,7 +135,8 @@ class Connection:
         memory = self._memories.pop(previous_id, None) if isinstance(previous_id, str) else None
         if memory is not None:
             body = {name: body[name] for name in body if name != "previous_response_id"}
-        request = await run_in_thread(creation.parse_body, self.user, body, self.headers)
+        parse = partial(creation.parse_body, scope=self._scope)
+        request = await run_in_thread(parse, self.user, body, self.headers)
         if memory is not None and request.is_stored:
             raise build_previous_problem(str(previous_id))
         if request.is_stored:
