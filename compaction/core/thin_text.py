@@ -10,6 +10,8 @@ import zlib
 # A shorter text needs no summary, so anything may be one.
 MIN_SOURCE_BYTES = 2_000
 MIN_BYTES = 40
+# What repeats itself says less than this.
+MIN_TOLD_BYTES = 500
 # Of what the source says without its repetitions.
 LEAST_SHARE = 0.03
 MAX_LEAST_BYTES = 1_000
@@ -41,8 +43,10 @@ def find_thinness(
     source_bytes = len(source.encode()) + len((previous or "").encode())
     if source_bytes < MIN_SOURCE_BYTES:
         return None
-    told = zlib.compress(f"{previous or ''}{source}"[:_SAMPLE_CHARS].encode(), 1)
-    least = max(MIN_BYTES, min(MAX_LEAST_BYTES, LEAST_SHARE * len(told)))
+    told = zlib.compress(f"{previous or ''}{source}"[:_SAMPLE_CHARS].encode())
+    least = min(MAX_LEAST_BYTES, LEAST_SHARE * len(told))
+    if len(told) >= MIN_TOLD_BYTES:
+        least = max(least, MIN_BYTES)
     if size < least:
         return "The summary says next to nothing of what it replaces."
     earlier_size = 0 if may_shrink else len((previous or "").encode())
@@ -64,6 +68,8 @@ def _loses_facts(summary: str, previous: str) -> bool:
 
 
 def _speaks_of_other_things(summary: str, source: str) -> bool:
+    if _is_spaced(summary) != _is_spaced(source):
+        return False  # written in another script, so it has no word in common
     source_words = _collect_words(source[:_SAMPLE_CHARS])
     needed = min(COMMON_WORDS, len(source_words) // SOURCE_WORDS_FOR_ONE)
     if not needed:
@@ -71,6 +77,12 @@ def _speaks_of_other_things(summary: str, source: str) -> bool:
     numbers = set(_NUMBER.findall(source)) & set(_NUMBER.findall(summary))
     common_words = _collect_words(summary) & source_words
     return len(common_words) + len(numbers) < needed
+
+
+def _is_spaced(text: str) -> bool:
+    """Return whether a text is written with spaces between its words, in most of its letters."""
+    sample = text[:_SAMPLE_CHARS]
+    return len(_PAIRS.findall(sample)) < sum(map(str.isalpha, sample)) / 2
 
 
 def _collect_words(text: str) -> set[str]:

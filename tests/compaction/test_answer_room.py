@@ -22,7 +22,7 @@ def test_the_answer_has_a_least_room(
 ) -> None:
     AiModel.objects.update(output_reserve=reserve)
     scripted.default = summarize_or_chat()
-    fill_session(session, messages=14)
+    fill_session(session, messages=14, tokens=500)
     say(session, "lisbon trip " * 100)  # 95 % of 8,192 tokens with the tools
     sent = count_tokens(list_chat_calls(scripted)[0].json)
     assert (triggers() == ["before_request"]) is is_compacted

@@ -45,7 +45,7 @@ def test_a_request_that_fits_goes_out_unchanged(session: Session, scripted: Scri
 def test_over_the_threshold_alone_it_waits_for_the_response(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill_session(session, messages=15)
+    fill_session(session, messages=14)
     say(session)
     assert len(list_chat_calls(scripted)) == 1
     assert not list_summary_calls(scripted)
@@ -307,7 +307,7 @@ def test_a_run_that_is_waited_for_in_vain_and_then_fails_is_told_once(
 def test_room_made_between_tool_rounds_leaves_the_question_that_is_being_answered(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    fill_session(session, messages=12)
+    fill_session(session, messages=11)
     round_of_tools = Reply(
         text="thinking " * 600,
         tool_calls=[make_tool_call("calculate", {"expression": "6*7"})],

@@ -315,7 +315,7 @@ def test_records_of_which_none_are_stored_are_empty(session: Session) -> None:
 
 def test_a_ratio_is_found_by_its_model() -> None:
     ModelRatio.objects.create(model="scripted/small", ratio=1.25, window=4_000, samples=3)
-    columns = ("ratio", "window", "registered", "samples")
+    columns = ("ratio", "window", "registered", "samples", "window_learned_at")
     row = ModelRatio.objects.filter(model="scripted/small").values(*columns).get()
     assert queries.load_ratio_row("scripted/small") == row
     assert queries.load_ratio_row("other/model") is None

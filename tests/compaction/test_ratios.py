@@ -149,7 +149,7 @@ def test_what_one_session_is_refused_for_the_next_one_knows(
     assert corrected.budget.window == 6_000
 
 
-def test_an_unknown_window_may_be_told_where_the_policy_compacts_without_knowing_it(
+def test_a_learned_window_counts_as_known_under_any_policy(
     session: Session,
 ) -> None:
     AiModel.objects.filter(name="test-model").update(context_window_size=None)
@@ -160,6 +160,7 @@ def test_an_unknown_window_may_be_told_where_the_policy_compacts_without_knowing
     assert assumed.budget is not None
     assert assumed.budget.window == 16_000
     Session.objects.filter(pk=session.pk).update(policy="oneclaw")
-    disabled = session_context.load_session_context(session.pk)
-    assert disabled is not None
-    assert disabled.budget is None
+    learned = session_context.load_session_context(session.pk)
+    assert learned is not None
+    assert learned.budget is not None
+    assert learned.budget.window == 16_000

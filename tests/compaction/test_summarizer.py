@@ -100,7 +100,7 @@ def test_tool_calls_and_results_are_told_as_text(session: Session, scripted: Scr
     Message.objects.bulk_create(
         Message(session=session, seq=seq, role="user", content="x" * 4000) for seq in range(4, 8)
     )
-    scripted.script(Reply(text=SUMMARY))
+    scripted.script(Reply(text="The user asked to look it up; the page was not found."))
     assert engine.compact_now(session.pk, trigger="manual").status == "applied"
     assert '[assistant calls fetch_url]\n{"url": "http://example.org"}' in sent(scripted)
     assert "[result of fetch_url, an error]\nnot found" in sent(scripted)

@@ -155,13 +155,14 @@ def test_parts_are_merged_with_the_summary_before_once(
 
 
 def test_so_many_parts_that_their_summaries_do_not_fit_are_merged_in_rounds(
-    full: Session, scripted: ScriptedModel
+    session: Session, scripted: ScriptedModel
 ) -> None:
+    fill_session(session, tokens=500)
     scripted.default = lambda _: Reply(
         text=f"The trip to Lisbon is planned for May, part {len(scripted.requests)}. "
         + "Hotel. " * 20
     )
-    run = compact(full, summary={"merging": "parts", "chunk_chars": 600})
+    run = compact(session, summary={"merging": "parts", "chunk_chars": 600})
     merged = [
         index
         for index in range(len(list_summary_calls(scripted)))

@@ -57,6 +57,9 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     "thoughts without end": (Reply(text="<think>Let me see what they said"), "empty"),
     "only reasoning": (Reply(reasoning="Let me see what they said."), "empty"),
     "cut off": (Reply(text="Alice plans a trip and then", finish="length"), "cut off"),
+    "cut by its window": (Reply(text=SUMMARY, finish="model_length"), "cut off"),
+    "broken off": (Reply(text=SUMMARY, finish="network_error"), "broke the answer off"),
+    "an end that nobody knows": (Reply(text=SUMMARY, finish="qwertz"), "nobody knows"),
     "refused in words": (Reply(text="I'm sorry, but I can't help with that."), "refused"),
     "refused by the provider": (Reply(text="Alice plans", finish="refusal"), "refused"),
     "an apology": (
@@ -67,8 +70,8 @@ NONSENSE: dict[str, tuple[Any, str]] = {
         Reply(tool_calls=[make_tool_call("fetch_url", {"url": "http://x"})]),
         "called a tool",
     ),
-    "no changes": (Reply(text="(no changes)"), "next to nothing"),
-    "an apology in German": (Reply(text="Das kann ich leider nicht."), "next to nothing"),
+    "no changes": (Reply(text="(no changes)"), "does not speak"),
+    "an apology in German": (Reply(text="Das kann ich leider nicht."), "does not speak"),
     "a call in marks": (
         Reply(text='<tool_call>{"name": "recall", "arguments": {"query": "x"}}</tool_call>'),
         "called a tool",

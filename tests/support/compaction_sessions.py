@@ -22,7 +22,7 @@ NOTICE = "Conversation history has been automatically trimmed"
 LARGE_USAGE = (7000, 50)  # usage of a request that is over the threshold of 6,963
 
 
-def fill_session(session: Session, *, messages: int = 14, tokens: int = 500) -> None:
+def fill_session(session: Session, *, messages: int = 14, tokens: int = 485) -> None:
     """Store alternating messages of that many estimated tokens each, the user's first."""
     start = session.messages.count()
     rows = [
