@@ -8,8 +8,12 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
+from chatcore.models import Session
+from chatcore.sessions import verification
+from compaction.core.presets import PRESETS
+from tests.support.compaction_sessions import list_chat_calls
 from tests.support.family_page import render_page
-from tests.support.family_stage import MOVED, SITUATIONS, Stage, play
+from tests.support.family_stage import FACT, MOVED, SITUATIONS, Stage, play, play_long_chat
 from tests.support.scripted_model import ScriptedModel
 from tests.support.strict_servers import FAMILIES, Family
 
@@ -33,6 +37,25 @@ def test_a_chat_goes_on_with_each_family(family: Family, new_stage: NewStage) ->
 def test_a_chat_goes_on_in_each_situation(situation: str, new_stage: NewStage) -> None:
     """With a server that is known by no name and refuses what any refuses."""
     play(new_stage(FAMILIES[0]), situation)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [pytest.param(name, marks=() if name == "chatcore" else pytest.mark.slow) for name in PRESETS],
+)
+def test_a_long_chat_wanders_through_eight_families_and_back(
+    policy: str, new_stage: NewStage
+) -> None:
+    families = [family for family in FAMILIES if family.knows_tools][::3][:8]
+    stage = new_stage(families[0])
+    Session.objects.filter(pk=stage.session.pk).update(policy=policy)
+    play_long_chat(stage, families, turns=17)
+    stage.ask_well("Which is the code word?")
+    stage.check()
+    stage.session.refresh_from_db()
+    assert stage.session.context_version > 0
+    assert list(verification.find_violations(stage.session)) == []
+    assert FACT in str(list_chat_calls(stage.scripted)[-1].json)
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """What happens in a chat, played against a server that refuses what its family refuses."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -20,6 +20,7 @@ from tests.support.waiting import wait_until
 WINDOW = 8192
 KIMI = next(family for family in FAMILIES if "Kimi" in family.name)
 REFUSAL = "Something is wrong with this request."
+FACT = "The code word is slate."
 FOREIGN_ID = "call:" + "0" * 60  # in a form that many refuse
 TOOL: dict[str, Any] = {
     "name": "weather",
@@ -98,7 +99,7 @@ class Stage:
             self.refusals += refusals
             return Reply(status=400, text=refusals[0])
         if "<transcript>" in str(body["messages"]):
-            return Reply(text=SUMMARY)
+            return Reply(text=f"{SUMMARY} {FACT}" if FACT in str(body["messages"]) else SUMMARY)
         return self.replies.popleft() if self.replies else Reply(text="Fine.")
 
 
@@ -209,6 +210,16 @@ def play_responses(stage: Stage) -> None:
             if item["type"] == "function_call"
         ]
         history += [*output, *(results or [{"role": "user", "content": "And now?"}])]
+
+
+def play_long_chat(stage: Stage, families: Sequence[Family], turns: int) -> None:
+    """Let a chat with tools wander through families, and be compacted on its way."""
+    for number in range(turns):
+        stage.move_to(families[number % len(families)])
+        stage.reply(stage.call_tool(), Reply(text=f"Answer {number}. " + "Lisbon again. " * 90))
+        question = FACT if number == 0 else f"Question {number}. " + "And Porto? " * 90
+        stage.ask_well(question)
+        run_queued_compactions()
 
 
 def _name_model(stage: Stage) -> str:
