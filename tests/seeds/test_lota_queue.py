@@ -129,12 +129,8 @@ def test_the_summary_stands_apart_from_the_system_prompt(
 ) -> None:
     engine.execute_run(exceed_threshold(stream).pk)
     say(stream, "And the flight?")
-    body = list_chat_calls(scripted)[-1].json
-    texts = [block["text"] for block in body.get("system", [])] or [
-        m["content"] for m in body["messages"] if m["role"] == "system"
-    ]
-    assert texts[0] == stream.system_prompt
-    assert texts[1].startswith(HEADING)
+    text = read_system_text(list_chat_calls(scripted)[-1])
+    assert text.startswith(f"{stream.system_prompt}\n\n{HEADING}")
 
 
 def test_long_transcripts_are_told_in_chunks_each_building_on_the_summary_before(
