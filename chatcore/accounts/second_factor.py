@@ -10,9 +10,9 @@ from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from rest_framework.exceptions import PermissionDenied
 
 from chatcore.faces.refusals import build_refusal, is_api_path
+from chatcore.rest.problems import Problem
 
 # Whoever lacks the factor adds it on these pages, confirms the password, or leaves.
 FREE_VIEWS = {
@@ -56,7 +56,8 @@ class SecondFactorRequired:
         if not _is_missing(request) or _is_free(request):
             return None
         if is_api_path(request.path_info) or request.headers.get("HX-Request"):
-            problem = PermissionDenied("Add a second factor in the settings first.")
+            detail = "Add a second factor in the settings first."
+            problem = Problem(403, "second_factor_required", detail)
             refusal = build_refusal(request.path_info, problem)
             return HttpResponse(refusal.body, status=refusal.status, headers=refusal.headers)
         return redirect("mfa_index")

@@ -29,6 +29,12 @@ def refuse_lost_words(owner_id: Any, before: Any, after: Mapping[str, Any]) -> N
         refuse_if_held(owner_id)
 
 
+def refuse_lost_text(owner_id: Any, old: str, new: str) -> None:
+    """Raise OnHold if the user is on hold and the new text has not all words of the old one."""
+    if _loses_words(old, new):
+        refuse_if_held(owner_id)
+
+
 def _loses_words(old: Any, new: Any) -> bool:
     if isinstance(old, list):
         return any(line not in new for line in old)

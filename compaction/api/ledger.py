@@ -18,7 +18,6 @@ from chatcore.rest.fields import (
     StrictTextField,
 )
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.sessions.holds import refuse_if_held, refuse_lost_words
 from compaction.api.session_scope import (
     SessionScopedView,
     get_owned_session_id,
@@ -170,11 +169,10 @@ class LedgerLineView(SessionScopedView):
         serializer = self.get_serializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         values = serializer.validated_data
-        texts = {"text": values["text"]} if "text" in values else {}
 
         def check(line: LedgerLine) -> None:
             self._check_unchanged(line)
-            refuse_lost_words(request.user.pk, line, texts)
+            self._refuse_lost_words(line, values.get("text", line.text))
 
         try:
             line = changes.change_line(session_id, line_id, values, check=check)
@@ -190,12 +188,19 @@ class LedgerLineView(SessionScopedView):
     def delete(self, request: Request, session_id: UUID, line_id: int) -> Response:
         """Delete a line. It does not come back, although its message still says it."""
         session_id = get_owned_session_id(request, session_id)
+
+        def check(line: LedgerLine) -> None:
+            self._check_unchanged(line)
+            self._refuse_lost_words(line, "")
+
         try:
-            refuse_if_held(request.user.pk)
-            changes.delete_line(session_id, line_id, check=self._check_unchanged)
+            changes.delete_line(session_id, line_id, check=check)
         except changes.NoSuchLine:
             raise Http404 from None
         return Response(status=204)
+
+    def _refuse_lost_words(self, line: LedgerLine, text: str) -> None:
+        backend_registry.get_backend().refuse_lost_words(self.request.user.pk, line.text, text)
 
     def _check_unchanged(self, line: LedgerLine) -> None:
         if conditions.has_condition(self.request):

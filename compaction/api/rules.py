@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from chatcore.rest import conditions
 from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.sessions.holds import refuse_if_held, refuse_lost_words
+from compaction.backends import registry
 from compaction.core.ledger.lines import LINE_CHARS
 from compaction.ledger import rules
 from compaction.ledger.changes import NoSuchLine
@@ -131,9 +131,7 @@ class RuleView(GenericAPIView[StandingRule]):
         serializer = self.get_serializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         rule = self._lock_unchanged_rule(rule_id)
-        if "text" in serializer.validated_data:
-            texts = {"text": serializer.validated_data["text"]}
-            refuse_lost_words(rule.owner_id, rule, texts)
+        self._refuse_lost_words(rule, serializer.validated_data.get("text", rule.text))
         for name, value in serializer.validated_data.items():
             setattr(rule, name, value)
         rule.save(update_fields=[*serializer.validated_data])
@@ -148,9 +146,12 @@ class RuleView(GenericAPIView[StandingRule]):
     def delete(self, request: Request, rule_id: int) -> Response:
         """Drop the rule, in each session from its next request on."""
         rule = self._lock_unchanged_rule(rule_id)
-        refuse_if_held(rule.owner_id)
+        self._refuse_lost_words(rule, "")
         rule.delete()
         return Response(status=204)
+
+    def _refuse_lost_words(self, rule: StandingRule, text: str) -> None:
+        registry.get_backend().refuse_lost_words(rule.owner_id, rule.text, text)
 
     def _lock_unchanged_rule(self, rule_id: int) -> StandingRule:
         """Return the rule, locked. Raises Http404, and the 412 problem."""

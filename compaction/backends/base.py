@@ -354,6 +354,13 @@ class Backend(
         """
         ...
 
+    def refuse_lost_words(self, user_pk: object, old: str, new: str) -> None:
+        """Raise where the words of this user are kept, and `new` has not all that `old` has.
+
+        What it raises is the host's own, and its pages and its API know how to answer it.
+        """
+        ...
+
     def announce_context_change(self, session_id: UUID, version: int) -> None:
         """Announce that the session's context has this new version. Joins the open transaction."""
         ...

@@ -332,6 +332,9 @@ class SimpleBackend(NoOperators, ABC):
         """Lock the session's row."""
         self.lock_session(session_id)
 
+    def refuse_lost_words(self, user_pk: object, old: str, new: str) -> None:
+        """Do nothing: nobody's words are kept for legal reasons."""
+
     def announce_context_change(self, session_id: UUID, version: int) -> None:
         """Do nothing."""
 

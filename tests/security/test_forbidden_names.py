@@ -16,8 +16,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HIDDEN, ABSENT, ALLOWED = "scripted/hidden-model", "scripted/absent-model", "scripted/test-model"
 HELLO = [{"role": "user", "content": "Hi"}]
 SESSIONS, SESSION = "/api/v1/sessions", "/api/v1/sessions/{session}"
+Way = tuple[str, str, dict[str, Any]]
 # Each way to name a model: the method, the path, and the body besides the name.
-MODEL_WAYS: list[tuple[str, str, dict[str, Any]]] = [
+MODEL_WAYS: list[Way] = [
     ("post", SESSIONS, {}),
     ("patch", SESSION, {}),
     ("post", "/v1/chat/completions", {"messages": HELLO}),
@@ -36,12 +37,12 @@ MODEL_WAYS: list[tuple[str, str, dict[str, Any]]] = [
     ("post", "/v1/messages/count_tokens", {"messages": HELLO}),
     ("get", "/v1/models/{model}", {}),
 ]
-POLICY_WAYS = [
+POLICY_WAYS: list[Way] = [
     ("post", SESSIONS, {}),
     ("patch", SESSION, {}),
     ("post", f"{SESSION}/compact", {}),
 ]
-TOOL_WAYS = [("post", SESSIONS, {}), ("patch", SESSION, {})]
+TOOL_WAYS: list[Way] = [("post", SESSIONS, {}), ("patch", SESSION, {})]
 
 
 @pytest.fixture
@@ -61,9 +62,7 @@ def rights(user: User, model: AiModel) -> GroupRights:
     )
 
 
-def ask(
-    api: APIClient, way: tuple[str, str, dict[str, Any]], session: Session, **named: Any
-) -> Any:
+def ask(api: APIClient, way: Way, session: Session, **named: Any) -> Any:
     method, path, body = way
     path = path.format(session=session.pk, model=named.get("model"))
     answer = getattr(api, method)(path, {} if method == "get" else body | named)
@@ -82,7 +81,7 @@ def test_a_forbidden_model_is_as_if_it_were_not_there(
     rights: GroupRights,
     session: Session,
     scripted: ScriptedModel,
-    way: tuple[str, str, dict[str, Any]],
+    way: Way,
 ) -> None:
     hidden, absent = (ask(api, way, session, model=name) for name in (HIDDEN, ABSENT))
     assert 400 <= hidden[0] < 500, hidden
@@ -95,7 +94,7 @@ def test_a_forbidden_model_is_as_if_it_were_not_there(
 
 @pytest.mark.parametrize("way", POLICY_WAYS, ids=lambda way: f"{way[0]} {way[1]}")
 def test_a_forbidden_policy_is_as_if_it_were_not_there(
-    api: APIClient, rights: GroupRights, session: Session, way: tuple[str, str, dict[str, Any]]
+    api: APIClient, rights: GroupRights, session: Session, way: Way
 ) -> None:
     hidden, absent = (ask(api, way, session, policy=name) for name in ("claudecode", "absent"))
     assert hidden[0] == 400
@@ -105,7 +104,7 @@ def test_a_forbidden_policy_is_as_if_it_were_not_there(
 
 @pytest.mark.parametrize("way", TOOL_WAYS, ids=lambda way: f"{way[0]} {way[1]}")
 def test_a_forbidden_tool_cannot_be_chosen(
-    api: APIClient, rights: GroupRights, session: Session, way: tuple[str, str, dict[str, Any]]
+    api: APIClient, rights: GroupRights, session: Session, way: Way
 ) -> None:
     hidden, absent = (ask(api, way, session, tools=[name]) for name in ("fetch_url", "absent"))
     assert hidden[0] == 400

@@ -11,6 +11,7 @@ from chatcore.events.types import EventType, NewEvent
 from chatcore.metrics import counts, exposition
 from chatcore.models import Session
 from chatcore.sessions import changes
+from chatcore.sessions.holds import refuse_lost_text
 from chatcore.traces import spans
 from chatcore.turns.recovery import RecoveryChore
 from compaction.backends.chatcore.context_store import ChatcoreContextStore
@@ -52,6 +53,10 @@ class ChatcoreBackend(
     def announce_state_change(self, session_id: UUID) -> None:
         """Record the change with the other changes of sessions. It is no act of the user's."""
         changes.record_session_change(session_id, fields=["state"], is_user_act=False)
+
+    def refuse_lost_words(self, user_pk: object, old: str, new: str) -> None:
+        """Raise OnHold while the user is on legal hold."""
+        refuse_lost_text(user_pk, old, new)
 
     def announce_context_change(self, session_id: UUID, version: int) -> None:
         """Announce the new version with the other changes of sessions."""
