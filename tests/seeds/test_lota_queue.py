@@ -129,7 +129,7 @@ def test_the_summary_stands_apart_from_the_system_prompt(
 ) -> None:
     engine.execute_run(exceed_threshold(stream).pk)
     say(stream, "And the flight?")
-    text = read_system_text(list_chat_calls(scripted)[-1])
+    text = read_system_text(list_chat_calls(scripted)[-1]).strip()
     assert text.startswith(f"{stream.system_prompt}\n\n{HEADING}")
 
 
