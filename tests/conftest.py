@@ -5,8 +5,7 @@ import gc
 import itertools
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +21,12 @@ from chatcore.providers.registry import warm_up
 from chatcore.rest import turn_rate
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel, Provider
-from tests.support import prepared_database
+from tests.support import prepared_database, waiting
 from tests.support.compaction_sessions import fill_session, summarize_or_chat
-from tests.support.database import empty_database, use_fast_flush
+from tests.support.database import close_kept_connections, empty_database, use_fast_flush
 from tests.support.scripted_model import ScriptedModel
+from tests.support.static_files import share_static_files
+from tests.support.waiting import wait_until
 
 # The same examples every time, however slow the machine is; CHATCORE_HYPOTHESIS=random looks for
 # new ones.
@@ -34,7 +35,10 @@ settings.register_profile("same", derandomize=True, **CALM)  # type: ignore[arg-
 settings.register_profile("random", derandomize=False, **CALM)  # type: ignore[arg-type]
 settings.load_profile(os.environ.get("CHATCORE_HYPOTHESIS", "same"))
 
+LONG_WAIT_SECONDS = 10  # the longest waits are told at the end of the run
+
 use_fast_flush()
+share_static_files()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,6 +67,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         size = max(0, (total - len(items)) // (process_count - number) - len(begin))
         items += [*begin, *others[:size]]
         del others[:size]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Take what the test has waited for to the process that sums up."""
+    report = yield
+    report.user_properties += [("wait", wait) for wait in waiting.waits]
+    waiting.waits.clear()
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    waits = [
+        (*wait, report.nodeid)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, wait in getattr(report, "user_properties", ())
+        if name == "wait" and wait[0] >= LONG_WAIT_SECONDS
+    ]
+    for seconds, what, test in sorted(waits, reverse=True)[:10]:
+        terminalreporter.write_line(f"waited {seconds:.0f} s for {what} ({test})")
 
 
 def pytest_collection_finish() -> None:
@@ -149,6 +174,13 @@ def full(session: Session, scripted: ScriptedModel) -> Session:
     return session
 
 
+@pytest.fixture
+def give_back_at_once(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Close each connection that is given back, as a pool takes it: whoever holds one shows."""
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
+    close_kept_connections()
+
+
 @pytest.fixture(autouse=True)
 def stop_turns_after_test(_django_db_marker: None) -> Iterator[None]:
     """No turn outlives its test, and none counts against the next one."""
@@ -215,9 +247,8 @@ def live(transactional_db: None, warm_sdks: None) -> Iterator[Live]:
     socket = config.bind_socket()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, name="live-server")
     thread.start()
-    while not server.started:  # before, it is bound but refuses
-        assert thread.is_alive(), "the server could not start"
-        time.sleep(0.01)
+    wait_until(lambda: server.started or not thread.is_alive(), what="the server")
+    assert server.started, "it could not start"  # before, it is bound but refuses
     try:
         yield Live(url=f"http://127.0.0.1:{socket.getsockname()[1]}")
     finally:

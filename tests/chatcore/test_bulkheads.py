@@ -24,12 +24,15 @@ from models_registry.models import AiModel
 from tests.support.mcp_server import ToolServer, running, tool_server
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
-from tests.support.waiting import wait_until
+from tests.support.waiting import wait_until, wait_until_async
 
 __all__ = ["running", "tool_server"]
 
 WAIT = "mcp__files__wait"
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("give_back_at_once"),
+]
 
 
 class WatchedLock:
@@ -222,6 +225,7 @@ def test_a_person_has_so_many_places_in_a_pool_and_others_have_theirs() -> None:
     async def try_pool() -> str:
         tasks = [asyncio.create_task(pool.run_for("alice", work_until_open)) for _ in range(20)]
         word = await pool.run_for("bob", lambda: "Bob is served.")
+        await wait_until_async(lambda: at_work == 2, what="two works of Alice")
         gate.set()
         await asyncio.gather(*tasks)
         return word

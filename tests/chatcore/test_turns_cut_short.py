@@ -25,6 +25,7 @@ from chatcore.turns.runner import turn_runner
 from chatcore.turns.waiting import OpenCalls
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import wait_until, wait_until_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,13 +42,6 @@ def names_of(session: Session) -> list[str]:
     )
 
 
-def until(true: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def count_to_three(session: Session, scripted: ScriptedModel) -> str:
     """Return the answer as it is stored, which is as it is in the log."""
     scripted.script(Reply(chunks=["one ", "two ", "three "], chunk_delay=0.3))
@@ -58,13 +52,14 @@ def count_to_three(session: Session, scripted: ScriptedModel) -> str:
     return answer.content
 
 
-@pytest.mark.parametrize("after", [0, 0.005, 0.02])
-def test_a_turn_can_be_cancelled_before_it_begins(
-    session: Session, scripted: ScriptedModel, after: float
+@pytest.mark.parametrize("has_asked", [False, True])
+def test_a_turn_can_be_cancelled_before_its_first_word(
+    session: Session, scripted: ScriptedModel, has_asked: bool
 ) -> None:
     scripted.script(Reply(text="slow", hang=True))
     turn = service.start_turn(session, content="go on")
-    time.sleep(after)
+    if has_asked:
+        wait_until(lambda: scripted.requests, what="the call of the model")
     assert service.cancel_turn(session.pk)
     assert service.wait_for_turn(turn.pk, 20).status == Turn.Status.CANCELLED
     assert names_of(session)[-1] == "turn.cancelled"
@@ -76,11 +71,11 @@ def test_cancelling_again_and_again_loses_nothing_that_was_said(
 ) -> None:
     scripted.script(Reply(chunks=["word "] * 200, chunk_delay=0.02))
     turn = service.start_turn(session, content="go on")
-    until(lambda: "message.delta" in names_of(session))
+    wait_until(lambda: "message.delta" in names_of(session))
     for _ in range(4):
         service.cancel_turn(session.pk)
         turn_runner.cancel(turn.pk)
-        time.sleep(between)
+        turn_runner.wait(turn.pk, between)
     assert service.wait_for_turn(turn.pk, 20).status == Turn.Status.CANCELLED
     answer = session.messages.get(role="assistant")
     assert answer.status == Message.Status.INTERRUPTED
@@ -155,7 +150,7 @@ def test_a_log_that_fails_for_a_second_in_the_middle_of_eight_answers_loses_no_w
     others = [Session.objects.create(owner=session.owner, model=session.model) for _ in range(7)]
     sessions = [session, *others]
     turns = [service.start_turn(each, content="count") for each in sessions]
-    until(lambda: SessionEvent.objects.filter(name="message.delta").count() >= len(sessions))
+    wait_until(lambda: SessionEvent.objects.filter(name="message.delta").count() >= len(sessions))
     append, fails_until = event_log.append_events_of_many, time.monotonic() + 1
     failures: list[float] = []
 
@@ -256,17 +251,19 @@ def test_a_lease_outlives_a_database_that_was_away(
     turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     renew, failures = leases.renew_leases, [OperationalError("away")]
+    has_renewed = threading.Event()
 
     def renew_or_fail(turn_ids: Any) -> None:
         if failures:
             raise failures.pop()
         renew(turn_ids)
+        has_renewed.set()
 
     monkeypatch.setattr(watcher, "renew_leases", renew_or_fail)
     monkeypatch.setattr(watcher, "WATCH_SECONDS", 0.05)
     monkeypatch.setattr(watcher, "LEASE", timedelta(seconds=0.2))
     before = turn.lease_until
-    asyncio.run(_run_watched(turn, 0.6))
+    asyncio.run(_run_watched(turn, has_renewed.is_set))
     turn.refresh_from_db()
     assert not failures
     assert turn.lease_until > before
@@ -278,7 +275,7 @@ def test_a_process_that_lost_its_turn_stops_talking_to_the_provider(
     monkeypatch.setattr(watcher, "WATCH_SECONDS", 0.05)
     Turn.objects.update(status=Turn.Status.INTERRUPTED)
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(_run_watched(turn, 5))
+        asyncio.run(_run_watched(turn, lambda: False))
 
 
 def test_turns_that_outlived_an_absence_of_the_database_are_not_taken_for_dead(
@@ -351,6 +348,7 @@ def test_slow_work_of_many_turns_holds_up_no_other(
         turn_runner.drain()
 
 
+@pytest.mark.usefixtures("give_back_at_once")
 def test_whoever_waits_for_an_answer_holds_no_connection(
     session: Session, scripted: ScriptedModel
 ) -> None:
@@ -366,7 +364,7 @@ def test_whoever_waits_for_an_answer_holds_no_connection(
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    until(lambda: mine and mine[0].connection is None)
+    wait_until(lambda: mine and mine[0].connection is None)
     assert Turn.objects.get(pk=turn.pk).status == Turn.Status.RUNNING
     waiting.join()
 
@@ -379,6 +377,6 @@ def _spoken(turn: Turn, text: str) -> AnswerRecorder:
     return recorder
 
 
-async def _run_watched(turn: Turn, seconds: float) -> None:
+async def _run_watched(turn: Turn, condition: Callable[[], bool]) -> None:
     with watcher.get_turn_watcher().watch(turn.pk):
-        await asyncio.sleep(seconds)
+        await wait_until_async(condition)

@@ -174,6 +174,7 @@ def test_no_transaction_is_open_while_the_model_is_called(
     assert full.title == "written meanwhile"
 
 
+@pytest.mark.usefixtures("give_back_at_once")
 def test_no_connection_is_held_while_the_model_is_called(
     full: Session, scripted: ScriptedModel
 ) -> None:

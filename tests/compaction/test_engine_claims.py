@@ -166,6 +166,7 @@ def test_a_run_whose_workers_keep_dying_ends_as_failed(
     assert list_event_names(full) == ["compaction.failed", "context.trimmed"]
 
 
+@pytest.mark.usefixtures("give_back_at_once")
 def test_no_connection_is_held_while_another_workers_run_is_waited_for(
     full: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

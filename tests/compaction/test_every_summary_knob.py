@@ -214,6 +214,7 @@ def test_what_is_done_again_is_the_call_or_the_whole_run(
     assert (run.status, run.provider_calls) == ("applied", calls)
 
 
+@pytest.mark.usefixtures("give_back_at_once")
 @turns("summary.backoff")
 def test_it_waits_before_each_retry_the_last_wait_again_for_more(
     full: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch

@@ -220,6 +220,7 @@ def test_a_canceled_turn_waits_no_longer(
     worker.join()
 
 
+@pytest.mark.usefixtures("give_back_at_once")
 def test_whoever_waits_holds_no_connection(
     session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,7 +229,7 @@ def test_whoever_waits_holds_no_connection(
     sleep = time.sleep
 
     def sleeping(seconds: float) -> None:
-        if threading.current_thread().name.startswith("turn"):
+        if threading.current_thread().name.startswith("prepare"):
             connection_states.append(connections["default"].connection is not None)
         sleep(seconds)
 

@@ -1,14 +1,34 @@
 """Empty the test database quickly after a test that commits, name it, and watch its locks."""
 
-import time
 from urllib.parse import quote
+from weakref import WeakSet
 
 from django.db import connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 from django.test import TransactionTestCase
+
+from tests.support.waiting import wait_until
 
 # Django writes these tables once, when it migrates, and no test changes them.
 MIGRATION_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
+
+
+_open_connections: WeakSet[BaseDatabaseWrapper] = WeakSet()
+
+
+@receiver(connection_created)
+def _note_connection(connection: BaseDatabaseWrapper, **_: object) -> None:
+    _open_connections.add(connection)
+
+
+def close_kept_connections() -> None:
+    """Close the connections that idle threads keep, and that of this thread."""
+    for open_connection in list(_open_connections):
+        open_connection.inc_thread_sharing()
+        open_connection.close()
+        open_connection.dec_thread_sharing()
 
 
 def use_fast_flush() -> None:
@@ -60,14 +80,13 @@ def build_database_url() -> str:
 
 def wait_for_blocked_connection() -> None:
     """Wait until another connection waits for a row that this transaction locks (PostgreSQL)."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+
+    def count_waiting() -> int:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT count(*) FROM pg_locks waiting JOIN pg_locks held USING (transactionid) "
                 "WHERE NOT waiting.granted AND held.pid = pg_backend_pid()"
             )
-            if cursor.fetchone()[0]:
-                return
-        time.sleep(0.05)
-    raise TimeoutError("nobody waits for a lock of this transaction")
+            return int(cursor.fetchone()[0])
+
+    wait_until(count_waiting, what="somebody who waits for a lock of this transaction")
