@@ -1,7 +1,6 @@
 """Bodies are refused before they are read; half-sent requests are closed; /livez just answers."""
 
 import asyncio
-import time
 from typing import Any
 
 import httpx2
@@ -15,6 +14,7 @@ from chatcore.models import Session
 from chatcore.serving.http_protocol import PatientHttpProtocol
 from tests.conftest import Live
 from tests.support.raw_http import RawConnection
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MB = 1024 * 1024
@@ -124,9 +124,16 @@ def test_a_half_sent_request_is_closed(
 def test_a_slow_body_that_goes_on_is_not(
     live: Live, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PatientHttpProtocol, "BODY_SECONDS", 2.0)
+    renewals: list[float] = []
+    start_deadline = PatientHttpProtocol._start_deadline
+
+    def start_and_note(protocol: PatientHttpProtocol, seconds: float) -> None:
+        start_deadline(protocol, seconds)
+        renewals.append(seconds)
+
+    monkeypatch.setattr(PatientHttpProtocol, "_start_deadline", start_and_note)
     monkeypatch.setattr(PatientHttpProtocol, "BODY_BYTES", 100)
-    body = b'{"system_prompt": "' + b"x" * 1_000 + b'"}'
+    body = b'{"system_prompt": "' + b"x" * 999 + b'"}'
     with RawConnection(live.url) as connection:
         connection.send_head(
             "POST",
@@ -136,8 +143,9 @@ def test_a_slow_body_that_goes_on_is_not(
             Authorization=token,
         )
         for start in range(0, len(body), 170):
+            count = len(renewals)
             connection.send(body[start : start + 170])
-            time.sleep(0.5)
+            wait_until(lambda count=count: len(renewals) > count, what="a deadline begun anew")
         assert connection.receive_response()[0] == 201
 
 
@@ -155,7 +163,7 @@ def test_the_process_says_that_it_lives_while_django_is_stuck(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def hang(*_: Any) -> None:
-        await asyncio.sleep(30)
+        await asyncio.Event().wait()
 
     monkeypatch.setattr(asgi, "django_application", hang)
     for path in ("/livez", "/livez/"):

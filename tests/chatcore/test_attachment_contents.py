@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import os
 import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -143,8 +144,8 @@ def test_the_text_of_a_pdf_is_read_page_by_page_as_far_as_there_is_time(
 ) -> None:
     slow = tmp_path / "slow.py"
     slow.write_text(
-        "import sys, time\nsys.stdout.buffer.write(b'page one')\n"
-        "sys.stdout.flush()\ntime.sleep(600)\n"
+        "import signal, sys\nsys.stdout.buffer.write(b'page one')\n"
+        "sys.stdout.flush()\nsignal.pause()\n"
     )
     monkeypatch.setattr(pdf, "_READER", slow)
     monkeypatch.setattr(pdf, "SECONDS", 5.0)
@@ -218,11 +219,12 @@ def test_a_user_has_one_reader_of_pdf_files_and_others_have_the_other(
 ) -> None:
     started, go = tmp_path / "started", tmp_path / "go"
     started.mkdir()
+    os.mkfifo(go)
     reader = tmp_path / "reader.py"
     reader.write_text(
-        "import os, pathlib, sys, time\n"
+        "import os, pathlib, sys\n"
         f"pathlib.Path({str(started)!r}, str(os.getpid())).touch()\n"
-        f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+        f"os.open({str(go)!r}, os.O_RDONLY)\n"  # once somebody writes there
         "sys.stdout.buffer.write(sys.stdin.buffer.read())\n"
     )
     monkeypatch.setattr(pdf, "_READER", reader)
@@ -232,9 +234,10 @@ def test_a_user_has_one_reader_of_pdf_files_and_others_have_the_other(
         other = pool.submit(pdf.extract_text, b"%PDF-bob", owner=2)
         wait_until(lambda: len(list(started.iterdir())) == 2)
         assert pdf._READER_SLOTS.acquire(blocking=False) is False
-        go.touch()
+        writer = os.open(go, os.O_RDWR)
         assert other.result() == "%PDF-bob"
         assert [read.result() for read in first] == ["%PDF-alice"] * 3
+        os.close(writer)
 
 
 @given(

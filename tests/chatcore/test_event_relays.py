@@ -6,6 +6,7 @@ import os
 import secrets
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
@@ -19,10 +20,12 @@ from chatcore.events import listener
 from chatcore.events import log as event_log
 from chatcore.events.hub import HELD_EVENTS, EventHub
 from chatcore.events.relays import base
+from chatcore.events.relays.base import EventRelay
 from chatcore.events.relays.redis import STREAM, RedisRelay
 from chatcore.events.types import Event
 from chatcore.models import Session
 from tests.support.events import append_events
+from tests.support.waiting import wait_until_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REDIS = os.environ.get("CHATCORE_TEST_REDIS_URL", "redis://127.0.0.1:6379/15")
@@ -65,9 +68,11 @@ async def read_texts(session_id: UUID, count: int) -> list[str]:
     return texts
 
 
-async def follow_another_process(session: Session, **environment: str) -> list[str]:
+async def follow_another_process(
+    session: Session, has_opened: threading.Event, **environment: str
+) -> list[str]:
     reader = asyncio.create_task(read_texts(session.pk, len(TEXTS)))
-    await asyncio.sleep(0.3)  # until the listener has begun; what comes before is read besides
+    await wait_until_async(has_opened.is_set)  # what comes before is read besides
     await asyncio.to_thread(append_from_another_process, session, **environment)
     return await asyncio.wait_for(reader, 60)
 
@@ -78,6 +83,28 @@ def new_relay() -> Iterator[None]:
     listener.get_relay.cache_clear()
     yield
     listener.get_relay.cache_clear()
+
+
+@pytest.fixture
+def has_opened(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """An event that is set once the relay of this process listens, or has tried to."""
+    has_opened, create_relay = threading.Event(), listener.create_relay
+
+    def create_and_watch_relay() -> EventRelay:
+        relay = create_relay()
+        open_relay = relay.open
+
+        def open_and_tell() -> None:
+            try:
+                open_relay()
+            finally:
+                has_opened.set()
+
+        monkeypatch.setattr(relay, "open", open_and_tell)
+        return relay
+
+    monkeypatch.setattr(listener, "create_relay", create_and_watch_relay)
+    return has_opened
 
 
 @pytest.fixture
@@ -92,30 +119,34 @@ def redis_url(settings: Any) -> Iterator[str]:
     client.delete(STREAM)
 
 
-async def test_the_relay_of_the_database_brings_them_in_order(session: Session) -> None:
-    assert await follow_another_process(session) == TEXTS
+async def test_the_relay_of_the_database_brings_them_in_order(
+    session: Session, has_opened: threading.Event
+) -> None:
+    assert await follow_another_process(session, has_opened) == TEXTS
 
 
 async def test_a_connection_that_cannot_be_given_back_stops_no_relay(
-    session: Session, monkeypatch: pytest.MonkeyPatch
+    session: Session, has_opened: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> None:
         raise RuntimeError("The connection is in use.")
 
     monkeypatch.setattr(listener, "close_old_connections", fail)
-    assert await follow_another_process(session) == TEXTS
+    assert await follow_another_process(session, has_opened) == TEXTS
 
 
 @pytest.mark.redis
-async def test_a_redis_stream_brings_them_in_order(session: Session, redis_url: str) -> None:
-    assert await follow_another_process(session, CHATCORE_REDIS_URL=redis_url) == TEXTS
+async def test_a_redis_stream_brings_them_in_order(
+    session: Session, has_opened: threading.Event, redis_url: str
+) -> None:
+    assert await follow_another_process(session, has_opened, CHATCORE_REDIS_URL=redis_url) == TEXTS
 
 
 async def test_a_redis_that_is_away_makes_them_late_and_loses_none(
-    session: Session, settings: Any
+    session: Session, has_opened: threading.Event, settings: Any
 ) -> None:
     settings.REDIS_URL = NO_REDIS
-    assert await follow_another_process(session, CHATCORE_REDIS_URL=NO_REDIS) == TEXTS
+    assert await follow_another_process(session, has_opened, CHATCORE_REDIS_URL=NO_REDIS) == TEXTS
     await asyncio.to_thread(append_events, session.pk, ("session.updated", {"fields": ["more"]}))
     assert (await read_texts(session.pk, 4))[-1] == "more"
 

@@ -16,7 +16,7 @@ from chatcore.events.relays.polling import SqliteRelay
 from chatcore.events.relays.postgres import PostgresRelay
 from chatcore.models import Session, SessionEvent
 from tests.support.events import append_events, take_seqs
-from tests.support.waiting import PATIENCE_SECONDS
+from tests.support.waiting import PATIENCE_SECONDS, let_the_loop_turn, wait_until_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,7 +41,7 @@ async def test_the_tail_gives_the_past_and_then_what_comes(session: Session) -> 
     append = sync_to_async(append_events, thread_sensitive=False)
     await append(session.pk, ("turn.started", {}), ("turn.completed", {}))
     reader = asyncio.create_task(take_seqs(event_log.follow_events(session.pk, 1), 3))
-    await asyncio.sleep(0.05)
+    await wait_until_async(lambda: event_log.event_hub.is_watched(session.pk))
     await append(session.pk, ("turn.started", {}))
     await append(session.pk, ("turn.completed", {}))
     assert await asyncio.wait_for(reader, 60) == [2, 3, 4]
@@ -53,7 +53,7 @@ async def test_events_of_another_process_are_seen_too(
     # As if the writer could not hand anything to this process.
     monkeypatch.setattr(event_log.event_hub, "publish", lambda _: None)
     reader = asyncio.create_task(take_seqs(event_log.follow_events(session.pk, 0), 1))
-    await asyncio.sleep(0.05)
+    await wait_until_async(lambda: event_log.event_hub.is_watched(session.pk))
     await sync_to_async(append_events, thread_sensitive=False)(session.pk, ("turn.started", {}))
     monkeypatch.undo()
     assert await asyncio.wait_for(reader, 60) == [1]
@@ -87,8 +87,7 @@ async def test_a_reader_that_is_cancelled_as_an_event_arrives_reads_no_further(
         reader = asyncio.create_task(read())
         await has_read.wait()  # all there is, so it waits for more
         event_log.event_hub.announce({session.pk: 2})
-        for _ in range(loop_turns):
-            await asyncio.sleep(0)
+        await let_the_loop_turn(loop_turns)
         reader.cancel()
         await asyncio.wait([reader], timeout=PATIENCE_SECONDS)
         assert reader.cancelled()

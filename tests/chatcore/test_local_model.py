@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from chatcore.tools.registry import list_session_tools
 from models_registry.models import AiModel, Provider
 from tests.support.database import build_database_url
 from tests.support.served_product import STORY
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.model,
@@ -61,11 +61,11 @@ class Embedded:
         }
 
     def wait_until_ready(self) -> None:
-        deadline = time.monotonic() + 300
-        while "is ready" not in self.output.read_text():
+        def is_ready() -> bool:
             assert self.process.poll() is None, self.output.read_text()
-            assert time.monotonic() < deadline, self.output.read_text()
-            time.sleep(0.2)
+            return "is ready" in self.output.read_text()
+
+        wait_until(is_ready, seconds=300, what="the embedded model")
 
     def stop(self) -> int:
         self.process.terminate()

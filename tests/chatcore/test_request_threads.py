@@ -6,6 +6,7 @@ import threading
 from asgiref.sync import sync_to_async
 
 from chatcore.serving.request_threads import MAX_IDLE_THREADS, RequestThreads
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 
 def get_thread() -> int:
@@ -38,14 +39,18 @@ async def test_requests_at_once_have_threads_of_their_own() -> None:
 
 
 async def test_a_thread_that_still_works_for_a_client_who_left_is_not_lent() -> None:
-    threads, go_on = RequestThreads(), threading.Event()
+    threads, has_begun, go_on = RequestThreads(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        has_begun.set()
+        go_on.wait(PATIENCE_SECONDS)
 
     async def work_long() -> None:
         async with threads.lend_thread():
-            await sync_to_async(go_on.wait)(20)
+            await sync_to_async(work)()
 
     request = asyncio.create_task(work_long())
-    await asyncio.sleep(0.05)
+    await wait_until_async(has_begun.is_set)
     request.cancel()
     await asyncio.wait([request])
     try:

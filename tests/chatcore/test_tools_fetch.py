@@ -3,7 +3,6 @@
 import gzip
 import socket
 import threading
-import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -112,12 +111,11 @@ def test_a_server_that_drips_is_left_at_the_deadline(
     closed = threading.Event()
 
     def drip(request: BaseHTTPRequestHandler) -> None:
-        while not closed.is_set():  # for ever, if the reader does not stop
+        while not closed.wait(0.05):  # for ever, if the reader does not stop
             try:
                 request.wfile.write(b"x")
             except OSError:
                 closed.set()
-            time.sleep(0.05)
 
     monkeypatch.setattr(fetch_url, "DEADLINE_SECONDS", 0.5)
     site.pages["/"] = drip

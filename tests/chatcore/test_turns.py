@@ -1,7 +1,6 @@
 """One turn, from the user's words to the stored answer."""
 
 import json
-import time
 from datetime import timedelta
 
 import pytest
@@ -19,6 +18,7 @@ from models_registry.models import AiModel
 from tests.support.events import append_events
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,6 +86,7 @@ def test_the_deltas_put_together_are_the_answer(session: Session, scripted: Scri
 
 
 def test_it_tells_its_story_in_order(session: Session, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(chunks=["Hello."]))
     service.wait_for_turn(service.start_turn(session, content="hi").pk, 10)
     assert [name for name in names_of(session) if name.startswith(("turn.", "message."))] == [
         "turn.started",
@@ -147,7 +148,7 @@ def test_cancel_keeps_the_partial_answer_as_interrupted(
 ) -> None:
     scripted.script(Reply(chunks=["word "] * 200, chunk_delay=0.05))
     turn = service.start_turn(session, content="go on")
-    until(lambda: "message.delta" in names_of(session))
+    wait_until(lambda: "message.delta" in names_of(session))
     assert service.cancel_turn(session.pk)
     turn = service.wait_for_turn(turn.pk, 10)
     answer = session.messages.get(role="assistant")
@@ -162,7 +163,7 @@ def test_a_process_that_stops_writes_down_what_was_said(
 ) -> None:
     scripted.script(Reply(chunks=["word "] * 200, chunk_delay=0.05))
     turn = service.start_turn(session, content="go on")
-    until(lambda: "message.delta" in names_of(session))
+    wait_until(lambda: "message.delta" in names_of(session))
     turn_runner.stop()
     turn.refresh_from_db()
     assert turn.status == Turn.Status.INTERRUPTED
@@ -297,10 +298,3 @@ def test_it_announces_the_response_once_when_it_is_committed(
 
 def calculating(expression: str, *, id: str) -> ToolCall:
     return ToolCall(id=id, name="calculate", arguments=json.dumps({"expression": expression}))
-
-
-def until(condition: object, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -2,35 +2,27 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from compaction.worker.processes import die_with_parent, list_descendants, set_process_name
 from compaction.worker.run_locks import RunLocks
+from tests.support.waiting import wait_until
 
 
 def in_a_child(*steps: object) -> int:
-    """Fork a child that runs the steps and then sleeps. Return its pid when the steps are done."""
+    """Fork a child that runs the steps and then pauses. Return its pid when the steps are done."""
     finished, done = os.pipe()
     pid = os.fork()
     if pid == 0:
         for step in steps:
             step()  # type: ignore[operator]
         os.write(done, b".")
-        time.sleep(300)
+        signal.pause()
         os._exit(0)
     os.close(done)
     assert os.read(finished, 1), "a step failed"
     os.close(finished)
     return pid
-
-
-def until(true: Callable[[], object], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def bury(pid: int) -> None:
@@ -83,13 +75,13 @@ def test_children_and_grandchildren_die_with_a_parent_that_is_killed() -> None:
         die_with_parent()
         if os.fork() == 0:
             if os.fork() == 0:
-                time.sleep(300)
-            time.sleep(300)
+                signal.pause()
+            signal.pause()
 
     parent = in_a_child(ask_then_fork)
-    until(lambda: len(list_descendants(parent)) == 2)
+    wait_until(lambda: len(list_descendants(parent)) == 2)
     below = {process.pid for process in list_descendants(parent)}
     bury(parent)
-    until(
+    wait_until(
         lambda: not below & {process.pid for process in list_descendants(1) if process.state != "Z"}
     )

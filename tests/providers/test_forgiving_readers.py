@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chatcore.providers.base import Connection, Tool, ToolCall
+from chatcore.providers.deadline import Deadline
 from chatcore.providers.end_reasons import classify_end
 from chatcore.providers.errors import ContextOverflow, ProviderError, ProviderUnavailable
 from tests.support.provider_calls import (
@@ -21,6 +22,7 @@ from tests.support.provider_calls import (
 from tests.support.raw_servers import OK, serve
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import wait_until_async
 
 STREAM = {"Content-Type": "text/event-stream"}
 PROTOCOLS = ("openai", "anthropic")
@@ -373,16 +375,24 @@ async def test_tokens_that_only_the_timings_count_are_counted(scripted: Scripted
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_comments_are_signs_of_life(protocol: str) -> None:
+async def test_comments_are_signs_of_life(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A local model reads a long request for minutes, and its server only sends comments."""
+    renewals: list[Deadline] = []
+    renew = Deadline.renew
+
+    def renew_and_note(deadline: Deadline) -> None:
+        renew(deadline)
+        renewals.append(deadline)
+
+    monkeypatch.setattr(Deadline, "renew", renew_and_note)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(OK + b"Content-Type: text/event-stream\r\nConnection: close\r\n\r\n")
-        for _ in range(20):
+        for count in range(20):
+            await wait_until_async(lambda count=count: len(renewals) >= count, what="a renewal")
             writer.write(b": still reading\n\n")
             await writer.drain()
-            await asyncio.sleep(0.1)
         events = (START, BLOCK, TEXT, END)
         writer.write(
             HELLO + STOP
@@ -393,6 +403,6 @@ async def test_comments_are_signs_of_life(protocol: str) -> None:
 
     async with serve(answer) as address:
         connection = Connection(
-            protocol=protocol, base_url=address, api_key="k", timeout_seconds=1, max_retries=0
+            protocol=protocol, base_url=address, api_key="k", timeout_seconds=60, max_retries=0
         )
         assert join_text(await collect_parts(connection)) == "Hello."

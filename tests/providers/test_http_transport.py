@@ -19,6 +19,7 @@ from tests.support.provider_calls import (
 from tests.support.raw_servers import CHUNKED, OK, answer_with, open_client, serve
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import PATIENCE_SECONDS, let_the_loop_turn
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -72,7 +73,7 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again(
     connection = build_connection(scripted, "openai")
     await collect_parts(connection)
     scripted._server.close_connections()
-    await asyncio.sleep(0.1)
+    await let_the_loop_turn(5)  # enough to see the end of a connection on this machine
     assert join_text(await collect_parts(connection))
     assert len({request.client_port for request in scripted.requests}) == 2
 
@@ -126,13 +127,15 @@ async def test_no_more_idle_connections_are_kept_than_allowed(
 ) -> None:
     monkeypatch.setattr(http_transport, "MAX_IDLE_CONNECTIONS", 2)
     open_count = 0
-    surplus_left = asyncio.Event()
+    all_are_open, surplus_left = asyncio.Event(), asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal open_count
         open_count += 1
+        if open_count == 5:
+            all_are_open.set()
         await reader.readuntil(b"\r\n\r\n")
-        await asyncio.sleep(0.1)
+        await all_are_open.wait()
         writer.write(OK + b"Content-Length: 2\r\n\r\nhi")
         await reader.read()
         open_count -= 1
@@ -141,8 +144,8 @@ async def test_no_more_idle_connections_are_kept_than_allowed(
 
     async with serve(answer) as address, open_client() as client:
         await asyncio.gather(*(client.post(address) for _ in range(5)))
-        await asyncio.wait_for(surplus_left.wait(), 60)
-        await asyncio.sleep(0.1)
+        await asyncio.wait_for(surplus_left.wait(), PATIENCE_SECONDS)
+        await let_the_loop_turn(5)
         assert open_count == 2
 
 
@@ -216,7 +219,7 @@ async def test_headers_without_end_are_refused(
         while not writer.is_closing():
             writer.write(endless_bytes)
             await writer.drain()
-            await asyncio.sleep(0)
+            await let_the_loop_turn()
 
     async with serve(answer) as address, open_client() as client:
         with pytest.raises(httpx2.RemoteProtocolError, match="without end"):
@@ -247,7 +250,10 @@ async def test_the_network_s_buffers_bound_what_a_reader_falls_behind() -> None:
         async with client.stream("POST", address) as response:
             chunks = response.aiter_raw()
             read_bytes = len(await anext(chunks))
-            await asyncio.sleep(1)
+            before = -1
+            while sent_bytes != before:
+                before = sent_bytes
+                await let_the_loop_turn(100)
             assert sent_bytes < 16_000_000
             async for chunk in chunks:
                 read_bytes += len(chunk)
@@ -265,7 +271,7 @@ async def test_a_long_stream_is_read_in_steps_and_loses_nothing(
         writer.write(CHUNKED)
         for word in words:
             writer.write(b"%x\r\n%s\r\n" % (len(word), word.encode()))
-            await asyncio.sleep(0.002)
+            await let_the_loop_turn()
         writer.write(b"0\r\n\r\n")
         await reader.read()
 

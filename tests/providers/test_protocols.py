@@ -11,7 +11,7 @@ import pytest
 
 from chatcore.providers import base
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import ChatMessage, ToolCall, Usage
+from chatcore.providers.base import ChatMessage, StreamPart, ToolCall, Usage
 from chatcore.providers.errors import ProviderAuth, ProviderRateLimited
 from chatcore.providers.normal_form import MAX_CALLS
 from tests.support.provider_calls import (
@@ -28,6 +28,7 @@ from tests.support.provider_calls import (
 )
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 pytestmark = pytest.mark.parametrize("protocol", PROTOCOLS)
 
@@ -270,11 +271,15 @@ async def test_cancelling_closes_the_connection(
         return reply
 
     scripted.script(answer)
-    task = asyncio.create_task(
-        collect_parts(build_connection(scripted, protocol, timeout_seconds=30))
-    )
-    assert await asyncio.to_thread(has_arrived.wait, 10)
-    await asyncio.sleep(0.2)
+    parts: list[StreamPart] = []
+
+    async def read() -> None:
+        connection = build_connection(scripted, protocol, timeout_seconds=PATIENCE_SECONDS)
+        async for part in provider_registry.stream(connection, make_request()):
+            parts.append(part)  # noqa: PERF401 - what has come is seen while it comes
+
+    task = asyncio.create_task(read())
+    await wait_until_async(lambda: has_arrived.is_set() and len(parts) >= spoken)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -1,7 +1,6 @@
 """Sessions for the compaction tests, filled to a size and continued over real HTTP."""
 
 import threading
-import time
 from typing import Any
 
 from django.db import connection
@@ -12,6 +11,7 @@ from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
 from tests.support.scripted_model import Received, ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import wait_until
 
 WINDOW, THRESHOLD, PROTECTED_TOKENS = 8192, 6963, 2048
 SUMMARY = (
@@ -140,9 +140,8 @@ def compact_in_thread(run: CompactionRun) -> threading.Thread:
 def start_summary_in_thread(run: CompactionRun, scripted: ScriptedModel) -> threading.Thread:
     """Execute the run in another thread, and return when its summary call has begun."""
     worker = compact_in_thread(run)
-    while not list_summary_calls(scripted):
-        assert worker.is_alive(), "the run ended without a summary"
-        time.sleep(0.02)
+    wait_until(lambda: list_summary_calls(scripted) or not worker.is_alive(), what="a summary")
+    assert list_summary_calls(scripted), "the run ended without a summary"
     return worker
 
 

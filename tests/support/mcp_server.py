@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ import uvicorn
 from django.conf import settings
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+
+from tests.support.waiting import wait_until
 
 
 @dataclass
@@ -42,9 +43,8 @@ def run_tool_server() -> Iterator[ToolServer]:
     socket = config.bind_socket()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
     thread.start()
-    while not server.started:
-        assert thread.is_alive(), "the server could not start"
-        time.sleep(0.01)
+    wait_until(lambda: server.started or not thread.is_alive(), what="the tool server")
+    assert server.started, "it could not start"
     state.host = f"127.0.0.1:{socket.getsockname()[1]}"
     state.url = f"http://{state.host}/mcp"
     try:

@@ -1,7 +1,6 @@
 """Random programs: what two people, two web processes and two workers can do to conversations."""
 
 import re
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -28,6 +27,7 @@ from tests.support.differences import find_difference
 from tests.support.program_checks import Archive, CheckedModel, check_session
 from tests.support.scripted_model import make_overflow, make_tool_call
 from tests.support.scripted_wire import Reply, count_usage
+from tests.support.waiting import wait_until
 
 MAX_SESSIONS = 4
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -317,9 +317,7 @@ class Conversations(RuleBasedStateMachine):
         if answer.status_code == 202:
             deltas = SessionEvent.objects.filter(session=session, name="message.delta")
             known = deltas.count()
-            deadline = time.monotonic() + 20
-            while deltas.count() == known and time.monotonic() < deadline:
-                time.sleep(0.01)
+            wait_until(lambda: deltas.count() > known, what="a word of the answer")
             self.end_leases()
             turn_runner.stop()
         self.scripted.forget()
