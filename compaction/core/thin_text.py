@@ -13,7 +13,7 @@ MIN_BYTES = 40
 # What repeats itself says less than this.
 MIN_TOLD_BYTES = 500
 # Of what the source says without its repetitions.
-LEAST_SHARE = 0.03
+LEAST_SHARE = 0.01
 MAX_LEAST_BYTES = 1_000
 # Of an earlier summary that the new one continues.
 KEPT_SHARE = 0.5

@@ -203,7 +203,7 @@ def test_a_failed_call_is_made_again_so_many_times(
 
 
 @turns("summary.retry")
-@pytest.mark.parametrize(("retry", "calls"), [("call", 5), ("run", 6)])
+@pytest.mark.parametrize(("retry", "calls"), [("call", 4), ("run", 5)])
 def test_what_is_done_again_is_the_call_or_the_whole_run(
     full: Session, scripted: ScriptedModel, retry: str, calls: int
 ) -> None:
