@@ -21,7 +21,9 @@ def session(session: Session, scripted: ScriptedModel) -> Session:
         name="ledger", base="oneclaw", overrides={"ledger": {"ratio": 0.15}}
     )
     Session.objects.filter(pk=session.pk).update(policy="ledger")
-    scripted.default = summarize_or_chat(summary=Reply(text="They talked about a trip."))
+    scripted.default = summarize_or_chat(
+        summary=Reply(text="They talked about a trip to Lisbon and what to do there.")
+    )
     session.refresh_from_db()
     return session
 
