@@ -68,7 +68,7 @@ async def test_it_sends_alternating_roles_with_tool_results_in_the_users_message
         "content": "(no output)",
         "is_error": True,
     }
-    assert (sent["system"], sent["tools"][0]["input_schema"]) == ("Be brief.", {"type": "object"})
+    assert (sent["system"], sent["tools"][0]["input_schema"]) == ("Be brief.", LOOK.parameters)
 
 
 async def test_a_second_system_text_is_a_second_block(scripted: ScriptedModel) -> None:

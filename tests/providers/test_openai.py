@@ -73,7 +73,7 @@ async def test_it_sends_every_kind_of_message_in_order(scripted: ScriptedModel) 
     assert sent["tools"][0]["function"] == {
         "name": "look",
         "description": "Look at it.",
-        "parameters": {"type": "object"},
+        "parameters": {"type": "object", "properties": {}},
     }
     assert sent["stream_options"] == {"include_usage": True}
 

@@ -20,7 +20,8 @@ from tests.support.scripted_wire import Reply
 
 KEY = "sk-test-0123456789abcdef"
 PROTOCOLS = ["openai", "anthropic"]
-LOOK = Tool(name="look", description="Look at it.", parameters={"type": "object"})
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
+LOOK = Tool(name="look", description="Look at it.", parameters=SCHEMA)
 
 
 def build_connection(scripted: ScriptedModel, protocol: str, **other: Any) -> Connection:
