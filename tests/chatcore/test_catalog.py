@@ -340,6 +340,7 @@ def test_the_command_says_what_it_did(synced: None, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.startswith("1 rows written; 0 of ")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_migrating_back_and_forth_seeds_again() -> None:
     call_command("migrate", "models_registry", "0001", verbosity=0)

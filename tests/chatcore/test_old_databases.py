@@ -26,6 +26,7 @@ from tests.support.old_databases import (
 )
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # What Django's own migrations write.
@@ -42,7 +43,7 @@ INTENDED_CHANGES = [
 ]
 
 
-@pytest.fixture(params=COMMITS)
+@pytest.fixture(params=mark_others_slow(COMMITS))
 def old(
     request: pytest.FixtureRequest,
     tmp_path: Path,

@@ -19,6 +19,7 @@ from tests.support.compaction_sessions import (
 from tests.support.preset_sessions import create_policy, join_message_texts, list_tool_results
 from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,7 +27,9 @@ CLEAR = {"context_overflow", "context_budget_exceeded"}
 STATE = "TASK: tea.\nPROGRESS: none\nREMAINING: tea.\nDATA: none\nDECISIONS: none"
 
 
-@pytest.fixture(params=["oneclaw", "neurolink", "lota", "wolffish", "baseagent"])
+@pytest.fixture(
+    params=mark_others_slow(["oneclaw", "neurolink", "lota", "wolffish", "baseagent"], first=2)
+)
 def session_under(request: Any, session: Session, scripted: ScriptedModel) -> Session:
     """Return a session under each preset, without waits between its calls."""
     scripted.default = summarize_or_chat(summary=Reply(text=STATE), chat=Reply(text="Yes."))

@@ -184,23 +184,26 @@ def test_a_command_ends_with_that_sentence_alone(tmp_path: Path) -> None:
             r"The database cannot be used: no such table: \w+\. "
             r".*`chatcore migrate` makes its tables\.\n",
         ),
-        (
+        pytest.param(
             "serve --port 99999",
             {},
             2,
             r"CommandError: --port is 99999; it must be from 1 to 65535\.\n",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "serve --no-local-model --port {port}",
             {"CHATCORE_POLICY": "none"},
             1,
             r"(?s).*no compaction policy named 'none'.*CHATCORE_POLICY.*",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "serve --no-local-model --port {port}",
             {"CHATCORE_REDIS_URL": "redis://127.0.0.1:1"},
             1,
             r"CommandError: The server that CHATCORE_REDIS_URL names cannot be used: .*\n",
+            marks=pytest.mark.slow,
         ),
         (
             "worker --patience=-1",

@@ -20,6 +20,7 @@ from tests.support.compaction_sessions import (
 from tests.support.preset_sessions import create_policy
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,7 +40,7 @@ def _harbors(monkeypatch: pytest.MonkeyPatch) -> None:
 PRESETS = ["oneclaw", "neurolink", "lota", "wolffish", "baseagent", "chatcore"]
 
 
-@pytest.fixture(params=PRESETS)
+@pytest.fixture(params=mark_others_slow(PRESETS, first=2))
 def session_under(request: Any, session: Session, scripted: ScriptedModel) -> Session:
     """Return a session under each preset, without waits between its calls."""
     scripted.default = summarize_or_chat(chat=Reply(text="The one in the north."))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -384,13 +385,16 @@ async def test_comments_are_signs_of_life(protocol: str, monkeypatch: pytest.Mon
         renew(deadline)
         renewals.append(deadline)
 
+    def has_renewed(count: int) -> bool:
+        return len(renewals) >= count
+
     monkeypatch.setattr(Deadline, "renew", renew_and_note)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(OK + b"Content-Type: text/event-stream\r\nConnection: close\r\n\r\n")
         for count in range(20):
-            await wait_until_async(lambda count=count: len(renewals) >= count, what="a renewal")
+            await wait_until_async(partial(has_renewed, count), what="a renewal")
             writer.write(b": still reading\n\n")
             await writer.drain()
         events = (START, BLOCK, TEXT, END)

@@ -31,6 +31,7 @@ from tests.support.preset_sessions import (
 )
 from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,7 +45,7 @@ WINDOW = {"context_window_size": 64_000}  # usable 32,000, threshold 27,200
 FILE = 6_400  # characters, 1,600 tokens
 
 
-@pytest.fixture(params=PROTOCOLS)
+@pytest.fixture(params=mark_others_slow(PROTOCOLS))
 def agent(
     request: Any, session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> Session:

@@ -32,6 +32,7 @@ from tests.support.preset_sessions import (
 )
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,7 +46,7 @@ SUMMARY = Reply(text=f"{SUMMARY_TEXT}\n\n```json\n{json.dumps(DELTA)}\n```")
 WINDOW = {"context_window_size": 200_000}  # threshold 140,000 tokens of 3 characters
 
 
-@pytest.fixture(params=PROTOCOLS)
+@pytest.fixture(params=mark_others_slow(PROTOCOLS))
 def stream(request: Any, session: Session, scripted: ScriptedModel) -> Session:
     """A workstream of 14 messages of 28,000 characters: 130,700 tokens."""
     scripted.default = summarize_or_chat(summary=SUMMARY)

@@ -32,6 +32,7 @@ from tests.support.preset_sessions import (
 )
 from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -44,7 +45,7 @@ MARKER = "[Earlier conversation history was truncated to fit within context limi
 WINDOW = {"context_window_size": 20_000}
 
 
-@pytest.fixture(params=PROTOCOLS)
+@pytest.fixture(params=mark_others_slow(PROTOCOLS))
 def loop(request: Any, session: Session, scripted: ScriptedModel) -> Session:
     scripted.default = summarize_or_chat(summary=Reply(text=SUMMARY_TEXT))
     return set_policy(session, "neurolink", scripted, request.param, **WINDOW)

@@ -32,6 +32,7 @@ from tests.support.preset_sessions import (
 from tests.support.sample_files import build_png
 from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 from tests.support.strict_servers import UNKNOWN_SERVERS
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -211,7 +212,9 @@ def upload_file(api: APIClient, session: Session, name: str, data: bytes) -> Any
 
 @pytest.mark.parametrize(
     "talk",
-    [(policy, PROTOCOLS[place % 2]) for place, policy in enumerate(PRESETS)],
+    mark_others_slow(
+        [(policy, PROTOCOLS[place % 2]) for place, policy in enumerate(PRESETS)], first=2
+    ),
     indirect=True,
     ids=PRESETS,
 )

@@ -25,13 +25,14 @@ from tests.support.compaction_sessions import (
 from tests.support.preset_sessions import create_policy, is_within_budget, write_summary
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 KINDS = ("oneclaw", "neurolink", "lota", "wolffish", "baseagent")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=mark_others_slow(KINDS, first=2))
 def policy(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

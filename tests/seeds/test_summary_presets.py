@@ -26,11 +26,12 @@ from tests.support.preset_sessions import (
 )
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", mark_others_slow(PROTOCOLS))
 @pytest.mark.parametrize("policy", PRESETS)
 def test_it_ends_within_its_budget_and_nothing_said_is_lost(
     session: Session, scripted: ScriptedModel, policy: str, protocol: str

@@ -32,6 +32,7 @@ from tests.support.preset_sessions import (
 )
 from tests.support.scripted_model import ScriptedModel, make_overflow
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,7 +46,7 @@ WINDOW = {"context_window_size": 60_000, "output_reserve": 12_000}
 MAIL = 4_500  # characters, 3,000 tokens at 1.5 characters a token
 
 
-@pytest.fixture(params=PROTOCOLS)
+@pytest.fixture(params=mark_others_slow(PROTOCOLS))
 def agent(
     request: Any, session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> Session:
