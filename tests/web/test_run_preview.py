@@ -3,15 +3,15 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from tests.support.browsing import store_exchange
+from tests.support.browsing import store_exchange, wait_until
 from tests.support.page_compactions import fill_long
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def test_the_panel_says_what_a_summary_takes_in_and_leads_to_what_stays(
@@ -20,17 +20,25 @@ def test_the_panel_says_what_a_summary_takes_in_and_leads_to_what_stays(
     fill_long(session)
     run = engine.preview_run(session.pk)
     page.goto(f"/c/{session.pk}/")
+    held: list[Route] = []
+    page.route("**/compact", lambda route: held.append(route))
     page.locator(".meter-button").click()
+    act = page.get_by_role("button", name="Summarize now")
+    wait_until(page, lambda: held)
+    place = act.bounding_box()
+    held[0].continue_()
     preview = page.locator(".context-preview")
     expect(preview).to_contain_text(
         re.compile(rf"takes in {run.messages_compacted} messages: about [\d.]+k → [\d.]+k tokens")
     )
+    assert act.bounding_box() == place, "what is about to be pressed has moved"
     preview.get_by_role("button", name="Show what stays").click()
     expect(page.locator("#context")).to_be_hidden()
     expect(page.locator(f'[data-seq="{run.boundary_after}"]')).to_be_focused()
     assert not CompactionRun.objects.exists()
 
 
+@pytest.mark.slow
 def test_it_says_nothing_where_there_is_nothing_to_summarize(page: Page, session: Session) -> None:
     store_exchange(session, "Hello", "Hello to you")
     page.goto(f"/c/{session.pk}/")

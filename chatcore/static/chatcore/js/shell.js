@@ -56,7 +56,11 @@ function placeMenu(menu) {
   const below = button.bottom + GAP;
   const above = button.top - GAP - height;
   const wantsAbove = menu.dataset.places === "above" || below + height > innerHeight - MARGIN;
-  menu.style.top = `${Math.max(MARGIN, wantsAbove ? above : below)}px`;
+  // A menu that grows afterwards grows away from its button, so that nothing in it moves from under
+  // the hand.
+  const isHeldBelow = wantsAbove && above >= MARGIN;
+  menu.style.top = isHeldBelow ? "auto" : `${Math.max(MARGIN, wantsAbove ? above : below)}px`;
+  menu.style.bottom = isHeldBelow ? `${innerHeight - button.top + GAP}px` : "auto";
   const left = Math.max(MARGIN, button.right - width);
   menu.style.left = `${Math.min(left, innerWidth - width - MARGIN)}px`;
   menu.dataset.placed = "";
