@@ -177,11 +177,9 @@ def test_the_loop_compacts_with_a_focus_and_exports(
         ]
     )
     Session.objects.filter(pk=session.pk).update(last_seq=20, message_count=20)
-    scripted.script(
-        Reply(
-            text="The user counted to twenty, with many words between the numbers,"
-            " and asked for nothing at all."
-        )
+    scripted.default = Reply(
+        text="The user counted to twenty, with many words between the numbers,"
+        " and asked for nothing at all."
     )
     terminal, screen = console_with(session, "/compact the numbers", "/export", "/quit")
     assert terminal.run_loop() == EXIT_OK

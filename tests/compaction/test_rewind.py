@@ -67,7 +67,7 @@ def test_the_later_run_alone_goes_back_to_the_earlier_summary(
     full: Session, scripted: ScriptedModel
 ) -> None:
     engine.compact_now(full.pk, trigger="manual", up_to_seq=4)
-    scripted.default = summarize_or_chat(summary=Reply(text="Another summary."))
+    scripted.default = summarize_or_chat(summary=Reply(text=f"{SUMMARY} The trip is to Lisbon."))
     second = engine.compact_now(full.pk, trigger="manual")
     engine.rewind_run(second)
     full.refresh_from_db()

@@ -47,6 +47,11 @@ CODE = (
     "def total(costs: list[int]) -> int:\n    return sum(cost for cost in costs if cost > 0)\n\n"
     * 14
 )
+TOLD = (
+    "Alice has a budget of 2,000 euros. They looked at the harbor, the old town and the train to the"
+    " north, and wrote down what each costs (港口、老城和往北的火車，每一項的費用). The code adds up"
+    " the costs above 0 and returns the total. look_up said: lorem ipsum dolor sit amet."
+)
 FIELDS = (
     "seq",
     "role",
@@ -185,7 +190,7 @@ def talk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Talk:
     policy, protocol = request.param
-    provider = Provider(write_summary(policy), protocol)
+    provider = Provider(write_summary(policy, first_item=TOLD), protocol)
     scripted.default = provider
     register_tool(monkeypatch, "look_up", 2_400)
     use_protocol(session, protocol, scripted)
