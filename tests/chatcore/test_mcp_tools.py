@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import McpServer, Message, Session, SessionEvent, ToolApproval, Turn
 from chatcore.tools.mcp.refresh import refresh_server
+from models_registry.models import AiModel
 from tests.support.mcp_server import ToolServer, running, tool_server
 from tests.support.openai_client import client as openai_client
 from tests.support.scripted_model import ScriptedModel, make_tool_call
@@ -153,6 +154,7 @@ def test_a_long_output_is_cut_and_kept_and_a_failure_is_an_error_in_words(
     api: APIClient, chosen: Session, scripted: ScriptedModel
 ) -> None:
     McpServer.objects.update(require_approval=McpServer.Approval.NEVER)
+    AiModel.objects.update(context_window_size=64_000)  # nothing is to be compacted
     ask(api, chosen, scripted, make_tool_call("mcp__files__dump", {"size": 50_000}))
     ask(api, chosen, scripted, make_tool_call("mcp__files__fail", {"reason": "no disk"}))
     ask(api, chosen, scripted, make_tool_call(READ, "no JSON"))
