@@ -153,7 +153,7 @@ def test_a_timeline_shows_sizes_versions_and_acts(
 ) -> None:
     Session.objects.update(title="Lisbon")
     full.refresh_from_db()
-    scripted.script(Reply(text="Noted.", usage=(900, 5)))
+    scripted.script(Reply(text="Noted.", usage=(2_900, 5)))
     say(full)
     address = find_timeline(full)
     page = operator.get(address).content.decode()
