@@ -44,6 +44,7 @@ def test_stats_are_those_of_the_provider_and_model_that_are_named(
 ) -> None:
     Provider.objects.filter(name="openai").update(is_active=True)
     AiModel.objects.filter(name="gpt-4").update(is_active=True)
+    Session.objects.filter(pk=talk.pk).update(tools=[])  # they are counted without the factor
     own_stats = get_context_stats(talk.pk)
     stats = get_context_stats(talk.pk, provider, name)
     assert own_stats is not None
@@ -86,7 +87,6 @@ def test_a_session_is_compacted_by_the_summarization_provider_and_model(
         ("content_length_exceeded", "azure"),
         ("The input exceeds the maximum number of tokens allowed (1048576).", "google"),
         ("The content is too long.", "google"),
-        ("ValidationException: Expected fewer tokens", "bedrock"),
         ("Input is too long for requested model.", "bedrock"),
         ("The prompt exceeds the model's maximum", "bedrock"),
         ("context length exceeded", "mistral"),
