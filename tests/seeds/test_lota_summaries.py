@@ -28,6 +28,12 @@ __all__ = ["each_protocol", "workstream"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LOTA = PRESETS["lota"]
+LONG = "Alice visits Lisbon in June. " + " ".join(
+    f"On day {number} Alice visits place {number}." for number in range(9_000)
+)
+ROLLED_UP = "Alice visits Lisbon in June, and nine thousand places: " + ", ".join(
+    f"place {number} on day {number}" for number in range(50, 9_000, 200)
+)
 DOWN = Reply(status=500, text="out of order")
 
 
@@ -219,19 +225,16 @@ def test_a_summary_above_80_000_tokens_is_rolled_up(
     workstream: Session, scripted: ScriptedModel, characters: int, is_rolled_up: bool
 ) -> None:
     fill_session(workstream, messages=18, tokens=7_500)
-    long = " ".join(f"On day {number} Alice visits place {number}." for number in range(9_000))[
-        :characters
-    ]
     scripted.script(
         Reply(text=SECTIONS),
         Reply(text=SECTIONS),
         Reply(text=SECTIONS.replace("May", "June")),
-        Reply(text=long[:-1] + "."),
+        Reply(text=LONG[: characters - 1] + "."),
     )
-    scripted.default = summarize_or_chat(summary=Reply(text="Alice visits nine thousand places."))
+    scripted.default = summarize_or_chat(summary=Reply(text=ROLLED_UP))
     run = compact(workstream, summary={"chunk_chars": 100_000, "retries": 0})
     assert run.status == "applied"
-    assert (run.summary_after == "Alice visits nine thousand places.") is is_rolled_up
+    assert (run.summary_after == ROLLED_UP) is is_rolled_up
     prompts = [read_instruction(request) for request in list_summary_calls(scripted)]
     assert sum("grown too long" in text for text in prompts) == (3 if is_rolled_up else 0)
 
@@ -243,18 +246,15 @@ def test_an_earlier_summary_above_80_000_tokens_is_rolled_up_before_it_is_merged
     set_policy(workstream, "lota", scripted, "openai", context_window_size=1_000_000)
     fill_session(workstream, messages=8)
     compact(workstream)
-    long = " ".join(f"On day {number} Alice visits place {number}." for number in range(9_000))
-    revisions.reword_summary(workstream.pk, summary=long[:240_003])
+    revisions.reword_summary(workstream.pk, summary=LONG[:240_003])
     fill_session(workstream, messages=4)
     scripted.requests.clear()
-    scripted.script(Reply(text="Alice visits nine thousand places."))
-    scripted.script(Reply(text="Alice visits nine thousand places."))
-    scripted.script(Reply(text="Alice visits nine thousand places."))
+    scripted.default = summarize_or_chat(summary=Reply(text=ROLLED_UP))
     compact(workstream)
     first, *_, last = list_summary_calls(scripted)
     assert "grown too long" in read_instruction(first)
     text = read_message_texts(last)[-1]
-    assert "<previous-summary>\nAlice visits nine thousand places.\n</previous-summary>" in text
+    assert f"<previous-summary>\n{ROLLED_UP}\n</previous-summary>" in text
     assert len(text) < 20_000
 
 

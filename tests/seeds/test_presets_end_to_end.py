@@ -48,9 +48,10 @@ CODE = (
     * 14
 )
 TOLD = (
-    "Alice has a budget of 2,000 euros. They looked at the harbor, the old town and the train to the"
-    " north, and wrote down what each costs (港口、老城和往北的火車，每一項的費用). The code adds up"
-    " the costs above 0 and returns the total. look_up said: lorem ipsum dolor sit amet."
+    "Alice has a budget of 2,000 euros. They looked at the harbor, the old town and the train "
+    "to the north, and wrote down what each costs (港口、老城和往北的火車). "
+    "The code adds up the costs above 0 and returns the total. "
+    "look_up said: lorem ipsum dolor sit amet."
 )
 FIELDS = (
     "seq",
