@@ -36,8 +36,8 @@ _OVERFLOW_PATTERNS = {
     r"|input exceeds the context window",
     "azure": r"content_length_exceeded",
     "google": r"exceeds the maximum number of tokens|content is too long",
-    "bedrock": r"validationexception.*(?:input|prompt|context|length).*token"
-    r"|validationexception.*token.*(?:input|prompt|context|length)"
+    "bedrock": r"validationexception.{0,300}(?:input|prompt|context|length).{0,300}token"
+    r"|validationexception.{0,300}token.{0,300}(?:input|prompt|context|length)"
     r"|Input is too long|exceeds the model's maximum",
     "mistral": r"context length exceeded|maximum number of (input )?tokens"
     r"|too large for model with",

@@ -31,7 +31,7 @@ _REASON_MEMBERS = (
 )
 _INNER_MEMBERS = ("raw", "metadata", "upstream_error", "original_error", "provider_error")
 _PAGE = re.compile(r"\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
-_TITLE = re.compile(r"<(?:title|h1)[^>]*>([^<]{1,200})</", re.IGNORECASE)
+_TITLE = re.compile(r"<(?:title|h1)[^>]{0,200}>([^<]{1,200})</", re.IGNORECASE)
 
 
 def find_reason(body: Any) -> str:

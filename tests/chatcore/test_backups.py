@@ -80,6 +80,8 @@ def test_a_backup_is_restored_elsewhere_with_every_row_and_key(
     with elsewhere():
         assert "1 sessions, 2 messages" in run("restore", str(file))
         restored_rows = read_tables()
+        # A copy is an installation of its own, with a key of its own.
+        assert restored_rows.pop("chatcore_installation") != rows["chatcore_installation"]
         assert {name: table for name, table in restored_rows.items() if table != rows[name]} == {}
         assert (settings.DATA_DIR / "key-encryption-key").read_text() == "the key of keys"
         assert (settings.DATA_DIR / "secret-key").read_text() == "the secret"

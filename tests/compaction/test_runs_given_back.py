@@ -95,8 +95,8 @@ class TestADatabaseThatStumbles:
         with watch_commits(fault.visit), pytest.raises(OperationalError):
             engine.execute_run(run.pk)
         wait_until(OrmQ.objects.exists)
-        run.refresh_from_db()
-        assert (run.status, run.lease_until) == ("queued", None)
+        given_back_runs = CompactionRun.objects.filter(status="queued", lease_until=None)
+        wait_until(given_back_runs.filter(pk=run.pk).exists, what="the run to be given back")
         run_queued_compactions()
         run.refresh_from_db()
         assert (run.status, run.attempts, run.deaths) == ("applied", 2, 0)

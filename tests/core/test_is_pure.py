@@ -27,6 +27,7 @@ ALLOWED = {
     "re",
     "string",
     "typing",
+    "zlib",
 }
 IMPURE_NAMES = {
     "open",

@@ -86,7 +86,7 @@ def test_tools_are_listed_called_and_answered(
     assert types_of(response) == ["mcp_list_tools", "message", "mcp_call", "message"]
     listed, _, call, _ = response.output
     assert (listed.server_label, listed.error) == ("my_files", None)
-    assert [tool.name for tool in listed.tools] == ["read", "dump", "fail"]
+    assert [tool.name for tool in listed.tools] == ["read", "wait", "dump", "fail"]
     assert (call.name, call.server_label, call.status) == ("read", "my_files", "completed")
     assert (call.output, call.error) == ("The text of a.txt.", None)
     assert json.loads(call.arguments) == {"path": "a.txt"}
@@ -98,6 +98,7 @@ def test_tools_are_listed_called_and_answered(
     offered = list_completions(scripted)[0].json["tools"]
     assert {tool["function"]["name"] for tool in offered} == {
         READ,
+        "mcp__my_files__wait",
         "mcp__my_files__dump",
         "mcp__my_files__fail",
     }
@@ -159,7 +160,8 @@ def test_a_refused_call_is_not_made_and_its_person_may_say_something_else(
     )
     assert gone_on.output_text == "Then not."
     sent = list_completions(scripted)[-1].json["messages"]
-    assert [message["role"] for message in sent] == ["user", "assistant", "tool", "user"]
+    # Without tools in the request, the call and its refusal are told in words.
+    assert [message["role"] for message in sent] == ["user", "assistant", "user"]
     assert tool_server.calls == []
 
 

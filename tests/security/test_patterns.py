@@ -15,6 +15,9 @@ MOST_STEPS = 300_000
 DOUBLED = 3.0  # twice the text: twice the steps if it is linear, four times if it is quadratic
 WORST = 4  # attacks of a pattern that are tried with the doubled text too
 BOUNDED = {
+    "chatcore/providers/overflow.py:_OVERFLOW_REGEXES": "300 characters behind a word of a refusal",
+    "chatcore/providers/overflow.py:_TOO_LARGE_FOR_RATE": "400 characters of a refusal",
+    "chatcore/providers/refusal_bodies.py:_TITLE": "200 characters of a tag",
     "chatcore/tools/page_text.py:_META_CHARSET": "the first 2,048 bytes of a page",
     "compaction/core/ledger/recognition.py:_FEELING": "a sentence of at most 400 characters",
     "compaction/core/ledger/sentences.py:_WORD_BEFORE": "the 30 characters before a mark",

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from django.db import connection, connections
+from django.db import connection
+
+from tests.support.database import close_kept_connections
 
 FOLDER = Path(__file__).resolve().parents[1] / "chatcore" / "old_databases"
 COMMITS = ("012ffea", "22aa757")
@@ -75,12 +77,12 @@ def use_database_name(name: str) -> Iterator[None]:
     # All connections of an alias share this dictionary, also those of threads that begin later.
     settings = connection.settings_dict
     previous_name = settings["NAME"]
-    connections.close_all()
+    close_kept_connections()
     settings["NAME"] = name
     try:
         yield
     finally:
-        connections.close_all()
+        close_kept_connections()
         settings["NAME"] = previous_name
 
 
