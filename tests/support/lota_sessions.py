@@ -13,6 +13,7 @@ from tests.support.compaction_sessions import (
 from tests.support.preset_sessions import PROTOCOLS, set_policy
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 SECTIONS = (
     "KEY FACTS:\n- Lisbon in May.\nCONVERSATION FLOW:\n- They spoke of hotels.\n"
@@ -27,7 +28,7 @@ def workstream(session: Session, scripted: ScriptedModel) -> Session:
     return set_policy(session, "lota", scripted, "openai", context_window_size=200_000)
 
 
-@pytest.fixture(params=PROTOCOLS)
+@pytest.fixture(params=mark_others_slow(PROTOCOLS))
 def each_protocol(
     request: pytest.FixtureRequest, workstream: Session, scripted: ScriptedModel
 ) -> Session:

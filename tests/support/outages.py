@@ -10,6 +10,7 @@ import psycopg
 from django.db import close_old_connections, connection
 
 from tests.support.database import empty_database
+from tests.support.prepared_database import create_database
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.worker_processes import SERVER, use_database
 
@@ -57,13 +58,13 @@ def forbid_writing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def create_postgresql_database() -> Iterator[str]:
-    """Create an empty database for some tests, and yield its name."""
+    """Create a database for some tests, and yield its name."""
     name = f"chatcore_outages_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(SERVER, autocommit=True) as server:
-        server.execute(f'CREATE DATABASE "{name}"')
-        try:
-            yield name
-        finally:
+    create_database(SERVER, name)
+    try:
+        yield name
+    finally:
+        with psycopg.connect(SERVER, autocommit=True) as server:
             server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 

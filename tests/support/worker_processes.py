@@ -18,7 +18,7 @@ from django.db import connections
 from django.db.utils import load_backend
 
 from compaction.worker.processes import STATE_ZOMBIE, Process, list_descendants
-from tests.support.prepared_database import put_database
+from tests.support.prepared_database import create_database, put_database
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,12 +48,12 @@ def open_database(kind: str, folder: Path) -> Iterator[str]:
             yield url
         return
     name = f"chatcore_worker_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(SERVER, autocommit=True) as server:
-        server.execute(f'CREATE DATABASE "{name}"')
-        try:
-            with use_database(f"{SERVER.rpartition('/')[0]}/{name}") as url:
-                yield url
-        finally:
+    create_database(SERVER, name)
+    try:
+        with use_database(f"{SERVER.rpartition('/')[0]}/{name}") as url:
+            yield url
+    finally:
+        with psycopg.connect(SERVER, autocommit=True) as server:
             server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
