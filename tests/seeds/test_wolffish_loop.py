@@ -62,7 +62,7 @@ def make_batches(*sizes: int) -> list[Reply]:
     first = 1
     replies = []
     for size in sizes:
-        replies.append(make_tool_calls("read_mail", range(first, first + size), usage=(500, 20)))
+        replies.append(make_tool_calls("read_mail", range(first, first + size)))
         first += size
     return replies
 
@@ -115,8 +115,8 @@ def test_layer_2_believes_the_provider_where_it_counted_more(
     agent: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(
-        *make_batches(2),
-        make_tool_calls("read_mail", range(3, 9), usage=(36_001, 20)),
+        *make_batches(4),
+        make_tool_calls("read_mail", range(5, 11), usage=(36_001, 20)),
         Reply(text=STATE),
     )
     assert say(agent, "Read all my unread mails.").status == "completed"

@@ -128,10 +128,10 @@ def test_a_summary_is_compressed_again_with_what_came_after(
     compact(agent)
     fill_session(agent, messages=4)
     scripted.default = summarize_or_chat(
-        summary=Reply(text="TASK: Read all.\nPROGRESS: done.\nREMAINING: none")
+        summary=Reply(text=f"{AS_IN_THE_DOCUMENT}\nAll of it is done, and nothing remains.")
     )
     run = compact(agent)
-    assert run.summary_after == "TASK: Read all.\nPROGRESS: done.\nREMAINING: none"
+    assert run.summary_after == f"{AS_IN_THE_DOCUMENT}\nAll of it is done, and nothing remains."
     prompts = "".join(
         read_message_texts(request)[-1] for request in list_summary_calls(scripted)[1:]
     )
