@@ -104,6 +104,9 @@ def has_opened(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
         return relay
 
     monkeypatch.setattr(listener, "create_relay", create_and_watch_relay)
+    thread = listener.event_listener._thread
+    if thread:
+        thread.join()  # it ends, as its readers have; and has opened a relay already
     return has_opened
 
 

@@ -15,6 +15,7 @@ from rest_framework.test import APIClient
 from chatcore.models import Session
 from models_registry.models import Provider
 from tests.support.client_tool_requests import bring
+from tests.support.compaction_sessions import summarize_or_chat
 from tests.support.differences import find_difference
 from tests.support.old_databases import (
     COMMITS,
@@ -121,13 +122,13 @@ def check_soundness() -> None:
 def go_on(sessions: dict[str, str], alice: APIClient, scripted: ScriptedModel) -> None:
     """Talk on in each session, answer the turn that waits, and undo the summary."""
     Provider.objects.filter(name="scripted").update(base_url=scripted.base_url)
-    scripted.script(Reply(text="Snow."))
+    scripted.default = summarize_or_chat(chat=Reply(text="Snow."))
     result = bring(alice, f"/api/v1/sessions/{sessions['weather']}", ("oslo", "It snows."))
     assert result.json()["assistant_message"]["content"] == "Snow."
     key = scripted.requests[-1].headers["authorization"]
     assert key == "Bearer the key of the old provider"
+    scripted.default = summarize_or_chat(chat=Reply(text="A kiwi."))
     for session in sessions.values():
-        scripted.script(Reply(text="A kiwi."))
         url = f"/api/v1/sessions/{session}/messages"
         answer = alice.post(url, {"content": "Which bird has no wings?"})
         assert answer.status_code == 201, answer.content

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from django.db import close_old_connections, connection
 
-from tests.support.database import empty_database
+from tests.support.database import close_kept_connections, empty_database
 from tests.support.prepared_database import create_database
 from tests.support.tcp_proxy import TcpProxy
 from tests.support.worker_processes import SERVER, use_database
@@ -90,9 +90,9 @@ def reach_through_proxy(database: str, **options: Any) -> Iterator[TcpProxy]:
 def _change_options(**changes: object) -> Iterator[None]:
     options = connection.settings_dict["OPTIONS"]
     connection.settings_dict["OPTIONS"] = options | changes
-    connection.close()
+    close_kept_connections()
     try:
         yield
     finally:
         connection.settings_dict["OPTIONS"] = options
-        connection.close()
+        close_kept_connections()
