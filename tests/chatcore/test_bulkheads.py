@@ -165,7 +165,7 @@ def test_silent_tools_of_one_person_keep_nobody_from_an_answer(
 ) -> None:
     monkeypatch.setitem(settings.CHATCORE, "TURNS_PER_MINUTE", 1_000)
     sessions = [silent_session] + [
-        Session.objects.create(owner=user, model=model, tools=[WAIT]) for _ in range(9)
+        Session.objects.create(owner=user, model=model, tools=[WAIT]) for _ in range(6)
     ]
 
     def reply(request: Any) -> Reply:

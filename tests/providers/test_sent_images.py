@@ -12,6 +12,7 @@ from chatcore.providers.sent_images import IMAGE_NOT_SHOWN, MAX_BYTES
 from tests.support.provider_calls import build_connection, collect_parts, join_text, make_request
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 
 def build_image(side: int, kind: str = "PNG", mode: str = "RGB") -> Image:
@@ -56,7 +57,7 @@ async def send(scripted: ScriptedModel, protocol: str, *images: Image, **options
     return list_images(scripted.requests[-1].json)
 
 
-@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+@pytest.mark.parametrize("protocol", mark_others_slow(["openai", "anthropic"]))
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
 async def test_a_large_image_is_made_smaller_and_stays_the_same(
     mode: str, protocol: str, scripted: ScriptedModel
