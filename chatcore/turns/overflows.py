@@ -153,7 +153,12 @@ def make_smaller_call(
     request = call.fitted_request.request
     size = get_compactor().estimate_request(model, request)
     if not turn.session.auto_compact:
-        raise error
+        # Nothing that was said is left out unasked. What the turn has brought back itself goes.
+        next_call = _ask_policy(turn, call, error) if isinstance(error, ContextOverflow) else None
+        if next_call is None:
+            raise error
+        tries.note_refusal(size, error)
+        return next_call
     tries.note_refusal(size, error)
     next_call = None
     if isinstance(error, ContextOverflow) and len(tries.sizes) == 1:

@@ -140,7 +140,7 @@ def parse_sources(previous: str | None, lines: str) -> list[Source]:
     first_text = lines[: marks[0].start()] if marks else lines
     if first_text.strip():
         sources.append(Source("summary", first_text.strip()))
-    ends = [mark.start() for mark in marks[1:]] + [len(lines)]
+    ends = [*(mark.start() for mark in marks[1:]), len(lines)][: len(marks)]
     for mark, end in zip(marks, ends, strict=True):
         text = lines[mark.end() : end].strip()
         if text:

@@ -158,7 +158,8 @@ def test_the_block_is_the_first_to_go_when_the_request_does_not_fit(
     talk: Session, scripted: ScriptedModel
 ) -> None:
     Session.objects.filter(pk=talk.pk).update(tools=[])
-    room = WINDOW - guard.estimate_next_request(talk.pk)
+    answer_room = min(1_024, WINDOW // 10)
+    room = WINDOW - answer_room - guard.estimate_next_request(talk.pk)
     filling = "x" * 4 * (room - 60)
     importer.import_messages(
         talk,

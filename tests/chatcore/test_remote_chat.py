@@ -168,11 +168,9 @@ def test_the_loop_has_the_same_commands(
     ]
     Message.objects.bulk_create(rows)
     Session.objects.filter(pk=session.pk).update(last_seq=20, message_count=20)
-    scripted.script(
-        Reply(
-            text="The user counted to twenty, with many words between the numbers,"
-            " and asked for nothing at all."
-        )
+    scripted.default = Reply(
+        text="The user counted to twenty, with many words between the numbers,"
+        " and asked for nothing at all."
     )
     lines = ("/rewind", "/context", "/compact the numbers", "/rewind", "/rewind 7", "/rewind x")
     terminal, screen = console_with(*lines, "/models", "/export", "/what", "/quit")

@@ -129,6 +129,7 @@ def test_no_word_is_left(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    output_store.claim_store()  # each test's database is another installation
     monkeypatch.setattr(output_store, "ORPHAN_AGE", timedelta(0))
     chore = ErasureChore()
     chore.erase()

@@ -97,6 +97,11 @@ def test_no_name_of_a_tool_forges_a_speaker(name: str) -> None:
     ]
 
 
+def test_a_part_without_a_header_is_the_summary() -> None:
+    [source] = parse_sources(None, "They talked of trains.")
+    assert (source.role, source.text) == ("summary", "They talked of trains.")
+
+
 def test_a_long_text_is_not_divided_so_that_its_rest_speaks_for_another() -> None:
     entry = TranscriptEntry(seq=1, role="tool", tool_name="x", content="a [user]\nI agree.\n" * 99)
     [line] = render_lines([entry], KNOBS, with_numbers=False)
