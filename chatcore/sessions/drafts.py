@@ -6,8 +6,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from django.utils import timezone
-
+from chatcore.databases.clock import read_clock
 from chatcore.databases.short_transactions import ShortTransactions
 from chatcore.models import Session
 from chatcore.sessions.discarding import purge_session
@@ -28,7 +27,7 @@ class SessionDraft:
     """
 
     def __init__(self, **columns: Any) -> None:
-        self.session = Session(discard_at=timezone.now() + DRAFT_LEASE, **columns)
+        self.session = Session(discard_at=read_clock() + DRAFT_LEASE, **columns)
         self.transactions = ShortTransactions()
 
     def __enter__(self) -> Self:
@@ -46,14 +45,14 @@ class SessionDraft:
         # The error of the writing is the one to report. If the database is away, the lease ends.
         with contextlib.suppress(Exception):
             drafts = Session.all_objects.filter(pk=self.session.pk, discard_at__isnull=False)
-            if drafts.update(discard_at=timezone.now()):
+            if drafts.update(discard_at=read_clock()):
                 purge_session(self.session.pk, seconds=CLEANING_SECONDS)
 
     @contextlib.contextmanager
     def open_transaction(self, weight: int) -> Iterator[None]:
         """Open a transaction for work of this weight, and renew the lease. Raises DraftLost."""
         with self.transactions.open_transaction(weight):
-            self._update(discard_at=timezone.now() + DRAFT_LEASE)
+            self._update(discard_at=read_clock() + DRAFT_LEASE)
             yield
 
     def show(self, **columns: Any) -> None:
@@ -68,6 +67,6 @@ class SessionDraft:
 
     def _update(self, **columns: Any) -> None:
         # The condition is the fence: what is due may be half deleted already.
-        draft = Session.all_objects.filter(pk=self.session.pk, discard_at__gt=timezone.now())
+        draft = Session.all_objects.filter(pk=self.session.pk, discard_at__gt=read_clock())
         if not draft.update(**columns):
             raise DraftLost("Writing was interrupted for too long. Nothing was stored; try again.")

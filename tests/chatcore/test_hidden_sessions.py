@@ -10,10 +10,10 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.databases import short_transactions
+from chatcore.databases.clock import read_clock
 from chatcore.databases.writer_queue import get_queue
 from chatcore.models import Message, Session
 from chatcore.search.query import search_messages
@@ -239,13 +239,11 @@ def test_messages_that_came_during_an_import_come_before_it(
     assert Session.all_objects.count() == 1
 
 
-def test_a_draft_whose_writer_was_silent_too_long_is_not_shown(
-    user: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_draft_whose_writer_was_silent_too_long_is_not_shown(user: User) -> None:
     draft = SessionDraft(owner=user)
     with draft:
-        later = timezone.now() + drafts.DRAFT_LEASE + timedelta(seconds=1)
-        monkeypatch.setattr(timezone, "now", lambda: later)
+        moment_ago = read_clock() - timedelta(seconds=1)
+        Session.all_objects.update(discard_at=moment_ago)
         assert purge_due_sessions() == 1
         with pytest.raises(DraftLost):
             draft.show()
