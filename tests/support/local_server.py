@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -39,7 +40,8 @@ class LocalServer(ThreadingHTTPServer):
         # connections, so it is brought one.
         if not self._is_stopping:
             self._is_stopping = True
-            socket.create_connection(("127.0.0.1", self.server_port)).close()
+            with suppress(ConnectionRefusedError):  # it ended with a request of just now
+                socket.create_connection(("127.0.0.1", self.server_port)).close()
             self._thread.join()
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
