@@ -15,6 +15,7 @@ from chatcore.sessions.truncation import (
     clean_json,
     clean_text,
     cut_tool_result,
+    to_text,
 )
 
 # Lengths in characters. Models have been seen to write nonsense of any length for both.
@@ -35,6 +36,15 @@ CHAT_COLUMNS = (
 
 class MessageQuerySet(models.QuerySet["Message"]):
     """Queries of messages. Everything that stores messages passes through the save hook."""
+
+    def update(self, **columns: Any) -> int:
+        """Update columns. Raises ValueError for the text of a tool result, as `bulk_update()` does.
+
+        Here nobody could cut it: each row has a limit of its own.
+        """
+        if "content" in columns and self.filter(role=Message.Role.TOOL).exists():
+            raise ValueError("The text of a tool result is stored by save(), which cuts it.")
+        return super().update(**columns)
 
     def bulk_create(self, objs: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
         """Insert messages, each through the same hook as `save()`."""
@@ -229,7 +239,7 @@ class Message(models.Model):
 
         This is the save hook. It never raises, and applying it twice changes nothing more.
         """
-        self.content = clean_text(self.content or "")
+        self.content = clean_text(to_text(self.content))
         self.reasoning = clean_text(self.reasoning or "")
         self.finish_detail = clean_text(self.finish_detail)
         self.provider_data = clean_json(self.provider_data)

@@ -3,8 +3,12 @@
 The rules of the cut are those of FEAT-011 (docs/origins.md, Tool Result Truncation Rules).
 """
 
+import json
+import logging
 import re
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 TOOL_RESULT_MAX_CHARS = 30_000
 MARKER = "\n\n[... content truncated, showing first {kept} characters of {total} total ...]"
@@ -29,6 +33,21 @@ def cut_tool_result(text: str, limit: int = TOOL_RESULT_MAX_CHARS) -> tuple[str,
         if match and match.start() == limit and int(match[1]) == limit:
             return text, int(match[2])
     return text[:limit] + MARKER.format(kept=limit, total=total), total
+
+
+def to_text(value: Any) -> str:
+    """Return any value as a text: null as none, bytes as UTF-8, the rest as JSON. Never raises."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    try:
+        if isinstance(value, bytes | bytearray | memoryview):
+            return bytes(value).decode(errors="replace")
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except Exception:  # whatever an object's own methods raise
+        logger.exception("a value of type %s is no text", type(value).__name__)
+        return f"[{type(value).__name__}]"
 
 
 def clean_text(text: str) -> str:

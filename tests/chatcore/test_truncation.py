@@ -1,8 +1,11 @@
 """Tool results are cut once, when they are stored (FEAT-011, Tool Result Truncation)."""
 
 import json
+from datetime import date
+from typing import Any
 
 import pytest
+from django.db import transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,6 +64,67 @@ def test_every_way_into_the_database_cuts(session: Session, how: str, content: s
     stored.save()
     again = Message.objects.get(pk=stored.pk)
     assert (again.content, again.original_chars) == (stored.content, len(content))
+
+
+class Unspeakable:
+    """A result of a tool whose own text raises."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("how", ["save", "bulk_create"])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"é": [1, None, "x"]}, '{"é": [1, null, "x"]}'),
+        ([], "[]"),
+        (b"caf\xc3\xa9 \xff\x00", "café \ufffd"),
+        (0, "0"),
+        (False, "false"),
+        (None, ""),
+        (date(2026, 1, 2), '"2026-01-02"'),
+        (Unspeakable(), "[Unspeakable]"),
+    ],
+    ids=["dict", "list", "bytes", "int", "bool", "none", "date", "unspeakable"],
+)
+def test_a_result_of_any_kind_is_stored_as_text(
+    session: Session, how: str, value: Any, text: str
+) -> None:
+    message = Message(session=session, seq=1, role="tool", content=value)
+    message.save() if how == "save" else Message.objects.bulk_create([message])
+    assert Message.objects.get().content == text
+
+
+@pytest.mark.django_db
+def test_a_long_list_is_cut_like_a_text(session: Session) -> None:
+    message = Message.objects.create(session=session, seq=1, role="tool", content=[7] * 40_000)
+    assert (len(message.content), message.original_chars) == (30_077, 120_000)
+
+
+@pytest.mark.django_db
+def test_a_list_that_holds_itself_is_stored_too(session: Session) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    Message.objects.create(session=session, seq=1, role="tool", content=endless)
+    assert Message.objects.get().content == "[list]"
+
+
+@pytest.mark.django_db
+def test_no_update_puts_a_long_result_past_the_cut(session: Session) -> None:
+    result = Message.objects.create(session=session, seq=1, role="tool", content="short")
+    words = Message.objects.create(session=session, seq=2, role="user", content="short")
+    with pytest.raises(ValueError, match="stored by save"):
+        session.messages.update(content="x" * 40_000)
+    result.content = words.content = "x" * 40_000
+    with pytest.raises(ValueError, match="stored by save"), transaction.atomic():
+        Message.objects.bulk_update([words, result], ["content"])
+    assert list(Message.objects.values_list("content", flat=True)) == ["short", "short"]
+    session.messages.filter(role="user").update(content="other words")
+    session.messages.update(pinned=True)
+    result.save()
+    assert Message.objects.get(pk=result.pk).original_chars == 40_000
 
 
 @pytest.mark.django_db
