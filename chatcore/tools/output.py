@@ -84,13 +84,21 @@ class ToolOutput:
         """
         if self.full_text is None:
             return
-        if not self.refusal:
-            self._store_attachment(message, _cut_to_max_bytes(self.full_text))
-        message.content = self._render_content(message.seq, self.refusal)
-        message.tool_result_limit = _get_result_limit(message.content)
+        self.store_full_text(message)
+        self.write_note(message)
         message.save(update_fields=["content", "tool_result_limit", "token_estimate"])
 
-    def _store_attachment(self, message: Message, text: str) -> None:
+    def write_note(self, message: Message) -> None:
+        """Write the note into a numbered message, which the caller saves."""
+        message.content = self._render_content(message.seq, self.refusal)
+        message.tool_result_limit = _get_result_limit(message.content)
+
+    def store_full_text(self, message: Message) -> None:
+        """Store where the whole output of a stored message is, unless it was refused."""
+        assert self.full_text is not None
+        if self.refusal:
+            return
+        text = _cut_to_max_bytes(self.full_text)
         attachment = Attachment.objects.create(
             session_id=message.session_id,
             message=message,

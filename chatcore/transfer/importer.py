@@ -12,7 +12,7 @@ from django.utils import timezone
 from chatcore.context import revisions
 from chatcore.context.compactor import get_compactor
 from chatcore.databases.short_transactions import weigh_row
-from chatcore.models import ContextRevision, Message, Session, Turn
+from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Session, Turn
 from chatcore.providers import params as provider_params
 from chatcore.rights.models import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
@@ -27,8 +27,10 @@ from chatcore.sessions.draft_rows import (
 )
 from chatcore.sessions.drafts import SessionDraft
 from chatcore.sessions.truncation import clean_json
+from chatcore.tools.output import ToolOutput
 from chatcore.transfer import context, links
 from chatcore.transfer.exporter import FORMAT, IGNORED_FIELDS, RECORD_FIELDS, SETTING_FIELDS
+from chatcore.transfer.imported_outputs import cut_results
 from chatcore.transfer.reader import (
     InvalidImport,
     is_number,
@@ -71,17 +73,22 @@ def import_messages(
     is called in the transaction that stores the last of them.
     """
     rows = read_messages(messages, load_call_ids=lambda: _load_call_ids(session))
-    if sum(map(weigh_message, rows)) > MAX_DIRECT_WEIGHT:
-        return _append_many_messages(session, rows, after_seq, on_stored)
-    with transaction.atomic():
-        locked_session = _lock_idle_session(session.pk, after_seq)
-        _number_messages(rows, locked_session)
-        for row in rows:
-            row.session = locked_session
-        stored_rows = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
-        _record_new_messages(locked_session, rows)
-        on_stored(stored_rows)
-        return stored_rows
+    with cut_results(session, rows) as outputs:
+        if sum(map(weigh_message, rows)) > MAX_DIRECT_WEIGHT:
+            return _append_many_messages(session, rows, outputs, after_seq, on_stored)
+        with transaction.atomic():
+            locked_session = _lock_idle_session(session.pk, after_seq)
+            _number_messages(rows, locked_session)
+            for row in rows:
+                row.session = locked_session
+            for row, output in outputs:
+                output.write_note(row)
+            stored_rows = Message.objects.bulk_create(rows, batch_size=BATCH_SIZE)
+            for row, output in outputs:
+                output.store_full_text(row)
+            _record_new_messages(locked_session, rows)
+            on_stored(stored_rows)
+            return stored_rows
 
 
 def import_session(
@@ -110,8 +117,15 @@ def import_session(
     attachments = links.read_files(messages, owner_id=owner.pk)
     links.restore_links(messages, rows)
     imported_context = context.read_context(context_data, rows, last_seq)
-    with SessionDraft(owner=owner, model=model, **setting_values) as draft:
-        store_messages(draft, rows)
+    # A message of an export says how long its result was before it was cut.
+    uncut_rows = [
+        row for item, row in zip(messages, rows, strict=True) if "original_chars" not in item
+    ]
+    with (
+        SessionDraft(owner=owner, model=model, **setting_values) as draft,
+        cut_results(draft.session, uncut_rows) as outputs,
+    ):
+        _store_with_outputs(draft, rows, outputs)
         store_files(draft, attachments, rows)
         if imported_context:
             store_edits(draft, imported_context.edits)
@@ -151,9 +165,22 @@ def _import_section(
         raise InvalidImport(f"{name}{path}", details[0]) from None
 
 
+def _store_with_outputs(
+    draft: SessionDraft, rows: list[Message], outputs: list[tuple[Message, ToolOutput]]
+) -> None:
+    """Store numbered messages, and whole outputs of tools that belong to some of them."""
+    for row, output in outputs:
+        output.write_note(row)
+    store_messages(draft, rows)
+    for row, output in outputs:
+        with draft.open_transaction(weigh_row(len(output.full_text or ""))):
+            output.store_full_text(row)
+
+
 def _append_many_messages(
     session: Session,
     rows: list[Message],
+    outputs: list[tuple[Message, ToolOutput]],
     after_seq: int | None,
     on_stored: Callable[[list[Message]], object],
 ) -> list[Message]:
@@ -163,7 +190,7 @@ def _append_many_messages(
         # right at once.
         _number_messages(rows, _lock_idle_session(session.pk, after_seq))
     with SessionDraft(owner_id=session.owner_id) as draft:
-        store_messages(draft, rows)
+        _store_with_outputs(draft, rows, outputs)
         with draft.open_transaction(weigh_row(0)):
             locked_session = _lock_idle_session(session.pk, after_seq)
             # Other messages may have come meanwhile; these follow them.
@@ -171,9 +198,15 @@ def _append_many_messages(
             Message.objects.filter(session=draft.session).update(
                 session=locked_session, seq=F("seq") + shift
             )
+            for files in (Attachment.objects, OutputFile.objects):
+                files.filter(session=draft.session).update(session=locked_session)
             for row in rows:
                 row.session = locked_session
                 row.seq += shift
+            if shift:
+                for row, output in outputs:
+                    output.write_note(row)
+                    row.save(update_fields=["content", "tool_result_limit", "token_estimate"])
             _record_new_messages(locked_session, rows)
             on_stored(rows)
             draft.remove_empty()

@@ -6,7 +6,6 @@ from compaction import policies
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import HostSession
 from compaction.core import tool_output
-from compaction.core.presets import ONECLAW
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +24,10 @@ class TruncatedOutput:
 def truncate_output(session: HostSession, text: str) -> TruncatedOutput:
     """Cut a tool's output as the `tool_result` group of the session's policy says. Never raises.
 
-    This takes the queries of the session's facts, because they name the policy.
+    An import asks for each of its results, so this takes no query but that of a stored policy.
     """
-    facts = backend_registry.get_backend().load_session_facts(session.pk)
-    policy = ONECLAW
-    if facts is not None:
-        _, policy = policies.choose_policy(facts.policy, facts.model_policy)
+    policy_names = backend_registry.get_backend().list_policy_names(session)
+    _, policy = policies.choose_policy(*policy_names)
     result = tool_output.truncate_output(text, policy.tool_result)
     keeps_full_text = policy.tool_result.spill and result.content != text
     return TruncatedOutput(result.content, result.original_chars, text if keeps_full_text else None)

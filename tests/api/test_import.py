@@ -5,12 +5,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from chatcore.files import output_store
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions import verification
-from tests.support.scripted_model import ScriptedModel
+from chatcore.transfer import exporter, importer
+from tests.support.scripted_model import ScriptedModel, make_tool_call
+from tests.support.scripted_wire import Reply
 
 CALL = {
     "role": "assistant",
@@ -98,6 +102,93 @@ def test_a_long_tool_result_is_cut_as_anywhere(
     api.post(imports, {"messages": [CALL, RESULT | {"content": "x" * 30_001}]})
     result = session.messages.get(seq=2)
     assert (len(result.content), result.original_chars) == (30_076, 30_001)
+
+
+@pytest.mark.django_db(transaction=True)  # whole outputs go into the store, as in a real request
+@pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
+@pytest.mark.parametrize("policy", ["oneclaw", "neurolink", "lota", "wolffish", "chatcore"])
+def test_an_imported_result_is_stored_as_a_live_one(
+    api: APIClient, session: Session, scripted: ScriptedModel, policy: str, many: bool
+) -> None:
+    live, other = session, Session.objects.create(owner=session.owner, model=session.model)
+    Session.objects.update(policy=policy)
+    output = "".join(f"line {number:05d}\n" for number in range(6_000))  # 66,000 characters
+    scripted.script(Reply(tool_calls=[make_tool_call("look", {}, id="c1")]))
+    address = f"/api/v1/sessions/{live.pk}"
+    api.post(f"{address}/messages", {"content": "Look.", "tools": [{"name": "look"}]})
+    result = {"tool_call_id": "c1", "content": output}
+    assert api.post(f"{address}/tool_results", {"results": [result]}).status_code == 201
+    # The number of the message stands in the note about the whole output.
+    messages = [build_message("Look."), CALL, RESULT | {"content": output}]
+    messages += [RESULT | {"content": output, "tool_call_id": "c1"}] * 5 * many
+    imports = f"/api/v1/sessions/{other.pk}/messages/import"
+    assert api.post(imports, {"messages": messages}).status_code == 201
+    stored, imported = (each.messages.get(seq=3) for each in (live, other))
+    for name in ("content", "original_chars", "tool_result_limit", "token_estimate"):
+        assert getattr(imported, name) == getattr(stored, name), name
+    kept = [
+        [
+            (file.size, output_store.read_text(file), bool(file.text))
+            for file in each.attachments.all()
+        ]
+        for each in (stored, imported)
+    ]
+    assert kept[0] == kept[1] == [(66_000, output, False)] * (policy in ("wolffish", "chatcore"))
+    for message in other.messages.filter(role="tool"):
+        assert message.attachments.count() == len(kept[0])
+    other.refresh_from_db()
+    assert list(verification.find_violations(other)) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_notes_name_their_messages_though_another_came_first(session: Session) -> None:
+    session.policy = "wolffish"
+    session.save()
+
+    def send_another_first(execute: Any, sql: str, *arguments: Any) -> Any:
+        nonlocal is_sent
+        if not is_sent and sql.startswith(f'INSERT INTO "{Message._meta.db_table}"'):
+            is_sent = True
+            importer.import_messages(session, [build_message("First!")])
+        return execute(sql, *arguments)
+
+    is_sent = False
+    results = [RESULT | {"content": "word " * 20_000}] * 5
+    with connection.execute_wrapper(send_another_first):
+        importer.import_messages(session, [CALL, *results])
+    assert session.messages.get(seq=1).content == "First!"
+    for seq in range(3, 8):
+        result = session.messages.get(seq=seq)
+        assert f"with message {seq} reads it" in result.content
+        assert result.attachments.get().session == session
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("policy", ["neurolink", "wolffish"])
+def test_an_export_is_imported_without_another_cut(
+    api: APIClient, session: Session, policy: str
+) -> None:
+    session.policy = policy
+    session.save()
+    imports = f"/api/v1/sessions/{session.pk}/messages/import"
+    output = "word " * 20_000
+    api.post(imports, {"messages": [CALL, RESULT | {"content": output}]})
+    exported = exporter.export_session(session)
+    copies = [importer.import_session(session.owner, exported)]
+    # Whoever writes such a file by hand says nothing of an earlier cut.
+    fields = ("seq", "role", "content", "tool_calls", "tool_call_id")
+    exported["messages"] = [
+        {name: message[name] for name in fields} for message in exported["messages"]
+    ]
+    exported["messages"][1]["content"] = output
+    copies.append(importer.import_session(session.owner, exported))
+    stored = session.messages.get(seq=2)
+    for copy in copies:
+        result = copy.messages.get(seq=2)
+        assert (result.content, result.original_chars) == (stored.content, 100_000)
+        texts = [output_store.read_text(file) for file in result.attachments.all()]
+        assert texts == [output] * (policy == "wolffish")
+        assert list(verification.find_violations(copy)) == []
 
 
 @pytest.mark.parametrize(
