@@ -144,6 +144,7 @@ def test_an_imported_result_is_stored_as_a_live_one(
 def test_notes_name_their_messages_though_another_came_first(session: Session) -> None:
     session.policy = "wolffish"
     session.save()
+    is_sent = False
 
     def send_another_first(execute: Any, sql: str, *arguments: Any) -> Any:
         nonlocal is_sent
@@ -152,7 +153,6 @@ def test_notes_name_their_messages_though_another_came_first(session: Session) -
             importer.import_messages(session, [build_message("First!")])
         return execute(sql, *arguments)
 
-    is_sent = False
     results = [RESULT | {"content": "word " * 20_000}] * 5
     with connection.execute_wrapper(send_another_first):
         importer.import_messages(session, [CALL, *results])

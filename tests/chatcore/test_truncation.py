@@ -99,13 +99,14 @@ def test_a_result_of_any_kind_is_stored_as_text(
 
 @pytest.mark.django_db
 def test_a_long_list_is_cut_like_a_text(session: Session) -> None:
-    message = Message.objects.create(session=session, seq=1, role="tool", content=[7] * 40_000)
+    numbers: Any = [7] * 40_000
+    message = Message.objects.create(session=session, seq=1, role="tool", content=numbers)
     assert (len(message.content), message.original_chars) == (30_077, 120_000)
 
 
 @pytest.mark.django_db
 def test_a_list_that_holds_itself_is_stored_too(session: Session) -> None:
-    endless: list[Any] = []
+    endless: Any = []
     endless.append(endless)
     Message.objects.create(session=session, seq=1, role="tool", content=endless)
     assert Message.objects.get().content == "[list]"
