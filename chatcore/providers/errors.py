@@ -87,3 +87,4 @@ class ContextBudgetExceeded(ContextOverflow):
     """The newest message alone is larger than the window. Refused before any call."""
 
     type = "context_budget_exceeded"
+    status = 413  # the sender's mistake, not the provider's

@@ -206,9 +206,8 @@ def refuse_oversized_message(measured_request: MeasuredRequest) -> None:
     if shortens_results and not measured_request.opens_turn:
         return
     log_request_decision(measured_request, "refuse")
-    detail = describe_oversized_message(measured_request)
     raise backend_registry.get_backend().build_overflow_error(
-        f"{detail} Shorten it or choose a model with a larger window.",
+        describe_oversized_message(measured_request),
         tokens=newest_tokens,
         window=measured_request.window,
     )

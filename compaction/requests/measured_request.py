@@ -155,10 +155,11 @@ def remeasure_request(session: HostSession, previous_request: MeasuredRequest) -
 
 
 def describe_oversized_message(measured_request: MeasuredRequest) -> str:
-    """Return a sentence for the user that compares the newest message with the window."""
+    """Return for the user how the newest message compares with the window, and what helps."""
     return (
         f"The newest message alone has about {measured_request.newest_tokens:,} tokens; "
         f"{measured_request.context.facts.model} takes at most {measured_request.window:,}."
+        " Shorten it or choose a model with a larger window."
     )
 
 

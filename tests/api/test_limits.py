@@ -14,11 +14,12 @@ from django.db import connections
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
-from chatcore.models import Session
+from chatcore.models import Message, Session
 from chatcore.rest import turn_rate
 from chatcore.rest.problems import Problem
 from models_registry.models import AiModel
 from tests.conftest import Live
+from tests.support.anthropic_client import speak_anthropic
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -55,6 +56,52 @@ def test_more_turns_a_minute_than_allowed_are_429_until_the_minute_is_over(
         Session.objects.update(owner=User.objects.get(username="alice"))
         clock.shift(41)
         assert api.post(messages, {"content": "Hi"}).status_code == 201
+
+
+TOO_LONG = (
+    "The newest message alone has about 10,000 tokens; scripted/test-model takes at most 8,192."
+    " Shorten it or choose a model with a larger window."
+)
+LONG = "x" * 40_000
+
+
+@pytest.mark.parametrize("policy", ["oneclaw", "lota", "chatcore"])
+def test_a_message_alone_larger_than_the_window_is_413_and_sent_nowhere(
+    api: APIClient, messages: str, scripted: ScriptedModel, policy: str
+) -> None:
+    Session.objects.update(policy=policy)
+    refusal = api.post(messages, {"content": LONG})
+    problem = refusal.json()
+    assert (refusal.status_code, problem["type"]) == (413, "context_budget_exceeded")
+    assert problem["detail"].endswith(TOO_LONG.partition("; ")[2])
+    assert Message.objects.get().pk == problem["user_message"]
+    assert scripted.requests == []
+    assert api.post(messages, {"content": "Shorter."}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("chat/completions", {"messages": [{"role": "user", "content": LONG}]}),
+        ("messages", {"max_tokens": 99, "messages": [{"role": "user", "content": LONG}]}),
+        ("responses", {"input": LONG, "store": False}),
+        ("responses", {"input": LONG}),
+    ],
+    ids=["chat", "messages", "responses", "stored-response"],
+)
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+def test_every_compatible_api_refuses_it_in_the_same_words(
+    api: APIClient, model: AiModel, scripted: ScriptedModel, path: str, body: object, protocol: str
+) -> None:
+    if protocol == "anthropic":
+        speak_anthropic(scripted)
+    # The form that clients of these protocols know: 400, with a code or words of its own.
+    assert isinstance(body, dict)
+    refusal = api.post(f"/v1/{path}", {"model": "scripted/test-model", **body})
+    error = refusal.json()["error"]
+    assert (refusal.status_code, TOO_LONG in error["message"]) == (400, True)
+    assert error.get("code", "context_length_exceeded") == "context_length_exceeded"
+    assert scripted.requests == []
 
 
 def test_turns_begun_at_once_are_all_counted(
