@@ -19,6 +19,7 @@ class CallFailed(Exception):
     `too_long` means that the provider refused the request for its length; `tokens` and `window` are
     then the provider's numbers, in tokens, where it gave them. `temperature` means that the model
     accepts no temperature. `seconds` is how long the call was waited for, where it was stopped.
+    `is_final` means that another call would fail too, as with a refused key.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class CallFailed(Exception):
         window: int | None = None,
         temperature: bool = False,
         seconds: float | None = None,
+        is_final: bool = False,
     ) -> None:
         super().__init__(detail)
         self.too_long = too_long
@@ -37,6 +39,7 @@ class CallFailed(Exception):
         self.window = window
         self.temperature = temperature
         self.seconds = seconds
+        self.is_final = is_final
 
 
 class ModelNotUsable(Exception):

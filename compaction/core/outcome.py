@@ -38,6 +38,8 @@ class Outcome:
     status: Literal["applied", "skipped", "failed"]
     reason: str = ""
     """Why nothing is applied, in a sentence for people."""
+    is_final: bool = False
+    """Whether another try of a failed pass would fail too."""
     summary: str | None = None
     summary_error: str = ""
     """Why no summary was written, if other stages made room without one, or with an extract."""

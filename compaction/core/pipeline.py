@@ -24,6 +24,7 @@ class _StageResults:
     draft: ContextDraft
     stages_used: tuple[str, ...]
     summary_error: str
+    is_final: bool
 
 
 def run(
@@ -73,7 +74,10 @@ def run(
     grown_transcript = _add_overhead(counted_transcript, growth_tokens)
     results = _run_stages(grown_transcript, pass_context, only_stages)
     if results.summary_error and not results.stages_used:
-        return _build_unchanged(transcript, measurement, "failed", results.summary_error)
+        return replace(
+            _build_unchanged(transcript, measurement, "failed", results.summary_error),
+            is_final=results.is_final,
+        )
     if not results.stages_used:
         reason = _explain_no_work(transcript, up_to_seq)
         return _build_unchanged(transcript, measurement, "skipped", reason)
@@ -114,6 +118,7 @@ def _run_stages(
     draft = ContextDraft(transcript=transcript)
     stages_used: list[str] = []
     summary_error = ""
+    is_final = False
     for name in pass_context.policy.stages:
         if only_stages:
             is_due = name in only_stages
@@ -124,7 +129,7 @@ def _run_stages(
         try:
             next_draft = STAGES[name](draft, pass_context)
         except SummaryFailed as error:
-            summary_error = error.reason
+            summary_error, is_final = error.reason, error.is_final
             continue
         if next_draft is draft:
             continue
@@ -134,7 +139,12 @@ def _run_stages(
             continue
         draft = next_draft
         stages_used.append(name)
-    return _StageResults(draft=draft, stages_used=tuple(stages_used), summary_error=summary_error)
+    return _StageResults(
+        draft=draft,
+        stages_used=tuple(stages_used),
+        summary_error=summary_error,
+        is_final=is_final,
+    )
 
 
 def _is_still_due(name: str, draft: ContextDraft, pass_context: PassContext) -> bool:

@@ -35,11 +35,17 @@ MAX_CLAIMS_OF_CHANGING_CONTEXT = 2  # one that goes on changing is tried once mo
 
 
 class JobFailed(Exception):
-    """The run proposed no outcome; `reason` is one sentence for people. It may be tried again."""
+    """The run proposed no outcome; `reason` is one sentence for people.
 
-    def __init__(self, reason: str, context: SessionContext, tokens: int) -> None:
+    It may be tried again, unless `is_final`.
+    """
+
+    def __init__(
+        self, reason: str, context: SessionContext, tokens: int, *, is_final: bool
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.is_final = is_final
         self.context = context
         self.tokens = tokens
 
@@ -140,20 +146,23 @@ def _compact_context(run: CompactionRun) -> None:
         _store_end(run, partial(lifecycle.fail_run, run, str(error), None))
         return
     retries = policy.summary.retries if policy.summary.retry == "run" else 0
-    for retry in range(1, retries + 1):
+    for retry in range(1, retries + 2):
         try:
             _execute_job(run, policy)
             return
         except JobFailed as failure:
+            if failure.is_final or retry > retries:
+                _store_failure(run, failure)
+                return
             logger.info("compaction run %s is begun again: %s", run.pk, failure.reason)
             leases.wait_while_claimed(run, policy.summary.choose_wait(retry))
-    try:
-        _execute_job(run, policy)
-    except JobFailed as failure:
-        reason, tokens = failure.reason, failure.tokens
-        # A summary that was to be replaced is still in force, so nothing outgrows the window.
-        context = failure.context if run.from_version is None else None
-        _store_end(run, partial(lifecycle.fail_run, run, reason, context, tokens=tokens))
+
+
+def _store_failure(run: CompactionRun, failure: JobFailed) -> None:
+    reason, tokens = failure.reason, failure.tokens
+    # A summary that was to be replaced is still in force, so nothing outgrows the window.
+    context = failure.context if run.from_version is None else None
+    _store_end(run, partial(lifecycle.fail_run, run, reason, context, tokens=tokens))
 
 
 def _execute_job(run: CompactionRun, policy: Policy) -> None:
@@ -188,7 +197,7 @@ def _try_to_compact(run: CompactionRun, policy: Policy) -> bool:
         transcript = load_transcript(context)
     outcome = propose_outcome(run, context, transcript)
     if outcome.status == "failed":
-        raise JobFailed(outcome.reason, context, outcome.tokens_before)
+        raise JobFailed(outcome.reason, context, outcome.tokens_before, is_final=outcome.is_final)
     if outcome.status == "skipped" and memory.is_session_memory_full(context):
         _fold_memory(run, context, outcome.tokens_before)
         return True
@@ -208,7 +217,7 @@ def _fold_memory(run: CompactionRun, context: SessionContext, tokens: int) -> No
         new_state = summarizer.fold_memory()
     except SummaryFailed as failure:
         reason = f"The memory was not folded: {failure.reason}"
-        raise JobFailed(reason, context, tokens) from None
+        raise JobFailed(reason, context, tokens, is_final=failure.is_final) from None
     fold = MemoryFold(old_state, new_state)
     _store_end(run, partial(store_fold, run, context, fold, tokens=tokens))
 

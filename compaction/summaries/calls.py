@@ -109,6 +109,7 @@ class SummaryClient:
         self.density = 1 / STORED_CHARS_PER_TOKEN  # tokens a character
         self.brevity = 1  # the summary is asked to be so many times shorter
         self.room_factor = 1  # an answer may be so many times longer, for its reasoning
+        self.final_failure: SummaryFailed | None = None  # after it, no call is made
         summary_model = backend_registry.get_backend().choose_summary_model(
             run.session_id,
             policies.resolve_summary_model(self.knobs.model),
@@ -190,13 +191,16 @@ class SummaryClient:
 
         A call that was refused for its length is retried with a shorter chunk. One that returned
         the delta of the state alone, as small models do, is retried for the summary alone, and the
-        delta is used. Raises SummaryFailed after the last retry, and what `wait` raises.
+        delta is used. Raises SummaryFailed after the last retry, or where another call would fail
+        too, and what `wait` raises.
         """
         failure = SummaryFailed("No call was made.")
         self.progress.begin_part()
         self.log.begin_part(job.place)
         delta_block: str | None = None
         for attempt in range(1 + self.knobs.retries):
+            if self.final_failure:
+                raise self.final_failure
             if attempt:
                 self._wait_before_retry(attempt)
             room = self._require_room(job, previous_summary)
@@ -285,7 +289,10 @@ class SummaryClient:
             if not isinstance(error, CallFailed):
                 raise
             self._adapt_to_failure(error, call_prompt)
-            raise NoAnswer(str(error)) from None
+            failure = NoAnswer(str(error), is_final=error.is_final)
+            if error.is_final:
+                self.final_failure = failure
+            raise failure from None
         self.log.end_call(call_prompt, answer)
         learn_speed(self.model, read_times(answer))
         if answer.finish == "length":

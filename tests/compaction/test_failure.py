@@ -35,7 +35,6 @@ DOWN = Reply(status=500, text="out of order")
 FAILURES = {
     "server error": Reply(status=500, text="out of order"),
     "throttled": Reply(status=429, text="too many requests"),
-    "bad key": Reply(status=401, text="no such key"),
     "empty": Reply(text=""),
     "whitespace": Reply(text=" \n\t "),
     "reasoning only": Reply(text="<think>Let me see what they said.</think>"),
@@ -80,6 +79,38 @@ def test_what_is_no_summary_is_asked_for_once_more_and_then_nothing_is_stored(
         0,
     )
     assert read_stored_messages(full) == before
+
+
+FORBIDDEN = {
+    "no such key": Reply(status=401, text="no such key"),
+    "no right": Reply(status=403, text="this key may not use the model"),
+    "no money": Reply(status=403, text="your credit balance is too low"),
+    "a bad key as 400": Reply(status=400, text="API key not valid. Please pass a valid API key."),
+}
+
+
+@pytest.mark.parametrize("reply", FORBIDDEN.values(), ids=FORBIDDEN.keys())
+def test_a_refused_key_is_not_tried_again(
+    full: Session, scripted: ScriptedModel, reply: Reply
+) -> None:
+    before = read_stored_messages(full)
+    scripted.default = reply
+    run = engine.compact_now(full.pk, trigger="after_response")
+    assert (run.status, run.provider_calls, len(scripted.requests)) == ("fell_back", 1, 1)
+    assert run.error.rpartition(": ")[2] == reply.text
+    assert read_stored_messages(full) == before
+
+
+@pytest.mark.parametrize("policy", ["neurolink", "lota", "wolffish", "baseagent", "chatcore"])
+def test_no_policy_tries_a_refused_key_again(
+    full: Session, scripted: ScriptedModel, policy: str
+) -> None:
+    """Lota repeats its whole run, Wolffish waits up to 31 s, and chatcore has many spans."""
+    Session.objects.filter(pk=full.pk).update(policy=policy)
+    fill_session(full, messages=40)
+    scripted.default = FORBIDDEN["no such key"]
+    run = engine.compact_now(full.pk, trigger="manual")
+    assert (len(scripted.requests), run.provider_calls) == (1, 1), run.status
 
 
 @pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())

@@ -22,6 +22,7 @@ from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd,
 from chatcore.providers.connections import build_connection, choose_effort
 from chatcore.providers.errors import (
     ContextOverflow,
+    ProviderAuth,
     ProviderError,
     ProviderRejected,
     ProviderTimeout,
@@ -38,6 +39,7 @@ from models_registry.provider_options import is_number_of_places
 logger = logging.getLogger(__name__)
 
 REPORT_SECONDS = 1.0
+FORBIDDEN_STATUSES = (401, 403)  # for the key, the account or the place: not for a moment
 CACHE_LIFETIME = timedelta(minutes=5)  # without use; the shortest of the providers
 
 
@@ -125,10 +127,18 @@ class ChatcoreSummaryCaller:
             ) from None
         except ProviderRejected as error:
             is_about_temperature = "temperature" in error.detail.lower()
-            raise CallFailed(error.detail, temperature=is_about_temperature) from None
+            raise CallFailed(
+                error.detail,
+                temperature=is_about_temperature,
+                is_final=error.refused_status in FORBIDDEN_STATUSES,
+            ) from None
         except ProviderError as error:
             is_timeout = isinstance(error, ProviderTimeout)
-            raise CallFailed(error.detail, seconds=first_wait if is_timeout else None) from None
+            raise CallFailed(
+                error.detail,
+                seconds=first_wait if is_timeout else None,
+                is_final=isinstance(error, ProviderAuth),
+            ) from None
         except TimeoutError:
             raise CallFailed(
                 f"The summary was not finished within {prompt.timeout:g} seconds.",

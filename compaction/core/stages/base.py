@@ -24,11 +24,15 @@ from compaction.core.transcript import (
 
 
 class SummaryFailed(Exception):
-    """No usable summary came back. `reason` is one sentence for people."""
+    """No usable summary came back. `reason` is one sentence for people.
 
-    def __init__(self, reason: str) -> None:
+    `is_final` means that another try would fail too.
+    """
+
+    def __init__(self, reason: str, *, is_final: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.is_final = is_final
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
