@@ -37,7 +37,7 @@ class Outcome:
 
     status: Literal["applied", "skipped", "failed"]
     reason: str = ""
-    """Why nothing is applied, in a sentence for people."""
+    """Why nothing is applied, or soon more will have to be; a sentence for people."""
     is_final: bool = False
     """Whether another try of a failed pass would fail too."""
     summary: str | None = None

@@ -16,6 +16,9 @@ from compaction.core.stages.summarize import needs_original_summary
 from compaction.core.targets import list_targets
 from compaction.core.transcript import Transcript
 
+# Of the threshold; more pinned messages than that crowd out the talk.
+MAX_PINNED_SHARE = 0.5
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _StageResults:
@@ -170,6 +173,7 @@ def _build_outcome(
     final_estimate = estimate_transcript(transcript, pass_context.policy)
     return Outcome(
         status="applied",
+        reason=_explain_pins(transcript, pass_context),
         summary=transcript.summary,
         summary_error=results.summary_error or draft.extract_reason,
         is_extract=bool(draft.extract_reason),
@@ -188,6 +192,19 @@ def _build_outcome(
         tokens_after=pass_context.to_real_tokens(final_estimate),
         proposed_state=draft.proposed_state,
         proposed_leaves=draft.proposed_leaves,
+    )
+
+
+def _explain_pins(transcript: Transcript, pass_context: PassContext) -> str:
+    """Return a sentence about pins that leave so little room that a summary follows each turn."""
+    threshold, window = pass_context.budget.threshold, pass_context.budget.window
+    pinned_tokens = sum(entry.tokens for entry in transcript.entries if entry.pinned)
+    real_tokens = pass_context.measurement.token_ratio * pinned_tokens
+    if real_tokens <= MAX_PINNED_SHARE * threshold:
+        return ""
+    return (
+        f"Pinned messages take about {real_tokens / window:.0%} of the window, so the rest is "
+        "summarized often. It helps to unpin some."
     )
 
 

@@ -169,7 +169,7 @@ def _explain_applied(outcome: Outcome) -> str:
     """Return what was wrong although the outcome is applied; empty if nothing was."""
     if outcome.is_extract:
         return f"An extract of the messages stands in place of a summary. {outcome.summary_error}"
-    return outcome.summary_error
+    return outcome.summary_error or outcome.reason
 
 
 def build_placement(policy: Policy, transcript: Transcript, outcome: Outcome) -> dict[str, Any]:

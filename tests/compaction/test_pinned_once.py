@@ -1,4 +1,4 @@
-"""A pinned message is sent once: as itself, and not also in the summary."""
+"""Pinned messages: sent once, as themselves and not also in the summary; told if too many."""
 
 import pytest
 from rest_framework.test import APIClient
@@ -44,3 +44,18 @@ def test_the_summarizer_reads_a_pinned_message_only_when_it_is_unpinned(
     assert RULE not in str(preview)
     session.refresh_from_db()
     assert list(verification.find_violations(session)) == []
+
+
+def test_pins_that_crowd_out_the_talk_are_told(
+    session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    fill_session(session, messages=20)
+    scripted.default = Reply(text="They planned their trip to Lisbon.")
+    assert engine.compact_now(session.pk, trigger="manual").reason == ""
+    session.messages.filter(seq__gt=10).update(pinned=True)
+    fill_session(session, messages=8)
+    engine.compact_now(session.pk, trigger="manual")
+    run = api.get(f"/api/v1/sessions/{session.pk}/compactions").json()["results"][0]
+    assert run["status"] == "applied"
+    assert run["reason"].startswith("Pinned messages take about")
+    assert "unpin" in run["reason"]
