@@ -79,6 +79,8 @@ async def stream_adapted(
                     if learned and not has_begun:
                         await server_facts.remember(connection, request.model, learned)
                     has_begun = True
+                    if isinstance(part, StreamEnd) and part.learned:
+                        await server_facts.remember(connection, request.model, part.learned)
                     if isinstance(part, StreamEnd) and request.tools is not offered_tools:
                         names = [tool.name for tool in offered_tools if tool not in request.tools]
                         part = replace(part, refused_tools=tuple(names))

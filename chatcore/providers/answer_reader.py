@@ -160,24 +160,25 @@ def check_end(word: str | None, *, is_marked: bool, has_output: bool) -> EndReas
 class PartJoiner:
     """Joins the deltas that came together: one part for neighbors of one kind, in their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, begins_thinking: bool = False) -> None:
         self._parts: list[StreamPart] = []
         self._pieces: list[str] = []
         self._kind: type[TextDelta | ReasoningDelta] = TextDelta
-        self._tags = ThoughtTags()
+        self._tags = ThoughtTags(begins_inside=begins_thinking)
         self._surrogate_joiners = {TextDelta: SurrogateJoiner(), ReasoningDelta: SurrogateJoiner()}
 
     def add_text(self, text: str) -> None:
         """Add a piece of the answer. Thoughts in tags at its beginning are reasoning."""
         if self._tags.are_over:
+            self._tags.watch(text)
             self._add_words(text)
             return
         for is_thought, piece in self._tags.split(text):
             self._add_tagged(piece, is_thought=is_thought)
 
-    def end(self) -> None:
+    def end(self, *, is_cut: bool = False) -> None:
         """Add what was held back because a tag might have followed. Call it at the end."""
-        for is_thought, piece in self._tags.end():
+        for is_thought, piece in self._tags.end(is_cut=is_cut):
             self._add_tagged(piece, is_thought=is_thought)
 
     @property
@@ -185,9 +186,14 @@ class PartJoiner:
         """The thoughts that stood in tags of the answer, with their tags."""
         return self._tags.tagged_thoughts
 
+    @property
+    def should_begin_thinking(self) -> bool | None:
+        """Whether the next answer is to be read as one that begins with a thought."""
+        return self._tags.should_begin_inside
+
     def _add_tagged(self, piece: str, *, is_thought: bool) -> None:
         if is_thought:
-            self.add_reasoning(piece)
+            self._add_thoughts(piece)
         else:
             self._add_words(piece)
 
@@ -199,6 +205,10 @@ class PartJoiner:
 
     def add_reasoning(self, text: str) -> None:
         """Add a piece of the reasoning."""
+        self._tags.note_separate_thoughts()
+        self._add_thoughts(text)
+
+    def _add_thoughts(self, text: str) -> None:
         if self._kind is not ReasoningDelta:
             self._close_part()
             self._kind = ReasoningDelta

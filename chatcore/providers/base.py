@@ -208,7 +208,8 @@ class StreamEnd:
 
     `stop_sequence` is the text of the request at which the model stopped, where the provider says.
     `word` is the provider's own word for the end. `refused_tools` are those that it refused by
-    name before it answered without them.
+    name before it answered without them. `learned` are facts of the server that its answer tells
+    (`server_facts.py`).
     """
 
     reason: EndReason
@@ -218,6 +219,7 @@ class StreamEnd:
     usage: Usage | None = None
     provider_data: dict[str, Any] = field(default_factory=dict)
     refused_tools: tuple[str, ...] = ()
+    learned: dict[str, Any] = field(default_factory=dict)
 
 
 StreamPart = TextDelta | ReasoningDelta | StreamEnd

@@ -28,6 +28,8 @@ class Dialect:
     refuses fields that it does not know. With `needs_signatures`, each step's first call has one,
     if need be without `keeps_signatures`: not its own but one that its server takes for any call.
     `has_empty_texts` is False where an answer that only calls tools must leave its text out.
+    `begins_thinking` is True where an answer begins inside a thought, whose opening tag the chat
+    template has written.
     """
 
     reasoning: Literal["own", "all", "none"] = "own"
@@ -41,6 +43,7 @@ class Dialect:
     has_simple_schemas: bool = False
     max_images: int = 100
     image_types: frozenset[str] = IMAGE_TYPES
+    begins_thinking: bool = False
 
 
 # Each is looked for in the address and the model's name; what comes later goes before.

@@ -47,7 +47,10 @@ class OpenAIProvider:
                 create: Any = client.chat.completions.create
                 arguments = _build_arguments(connection, request, create)
                 tool_names = (tool.name for tool in request.tools)
-                reader = openai_stream.OpenAIStreamReader(request.model, tool_names)
+                dialect = find_dialect(connection, request.model)
+                reader = openai_stream.OpenAIStreamReader(
+                    request.model, tool_names, begins_thinking=dialect.begins_thinking
+                )
                 parts = provider_client.stream_parts(
                     create(**arguments), reader, connection.timeout_seconds
                 )

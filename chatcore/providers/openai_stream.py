@@ -16,6 +16,7 @@ from chatcore.providers.answer_reader import (
 )
 from chatcore.providers.base import StreamEnd, StreamPart, Usage, parse_count
 from chatcore.providers.call_pieces import CallCollector
+from chatcore.providers.end_reasons import classify_end
 from chatcore.providers.provider_data import REASONING_FIELDS
 from chatcore.providers.quirks.reasoning_details import ReasoningDetails
 from chatcore.providers.server_sent_events import Event
@@ -55,14 +56,17 @@ class OpenAIStreamReader:
     """Collects an answer while its chunks arrive (the protocol AnswerReader).
 
     `model` is stored with the data that only this model may receive again. The names of the
-    request's tools tell a call that begins from one that goes on.
+    request's tools tell a call that begins from one that goes on. With `begins_thinking` the
+    opening tag of the answer's thought does not arrive.
     """
 
-    def __init__(self, model: str, tool_names: Iterable[str] = ()) -> None:
+    def __init__(
+        self, model: str, tool_names: Iterable[str] = (), *, begins_thinking: bool = False
+    ) -> None:
         self.event_count = 0
         self.is_done = False
         self._model = model
-        self._part_joiner = PartJoiner()
+        self._part_joiner = PartJoiner(begins_thinking=begins_thinking)
         self._thoughts = CollectedText()
         self._reasoning_field = ""
         self._reasoning_details = ReasoningDetails()
@@ -90,7 +94,7 @@ class OpenAIStreamReader:
 
     def end(self) -> None:
         """Release what was held back, before the last parts are taken."""
-        self._part_joiner.end()
+        self._part_joiner.end(is_cut=classify_end(self._finish_reason or "stop") == "length")
 
     def take_parts(self) -> list[StreamPart]:
         """Return the deltas since the last time; neighbors of one kind are one part."""
@@ -122,7 +126,14 @@ class OpenAIStreamReader:
             tool_calls=tool_calls,
             usage=self._usage,
             provider_data=self._build_provider_data(),
+            learned=self._build_facts(),
         )
+
+    def _build_facts(self) -> dict[str, Any]:
+        begins_thinking = self._part_joiner.should_begin_thinking
+        if begins_thinking is None:
+            return {}
+        return {"dialect": {"begins_thinking": begins_thinking}}
 
     def _build_provider_data(self) -> dict[str, Any]:
         """Return what some servers require back with the answer.

@@ -12,6 +12,7 @@ from tests.support.provider_calls import (
     build_connection,
     catch_error,
     collect_parts,
+    join_reasoning,
     join_text,
     make_request,
 )
@@ -122,3 +123,31 @@ async def test_refused_thoughts_are_left_out(refusal: str, scripted: ScriptedMod
     parts = await collect_parts(build_connection(scripted, "anthropic"), history)
     assert join_text(parts) == "Welcome."
     assert UNKNOWN_SERVERS["anthropic"].find_refusals(scripted.requests[-1].json) == []
+
+
+@pytest.mark.parametrize("size", [1, 5, 1000])
+async def test_a_thought_whose_opening_tag_the_template_writes_is_learned(
+    size: int, scripted: ScriptedModel
+) -> None:
+    def cut(text: str) -> Reply:
+        return Reply(chunks=[text[start : start + size] for start in range(0, len(text), size)])
+
+    thoughtful = "Hm, the user says hello.\n</think>\n\nHello."
+    scripted.script(cut(thoughtful), cut(thoughtful), cut("Hello again."), cut("Bye."))
+    answers = []
+    for _ in range(4):
+        parts = await collect_parts(build_connection(scripted, "openai"))
+        answers.append((join_reasoning(parts), join_text(parts)))
+    assert answers == [
+        ("", thoughtful),  # nobody could tell
+        ("Hm, the user says hello.\n", "Hello."),
+        ("Hello again.", "Hello again."),  # it has not thought this time, so this is its answer
+        ("", "Bye."),
+    ]
+
+
+async def test_an_answer_may_speak_of_a_closing_tag(scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="It ends with `</think>`, mostly."), Reply(text="Bye."))
+    for text in ("It ends with `</think>`, mostly.", "Bye."):
+        parts = await collect_parts(build_connection(scripted, "openai"))
+        assert (join_reasoning(parts), join_text(parts)) == ("", text)

@@ -2,6 +2,9 @@
 
 MiniMax always writes so, and every model that thinks does behind a server that does not know its
 marks. Only the beginning counts: an answer may speak of such tags.
+
+Some templates write the opening tag themselves, so that only the closing one arrives. Nobody can
+tell such a thought before it ends. So it is learned from one answer how the next ones begin.
 """
 
 import re
@@ -9,6 +12,8 @@ from collections.abc import Iterator
 
 _OPENING = re.compile(r"\s*<(think|thinking|thought|thoughts|reasoning)>", re.IGNORECASE)
 _MAX_OPENING_CHARS = 12  # of the longest tag
+_TEMPLATE_CLOSING = "</think>"
+_LONE_CLOSING = re.compile(r"\n</think>", re.IGNORECASE)
 _NAMES = ("<think>", "<thinking>", "<thought>", "<thoughts>", "<reasoning>")
 
 
@@ -16,18 +21,25 @@ class ThoughtTags:
     """Splits the text of one answer while it arrives.
 
     `are_over` is True from the answer's first word on; nothing more is split then.
-    `tagged_thoughts` is what stood in tags, with them, as its provider may want it back.
+    `tagged_thoughts` is what stood in tags, with them, as its provider may want it back. With
+    `begins_inside` the answer begins with a thought whose opening tag does not arrive.
+    `should_begin_inside` tells at the end whether the next answer is to be read so; None if this
+    one does not tell.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, begins_inside: bool = False) -> None:
         self.are_over = False
+        self.should_begin_inside: bool | None = None
+        self._begins_inside = begins_inside
+        self._has_closed = False
         self._held_text = ""
-        self._closing = ""
+        self._closing = _TEMPLATE_CLOSING if begins_inside else ""
         self._pieces: list[str] = []
+        self._newest_chars = ""
 
     @property
     def tagged_thoughts(self) -> str:
-        return "".join(self._pieces)
+        return "" if self._begins_inside else "".join(self._pieces)
 
     def split(self, text: str) -> Iterator[tuple[bool, str]]:
         """Yield what is known by now: whether it is a thought, and its text."""
@@ -42,16 +54,33 @@ class ThoughtTags:
             elif not self._open():
                 return
         if self._held_text:
+            self.watch(self._held_text)
             yield False, self._take_held_text()
 
-    def end(self) -> Iterator[tuple[bool, str]]:
-        """Yield what was held back."""
-        if self._held_text:
-            is_thought = bool(self._closing)
-            text = self._take_held_text()
-            if is_thought:
-                self._pieces.append(text)
+    def watch(self, text: str) -> None:
+        """Look for a closing tag on a line of its own in what follows the answer's first word."""
+        text = self._newest_chars + text
+        self._newest_chars = text[-len(_TEMPLATE_CLOSING) - 1 :]
+        if _TEMPLATE_CLOSING in text and not self._pieces and _LONE_CLOSING.search(text):
+            self.should_begin_inside = True
+
+    def note_separate_thoughts(self) -> None:
+        """Note that the server tells thoughts apart itself: none stands in the answer."""
+        if self._begins_inside and not self._pieces:
+            self._begins_inside, self._closing = False, ""
+
+    def end(self, *, is_cut: bool) -> Iterator[tuple[bool, str]]:
+        """Yield what was held back; `is_cut` if the model was stopped before its own end."""
+        is_thought = bool(self._closing)
+        text = self._take_held_text()
+        if is_thought:
+            self._pieces.append(text)
+        if text:
             yield is_thought, text
+        if is_thought and self._begins_inside and not is_cut and not self._has_closed:
+            # It was the answer: this time the model has not thought.
+            self.should_begin_inside = False
+            yield False, "".join(self._pieces)
 
     def _open(self) -> bool:
         """Enter the tag at the beginning; return False while more text is needed to know."""
@@ -80,7 +109,7 @@ class ThoughtTags:
                 self._held_text[end + len(self._closing) :],
             )
             self._pieces += (thought, self._closing)
-            self._closing = ""
+            self._closing, self._has_closed = "", True
             return True, thought
         kept = _count_begun(self._held_text, self._closing)
         cut = len(self._held_text) - kept
