@@ -14,7 +14,12 @@ from chatcore.context.sent_requests import list_left_out
 from chatcore.models import Turn
 from chatcore.providers import overflow
 from chatcore.providers.base import Request, StreamEnd
-from chatcore.providers.errors import ContextOverflow, ProviderError, ProviderUnavailable
+from chatcore.providers.errors import (
+    ContextOverflow,
+    ProviderError,
+    ProviderRejected,
+    ProviderUnavailable,
+)
 from chatcore.turns.prepared_calls import PreparedCall, make_room, prepare_call
 from models_registry.models import AiModel
 
@@ -49,14 +54,15 @@ def refuse_silence(request: Request, end: StreamEnd) -> None:
 
 def explain_silence(request: Request, end: StreamEnd) -> ProviderError:
     """Return the error of an answer without a word."""
-    explanations = {
-        "length": "The model reached its output limit before it began to answer.",
-        "refusal": "The model declined to answer.",
-    }
-    error = ProviderUnavailable(explanations.get(end.reason, "The model answered nothing."))
+    if end.reason == "refusal":
+        return ProviderRejected("The model declined to answer.")
+    explanation = "The model answered nothing."
+    if end.reason == "length":
+        explanation = "The model reached its output limit before it began to answer."
+    error = ProviderUnavailable(explanation)
     has_written = end.usage is not None and end.usage.output > 1
     is_large = overflow.measure_request(request).tokens >= overflow.MIN_SUSPECT_TOKENS
-    error.may_be_overflow = is_large and not has_written and end.reason != "refusal"
+    error.may_be_overflow = is_large and not has_written
     return error
 
 

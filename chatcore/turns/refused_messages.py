@@ -1,13 +1,16 @@
 """Leave out an unanswered message that a provider refuses, so that the chat goes on without it.
 
 A picture that is broken, or a sentence that a filter dislikes, is in every later request too. A
+filter may refuse the request, end the answer with nothing said, or cut it, which is no answer. A
 request that is refused is tried once more without the messages of turns that were refused before.
 If that is answered they stay out of later requests: hidden from the model, unchanged for the
 person, who is told. To edit such a message sends it anew.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+
+from django.db.models import Q
 
 from chatcore.context import revisions
 from chatcore.models import Message, Turn
@@ -63,36 +66,24 @@ def _note_messages(turn: Turn, seqs: Sequence[int]) -> None:
 
 def _list_refused_seqs(turn: Turn, request: Request) -> list[int]:
     """Return the numbers of the messages of earlier turns that were refused."""
-    unanswered_seqs = [
-        message.seq
-        for messages in list(_split_turns(request.messages))[:-1]
-        if not _has_answer(messages)
-        for message in messages
-        if message.seq is not None
+    earlier_seqs = [
+        message.seq for message in _select_earlier(request.messages) if message.seq is not None
     ]
-    if not unanswered_seqs:
-        return []
-    failed_messages = Message.objects.filter(
-        session=turn.session_id,
-        seq__in=unanswered_seqs,
-        turn__status=Turn.Status.FAILED,
-        turn__error__type=ProviderRejected.type,
+    cut_turns = Message.objects.filter(
+        session=turn.session_id, seq__in=earlier_seqs, finish_reason=Message.FinishReason.REFUSAL
     )
-    return list(failed_messages.values_list("seq", flat=True))
+    was_refused = Q(turn__status=Turn.Status.FAILED, turn__error__type=ProviderRejected.type)
+    refused_messages = Message.objects.filter(
+        was_refused | Q(turn__in=cut_turns.values("turn")),
+        session=turn.session_id,
+        seq__in=earlier_seqs,
+    )
+    return list(refused_messages.values_list("seq", flat=True))
 
 
-def _split_turns(messages: Sequence[ChatMessage]) -> Iterator[list[ChatMessage]]:
-    """Yield the messages turn by turn; what stands before the first question is none."""
-    turn_messages: list[ChatMessage] = []
-    for message in messages:
-        if message.role == "user" and not message.aside:
-            if turn_messages:
-                yield turn_messages
-            turn_messages = [message]
-        elif turn_messages:
-            turn_messages.append(message)
-    yield turn_messages
-
-
-def _has_answer(messages: Sequence[ChatMessage]) -> bool:
-    return any(message.role == "assistant" and not message.tool_calls for message in messages)
+def _select_earlier(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return what stands before the newest question."""
+    for index in reversed(range(len(messages))):
+        if messages[index].role == "user" and not messages[index].aside:
+            return messages[:index]
+    return ()

@@ -50,6 +50,26 @@ def test_one_refused_message_poisons_nothing(
     assert "poison" not in str(api.get(f"/api/v1/sessions/{session.pk}/context/preview").json())
 
 
+@pytest.mark.parametrize("words", ["", "First you take"])
+def test_a_filter_that_ends_the_answer_poisons_nothing(
+    api: APIClient, session: Session, scripted: ScriptedModel, words: str
+) -> None:
+    def answer(body: dict[str, Any]) -> Reply:
+        messages = body["messages"]
+        if "poison" in messages[-1]["content"]:
+            return Reply(text=words, finish="content_filter")
+        if "poison" in str(messages):
+            return Reply(text="", finish="content_filter")
+        return Reply(text="Fine.")
+
+    scripted.default = answer
+    say(api, session, "Brew a poison.")
+    answered = say(api, session, "And tea?")
+    assert answered["assistant_message"]["content"] == "Fine."
+    assert "Brew a poison." in str(answered["notices"])
+    assert say(api, session, "Thanks.")["assistant_message"]["content"] == "Fine."
+
+
 def test_a_loop_of_tools_that_was_refused_is_left_out_whole(
     api: APIClient, session: Session, filtering: ScriptedModel
 ) -> None:
