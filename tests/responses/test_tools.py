@@ -102,7 +102,32 @@ def test_a_question_may_follow_the_outputs(client: OpenAI, scripted: ScriptedMod
     # Without tools, what they said is told in words.
     sent = list_completions(scripted)[-1].json["messages"]
     assert [message["role"] for message in sent] == ["user", "assistant", "user"]
+    assert "21" in sent[2]["content"]
     assert sent[2]["content"].endswith("And Oslo?")
+    current = Message.objects.filter(branch=None).order_by("seq")
+    assert [message.role for message in current] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+        "assistant",
+    ]
+
+
+def test_a_whole_history_knows_a_question_behind_its_outputs(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(tool_calls=[ROME]), Reply(text="Both."), Reply(text="Welcome."))
+    items: list[Any] = [{"role": "user", "content": "Weather?"}]
+    more: list[list[Any]] = [
+        [build_output("call_rome", "21"), {"role": "user", "content": "And Oslo?"}],
+        [{"role": "user", "content": "Thanks."}],
+    ]
+    for extra in (*more, []):
+        response = client.responses.create(model=MODEL, input=items, tools=[WEATHER])
+        items += [*response.output, *extra]
+    assert response.output_text == "Welcome."
+    assert (Session.objects.count(), Message.objects.filter(branch=None).count()) == (1, 7)
 
 
 def test_outputs_may_be_given_again_as_a_branch(client: OpenAI, scripted: ScriptedModel) -> None:

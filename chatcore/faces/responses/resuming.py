@@ -1,12 +1,12 @@
 """Continue a turn that waits: with outputs of its client's tools, and with a person's word."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
 from chatcore.faces.client_messages import ClientMessage
-from chatcore.faces.responses import ids
+from chatcore.faces.responses import history, ids
 from chatcore.faces.responses.input_items import InputApproval
 from chatcore.faces.responses.mcp import items as mcp_items
 from chatcore.faces.responses.origins import Origin
@@ -29,22 +29,23 @@ class ResumedTurn:
     after_event_seq: int
 
 
-def resume_turn(request: ResponseRequest, origin: Origin, session: Session) -> ResumedTurn | None:
-    """Continue the turn that waits for this input; None if there is no such turn.
+def resume_turn(request: ResponseRequest, origin: Origin, session: Session) -> ResumedTurn | Origin:
+    """Continue the turn that waits for this input.
 
-    Raises the 400 problem if a part of what it waits for is missing.
+    If there is none, or the user says something else already, returns what the rest of the input
+    continues. Raises the 400 problem if a part of what the turn waits for is missing.
     """
     results = list(takewhile(lambda message: message.role == "tool", origin.messages))
     words = list_open_approvals(request)
     turn = session.turns.filter(status=Turn.Status.WAITING).first()
     if turn is None or not (results or words):
-        return None
+        return origin
     if origin.previous is not None and origin.previous.turn_id != turn.pk:
-        return None
+        return origin
     open_calls = waiting.find_open_calls(turn)
     pending_ids = {call.id for call in open_calls.client_calls}
     if not words and pending_ids.isdisjoint(message.call_id for message in results):
-        return None
+        return origin
     _refuse_missing_results(pending_ids, results)
     decisions = _match_approvals(turn, words, {call.id for call in open_calls.undecided_calls})
     client_results = [
@@ -55,9 +56,14 @@ def resume_turn(request: ResponseRequest, origin: Origin, session: Session) -> R
         if any(word.is_allowed for word in words):
             raise InvalidFieldError("input", APPROVAL_ALONE_DETAIL)
         _end_with_results(turn, [*client_results, *_build_refusals(decisions)])
-        origin.messages[:] = origin.messages[len(results) :]
         request.input.approvals.clear()
-        return None
+        is_known = origin.previous is None or bool(origin.key)
+        return replace(
+            origin,
+            messages=origin.messages[len(results) :],
+            head_seq=None,
+            key=history.extend_key(origin.key, results) if is_known else "",
+        )
     after_seq = Session.objects.values_list("last_seq", flat=True).get(pk=session.pk)
     if client_results:
         turn, after_event_seq = service.submit_tool_results(session, client_results)

@@ -119,9 +119,10 @@ def _continue_conversation(
 ) -> StoredResponse:
     """Answer in a session. A compaction may wait for a model, so it is in no transaction."""
     with transaction.atomic():
-        record = _resume_turn(request, origin, session)
-        if record:
-            return record
+        resumed_turn = resuming.resume_turn(request, origin, session)
+        if isinstance(resumed_turn, resuming.ResumedTurn):
+            return _record_resumed_turn(request, origin, session, resumed_turn)
+        origin = resumed_turn
         resuming.refuse_open_approvals(request)
         _cancel_waiting_turn(session)
         if request.compact_threshold is None:
@@ -205,13 +206,10 @@ def _save_record(record: StoredResponse) -> None:
     record.save(force_insert=True)
 
 
-def _resume_turn(
-    request: ResponseRequest, origin: Origin, session: Session
-) -> StoredResponse | None:
-    """Continue the turn that waits for this input; None if there is no such turn."""
-    resumed_turn = resuming.resume_turn(request, origin, session)
-    if resumed_turn is None:
-        return None
+def _record_resumed_turn(
+    request: ResponseRequest, origin: Origin, session: Session, resumed_turn: resuming.ResumedTurn
+) -> StoredResponse:
+    """Store the response of a turn that goes on."""
     record = _build_record(request, origin, session)
     record.after_seq = resumed_turn.after_seq
     record.turn, record.after_event_seq = resumed_turn.turn, resumed_turn.after_event_seq
