@@ -25,6 +25,9 @@ from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)
 
+COMPACTION_IS_OFF = (
+    "Automatic compaction is switched off in this session: compact it, or switch it on."
+)
 MAX_TRIES = 4
 # Of the last refused request: a half, and then quarters.
 FIRST_SHARE = 2
@@ -162,6 +165,8 @@ def make_smaller_call(
         # Nothing that was said is left out unasked. What the turn has brought back itself goes.
         next_call = _ask_policy(turn, call, error) if isinstance(error, ContextOverflow) else None
         if next_call is None:
+            if isinstance(error, ContextOverflow):
+                error.detail = f"{error.detail} {COMPACTION_IS_OFF}"
             raise error
         tries.note_refusal(size, error)
         return next_call

@@ -185,7 +185,9 @@ def test_disabled_means_disabled_on_every_path(session: Session, scripted: Scrip
     fill_session(session, messages=20)
     scripted.default = summarize_or_chat(chat=make_overflow(tokens=10_000, window=8192))
     turn = say(session)
-    assert turn.error["type"] == "context_overflow"  # type: ignore[index]
+    assert turn.error is not None
+    assert turn.error["type"] == "context_overflow"
+    assert "compact it, or switch it on" in turn.error["detail"]
     assert len(load_sent_messages(scripted)) == 21
     assert len(list_chat_calls(scripted)) == 1
     assert triggers() == []
