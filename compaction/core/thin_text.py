@@ -23,9 +23,14 @@ COMMON_WORDS = 3
 SOURCE_WORDS_FOR_ONE = 10
 MIN_FACTS = 4
 KEPT_FACTS = 0.2
+# A summary in another language than its source has no words in common with it; an apology in
+# another language has not, either, but is shorter.
+MIN_FOREIGN_BYTES = 400
+FOREIGN_SHARE = 0.5  # of its short words, that the source has too
 _SAMPLE_CHARS = 200_000
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
+_SHORT_WORD = re.compile(r"\b[^\W\d_]{1,3}\b")
 # Languages that write no spaces: pairs of their signs.
 _PAIRS = re.compile(r"(?=([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}))")
 _NUMBER = re.compile(r"\d[\d.,:/-]*\d")
@@ -76,7 +81,19 @@ def _speaks_of_other_things(summary: str, source: str) -> bool:
         return False
     numbers = set(_NUMBER.findall(source)) & set(_NUMBER.findall(summary))
     common_words = _collect_words(summary) & source_words
-    return len(common_words) + len(numbers) < needed
+    if len(common_words) + len(numbers) >= needed:
+        return False
+    return len(summary.encode()) < MIN_FOREIGN_BYTES or not _is_foreign(summary, source)
+
+
+def _is_foreign(summary: str, source: str) -> bool:
+    """Return whether a summary is written in another language than its source.
+
+    Its articles, pronouns and the like are other ones then.
+    """
+    known_words = set(_SHORT_WORD.findall(source[:_SAMPLE_CHARS].casefold()))
+    words = _SHORT_WORD.findall(summary.casefold())
+    return sum(word in known_words for word in words) < FOREIGN_SHARE * len(words)
 
 
 def _is_spaced(text: str) -> bool:

@@ -74,3 +74,37 @@ def test_who_was_told_to_shorten_may_be_shorter() -> None:
     short = "Alice 4711, Bashir 4748, Chen 4785, Dorota 4822, Emeka 4859, Farid 4896: gardens."
     assert find_thinness(short, previous=PREVIOUS, source=SOURCE, may_shrink=False)
     assert find_thinness(short, previous=PREVIOUS, source=SOURCE, may_shrink=True) is None
+
+
+FOREIGN_TALKS = {
+    "German": "Wir wollen im Herbst den alten Schuppen abreißen und an seiner Stelle ein Haus aus"
+    " Holz für die Hühner bauen, mit einem Dach aus Schindeln und einer Tür nach Süden. ",
+    "Russian": "Осенью мы хотим снести старый сарай и построить на его месте деревянный домик для"
+    " кур, с крышей из дранки и дверью на юг, чтобы зимой там было тепло и светло. ",
+    "Greek": "Το φθινόπωρο θέλουμε να γκρεμίσουμε την παλιά αποθήκη και να χτίσουμε στη θέση της"
+    " ένα ξύλινο σπιτάκι για τις κότες, με πόρτα προς τον νότο και σκεπή από σανίδες. ",
+}
+ENGLISH_SUMMARY = (
+    "They want to tear down the old shed in autumn and to build a small house of timber for the"
+    " chickens there. The roof is to be made of shingles, the door faces south, and there should be"
+    " light and warmth in winter. They agreed to do most of the work themselves and to ask the"
+    " neighbours for help with the roof. Still open is whether they need a permit, who buys the"
+    " timber, and where the chickens live until the house is ready."
+)
+
+
+@pytest.mark.parametrize("language", FOREIGN_TALKS)
+def test_a_summary_may_be_in_another_language_than_the_talk(language: str) -> None:
+    source = "".join(f"user: {FOREIGN_TALKS[language]}" for _ in range(40))
+    assert find_thinness(ENGLISH_SUMMARY, previous=None, source=source, may_shrink=False) is None
+
+
+def test_a_long_text_about_something_else_is_no_summary() -> None:
+    source = (
+        "user: The parser reads each token of the grammar twice, and it is not clear to me why. Can"
+        " we do it in one pass, or has the lookahead to be there for a reason? It would be good to"
+        " know what breaks if we take it out. assistant: Lookahead separates casts from grouped"
+        " expressions; without it the second alternative of every prefix rule is unreachable, and"
+        " error messages point at whatever token comes last. "
+    ) * 20
+    assert find_thinness(ENGLISH_SUMMARY, previous=None, source=source, may_shrink=False)
