@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from chatcore.admin.read_only import ReadOnlyAdmin
 from chatcore.admin_lists import find_people
 from chatcore.models import Budget, UsageSum
+from chatcore.models.spending import COST_UNIT
 from chatcore.spending.budgets import read_states
 
 
@@ -25,6 +26,7 @@ class UsageSumAdmin(ReadOnlyAdmin):
         "cache_read_tokens",
         "output_tokens",
         "show_cost",
+        "show_estimated_cost",
         "unpriced_calls",
     )
     list_filter = ("day",)
@@ -47,6 +49,10 @@ class UsageSumAdmin(ReadOnlyAdmin):
     @admin.display(description="Cost", ordering="cost_units")
     def show_cost(self, row: UsageSum) -> str:
         return f"{row.cost:.4f} {settings.CHATCORE['CURRENCY']}"
+
+    @admin.display(description="Estimated", ordering="estimated_units")
+    def show_estimated_cost(self, row: UsageSum) -> str:
+        return f"{row.estimated_units * COST_UNIT:.4f}"
 
 
 @admin.register(Budget)

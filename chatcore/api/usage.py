@@ -50,6 +50,9 @@ class UsageTotalSerializer(serializers.Serializer[Any]):
     recall_cost = serializers.FloatField(help_text="The part of the cost for recall.")
     cache_saving = serializers.FloatField()
     summary_saving = serializers.FloatField()
+    estimated_cost = serializers.FloatField(
+        help_text="Of calls that run now or that nobody counted, as budgets count them."
+    )
 
 
 class UsageRowSerializer(UsageTotalSerializer):

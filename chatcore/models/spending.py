@@ -61,6 +61,11 @@ class UsageSum(models.Model):
     summary_saving_units = models.BigIntegerField(
         default=0, help_text="What sending the spared tokens would have cost."
     )
+    estimated_units = models.BigIntegerField(
+        default=0,
+        db_default=0,
+        help_text="What calls may cost that run now, or that nobody counted. No part of the cost.",
+    )
 
     class Meta:
         verbose_name = "usage"

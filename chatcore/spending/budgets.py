@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.db.models import Q, Sum
+from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
 from chatcore.models import Budget, UsageSum
@@ -16,25 +16,31 @@ from chatcore.models.spending import COST_UNIT
 from chatcore.rest.commits import NOTHING_STORED
 
 CENT = Decimal("0.01")
+ESTIMATE_SECONDS = 30  # after which an answer that holds a part of a budget may have ended
 
 
 class BudgetSpent(Exception):
-    """A budget of the user is spent; the text is for the user.
+    """A budget of the user is spent; the text is for the user, `reason` is its first part.
 
-    `retry_after` is in seconds, until its next period begins.
+    `retry_after` is in seconds, until its next period begins or an answer may have ended.
     """
 
-    def __init__(self, text: str, *, retry_after: int) -> None:
-        super().__init__(text)
+    def __init__(self, reason: str, *, retry_after: int) -> None:
+        super().__init__(f"{reason} {NOTHING_STORED}")
+        self.reason = reason
         self.retry_after = retry_after
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetState:
-    """A budget, and what has been spent of it since its period began, on `start` (UTC)."""
+    """A budget, and what has been spent of it since its period began, on `start` (UTC).
+
+    `cost` includes `estimated_cost`: of calls that run now, and of those that nobody counted.
+    """
 
     budget: Budget
     cost: Decimal
+    estimated_cost: Decimal
     start: datetime.date
     end: datetime.date  # the first day of the next period
 
@@ -69,29 +75,47 @@ class BudgetState:
         period = "today" if self.budget.period == Budget.Period.DAY else "this month"
         currency = settings.CHATCORE["CURRENCY"]
         cost = self.cost.quantize(CENT, ROUND_HALF_UP)
+        estimated_cost = self.estimated_cost.quantize(CENT, ROUND_HALF_UP)
+        estimate = ""
+        if self.estimated_cost:
+            estimate = (
+                f", with {estimated_cost} {currency} for answers that are being written or were"
+                " not counted"
+            )
         return (
             f"{self.whose} for {period} is {self.budget.amount} {currency}, and {cost} {currency}"
-            f" of it are spent. It begins anew on {self.end.isoformat()} (UTC)."
+            f" of it are spent{estimate}. It begins anew on {self.end.isoformat()} (UTC)."
         )
 
 
 def require_budget(user_id: Any) -> None:
     """Raise BudgetSpent if a budget of the user, of a group of theirs, or of everyone is spent."""
-    for state in list_budgets(user_id):
+    refuse_spent(list_budgets(user_id))
+
+
+def refuse_spent(states: Iterable[BudgetState]) -> None:
+    """Raise BudgetSpent if one of the budgets is spent."""
+    for state in states:
         if state.is_spent:
             begins = datetime.datetime.combine(state.end, datetime.time(), datetime.UTC)
             seconds = (begins - timezone.now()).total_seconds()
-            text = f"{state.describe()} {NOTHING_STORED}"
-            raise BudgetSpent(text, retry_after=max(1, round(seconds)))
+            if state.cost - state.estimated_cost < state.budget.amount:
+                seconds = min(seconds, ESTIMATE_SECONDS)
+            raise BudgetSpent(state.describe(), retry_after=max(1, round(seconds)))
 
 
 def list_budgets(user_id: Any) -> list[BudgetState]:
     """Return the active budgets that hold for a user, with what is spent of each."""
+    return read_states(select_budgets(user_id).select_related("group"))
+
+
+def select_budgets(user_id: Any) -> QuerySet[Budget]:
+    """Select the active budgets that hold for a user, in the order in which they are locked."""
     groups = Group.objects.filter(user=user_id)
     budgets = Budget.objects.filter(
         Q(user=user_id) | Q(group__in=groups) | Q(user=None, group=None), is_active=True
     )
-    return read_states(budgets.select_related("group").order_by("id"))
+    return budgets.order_by("id")
 
 
 def read_states(budgets: Iterable[Budget]) -> list[BudgetState]:
@@ -101,17 +125,19 @@ def read_states(budgets: Iterable[Budget]) -> list[BudgetState]:
     """
     today = timezone.now().date()
     rows = list(budgets)
-    units: dict[Any, int] = {}
+    units: dict[Any, tuple[int, int]] = {}
     for (period, column), keys in _group_keys(rows).items():
         start, end = _find_period(period, today)
         sums = UsageSum.objects.filter(day__gte=start, day__lt=end)
+        totals = {"known": Sum("cost_units"), "estimated": Sum("estimated_units")}
         if column:
             sums = sums.filter(**{f"{column}__in": keys})
-            rows_by_key = sums.order_by().values_list(column)
-            pairs: Iterable[Any] = rows_by_key.annotate(units=Sum("cost_units"))
+            rows_by_key: Iterable[Any] = sums.order_by().values_list(column).annotate(**totals)
         else:
-            pairs = [(None, sums.aggregate(units=Sum("cost_units"))["units"])]
-        units |= {(period, column, key): total or 0 for key, total in pairs}
+            total = sums.aggregate(**totals)
+            rows_by_key = [(None, total["known"], total["estimated"])]
+        for key, known, estimated in rows_by_key:
+            units[period, column, key] = (known or 0, estimated or 0)
     return [_build_state(budget, units, today) for budget in rows]
 
 
@@ -137,7 +163,15 @@ def _find_period(period: str, today: datetime.date) -> tuple[datetime.date, date
     return start, (start + datetime.timedelta(days=32)).replace(day=1)
 
 
-def _build_state(budget: Budget, units: dict[Any, int], today: datetime.date) -> BudgetState:
+def _build_state(
+    budget: Budget, units: dict[Any, tuple[int, int]], today: datetime.date
+) -> BudgetState:
     start, end = _find_period(budget.period, today)
-    cost = units.get((budget.period, *_find_scope(budget)), 0) * COST_UNIT
-    return BudgetState(budget=budget, cost=cost, start=start, end=end)
+    known, estimated = units.get((budget.period, *_find_scope(budget)), (0, 0))
+    return BudgetState(
+        budget=budget,
+        cost=(known + estimated) * COST_UNIT,
+        estimated_cost=estimated * COST_UNIT,
+        start=start,
+        end=end,
+    )

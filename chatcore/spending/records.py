@@ -1,6 +1,7 @@
 """Record what a call of a language model used and cost, when it ends."""
 
-from collections.abc import Mapping
+import datetime
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -9,17 +10,16 @@ from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Sum
-from django.utils import timezone
 
 from chatcore.context import recalled
 from chatcore.metrics.counts import count_cost
 from chatcore.models import Message, Session, Turn, UsageSum
-from chatcore.models.spending import COST_UNIT, NO_SESSION
+from chatcore.models.spending import COST_UNIT
 from chatcore.providers.base import Usage
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.statements import adapt_uuid
 from models_registry.models import AiModel
-from models_registry.prices import Prices, TokenUse, find_prices
+from models_registry.prices import Prices, TokenUse, compute_cost, find_prices
 
 _KEYS = ("owner_id", "session", "day", "model", "purpose")
 _SUMS = (
@@ -35,6 +35,7 @@ _SUMS = (
     "recall_units",
     "cache_saving_units",
     "summary_saving_units",
+    "estimated_units",
 )
 
 
@@ -49,21 +50,11 @@ class CallExtras:
 NO_EXTRAS = CallExtras()
 
 
-def record_answer(turn: Turn, usage: Usage | None) -> Decimal | None:
-    """Add a call for an answer of the turn, and return its cost; None where that is unknown."""
-    session = turn.session
-    assert session.model is not None
-    extras = CallExtras(
+def describe_answer(turn: Turn) -> CallExtras:
+    """Return what recall brought to a turn's request, and what the summary spared it."""
+    return CallExtras(
         recalled_tokens=sum(passage.tokens for passage in recalled.list_passages(turn.recalled)),
-        spared_tokens=estimate_spared_tokens(session),
-    )
-    return record_call(
-        session.owner_id,
-        session.model,
-        UsageSum.Purpose.ANSWER,
-        usage,
-        session_id=session.pk,
-        extras=extras,
+        spared_tokens=estimate_spared_tokens(turn.session),
     )
 
 
@@ -73,13 +64,15 @@ def record_call(
     purpose: str,
     usage: Usage | None,
     *,
-    session_id: UUID = NO_SESSION,
-    extras: CallExtras = NO_EXTRAS,
+    session_id: UUID,
+    day: datetime.date,
+    extras: CallExtras,
+    estimated_units: int,
 ) -> Decimal | None:
     """Add one call to the sum of its owner, session, day, model and purpose; return its cost.
 
     `usage` is None where the provider counted nothing; such a call, or one without a price, has an
-    unknown cost, which is None. Inside a transaction the record stands or falls with it.
+    unknown cost, which is None. `estimated_units` are added to those of the row.
     """
     use = _read_use(usage)
     prices = find_prices(model, use.input) if usage else None
@@ -93,14 +86,27 @@ def record_call(
         "output_tokens": use.output,
         "recalled_tokens": extras.recalled_tokens,
         "spared_tokens": extras.spared_tokens,
+        "estimated_units": estimated_units,
         **(_compute_units(model, prices, use, extras) if prices else {}),
     }
-    keys = (owner_id, session_id, timezone.now().date(), str(model), str(purpose))
-    _add_to_sum(dict(zip(_KEYS, keys, strict=True)), values)
+    _add_to_sum((owner_id, session_id, day, str(model), str(purpose)), values)
     if cost:
         amount = float(cost)
         transaction.on_commit(lambda: count_cost(str(model), str(purpose), amount))
     return cost
+
+
+def add_estimate(
+    owner_id: Any, model: AiModel, purpose: str, *, session_id: UUID, day: datetime.date, units: int
+) -> None:
+    """Add to what calls that nobody has counted yet may cost, or take it off again."""
+    keys = (owner_id, session_id, day, str(model), str(purpose))
+    _add_to_sum(keys, {"estimated_units": units})
+
+
+def estimate_units(model: AiModel, use: TokenUse) -> int:
+    """Return what a call may cost, in units; none where a price is unknown."""
+    return _to_units(compute_cost(model, use) or Decimal(0))
 
 
 def estimate_spared_tokens(session: Session) -> int:
@@ -159,8 +165,8 @@ def _to_units(cost: Decimal) -> int:
     return int(cost / COST_UNIT)
 
 
-def _add_to_sum(keys: Mapping[str, Any], values: Mapping[str, int]) -> None:
-    """Add the values to the row with these keys; create it if there is none.
+def _add_to_sum(keys: Sequence[Any], values: Mapping[str, int]) -> None:
+    """Add the values to the row with these keys, in the order of _KEYS; create it if need be.
 
     By hand, because one statement does it under any number of writers, and the ORM needs two.
     """
@@ -173,7 +179,7 @@ def _add_to_sum(keys: Mapping[str, Any], values: Mapping[str, int]) -> None:
         VALUES ({placeholders})
         ON CONFLICT (session, day, model, purpose, owner_id) DO UPDATE SET {additions}
     """  # noqa: S608
-    parameters = [*keys.values(), *(values.get(name, 0) for name in _SUMS)]
+    parameters = [*keys, *(values.get(name, 0) for name in _SUMS)]
     with connection.cursor() as cursor:
         cursor.execute(statement, [_adapt_value(value) for value in parameters])
 

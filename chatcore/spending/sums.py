@@ -22,6 +22,7 @@ _SUMMED_FIELDS = (
     "recall_units",
     "cache_saving_units",
     "summary_saving_units",
+    "estimated_units",
 )
 # What sums can be asked for by, and the field of UsageSum.
 GROUPINGS = {
@@ -41,8 +42,9 @@ class UsageTotal:
 
     Costs are in the currency of the prices, without the unpriced calls. `cache_saving` is what the
     same calls would have cost more without a cache. `summary_saving` is what sending the older
-    messages would have cost, as far as the model's window takes them; what the summaries cost is
-    part of `cost` and not taken off.
+    messages would have cost, as far as the model's window takes them. `estimated_cost` is what
+    budgets count beside `cost`: of calls that run now, or that nobody counted. What summaries cost
+    is part of `cost` and not taken off.
     """
 
     key: Any = None
@@ -58,6 +60,7 @@ class UsageTotal:
     recall_cost: Decimal
     cache_saving: Decimal
     summary_saving: Decimal
+    estimated_cost: Decimal
 
 
 def select_usage(
@@ -109,5 +112,6 @@ def _build_total(key: Any, values: dict[str, Any]) -> UsageTotal:
         recall_cost=sums.pop("recall_units") * COST_UNIT,
         cache_saving=sums.pop("cache_saving_units") * COST_UNIT,
         summary_saving=sums.pop("summary_saving_units") * COST_UNIT,
+        estimated_cost=sums.pop("estimated_units") * COST_UNIT,
         **sums,
     )

@@ -14,10 +14,11 @@ from django.conf import settings
 from django.db import transaction
 from structlog.contextvars import bind_contextvars
 
+from chatcore.context.compactor import FittedRequest
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
 from chatcore.metrics import counts
-from chatcore.models import Message, Turn
+from chatcore.models import Message, Turn, UsageSum
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Connection, Request, StreamEnd, ToolCall
 from chatcore.providers.errors import (
@@ -30,6 +31,8 @@ from chatcore.providers.errors import (
 )
 from chatcore.rights.models import require_model
 from chatcore.signals import response_completed
+from chatcore.spending.budgets import BudgetSpent
+from chatcore.spending.calls import Reservation, end_call, expect_use, reserve_call
 from chatcore.threads import PREPARATION, TOOLS
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
@@ -79,6 +82,7 @@ class TurnWork:
     turn_id: UUID
     recorder: AnswerRecorder | None = None
     overflow_tries: OverflowTries = field(default_factory=OverflowTries)
+    has_begun: bool = False  # from then on no budget refuses what belongs to this turn
     began_at: float = field(default_factory=time.monotonic)
     is_first_token_counted: bool = False
 
@@ -122,6 +126,12 @@ async def _work_on_turn(
             await _close(work, lifecycle.close_cancelled_turn)
         except (TurnLost, Turn.DoesNotExist):
             logger.warning("turn %s was closed elsewhere, or deleted with its session", turn_id)
+        except BudgetSpent as error:
+            detail = f"{error.reason} Your message is kept."
+            problem = lifecycle.build_problem(
+                "budget_spent", detail, status=429, retry_after=error.retry_after
+            )
+            await _close(work, lifecycle.close_failed_turn, problem)
         except ProviderError as error:
             problem = lifecycle.build_problem(
                 error.type, error.detail, status=error.status, retry_after=error.retry_after
@@ -134,7 +144,14 @@ async def _work_on_turn(
 
 
 async def _close(work: TurnWork, close_turn: Callable[..., None], *args: Any) -> None:
-    """Store the end of a turn with the rest of its answer, however often this task is cancelled.
+    """Store the end of a turn with the rest of its answer."""
+    if error := await _insist(close_turn, work.turn_id, work.recorder, *args):
+        # Nobody renews the lease any more, so recovery closes the turn when it ends.
+        logger.error("turn %s could not be closed", work.turn_id, exc_info=error)
+
+
+async def _insist(write: Callable[..., None], *args: Any) -> BaseException | None:
+    """Store something however often this task is cancelled, and return why it failed.
 
     A cancellation can come at any await: twice from a user, or from the user and then from the end
     of the process. Without this, the second one would cut off the write that closes the turn, and
@@ -142,13 +159,11 @@ async def _close(work: TurnWork, close_turn: Callable[..., None], *args: Any) ->
     cancellation hits the wait for it; the loop then waits again. The cancellation is dropped on
     purpose: this write is the last step of the task, or leads to it.
     """
-    task = asyncio.ensure_future(run_until_stored(close_turn, work.turn_id, work.recorder, *args))
+    task = asyncio.ensure_future(run_until_stored(write, *args))
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([task])
-    if error := task.exception():
-        # Nobody renews the lease any more, so recovery closes the turn when it ends.
-        logger.error("turn %s could not be closed", work.turn_id, exc_info=error)
+    return task.exception()
 
 
 def _load_turn(turn_id: UUID) -> Turn:
@@ -176,6 +191,7 @@ async def _run_rounds(work: TurnWork, turn: Turn) -> None:
 
 async def _resume_rounds(work: TurnWork, turn: Turn) -> None:
     """Run the calls that a person has decided on meanwhile, then continue."""
+    work.has_begun = True
     assert turn.session.model is not None
     await run_until_stored(require_model, turn.session.owner_id, turn.session.model)
     answer = await run_until_stored(client_tools.find_calling_message, turn)
@@ -246,15 +262,43 @@ async def _prepare_call(turn: Turn) -> PreparedCall:
 
 
 async def _stream_answer(work: TurnWork, turn: Turn, call: PreparedCall) -> Message:
+    paid_call = await run_until_stored(
+        _reserve_call, turn, call.fitted_request, may_refuse=not work.has_begun
+    )
+    work.has_begun = True
     recorder = work.recorder = AnswerRecorder(
         turn,
         model=str(turn.session.model),
         context_version=call.fitted_request.context_version,
         request=call.fitted_request.request,
         left_out=call.left_out,
+        call=paid_call,
     )
     try:
-        completion = await _record_stream(recorder, call.connection, call.fitted_request.request)
+        return await _record_answer(work, recorder, call.connection)
+    except BaseException as error:
+        await _insist(end_call, paid_call, error)
+        raise
+
+
+def _reserve_call(turn: Turn, fitted_request: FittedRequest, *, may_refuse: bool) -> Reservation:
+    model = turn.session.model
+    assert model is not None
+    return reserve_call(
+        turn.session.owner_id,
+        model,
+        UsageSum.Purpose.ANSWER,
+        expect_use(model, fitted_request.request, tokens=fitted_request.tokens),
+        session_id=turn.session_id,
+        may_refuse=may_refuse,
+    )
+
+
+async def _record_answer(
+    work: TurnWork, recorder: AnswerRecorder, connection: Connection
+) -> Message:
+    try:
+        completion = await _record_stream(recorder, connection, recorder.request)
     except ContextOverflow as error:
         # The request is sent again after an overflow, and then the text that users have seen would
         # come twice. So an overflow in the middle of an answer is an ordinary failure.
@@ -263,7 +307,7 @@ async def _stream_answer(work: TurnWork, turn: Turn, call: PreparedCall) -> Mess
         raise
     finally:
         work.count_first_token()
-    return await run_until_stored(_store_answer, turn, recorder, completion)
+    return await run_until_stored(_store_answer, recorder.turn, recorder, completion)
 
 
 async def _record_stream(
@@ -281,6 +325,7 @@ async def _record_stream(
             aclosing(provider_registry.stream(connection, request)) as parts,
         ):
             async for part in parts:
+                recorder.call.note_part(part)
                 if isinstance(part, StreamEnd):
                     completion = part
                 else:

@@ -22,7 +22,8 @@ from chatcore.events.types import (
 from chatcore.models import Message, Turn
 from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta, Usage
 from chatcore.sessions.truncation import clean_text
-from chatcore.spending import records
+from chatcore.spending.calls import Reservation, settle_call
+from chatcore.spending.records import describe_answer
 from chatcore.statements import update_row
 from chatcore.threads import give_back_connection
 from chatcore.turns import reported_counts
@@ -89,7 +90,7 @@ class AnswerRecorder:
     `is_closed` is True when the message is complete or interrupted, and then nothing more is
     stored. `failure` is what the delta writer could not get over. `is_uncertain` is True after a
     write of which nobody knows whether it was committed. `request` is what the answer comes from,
-    and `left_out` the numbers of messages that did not fit into it.
+    and `left_out` the numbers of messages that did not fit into it. `call` is what is held for it.
     """
 
     def __init__(
@@ -100,12 +101,14 @@ class AnswerRecorder:
         context_version: int | None,
         request: Request,
         left_out: Sequence[int] = (),
+        call: Reservation,
     ) -> None:
         self.turn = turn
         self.model = model
         self.context_version = context_version
         self.request = request
         self.left_out = left_out
+        self.call = call
         self._described_request: DescribedRequest | None = None
         self.message: Message | None = None
         self.texts: dict[DeltaType, StreamedText] = {
@@ -258,7 +261,7 @@ class AnswerRecorder:
             for call in completion.tool_calls
         ]
         usage = completion.usage
-        cost = records.record_answer(self.turn, usage)
+        cost = settle_call(self.call, usage, extras=describe_answer(self.turn))
         if usage and not self._may_believe(usage):
             usage = None
         return self._close_message(

@@ -16,6 +16,7 @@ from chatcore.events import log as event_log
 from chatcore.events.types import DeltaPayload, EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import Request, StreamEnd, TextDelta
+from chatcore.spending.calls import reserve_call
 from chatcore.threads import run_in_thread
 from chatcore.turns import generation, leases, lifecycle, recovery, service, watcher
 from chatcore.turns.leases import TurnLost
@@ -23,6 +24,7 @@ from chatcore.turns.messages import append_message
 from chatcore.turns.recorder import AnswerRecorder
 from chatcore.turns.runner import turn_runner
 from chatcore.turns.waiting import OpenCalls
+from models_registry.prices import TokenUse
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.waiting import wait_until, wait_until_async
@@ -370,8 +372,11 @@ def test_whoever_waits_for_an_answer_holds_no_connection(
 
 
 def _spoken(turn: Turn, text: str) -> AnswerRecorder:
+    model = turn.session.model
+    assert model is not None
+    call = reserve_call(turn.session.owner_id, model, "answer", TokenUse(input=0, output=0))
     recorder = AnswerRecorder(
-        turn, model="a/model", context_version=0, request=Request(model="model")
+        turn, model="a/model", context_version=0, request=Request(model="model"), call=call
     )
     recorder.record_delta(TextDelta(text))
     return recorder

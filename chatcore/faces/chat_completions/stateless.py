@@ -1,5 +1,6 @@
 """Answers without a memory: the request is made to fit and sent to its model; nothing is stored."""
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -12,7 +13,7 @@ from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.faces.chat_completions.request import CompletionRequest
 from chatcore.models import UsageSum
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool, Usage
+from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool
 from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import (
     ContextOverflow,
@@ -21,7 +22,7 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
 )
 from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.spending.records import record_call
+from chatcore.spending.calls import Reservation, end_call, expect_use, reserve_call
 from chatcore.threads import run_in_thread
 from chatcore.turns.abilities import WHERE_TO_CHANGE_IMAGES
 from chatcore.turns.overflows import (
@@ -45,6 +46,7 @@ class StatelessExchange:
         self.model = model
         self.owner_id = owner_id
         self.fit = get_compactor().fit_request(self.model, request)
+        self.has_begun = False  # from then on no budget refuses what belongs to this answer
 
     @property
     def is_shortened(self) -> bool:
@@ -94,11 +96,33 @@ class StatelessExchange:
 
     async def _stream_provider(self) -> AsyncGenerator[StreamPart]:
         connection = await run_in_thread(build_connection, self.model.provider)
-        async with aclosing(provider_registry.stream(connection, self.fit.request)) as parts:
-            async for part in parts:
-                if isinstance(part, StreamEnd):
-                    await run_in_thread(self._record_usage, part.usage)
-                yield part
+        call = await run_in_thread(self._reserve_call)
+        failure: BaseException | None = None
+        try:
+            async with aclosing(provider_registry.stream(connection, self.fit.request)) as parts:
+                async for part in parts:
+                    call.note_part(part)
+                    if isinstance(part, StreamEnd):
+                        await run_in_thread(self._end_call, call)
+                    yield part
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            # Also for a client that has left, which closes this generator, or cancels its very end.
+            await asyncio.shield(run_in_thread(end_call, call, failure))
+
+    def _reserve_call(self) -> Reservation:
+        expected = expect_use(self.model, self.fit.request, tokens=self.fit.tokens)
+        call = reserve_call(
+            self.owner_id,
+            self.model,
+            UsageSum.Purpose.ANSWER,
+            expected,
+            may_refuse=not self.has_begun,
+        )
+        self.has_begun = True
+        return call
 
     def _fit_again(self, tries: OverflowTries, error: ProviderError) -> None:
         """Make the request smaller than before. Raises the error if that is not possible."""
@@ -127,14 +151,13 @@ class StatelessExchange:
         except ContextOverflow:
             return None
 
-    def _record_usage(self, usage: Usage | None) -> None:
-        try:
-            record_call(self.owner_id, self.model, UsageSum.Purpose.ANSWER, usage)
-            if usage:
-                get_compactor().learn_token_count(self.model, self.fit.request, usage.input)
-        except DatabaseError:
-            # The client has paid for the answer, so it must not fail for its record.
-            logger.warning("the usage of %s was not stored", self.model, exc_info=True)
+    def _end_call(self, call: Reservation) -> None:
+        end_call(call)
+        if call.usage:
+            try:
+                get_compactor().learn_token_count(self.model, self.fit.request, call.usage.input)
+            except DatabaseError:
+                logger.warning("the size of a request was not learned", exc_info=True)
 
 
 def build_provider_request(completion_request: CompletionRequest) -> Request:

@@ -101,6 +101,7 @@ class UnstoredResponse:
             if self.messages[-1].role != "tool":
                 break
             self.exchange = await PREPARATION.run_for(self._owner_id, self._build_exchange)
+            self.exchange.has_begun = True
         else:
             raise TooManyToolRounds(
                 f"The model called tools {limit} times in a row without answering."

@@ -13,7 +13,7 @@ from django.db import DatabaseError, transaction
 from chatcore.local_model.register import PROVIDER_NAME as EMBEDDED_PROVIDER
 from chatcore.models import Message, Session, UsageSum
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta, Usage
+from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
 from chatcore.providers.connections import build_connection, choose_effort
 from chatcore.providers.errors import ProviderError
 from chatcore.rights.models import require_model
@@ -21,8 +21,8 @@ from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.holds import is_session_held
 from chatcore.sessions.written_titles import build_title_source
 from chatcore.slots import Slot, Slots
-from chatcore.spending.budgets import require_budget
-from chatcore.spending.records import record_call
+from chatcore.spending.budgets import BudgetSpent, require_budget
+from chatcore.spending.calls import Reservation, end_call, expect_use, reserve_call
 from chatcore.threads import run_in_thread
 from chatcore.turns import capacity
 from chatcore.turns.service import build_title
@@ -97,21 +97,29 @@ async def write_title(job: TitleJob) -> AsyncGenerator[bytes]:
     """Ask the model, and store its title. The stream is empty and ends then; nothing is raised."""
     texts: list[str] = []
     ends: list[StreamEnd] = []
+    failure: Exception | None = None
+    try:
+        call = await run_in_thread(_reserve_call, job)
+    except (BudgetSpent, DatabaseError) as error:
+        logger.info("no title for %s: %s", job.session_id, error)
+        return
     try:
         async with asyncio.timeout(TITLE_SECONDS):
             async for part in provider_registry.stream(job.connection, job.request):
+                call.note_part(part)
                 if isinstance(part, TextDelta):
                     texts.append(part.text)
                 elif isinstance(part, StreamEnd):
                     ends.append(part)
     except (ProviderError, TimeoutError) as error:
+        failure = error
         logger.info("no title for %s: %s", job.session_id, error)
     finally:
         # The call is paid for, also when the page has left.
-        usage = ends[0].usage if ends else None
         is_whole = bool(ends) and ends[0].reason == "stop"
         title = prompt.parse_title("".join(texts)) if is_whole else ""
-        await run_in_thread(_store, job, title, usage)
+        await asyncio.shield(run_in_thread(end_call, call, failure))
+        await run_in_thread(_store, job, title)
     for _ in ():  # makes this a stream, as what is handed over to the server must be one
         yield b""
 
@@ -140,10 +148,18 @@ def store_title(
     return True
 
 
-def _store(job: TitleJob, title: str, usage: Usage | None) -> None:
+def _reserve_call(job: TitleJob) -> Reservation:
+    return reserve_call(
+        job.owner_id,
+        job.model,
+        UsageSum.Purpose.TITLE,
+        expect_use(job.model, job.request),
+        session_id=job.session_id,
+    )
+
+
+def _store(job: TitleJob, title: str) -> None:
     try:
-        purpose = UsageSum.Purpose.TITLE
-        record_call(job.owner_id, job.model, purpose, usage, session_id=job.session_id)
         if title and title != job.old_title:
             store_title(job.session_id, title, old_title=job.old_title, source_seqs=job.source_seqs)
     except (DatabaseError, Session.DoesNotExist):

@@ -18,7 +18,7 @@ from django.utils import timezone
 from chatcore.context import builder
 from chatcore.models import Message, Session, UsageSum
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta, Usage
+from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
 from chatcore.providers.connections import build_connection, choose_effort
 from chatcore.providers.errors import (
     ContextOverflow,
@@ -28,7 +28,13 @@ from chatcore.providers.errors import (
     ProviderTimeout,
 )
 from chatcore.rights.models import select_models
-from chatcore.spending.records import record_call
+from chatcore.spending.calls import (
+    Reservation,
+    end_call,
+    expect_use,
+    reserve_call,
+    settle_call,
+)
 from chatcore.tools import registry as tool_registry
 from compaction.backends.calls import CallFailed, CallResult, ModelNotUsable, Prompt, SummaryModel
 from compaction.backends.chatcore.translation import estimate_stored_tokens
@@ -109,8 +115,6 @@ class ChatcoreSummaryCaller:
         """Send one request to the prompt's model, and return its answer. Raises CallFailed."""
         model = _choose_model(session_id, prompt)
         request = _build_request(session_id, model, prompt)
-        # The database connection goes back to the pool while the model writes.
-        close_old_connections()
         try:
             # The caller counts its calls and pays for them, so the client must not repeat any.
             connection = build_connection(model.provider, max_retries=0, for_summary=True)
@@ -120,7 +124,10 @@ class ChatcoreSummaryCaller:
                 timeout_seconds=first_wait,
                 keep_request=_build_request_hook(connection, prompt),
             )
-            answer = asyncio.run(_write_answer(connection, request, prompt))
+            call = _reserve_call(session_id, model, request)
+            # The database connection goes back to the pool while the model writes.
+            close_old_connections()
+            answer = _ask_model(connection, request, prompt, call)
         except ContextOverflow as error:
             raise CallFailed(
                 error.detail, too_long=True, tokens=error.tokens, window=error.window
@@ -144,7 +151,7 @@ class ChatcoreSummaryCaller:
                 f"The summary was not finished within {prompt.timeout:g} seconds.",
                 seconds=prompt.timeout,
             ) from None
-        cost = _record_usage(session_id, model, answer.end.usage)
+        cost = store_patiently(lambda: settle_call(call, answer.end.usage))
         return _build_call_result(model, prompt, answer, cost)
 
 
@@ -156,16 +163,34 @@ def _build_request_hook(connection: Connection, prompt: Prompt) -> Callable[[byt
     return lambda body: trace.keep_request(body.replace(key, b"[key]") if key else body)
 
 
-def _record_usage(session_id: UUID, model: AiModel, usage: Usage | None) -> Decimal | None:
-    """Add the call to what the session's owner has used, and return its cost."""
+def _reserve_call(session_id: UUID, model: AiModel, request: Request) -> Reservation:
+    """Hold what the call may cost of the owner's budgets, which do not refuse a summary."""
     owner_ids = Session.objects.filter(pk=session_id).values_list("owner_id", flat=True)
+    return store_patiently(
+        lambda: reserve_call(
+            owner_ids.first(),
+            model,
+            UsageSum.Purpose.SUMMARY,
+            expect_use(model, request),
+            session_id=session_id,
+            may_refuse=False,
+        )
+    )
 
-    def record() -> Decimal | None:
-        owner_id = owner_ids.first()
-        purpose = UsageSum.Purpose.SUMMARY
-        return record_call(owner_id, model, purpose, usage, session_id=session_id)
 
-    return store_patiently(record)
+def _ask_model(
+    connection: Connection, request: Request, prompt: Prompt, call: Reservation
+) -> "_Answer":
+    text_parts: list[str] = []
+    try:
+        return asyncio.run(_write_watched(connection, request, prompt, text_parts))
+    except BaseException as error:
+        call.output_chars = sum(map(len, text_parts))
+        end_call(call, error)
+        raise
+    finally:
+        if prompt.trace is not None:
+            prompt.trace.answer = "".join(text_parts)
 
 
 def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
@@ -221,19 +246,10 @@ class _Answer:
     answer_seconds: float
 
 
-async def _write_answer(connection: Connection, request: Request, prompt: Prompt) -> _Answer:
-    """Return the answer, and report meanwhile what there is of it."""
-    text_parts: list[str] = []
-    try:
-        return await _write_watched(connection, request, prompt, text_parts)
-    finally:
-        if prompt.trace is not None:
-            prompt.trace.answer = "".join(text_parts)
-
-
 async def _write_watched(
     connection: Connection, request: Request, prompt: Prompt, text_parts: list[str]
 ) -> _Answer:
+    """Return the answer, and report meanwhile what there is of it."""
     collecting = _collect_answer(connection, request, prompt.timeout, text_parts)
     if prompt.report is None:
         return await collecting
