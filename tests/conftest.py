@@ -20,6 +20,7 @@ from chatcore.metrics import definitions
 from chatcore.models import Session
 from chatcore.providers.registry import warm_up
 from chatcore.rest import turn_rate
+from chatcore.sessions import deletion
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel, Provider
 from tests.support import prepared_database, waiting
@@ -180,6 +181,12 @@ def give_back_at_once(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Close each connection that is given back, as a pool takes it: whoever holds one shows."""
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
     close_kept_connections()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def unhurried_deletion() -> None:
+    """Let a deletion end in its request, however slow the machine is."""
+    deletion.REQUEST_SECONDS = waiting.PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True)
