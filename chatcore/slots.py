@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 
 class ProcessFull(Exception):
@@ -85,3 +86,16 @@ class Slots:
         self._counts[user_id] -= 1
         if not self._counts[user_id]:
             del self._counts[user_id]
+
+
+class PersonLocks:
+    """A lock for each person, for work that is heavy in memory: one piece of it after the other."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[object, threading.Lock] = WeakValueDictionary()
+        self._guard = threading.Lock()  # held for a few lines of memory only
+
+    def get(self, person: object) -> threading.Lock:
+        """Return the person's lock. Wait for it without a database connection in hand."""
+        with self._guard:
+            return self._locks.setdefault(person, threading.Lock())

@@ -244,6 +244,7 @@ def live(transactional_db: None, warm_sdks: None) -> Iterator[Live]:
 
     from chatcore.asgi import application
     from chatcore.serving.http_protocol import PatientHttpProtocol
+    from chatcore.serving.web_server import WEBSOCKET_MESSAGE_BYTES
 
     config = uvicorn.Config(
         application,
@@ -253,6 +254,8 @@ def live(transactional_db: None, warm_sdks: None) -> Iterator[Live]:
         lifespan="off",
         log_level="warning",
         timeout_graceful_shutdown=1,
+        ws_per_message_deflate=False,
+        ws_max_size=WEBSOCKET_MESSAGE_BYTES,
     )
     server = uvicorn.Server(config)
     socket = config.bind_socket()

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping
+from functools import partial
 from typing import IO, Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -12,9 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.api.import_places import OneImportAtATime
 from chatcore.models import Session
 from chatcore.rest import limits
-from chatcore.rest.parsers import ImportBodyParser
+from chatcore.rest.parsers import SessionBodyParser, parse_large_json
 from chatcore.rest.problems import TooLargeProblem
 from chatcore.transfer import importer, other_products, reader
 
@@ -37,7 +39,9 @@ class ArchiveParser(BaseParser):
         if len(content) > limits.IMPORT_BODY_BYTES:
             megabytes = limits.IMPORT_BODY_BYTES // limits.MB
             raise TooLargeProblem(f"A request body may have at most {megabytes} MB.")
-        return other_products.read_archive(io.BytesIO(content))
+        request = (parser_context or {})["request"]
+        parse = partial(parse_large_json, person=request.user.pk, max_values=limits.IMPORT_VALUES)
+        return other_products.read_archive(io.BytesIO(content), parse)
 
 
 class ImportedChatSerializer(serializers.ModelSerializer[Session]):
@@ -63,10 +67,10 @@ class ImportedChatsSerializer(serializers.Serializer[Any]):
     refusals = RefusedChatSerializer(many=True)
 
 
-class ImportListView(APIView):
+class ImportListView(OneImportAtATime, APIView):
     """Chats of another product."""
 
-    parser_classes = (ImportBodyParser, ArchiveParser)
+    parser_classes = (SessionBodyParser, ArchiveParser)
 
     @extend_schema(
         operation_id="import_chats",

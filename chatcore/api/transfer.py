@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 
 from chatcore.accounts import audit
 from chatcore.api import idempotency
+from chatcore.api.import_places import OneImportAtATime
 from chatcore.api.ownership import get_owned_session
 from chatcore.api.serializers.messages import ImportedSerializer, ImportSerializer
 from chatcore.api.serializers.sessions import SessionSerializer
@@ -24,7 +25,7 @@ from chatcore.events.long_responses import hand_over_stream
 from chatcore.models import Message
 from chatcore.rest import conditions, limits
 from chatcore.rest.commits import all_or_nothing
-from chatcore.rest.parsers import ImportBodyParser
+from chatcore.rest.parsers import ImportBodyParser, SessionBodyParser
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.transfer import exporter, formats, importer
 from chatcore.transfer.markdown import write_markdown
@@ -48,7 +49,7 @@ FORMAT_PARAMETER = OpenApiParameter(
 )
 
 
-class MessageImportView(GenericAPIView[Message]):
+class MessageImportView(OneImportAtATime, GenericAPIView[Message]):
     """Another system's history."""
 
     parser_classes = (ImportBodyParser,)
@@ -143,10 +144,10 @@ class UserExportView(APIView):
         )
 
 
-class SessionImportView(APIView):
+class SessionImportView(OneImportAtATime, APIView):
     """A session from a file."""
 
-    parser_classes = (ImportBodyParser,)
+    parser_classes = (SessionBodyParser,)
 
     @extend_schema(
         operation_id="import_session",

@@ -9,15 +9,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from weakref import WeakValueDictionary
+
+from chatcore.slots import PersonLocks
 
 SECONDS = 20.0
 _READER = Path(__file__).with_name("pdf_reader.py")
 # At most two readers run at a time, and one for each owner: a user who uploads many files waits for
 # the one before, and leaves the other reader to others.
 _READER_SLOTS = threading.BoundedSemaphore(2)
-_owner_locks: WeakValueDictionary[object, threading.Lock] = WeakValueDictionary()
-_owner_locks_guard = threading.Lock()
+_owner_locks = PersonLocks()
 _ERROR_MESSAGES = {2: "This PDF cannot be read.", 3: "This PDF is locked with a password."}
 
 
@@ -40,7 +40,7 @@ def extract_text(data: bytes, *, owner: object = None) -> str:
     # The child process gets nothing else of the environment, because that holds secrets.
     environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     try:
-        with _get_owner_lock(owner), _READER_SLOTS:
+        with _owner_locks.get(owner), _READER_SLOTS:
             process = subprocess.run(  # noqa: S603
                 command,
                 input=data,
@@ -55,8 +55,3 @@ def extract_text(data: bytes, *, owner: object = None) -> str:
     if exit_code in _ERROR_MESSAGES or (exit_code and not output):
         raise UnreadablePdf(_ERROR_MESSAGES.get(exit_code, _ERROR_MESSAGES[2]))
     return output.decode(errors="ignore").replace("\x00", "").strip()
-
-
-def _get_owner_lock(owner: object) -> threading.Lock:
-    with _owner_locks_guard:
-        return _owner_locks.setdefault(owner, threading.Lock())

@@ -11,6 +11,7 @@ import sys
 from chatcore.local_model.server import LOOPBACK
 
 GRACE_SECONDS = 5  # for open requests when the server stops
+WEBSOCKET_MESSAGE_BYTES = 8 * 1024 * 1024
 
 
 def main() -> None:
@@ -40,6 +41,9 @@ def serve_sockets(sockets: list[socket.socket]) -> None:
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
+        # Compressed, a message of 15 MB is 15 KB on the wire.
+        ws_per_message_deflate=False,
+        ws_max_size=WEBSOCKET_MESSAGE_BYTES,
         # X-Forwarded-For and X-Forwarded-Proto are believed from these, and from nobody else.
         # Without a public address there is no proxy, and whoever is on this machine could name any
         # address and guess passwords from each of them.

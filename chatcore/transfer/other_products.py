@@ -5,10 +5,9 @@ messages, of which the branch that ends at `current_node` is shown; one of Claud
 of people and models are taken; pictures, hidden messages and the work of tools are left out.
 """
 
-import json
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import IO, Any
 
@@ -44,8 +43,8 @@ def is_list_of_chats(data: Any) -> bool:
     )
 
 
-def read_archive(file: IO[bytes]) -> Any:
-    """Return the parsed `conversations.json` of a ZIP file. Raises InvalidImport."""
+def read_archive(file: IO[bytes], parse: Callable[[bytes], Any]) -> Any:
+    """Return the `conversations.json` of a ZIP file as `parse` reads it. Raises InvalidImport."""
     try:
         with zipfile.ZipFile(file) as archive:
             names = [name for name in archive.namelist() if name.endswith(CONVERSATIONS_FILE)]
@@ -58,7 +57,7 @@ def read_archive(file: IO[bytes]) -> Any:
                 content = entry.read(MAX_UNPACKED_BYTES + 1)
         if len(content) > MAX_UNPACKED_BYTES:
             raise InvalidImport("file", f"{CONVERSATIONS_FILE} is too large.")
-        return json.loads(content)
+        return parse(content)
     except UNREADABLE as error:
         raise InvalidImport("file", f"The archive cannot be read: {error}.") from None
 

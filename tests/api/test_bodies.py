@@ -1,6 +1,8 @@
 """Bodies are refused before they are read; half-sent requests are closed; /livez just answers."""
 
 import asyncio
+import io
+import zipfile
 from typing import Any
 
 import httpx2
@@ -8,8 +10,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from knox.models import AuthToken
+from rest_framework.test import APIClient
 
 from chatcore import asgi
+from chatcore.api import import_places
 from chatcore.models import Session
 from chatcore.serving.http_protocol import PatientHttpProtocol
 from tests.conftest import Live
@@ -169,3 +173,59 @@ def test_the_process_says_that_it_lives_while_django_is_stuck(
     for path in ("/livez", "/livez/"):
         answer = httpx2.get(f"{live.url}{path}", headers={"Host": "evil.example"}, timeout=10)
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def pack(content: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", content)
+    return file.getvalue()
+
+
+BOMBS = {
+    "empty objects": b"[" + b"{}," * 3_000_000 + b"{}]",
+    "empty lists": b"[" + b"[]," * 3_000_000 + b"[]]",
+    "broken texts": b'["' + b'\\"' * 500_000 + b"," * 3_000_000,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("path", ["/api/v1/imports", IMPORT, "/v1/chat/completions"])
+def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(
+    live: Live, token: str, path: str, name: str
+) -> None:
+    headers = {"Authorization": token, "Content-Type": "application/json"}
+    answer = httpx2.post(live.url + path, content=BOMBS[name], headers=headers, timeout=60)
+    # A text that does not end hides all that follows, and is no JSON.
+    assert answer.status_code == (400 if name == "broken texts" else 413), answer.text
+    if name != "broken texts":
+        assert "values" in answer.text
+
+
+def test_an_archive_of_too_many_values_is_refused_before_it_is_parsed(
+    live: Live, token: str
+) -> None:
+    headers = {"Authorization": token, "Content-Type": "application/zip"}
+    content = pack(BOMBS["empty objects"])
+    assert len(content) < 20_000
+    answer = httpx2.post(f"{live.url}/api/v1/imports", content=content, headers=headers, timeout=60)
+    assert answer.status_code == 400
+    assert "2,500,000 values" in answer.text
+
+
+def test_commas_in_texts_are_no_values(api: APIClient, session: Session) -> None:
+    texts = [{"role": "user", "content": "a, b, c, " * 20_000} for _ in range(10)]
+    answer = api.post(f"/api/v1/sessions/{session.pk}/messages/import", {"messages": texts})
+    assert answer.status_code == 201
+
+
+def test_a_person_has_one_large_import_at_a_time(api: APIClient, user: User) -> None:
+    large = b" " * MB + b" {}"
+    # Its place is taken by hand, because the end of a real one would be a race.
+    with import_places._slots.take(user.pk, process_limit=4, user_limit=1):
+        refused = api.post(IMPORT, large, content_type="application/json")
+        assert (refused.status_code, refused.json()["type"]) == (429, "import_running")
+        assert int(refused.headers["Retry-After"]) > 0
+        assert api.post(IMPORT, {}).status_code == 400, "a small one is no matter"
+    assert api.post(IMPORT, large, content_type="application/json").status_code == 400
+    assert api.post(IMPORT, large, content_type="application/json").status_code == 400

@@ -39,6 +39,8 @@ WALLS = [
             "chatcore.rest",
             "chatcore.sessions.truncation",
             "chatcore.databases.outages",
+            "chatcore.slots",
+            "chatcore.threads",
         ],
     ),
     Wall("", ["openai", "anthropic"], exempt_paths=["chatcore/providers/"]),

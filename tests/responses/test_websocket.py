@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from chatcore.models import Session, StoredResponse, Turn
@@ -19,6 +19,7 @@ from tests.support.open_responses import MODEL, check_stream, find_violations
 from tests.support.openai_client import create_key, list_completions
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import wait_until
 
 __all__ = ["running", "tool_server"]
 
@@ -140,3 +141,61 @@ def test_an_mcp_server_of_a_request_is_asked_and_called(
     output = answered[-1]["response"]["output"]
     assert [item["type"] for item in output][-2:] == ["mcp_call", "message"]
     assert tool_server.calls == [("read", "a.txt")]
+
+
+def send_slow(socket: ClientConnection, scripted: ScriptedModel) -> None:
+    """Have a response written that does not end."""
+    scripted.script(Reply(text="never", hang=True))
+    socket.send(
+        json.dumps({"type": "response.create", "model": MODEL, "input": "q", "store": False})
+    )
+    wait_until(lambda: list_completions(scripted))
+
+
+def find_close_code(socket: ClientConnection, *messages: str) -> int:
+    """Send messages, and return the code with which the server closes the connection."""
+    try:
+        for message in messages:
+            socket.send(message)
+        while True:
+            socket.recv(timeout=20)
+    except ConnectionClosed as closed:
+        return closed.rcvd.code if closed.rcvd else 1006
+
+
+@pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}"], ids=["plain", "wide"])
+def test_what_waits_on_a_connection_is_bounded_by_bytes(
+    socket: ClientConnection, scripted: ScriptedModel, letter: str
+) -> None:
+    send_slow(socket, scripted)
+    message = "x" * 150_000 + letter  # with the wide letter Python keeps four bytes of each
+    assert find_close_code(socket, *[message] * 20) == 1009
+
+
+def test_many_short_messages_wait_and_are_answered_in_their_order(
+    socket: ClientConnection, scripted: ScriptedModel
+) -> None:
+    body = {"type": "response.create", "model": MODEL, "store": False}
+    for number in range(30):
+        socket.send(json.dumps(body | {"input": f"q{number}"}))
+    ends = 0
+    while ends < 30:
+        ends += json.loads(socket.recv(timeout=20))["type"] == "response.completed"
+    asked = [call.json["messages"][-1]["content"] for call in list_completions(scripted)]
+    assert asked == [f"q{number}" for number in range(30)]
+
+
+def test_a_large_message_alone_is_taken_one_of_too_many_values_is_not(
+    socket: ClientConnection, scripted: ScriptedModel
+) -> None:
+    text = ", ".join(["a word"] * 300_000)  # its commas are no values
+    assert "values" not in fail(socket, input=text)["message"], "it is longer than the window"
+    refused = fail(socket, input=[{}] * 600_000)
+    assert (refused["status"], "500,000 values" in refused["message"]) == (413, True)
+
+
+def test_nothing_is_compressed_and_a_message_has_an_end(socket: ClientConnection) -> None:
+    assert socket.response is not None
+    assert "Sec-WebSocket-Extensions" not in socket.response.headers
+    # The rest of the message may meet a closed socket before the reason is read.
+    assert find_close_code(socket, "x" * (8 * 1024 * 1024 + 1)) in (1009, 1006)

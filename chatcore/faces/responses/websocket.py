@@ -7,7 +7,8 @@ continue it by `previous_response_id` and send only what is new.
 import asyncio
 import contextlib
 import json
-from collections import OrderedDict
+import sys
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from contextlib import aclosing
 from functools import partial
@@ -25,10 +26,11 @@ from chatcore.faces.responses.stream_events import Event
 from chatcore.models import StoredResponse
 from chatcore.rest import limits, problems, turn_rate
 from chatcore.rest.auth import build_sender_problem, find_sender
-from chatcore.rest.problems import InvalidFieldError
+from chatcore.rest.parsers import TooManyValues, parse_large_json
+from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.rest.scopes import find_scope
 from chatcore.slots import ProcessFull, Slots, UserFull
-from chatcore.threads import TOOLS, run_in_thread
+from chatcore.threads import PREPARATION, TOOLS, run_in_thread
 from chatcore.turns import capacity
 
 PATHS = ("/v1/responses", "/v1/responses/")
@@ -36,13 +38,17 @@ MAX_SECONDS = 60 * 60
 MAX_CONNECTIONS = 1000  # of this process
 MAX_CONNECTIONS_OF_USER = 50
 MAX_MEMORIES = 8  # responses of one connection that are not stored
-MAX_PENDING = 16  # requests that wait behind the one that is answered
+# Requests that wait behind the one that is answered, in bytes of text.
+MAX_WAITING = limits.MB
+MAX_HELD_OF_USER = 8 * limits.MB
+MESSAGE_OVERHEAD = 1_000  # bytes that even the shortest one takes
 CLOSE_POLICY = 1008
 CLOSE_TOO_LARGE = 1009
 CLOSE_RETRY = 1013
 # Fields that have no meaning here, where everything streams.
 STREAM_FIELDS = ("type", "stream", "stream_options", "background")
 _slots = Slots()
+_held_bytes: Counter[Any] = Counter()  # of users, not parsed yet; for the event loop alone
 
 
 async def serve_websocket(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -78,7 +84,10 @@ class Connection:
         self._scope = find_scope(headers["authorization"].split()[-1])
         self._receive = receive
         self._send = send
-        self._requests: asyncio.Queue[str] = asyncio.Queue(MAX_PENDING)
+        self._requests: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+        self._is_answering = False  # or about to
+        self._waiting_bytes = 0  # behind that
+        self._held_bytes = 0  # not parsed yet
         self._memories: OrderedDict[str, Memory] = OrderedDict()
 
     async def run(self, sign_out_event: asyncio.Event) -> None:
@@ -99,6 +108,7 @@ class Connection:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._note_held(-self._held_bytes)
 
     async def _end_late_connection(self) -> None:
         detail = "This connection is open for 60 minutes: open another one."
@@ -115,21 +125,41 @@ class Connection:
             text = message.get("text")
             if text is None:
                 text = (message.get("bytes") or b"").decode(errors="replace")
-            if limits.exceeds_bytes(text, limits.IMPORT_BODY_BYTES):
+            # One that need not wait may be as large as the server takes them.
+            waiting_bytes = _weigh(text) if self._is_answering else 0
+            of_user = _held_bytes[self.user.pk]
+            if self._waiting_bytes + waiting_bytes > MAX_WAITING or (
+                of_user and of_user + _weigh(text) > MAX_HELD_OF_USER
+            ):
                 await self._send({"type": "websocket.close", "code": CLOSE_TOO_LARGE})
                 return
-            await self._requests.put(text)
+            self._is_answering = True
+            self._waiting_bytes += waiting_bytes
+            self._note_held(_weigh(text))
+            self._requests.put_nowait((text, waiting_bytes))
+
+    def _note_held(self, size: int) -> None:
+        self._held_bytes += size
+        _held_bytes[self.user.pk] += size
+        if not _held_bytes[self.user.pk]:
+            del _held_bytes[self.user.pk]
 
     async def _answer_requests(self) -> None:
         while True:
-            text = await self._requests.get()
+            text, waiting_bytes = await self._requests.get()
+            self._waiting_bytes -= waiting_bytes
             try:
                 await self._answer(text)
             except Exception as error:  # noqa: BLE001 - logged where it becomes an event
                 await self._send_event(_build_error(error))
+            self._is_answering = not self._requests.empty()
 
     async def _answer(self, text: str) -> None:
-        body = _parse_message(text)
+        try:
+            # In threads of which a person has a few: a large message takes long.
+            body = await PREPARATION.run_for(self.user.pk, _parse_message, text, self.user.pk)
+        finally:
+            self._note_held(-_weigh(text))
         previous_id = body.get("previous_response_id")
         # A continuation that fails takes what it continued with it.
         memory = self._memories.pop(previous_id, None) if isinstance(previous_id, str) else None
@@ -184,10 +214,21 @@ class Connection:
             await self._send({"type": "websocket.send", "text": text})
 
 
-def _parse_message(text: str) -> dict[str, Any]:
+def _weigh(text: str) -> int:
+    """Return the bytes that a waiting message takes: Python keeps some texts in 4 a character."""
+    return sys.getsizeof(text) + MESSAGE_OVERHEAD
+
+
+def _parse_message(text: str, person: Any) -> dict[str, Any]:
     """Return the body of a request to create a response. Raises problems."""
     try:
-        message = json.loads(text)
+        if len(text) > limits.LARGE_BODY_BYTES:
+            values = limits.BODY_VALUES
+            message = parse_large_json(text.encode(), person=person, max_values=values)
+        else:
+            message = json.loads(text)
+    except TooManyValues as error:
+        raise TooLargeProblem(str(error)) from None
     except (ValueError, RecursionError):
         raise OpenAIProblem(400, "invalid_json", "The message is not JSON.") from None
     if not isinstance(message, dict) or message.get("type") != "response.create":
