@@ -194,10 +194,13 @@ class AiModelAdmin(admin.ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: AiModel, form: Any, change: bool) -> None:
         """Save the model; fill what is empty of a new one from the catalog."""
+        had_window = obj.context_window_size is not None
         if not change:
-            self._fill_limits(request, obj)
             self._fill_abilities(obj, form)
         super().save_model(request, obj, form, change)
+        if not change and not had_window and obj.context_window_size is not None:
+            message = f"The catalog knows {obj.name}: {obj.context_window_size:,} tokens."
+            self.message_user(request, message, messages.INFO)
 
     @admin.display(description="Limits and prices from")
     def show_source(self, model: AiModel) -> str:
@@ -216,19 +219,6 @@ class AiModelAdmin(admin.ModelAdmin):
             model.supports_tools = catalog_model.values.get("supports_tools")
         if model.supports_images is None:
             model.supports_images = catalog_model.values.get("supports_images")
-
-    def _fill_limits(self, request: HttpRequest, model: AiModel) -> None:
-        catalog_model = catalog.look_up_model(model.name)
-        if catalog_model is None:
-            return
-        window = catalog_model.values.get("context_window_size")
-        if model.context_window_size is None and window is not None:
-            model.context_window_size = window
-            message = f"The catalog knows {catalog_model.name}: {window:,} tokens."
-            self.message_user(request, message, messages.INFO)
-        for name in ("max_input_tokens", "output_reserve"):
-            if getattr(model, name) is None:
-                setattr(model, name, catalog_model.values.get(name))
 
     @admin.action(description="Make default for new sessions", permissions=["change"])
     def make_default(self, request: HttpRequest, queryset: QuerySet[AiModel]) -> None:

@@ -7,8 +7,9 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.db.models import Q, TextChoices, Value
 
-from models_registry import key_variables, keys
+from models_registry import catalog, key_variables, keys
 from models_registry.prices import validate_price_tiers
+from models_registry.reasoning import Reasoning, find_reasoning
 
 
 class ProviderQuerySet(models.QuerySet["Provider"]):
@@ -256,6 +257,19 @@ class AiModel(models.Model):
     def __str__(self) -> str:
         return f"{self.provider.name}/{self.name}"
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save the model. A new one takes the limits that are left empty from the catalog."""
+        if self._state.adding:
+            self._fill_limits()
+        super().save(*args, **kwargs)
+
+    def _fill_limits(self) -> None:
+        catalog_model = catalog.look_up_model(self.name)
+        values = catalog_model.values if catalog_model else {}
+        for name in ("context_window_size", "max_input_tokens", "output_reserve"):
+            if getattr(self, name) is None:
+                setattr(self, name, values.get(name))
+
     def clean(self) -> None:
         """Refuse a context window and an input of zero tokens; unknown ones are left empty."""
         if self.context_window_size == 0:
@@ -264,6 +278,11 @@ class AiModel(models.Model):
         if self.max_input_tokens == 0:
             message = "A request has at least one token; leave this empty without a limit."
             raise ValidationError({"max_input_tokens": message})
+
+    @property
+    def reasoning(self) -> Reasoning:
+        """How it reasons, by its name and its provider's protocol."""
+        return find_reasoning(self.provider.protocol, self.name)
 
     @property
     def may_call_tools(self) -> bool:

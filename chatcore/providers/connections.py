@@ -1,7 +1,6 @@
 """Build a connection from a registry row: the only place where an API key is decrypted."""
 
 import functools
-import re
 from typing import Any
 
 from chatcore.providers.base import Connection
@@ -9,11 +8,6 @@ from chatcore.providers.errors import ProviderAuth
 from chatcore.threads import run_in_thread
 from models_registry.keys import UnreadableKey
 from models_registry.models import AiModel, Provider
-
-# OpenAI's models that reason, take the effort `low`, and take no temperature.
-_REASONING_NAME = re.compile(
-    r"(openai/)?(o3|o3-mini|o4-mini|gpt-5(\.\d+)?(-mini|-nano)?)(-\d{4}-\d{2}-\d{2})?"
-)
 
 
 def build_connection(
@@ -50,10 +44,9 @@ async def _keep_facts(provider: Provider, model: str, facts: dict[str, Any]) -> 
 def choose_effort(model: AiModel) -> str:
     """Return how much a model is to reason before it writes about a talk; empty: nothing is said.
 
-    It is little for models that are known to reason. A provider's option `summary_effort` names it
-    for its other models, for example `low`; none is sent where that is empty, and none in
-    Anthropic's protocol, where thinking is off.
+    It is little for models that are known to take a word for it. A provider's option
+    `summary_effort` names it for all of its models, for example `low`; none is sent where that is
+    empty.
     """
-    effort = "low" if _REASONING_NAME.fullmatch(model.name) else ""
-    effort = model.provider.options.get("summary_effort", effort)
-    return effort if model.provider.protocol == Provider.Protocol.OPENAI else ""
+    effort: str = model.provider.options.get("summary_effort", model.reasoning.effort)
+    return effort

@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 from chatcore.providers.connections import choose_effort
 from chatcore.sessions.token_estimate import format_tokens
 from chatcore.web.advice import choose_advice
-from models_registry.models import AiModel
+from models_registry.models import AiModel, Provider
 
 register = template.Library()
 
@@ -39,7 +39,9 @@ def tokens(count: object) -> str:
 @register.filter
 def thinks(model: AiModel) -> bool:
     """Return True for a model that is known to reason before it answers."""
-    return bool(choose_effort(model))
+    if model.provider.protocol == Provider.Protocol.ANTHROPIC:
+        return False  # only where a request says so
+    return model.reasoning.kind != "none" or bool(choose_effort(model))
 
 
 @register.filter

@@ -270,11 +270,11 @@ def test_an_operators_own_row_is_not_adopted(synced: None) -> None:
     own = Provider.objects.create(
         name="openai", protocol="openai", base_url="http://127.0.0.1:1/v1"
     )
-    AiModel.objects.create(provider=own, name="gpt-4o", context_window_size=None)
+    AiModel.objects.create(provider=own, name="gpt-4o", context_window_size=32_000)
     catalog.sync()
     own.refresh_from_db()
     assert (own.base_url, own.is_active) == ("http://127.0.0.1:1/v1", True)
-    assert own.models.get(name="gpt-4o").context_window_size is None
+    assert own.models.get(name="gpt-4o").context_window_size == 32_000
     assert own.models.get(name="gpt-4o-mini").context_window_size == 128_000
 
 

@@ -185,6 +185,58 @@ def test_a_new_model_gets_the_window_that_the_catalog_knows(
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "window"),
+    [
+        ("amazon.nova-pro-v1:0", 300_000),
+        ("grok-4.3", 1_000_000),
+        ("kimi-k2", 262_144),
+        ("qwen3.7-max", 1_000_000),
+        ("gpt-5", 400_000),
+        ("own-model", None),
+    ],
+)
+def test_a_row_of_a_known_name_has_its_window_as_soon_as_a_script_saves_it(
+    acme: Provider, name: str, window: int | None
+) -> None:
+    row = AiModel.objects.create(provider=acme, name=name)
+    row.refresh_from_db()
+    assert row.context_window_size == window
+    row.context_window_size = None  # an operator who knows better
+    row.save()
+    row.refresh_from_db()
+    assert row.context_window_size is None
+    smaller, _ = acme.models.update_or_create(
+        name=f"{name}@2026", defaults={"context_window_size": 5_000}
+    )
+    assert smaller.context_window_size == 5_000
+
+
+@pytest.mark.parametrize(
+    ("protocol", "name", "kind"),
+    [
+        ("openai", "gpt-4.1", "none"),
+        ("openai", "gpt-5-chat-latest", "none"),
+        ("openai", "gemini-2.5-flash-lite", "none"),
+        ("openai", "o3-mini-2025-01-31", "effort"),
+        ("openai", "openai/gpt-5.2", "effort"),
+        ("openai", "google/gemini-3-pro-preview", "effort"),
+        ("openai", "o1-mini", "adaptive"),
+        ("openai", "deepseek/deepseek-r1:free", "adaptive"),
+        ("anthropic", "claude-sonnet-4-20250514", "budget"),
+        ("anthropic", "us.anthropic.claude-haiku-4-5-v1:0", "budget"),
+        ("anthropic", "claude-sonnet-4-6", "adaptive"),
+        ("anthropic", "claude-3-5-haiku-20241022", "none"),
+        ("openai", "own-model", "none"),
+    ],
+)
+def test_the_registry_knows_how_a_model_reasons(
+    acme: Provider, protocol: str, name: str, kind: str
+) -> None:
+    acme.protocol = protocol
+    assert AiModel(provider=acme, name=name).reasoning.kind == kind
+
+
 def test_an_operator_picks_the_default_from_the_list(acme: Provider, operator: Client) -> None:
     one, two = (AiModel.objects.create(provider=acme, name=name) for name in ("one", "two"))
     url = reverse("admin:models_registry_aimodel_changelist")

@@ -13,6 +13,7 @@ from compaction.runs import engine
 from compaction.summaries import prompt, validation
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel, Provider
+from tests.support.anthropic_client import speak_anthropic
 from tests.support.compaction_sessions import (
     SUMMARY,
     fill_session,
@@ -155,21 +156,54 @@ def test_a_model_that_only_reasoned_gets_more_room_and_the_same_words(
     assert "200 to 500 words" in sent(scripted, 1)
 
 
+LITTLE = {
+    "openai": {
+        **dict.fromkeys(("o1", "o1-pro", "gpt-5-mini", "gemini-2.5-pro", "x-ai/grok-4.3"), "low"),
+        **dict.fromkeys(("gpt-5-pro", "deepseek-reasoner", "kimi-k2-thinking"), None),
+        **dict.fromkeys(("gpt-4o", "claude-sonnet-4-5"), 0.1),
+    },
+    "anthropic": {"claude-opus-4-8": "low", "claude-opus-4-5": 0.1, "claude-3-haiku-20240307": 0.1},
+}
+
+
 @db
-def test_a_model_that_is_known_to_reason_is_asked_for_little_effort(
-    session: Session, model: AiModel, scripted: ScriptedModel
+@pytest.mark.parametrize(
+    ("protocol", "name", "asked"),
+    [(protocol, *pair) for protocol, names in LITTLE.items() for pair in names.items()],
+)
+def test_a_model_is_asked_to_reason_little_in_the_words_that_it_takes(
+    session: Session,
+    model: AiModel,
+    scripted: ScriptedModel,
+    protocol: str,
+    name: str,
+    asked: str | float | None,
 ) -> None:
+    if protocol == "anthropic":
+        speak_anthropic(scripted)
+    AiModel.objects.filter(pk=model.pk).update(name=name)
     fill_session(session)
-    for name in ("gpt-5-mini", "gpt-5-pro", "gpt-4o"):
-        AiModel.objects.filter(pk=model.pk).update(name=name)
-        scripted.script(Reply(text=SUMMARY))
-        engine.compact_now(session.pk, trigger="manual")
-        fill_session(session)
-    params = {
-        call.json["model"]: (call.json.get("reasoning_effort"), call.json.get("temperature"))
-        for call in list_summary_calls(scripted)
-    }
-    assert params == {"gpt-5-mini": ("low", None), "gpt-5-pro": (None, 0.1), "gpt-4o": (None, 0.1)}
+    scripted.script(Reply(text=SUMMARY))
+    assert engine.compact_now(session.pk, trigger="manual").status == "applied"
+    (call,) = list_summary_calls(scripted)
+    effort = call.json.get("output_config", {}).get("effort") or call.json.get("reasoning_effort")
+    assert effort == (asked if isinstance(asked, str) else None)
+    assert call.json.get("temperature") == (asked if isinstance(asked, float) else None)
+
+
+@db
+def test_a_model_that_a_provider_lets_think_gets_no_temperature(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    speak_anthropic(scripted)
+    body = {"thinking": {"type": "enabled", "budget_tokens": 1_024}}
+    Provider.objects.update(options={"body": body})
+    fill_session(session)
+    scripted.script(Reply(text=SUMMARY))
+    engine.compact_now(session.pk, trigger="manual")
+    (call,) = list_summary_calls(scripted)
+    assert call.json["thinking"] == body["thinking"]
+    assert "temperature" not in call.json
 
 
 @db

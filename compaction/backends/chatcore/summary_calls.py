@@ -195,18 +195,18 @@ def _ask_model(
 
 def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
     message = ChatMessage(role="user", content=prompt.text)
-    params = _build_params(model, prompt)
     if not prompt.rides_talk:
         return Request(
             model=model.name,
             system=prompt.system,
             messages=(message,),
             max_tokens=prompt.max_tokens,
-            params=params,
+            params=_build_params(model, prompt, {}),
         )
     session = Session.objects.select_related("model__provider").get(pk=session_id)
     tools = tool_registry.list_session_tools(session) if model.may_call_tools else ()
     talk = builder.build_request(session, tools=tools)
+    params = _build_params(model, prompt, talk.params)
     if tools and model.provider.protocol == "openai":
         # In Anthropic's protocol another choice of tools would make the cache useless.
         params["tool_choice"] = "none"
@@ -218,11 +218,20 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
     )
 
 
-def _build_params(model: AiModel, prompt: Prompt) -> dict[str, Any]:
-    """Return the temperature, or little effort for a model that is known to reason."""
-    if effort := choose_effort(model):
+def _build_params(model: AiModel, prompt: Prompt, talk_params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return little effort for a model that takes a word for it, else a temperature it may have.
+
+    What follows a talk in Anthropic's protocol leaves the talk's effort: it is part of the cache.
+    """
+    is_cached = prompt.rides_talk and model.provider.protocol == Provider.Protocol.ANTHROPIC
+    effort = choose_effort(model)
+    if effort and not is_cached:
         return {"reasoning_effort": effort}
-    return {} if prompt.temperature is None else {"temperature": prompt.temperature}
+    sent_params = {**model.provider.options.get("body", {}), **talk_params}
+    thinks = sent_params.get("thinking", {"type": "disabled"}) != {"type": "disabled"}
+    if prompt.temperature is None or thinks or not model.reasoning.temperature:
+        return {}
+    return {"temperature": prompt.temperature}
 
 
 def _choose_model(session_id: UUID, prompt: Prompt) -> AiModel:
