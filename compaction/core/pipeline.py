@@ -69,6 +69,7 @@ def run(
         budget=budget,
         token_ratio=measurement.token_ratio,
         is_over_threshold=is_over_threshold,
+        is_asked_for=force and not is_over_threshold,
         up_to_seq=up_to_seq,
     )
     pass_context = _build_pass_context(

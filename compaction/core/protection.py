@@ -16,12 +16,14 @@ from compaction.core.boundary import (
     find_tail_start,
     limit_start,
 )
-from compaction.core.budget import Budget
+from compaction.core.budget import Budget, take_share
 from compaction.core.estimate import estimate_overhead
 from compaction.core.groups.stages import ProtectKnobs
 from compaction.core.policy import Policy
 from compaction.core.tool_pairs import find_piece, find_safe_cuts
 from compaction.core.transcript import Transcript, TranscriptEntry
+
+MIN_WORTHWHILE_TOKENS = 500  # of a conversation; a summary of less would hardly be shorter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,8 +36,10 @@ class PassLimits:
     """Real tokens that one estimated token stands for."""
     is_over_threshold: bool = False
     """Whether room must be made, even by less than the policy's protection."""
+    is_asked_for: bool = False
+    """Whether room is made although the context is not over its threshold."""
     up_to_seq: int | None = None
-    """No newer message may be compacted, if the caller says so."""
+    """The protected tail begins after this message, if the caller says so."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,6 +145,7 @@ class _BoundedContext:
 
     def __init__(self, transcript: Transcript, limits: PassLimits) -> None:
         self.entries = transcript.entries
+        self._has_summary = transcript.summary is not None
         self.limits = limits
         self.cuts = find_safe_cuts(self.entries)
         self.overhead_tokens = self._to_real_tokens(estimate_overhead(transcript, limits.policy))
@@ -151,7 +156,7 @@ class _BoundedContext:
         self.first_seqs, self._first_tokens = self._select_first()
 
     def find_tail(self) -> int:
-        """Return the index where the policy's tail begins.
+        """Return the index where the tail begins: the policy's, or after the caller's message.
 
         In a context that is over its threshold the tail takes no more than there is room for. A
         tail by number that does not fit is reduced to half of the room: one that only just fits
@@ -159,6 +164,8 @@ class _BoundedContext:
         """
         knobs = self.limits.policy.protect
         budget = self.limits.budget
+        if self.limits.up_to_seq is not None:
+            return self.find_start(0)
         start = find_tail_start(
             self.entries,
             self.cuts,
@@ -166,6 +173,8 @@ class _BoundedContext:
             protected_tokens=budget.protected_tokens,
             token_ratio=self.limits.token_ratio,
         )
+        if not start and self.limits.is_asked_for and knobs.kind == "token_ratio":
+            return self._find_share_of_small_talk()
         if not self.limits.is_over_threshold:
             return start
         if knobs.kind == "per_role":
@@ -177,6 +186,17 @@ class _BoundedContext:
         if earliest <= start or knobs.kind == "token_ratio":
             return max(start, earliest)
         return self.find_start(room // 2)
+
+    def _find_share_of_small_talk(self) -> int:
+        """Return where the policy's share of what is there begins.
+
+        A conversation that is smaller than the policy's tail can be compacted by hand so, but only
+        once: what a summary has left is not compacted further and further.
+        """
+        total = self._to_real_tokens(sum(entry.tokens for entry in self.entries))
+        if self._has_summary or total < MIN_WORTHWHILE_TOKENS:
+            return 0
+        return self.find_start(take_share(self.limits.policy.protect.ratio, total))
 
     def find_turn_start(self, policy_seqs: frozenset[int]) -> int:
         """Return the index where a turn begins whose tools have just answered.
@@ -226,7 +246,7 @@ class _BoundedContext:
 
         In a context that is over its threshold, only those for which there is room.
         """
-        if self.limits.policy.protect.kind != "per_role":
+        if self.limits.policy.protect.kind != "per_role" or self.limits.up_to_seq is not None:
             return []
         indices = list(find_newest_indices(self.entries, self.limits.policy.protect))
         if not self.limits.is_over_threshold:

@@ -11,6 +11,7 @@ from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from compaction.worker import tasks
 from models_registry.models import AiModel
+from tests.support.compaction_sessions import fill_session
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -155,6 +156,18 @@ def test_up_to_seq_names_the_last_message_to_compact(
     assert (
         api.post(f"{address}/compact", {"wait": True, "up_to_seq": 4}).json()["boundary_after"] == 5
     )
+
+
+def test_a_chat_smaller_than_a_quarter_of_the_window_is_compacted_by_hand(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    fill_session(session, messages=4, tokens=400)
+    address = f"/api/v1/sessions/{session.pk}"
+    assert api.get(f"{address}/context").json()["usage_ratio"] < 0.25
+    scripted.script(Reply(text=SUMMARY))
+    run = api.post(f"{address}/compact", {"wait": True}).json()
+    assert (run["status"], run["boundary_after"]) == ("applied", 4)
+    assert api.post(f"{address}/compact", {"wait": True}).json()["status"] == "skipped"
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,22 @@ def test_by_hand_what_is_older_than_the_tail_is_compacted_under_the_threshold_to
     assert compact(transcript, force=True).boundary_seq == 11
 
 
-@pytest.mark.parametrize("entries", [(), talk(1), talk(10)])
+def test_by_hand_a_talk_smaller_than_the_tail_keeps_a_quarter_of_itself_and_only_once() -> None:
+    first = compact(Transcript(entries=talk(10)), force=True)
+    assert (first.status, first.boundary_seq, first.tokens_before) == ("applied", 9, 2_000)
+    again = Transcript(entries=first.entries, summary=first.summary)
+    assert compact(again, force=True).status == "skipped"
+    grown = replace(again, entries=(*first.entries, *talk(4, first=11)))
+    assert compact(grown, force=True).status == "skipped"
+    assert compact(grown, force=True, up_to_seq=12).boundary_seq == 13
+
+
+def test_by_hand_the_tail_begins_where_the_caller_says() -> None:
+    assert compact(Transcript(entries=talk(20)), up_to_seq=18, force=True).boundary_seq == 19
+    assert compact(Transcript(entries=talk(20)), up_to_seq=20, force=True).boundary_seq == 20
+
+
+@pytest.mark.parametrize("entries", [(), talk(1), talk(2)])
 def test_by_hand_too_little_is_skipped_and_says_why(entries: tuple[TranscriptEntry, ...]) -> None:
     outcome = compact(Transcript(entries=entries), force=True)
     assert outcome.status == "skipped"
