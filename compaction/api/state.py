@@ -22,6 +22,7 @@ from compaction.core.policy import Policy
 from compaction.core.state import ENTRY_CHARS, ITEM_CHARS, SECTIONS, StructuredState
 from compaction.summaries import state as summary_state
 from compaction.summaries.memory import MAX_MEMORY_ENTRIES
+from compaction.triggers import after_response
 
 MAX_MEMORY_SUMMARY_CHARS = 20_000
 NO_MEMORY_DETAIL = "The session's policy has no memory."
@@ -91,17 +92,20 @@ class WorkingStateView(SessionScopedView):
     )
     def patch(self, request: Request, session_id: UUID) -> Response:
         """Replace the given lists, from the next request on."""
-        policy = load_owned_context(request, session_id).policy
+        context = load_owned_context(request, session_id)
         serializer = self.get_serializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
         changes = serializer.validated_data
-        _enforce_limits(changes, policy)
+        _enforce_limits(changes, context.policy)
 
         def edit(old_state: StructuredState) -> StructuredState:
             conditions.check_entity_tag(request, _build_state_payload(old_state))
             return _apply_changes(old_state, changes)
 
-        return _respond_with_state(summary_state.change_structured_state(session_id, edit))
+        new_state = summary_state.change_structured_state(session_id, edit)
+        if "memory" in changes:
+            after_response.request_fold(context, new_state)
+        return _respond_with_state(new_state)
 
 
 class MemoryView(SessionScopedView):
@@ -115,16 +119,17 @@ class MemoryView(SessionScopedView):
         responses={201: WorkingStateSerializer},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        """Add an entry. If there are many, the next compaction summarizes the oldest."""
-        policy = load_owned_context(request, session_id).policy
+        """Add an entry. The one that makes the memory full has the oldest ones summarized."""
+        context = load_owned_context(request, session_id)
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        if not policy.memory.entries:
+        if not context.policy.memory.entries:
             raise InvalidFieldError("text", NO_MEMORY_DETAIL)
         text = serializer.validated_data["text"]
         new_state = summary_state.change_structured_state(
             session_id, lambda old_state: _add_memory_entry(old_state, text)
         )
+        after_response.request_fold(context, new_state)
         return _respond_with_state(new_state, status=201)
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from compaction.backends import registry as backend_registry
 from compaction.backends.events import CompactionEvent
+from compaction.core.state import StructuredState
 from compaction.ledger import recorder
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
@@ -61,6 +62,14 @@ def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -
         backend_registry.get_backend().update_sums(context.facts)
     except Exception:
         logger.exception("the context of session %s was not measured", session_id)
+
+
+def request_fold(context: SessionContext, structured_state: StructuredState) -> None:
+    """Request the run that folds a memory if it is full, as a response would."""
+    if not memory.is_full(structured_state, context.policy.memory):
+        return
+    if _choose_action(context, should_compact=True) == "compact":
+        engine.request_run(context.facts.session_id, trigger=Trigger.AFTER_RESPONSE)
 
 
 def _load_current_context(session_id: UUID) -> SessionContext | None:

@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 import pytest
+from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from compaction.core.presets import PRESETS
@@ -14,6 +15,7 @@ from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,
     list_event_names,
+    list_summary_calls,
     read_system_text,
     say,
     summarize_or_chat,
@@ -72,6 +74,34 @@ def test_a_full_memory_is_folded_although_there_is_nothing_to_summarize(
     assert list_event_names(workstream, "compaction") == []
     engine.rewind_run(run)
     assert summary_state.load_structured_state(workstream.pk).memory == tuple(entries)
+
+
+def test_the_fifteenth_entry_starts_the_fold_and_the_next_one_blends_the_summary_before(
+    api: APIClient, workstream: Session, scripted: ScriptedModel
+) -> None:
+    """Nobody has to say anything: entries come over REST."""
+    address = f"/api/v1/sessions/{workstream.pk}/memory"
+    say(workstream)
+    for number in range(1, 15):
+        assert api.post(address, {"text": f"Entry {number:02d}"}).status_code == 201
+    assert not CompactionRun.objects.exists()
+    words = ["Alice has said ten things.", "Alice has said twenty things."]
+    for cycle, folded in enumerate(words):
+        for number in range(15 + 10 * cycle, 16 + 10 * cycle):
+            api.post(address, {"text": f"Entry {number:02d}"})
+        scripted.script(Reply(text=folded))
+        run = engine.execute_run(CompactionRun.objects.get(status="queued").pk)
+        assert run is not None
+        assert (run.status, run.provider_calls) == ("applied", 1)
+        for number in range(16 + 10 * cycle, 25 + 10 * cycle):
+            api.post(address, {"text": f"Entry {number:02d}"})
+        assert not CompactionRun.objects.filter(status="queued").exists()
+    prompts = [str(call.json["messages"]) for call in list_summary_calls(scripted)]
+    assert [words[0] in prompt for prompt in prompts] == [False, True]
+    assert ["Entry 10" in prompt for prompt in prompts] == [True, False]
+    assert ["Entry 20" in prompt for prompt in prompts] == [False, True]
+    state = summary_state.load_structured_state(workstream.pk)
+    assert (state.memory[0], state.memory_summary) == ("Entry 21", words[1])
 
 
 def test_a_memory_that_cannot_be_folded_waits_before_it_is_tried_again(
