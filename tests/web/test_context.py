@@ -80,7 +80,9 @@ def test_a_card_tells_what_was_done_and_how_the_summary_changed(
     compact_session(session, scripted, SUMMARY.replace("short answer", "long answer"))
     card = open_card(page, session)
     expect(card.locator(".card-facts")).to_have_text(
-        re.compile(r"\d+ messages.*k → .* tokens.*scripted/test-model.*summarize", re.DOTALL)
+        re.compile(
+            r"\d+ messages.*k → .* tokens \(-\d+%\).*scripted/test-model.*summarize", re.DOTALL
+        )
     )
     expect(card.locator(".card-summary")).to_contain_text("wanted a long answer")
     card.get_by_role("tab", name="Changes").click()

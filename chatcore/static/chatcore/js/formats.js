@@ -25,6 +25,12 @@ export function formatCountChange(before, after) {
   return before === null ? "" : `${formatCount(before)} → ${formatCount(after)}`;
 }
 
+// By how much a number has shrunk, as " (−76%)"; empty where it has not.
+export function formatSaving(before, after) {
+  if (!before || after >= before) return "";
+  return ` (${formatNumber(after / before - 1, { style: "percent" })})`;
+}
+
 // Whole seconds, for a number that counts up.
 export function formatElapsed(milliseconds) {
   const seconds = Math.floor(milliseconds / 1000);

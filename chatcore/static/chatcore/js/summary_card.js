@@ -2,7 +2,13 @@
 
 import { callApi } from "./api.js";
 import { moveContext } from "./context_moves.js";
-import { formatCost, formatCountChange, formatDuration, formatNumber } from "./formats.js";
+import {
+  formatCost,
+  formatCountChange,
+  formatDuration,
+  formatNumber,
+  formatSaving,
+} from "./formats.js";
 import { getMarkdownView } from "./markdown.js";
 import { MissingLines } from "./missing_lines.js";
 import { showSnackbar } from "./snackbar.js";
@@ -32,7 +38,9 @@ export class SummaryCard {
     const tokens = formatCountChange(run.tokens_before, run.tokens_after);
     const facts = {
       count: run.messages_compacted ? getText("summarized", { count: run.messages_compacted }) : "",
-      tokens: tokens && `${tokens} ${getText("tokens")}`,
+      tokens:
+        tokens &&
+        `${tokens} ${getText("tokens")}${formatSaving(run.tokens_before, run.tokens_after)}`,
       time: run.duration_ms === null ? "" : formatDuration(run.duration_ms),
       model: run.model,
       cost: run.cost ? getText("cost", { cost: formatCost(run.cost) }) : "",
@@ -215,9 +223,7 @@ export class SummaryCard {
 
 function formatSizes(before, after) {
   const sizes = `${formatNumber(before)} → ${formatNumber(after)} ${getText("characters")}`;
-  if (after >= before) return sizes;
-  const change = formatNumber(after / before - 1, { style: "percent" });
-  return `${sizes} (${change})`;
+  return sizes + formatSaving(before, after);
 }
 
 function createRow(seq, ...texts) {
