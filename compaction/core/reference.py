@@ -30,6 +30,41 @@ A list of stage names, in the order in which they run. A pass stops as soon as t
 to its target.
 At least one of: {names}. Default: {default}.
 """
+_DEVIATIONS = """\
+## Where the presets leave their documents
+
+[origins.md](origins.md) says what each document asks for, and [seeds.md](seeds.md) where that is.
+Here a preset does something else, on purpose:
+
+- **all**: a refusal for length teaches a window that is not known, because a conversation never
+  fails for length; nothing happens unasked after a response until then.
+- **all**: a summary stands in an envelope that calls it reference text, because it quotes what
+  strangers wrote.
+- **all**: only a refusal that speaks of length is an overflow; NeuroLink's `RESOURCE_EXHAUSTED`
+  and "too many tokens" alone are throttling as well, and waiting helps there.
+- **all**: a summary call that is refused with 401 or 403 is not tried again, because the second
+  one fails too.
+- **all**: summaries come from the conversation's own model unless another is named; NeuroLink
+  names Gemini, which not everybody has a key for.
+- **oneclaw**: a long loop of tools is compacted before a request in its middle, once that request
+  would be over the threshold; the document compacts only after the response and cuts the oldest
+  before, and then the model would lose what it works on.
+- **oneclaw**: by hand, a chat that is smaller than a quarter of the window keeps a quarter of what
+  is there, and `up_to_seq` says itself where the tail begins; otherwise a short chat could never
+  be compacted. It is done once: what a summary has left is not compacted further and further.
+- **neurolink**: a file read is known by its call and not by words such as "read" in any text,
+  because people write those words too.
+- **neurolink**: a call that lost its result, or a result without its call, gets its other half in
+  the request only; no stage parts them in the first place.
+- **lota**: a summary may take 4,096 tokens, so the rollup above 80,000 is only for one that came
+  by hand, by an import or from another policy; a larger summary would be paid for again with every
+  request.
+- **lota**: a new message waits for a running compaction until its lease ends, at most, because a
+  dead worker must not stop a conversation.
+- **wolffish**: what was shortened stays shortened for later turns and can be undone, where the
+  document begins from scratch with each turn and would pay for the same summary again.
+- **baseagent**: the newest message stays beside the summary, because the model has to answer it.
+"""
 _TABLE_HEAD = "| Knob | Takes | Default | Meaning |\n|---|---|---|---|"
 _MAX_CODE_CHARS = 100  # longer values, such as prompts, are cut in the tables
 
@@ -43,7 +78,7 @@ def render_reference() -> str:
             sections.append(_render_group(value))
         else:
             sections.append(_render_stages())
-    sections.append(_render_presets())
+    sections += [_DEVIATIONS, _render_presets()]
     return "\n".join(sections)
 
 
