@@ -16,6 +16,7 @@ from websockets.sync.client import connect
 from tests.support.scripted_wire import Reply
 from tests.support.served_below import PATH, Below, below
 from tests.support.served_streams import join_text, read_events
+from tests.support.waiting import PATIENCE_SECONDS
 
 __all__ = ["below"]
 
@@ -62,7 +63,9 @@ def test_a_program_talks_over_rest_and_follows_the_addresses_that_it_gets(
 def test_the_limits_of_a_token_hold_below_the_path(below: Below, api: httpx2.Client) -> None:
     made = api.post("/tokens", json={"scope": "chat", "name": "for chats"}).json()
     headers = {"Authorization": f"Bearer {made['token']}"}
-    with httpx2.Client(base_url=f"{below.url}/api/v1", headers=headers) as chat_api:
+    with httpx2.Client(
+        base_url=f"{below.url}/api/v1", headers=headers, timeout=PATIENCE_SECONDS
+    ) as chat_api:
         assert chat_api.get("/sessions").status_code == 200
         refusal = chat_api.get("/tokens")
     assert refusal.status_code == 403
@@ -76,7 +79,9 @@ def test_bodies_are_refused_in_the_form_of_their_api(below: Below, api: httpx2.C
         413,
         "application/problem+json",
     )
-    stranger = httpx2.post(f"{below.url}/v1/responses", content=b"x" * 70_000)
+    stranger = httpx2.post(
+        f"{below.url}/v1/responses", content=b"x" * 70_000, timeout=PATIENCE_SECONDS
+    )
     assert stranger.status_code == 401
     assert stranger.json()["error"]["type"] == "invalid_request_error"
 
@@ -118,23 +123,30 @@ def test_the_links_that_commands_print_are_below_the_path(below: Below) -> None:
     assert below.product.sign_in_link.startswith(f"{below.url}/login/once/")
     link = below.print_sign_in_link()
     assert link.startswith(f"{below.url}/login/once/")
-    assert httpx2.get(link).status_code == 200
+    assert httpx2.get(link, timeout=PATIENCE_SECONDS).status_code == 200
 
 
 def test_what_describes_the_server_names_the_path(below: Below, api: httpx2.Client) -> None:
-    manifest = httpx2.get(f"{below.url}/manifest.webmanifest").json()
+    manifest = httpx2.get(f"{below.url}/manifest.webmanifest", timeout=PATIENCE_SECONDS).json()
     assert {manifest[name] for name in ("id", "start_url", "scope")} == {f"{PATH}/"}
-    assert httpx2.get(f"{below.host}{manifest['icons'][0]['src']}").status_code == 200
+    assert (
+        httpx2.get(
+            f"{below.host}{manifest['icons'][0]['src']}", timeout=PATIENCE_SECONDS
+        ).status_code
+        == 200
+    )
     schema = api.get(f"{below.url}/api/schema/?format=json").json()
     assert schema["servers"] == [{"url": PATH}]
     assert "/api/v1/sessions" in schema["paths"]
-    answer = httpx2.get(f"{below.url}/settings/")
+    answer = httpx2.get(f"{below.url}/settings/", timeout=PATIENCE_SECONDS)
     assert answer.headers["Location"] == f"{PATH}/login/?next={PATH}/settings/"
 
 
 def test_nothing_is_at_the_top_but_the_probes(below: Below) -> None:
     for path in ("/", "/login/", "/api/v1/sessions", "/static/chatcore/mark.svg", "/chatter/"):
-        answer = httpx2.get(f"{below.host}{path}", headers={"X-Forwarded-Prefix": PATH})
+        answer = httpx2.get(
+            f"{below.host}{path}", headers={"X-Forwarded-Prefix": PATH}, timeout=PATIENCE_SECONDS
+        )
         assert (answer.status_code, answer.headers["Content-Type"]) == (
             404,
             "text/plain; charset=utf-8",
@@ -142,9 +154,14 @@ def test_nothing_is_at_the_top_but_the_probes(below: Below) -> None:
         assert f"only below {PATH}/" in answer.text
     for path in ("/livez", "/readyz", "/metrics"):
         for prefix in ("", PATH):
-            assert httpx2.get(f"{below.host}{prefix}{path}").status_code == 200
-    bare = httpx2.get(f"{below.url}?q=1")
+            assert (
+                httpx2.get(f"{below.host}{prefix}{path}", timeout=PATIENCE_SECONDS).status_code
+                == 200
+            )
+    bare = httpx2.get(f"{below.url}?q=1", timeout=PATIENCE_SECONDS)
     assert (bare.status_code, bare.headers["Location"]) == (301, f"{PATH}/?q=1")
     # A header cannot move the path.
-    moved = httpx2.get(f"{below.url}/settings/", headers={"X-Forwarded-Prefix": "/evil"})
+    moved = httpx2.get(
+        f"{below.url}/settings/", headers={"X-Forwarded-Prefix": "/evil"}, timeout=PATIENCE_SECONDS
+    )
     assert moved.headers["Location"].startswith(f"{PATH}/login/")

@@ -22,7 +22,7 @@ from tests.support.remembered_completions import (
 )
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 __all__ = ["client", "verify_session"]
 
@@ -88,7 +88,9 @@ def test_a_turn_of_the_rest_api_goes_on_without_its_client(
     headers = {"Authorization": f"Bearer {create_key(user)}"}
     url = f"{live.url}/api/v1/sessions/{session.pk}/messages"
     body = {"content": "Count.", "stream": True}
-    with httpx2.stream("POST", url, headers=headers, json=body) as response:
+    with httpx2.stream(
+        "POST", url, headers=headers, json=body, timeout=PATIENCE_SECONDS
+    ) as response:
         next(response.iter_lines())
     turn_runner.drain(30)
     assert load_messages() == [("user", "Count."), ("assistant", "One two three.")]

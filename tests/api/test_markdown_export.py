@@ -14,6 +14,7 @@ from tests.conftest import Live
 from tests.support.browsing import store_exchange
 from tests.support.event_streams import open_api_client
 from tests.support.hostile import SAMPLE_TEXTS
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 IMPOSTORS = (
@@ -70,7 +71,7 @@ def test_it_is_downloaded_while_it_is_written(live: Live, user: User, session: S
 
 def test_who_is_not_signed_in_or_not_the_owner_gets_nothing(live: Live, session: Session) -> None:
     address = f"{live.url}/api/v1/sessions/{session.pk}/export?format=markdown"
-    assert httpx2.get(address).status_code == 401
+    assert httpx2.get(address, timeout=PATIENCE_SECONDS).status_code == 401
     with open_api_client(live.url, User.objects.create_user("mallory")) as client:
         assert client.get(address).status_code == 404
 

@@ -16,6 +16,7 @@ from tests.support.scripted_wire import Reply
 from tests.support.served_product import ServedProduct, serve
 from tests.support.served_streams import find_own_url, find_web_processes, register_model
 from tests.support.served_talks import Listener, create_session, open_api, say
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.faults, pytest.mark.lasting, pytest.mark.slow]
 
@@ -107,7 +108,10 @@ def test_a_file_that_may_not_grow_is_507_or_503_and_nothing_acknowledged_is_lost
     data = Path(product.environment["CHATCORE_DATA_DIR"])
     with limit(product, resource.RLIMIT_FSIZE, (data / "chatcore.sqlite3").stat().st_size) as pid:
         other = httpx2.post(
-            f"{product.url}/api/v1/sessions", json={"title": "x" * 100}, headers=api.headers
+            f"{product.url}/api/v1/sessions",
+            json={"title": "x" * 100},
+            headers=api.headers,
+            timeout=PATIENCE_SECONDS,
         )
         assert other.status_code in CALM, other.text
         statuses = [send_calmly(api, session, "a heron on a lake " * 9_000) for _ in range(3)]

@@ -109,7 +109,7 @@ def check_link(serving: Serving) -> None:
     (link,) = LINK.findall(serving.read_output())
     by_hand = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
     for status in (200, 302):
-        with httpx2.Client(base_url=serving.url) as client:
+        with httpx2.Client(base_url=serving.url, timeout=PATIENCE_SECONDS) as client:
             client.get(link, headers=by_hand, follow_redirects=True)
             assert client.get("/settings/").status_code == status
 

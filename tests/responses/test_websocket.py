@@ -19,7 +19,7 @@ from tests.support.open_responses import MODEL, check_stream, find_violations
 from tests.support.openai_client import create_key, list_completions
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 __all__ = ["running", "tool_server"]
 
@@ -46,7 +46,7 @@ def create(socket: ClientConnection, **body: Any) -> list[dict[str, Any]]:
     socket.send(json.dumps({"type": "response.create", "model": MODEL, **body}))
     events = []
     while True:
-        events.append(json.loads(socket.recv(timeout=10)))
+        events.append(json.loads(socket.recv(timeout=PATIENCE_SECONDS)))
         if events[-1]["type"] in END_TYPES or "status" in events[-1]:
             return events
 
@@ -98,7 +98,7 @@ def test_a_bad_message_is_an_error_and_the_connection_goes_on(
     socket: ClientConnection, message: str
 ) -> None:
     socket.send(message)
-    event = json.loads(socket.recv(timeout=10))
+    event = json.loads(socket.recv(timeout=PATIENCE_SECONDS))
     assert find_violations("WebSocketErrorEvent", event) == []
     assert event["status"] == 400
     check_stream(create(socket, input="Hi"))
@@ -109,7 +109,7 @@ def test_a_client_that_leaves_stops_its_answer(
 ) -> None:
     scripted.script(Reply(text="Half of it, and more", cut_after=2, hang=True))
     socket.send(json.dumps({"type": "response.create", "model": MODEL, "input": "Hi"}))
-    while json.loads(socket.recv(timeout=10))["type"] != "response.output_text.delta":
+    while json.loads(socket.recv(timeout=PATIENCE_SECONDS))["type"] != "response.output_text.delta":
         pass
     socket.close()
     turn_runner.drain()

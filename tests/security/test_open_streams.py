@@ -26,7 +26,7 @@ from tests.conftest import Live
 from tests.support.event_streams import open_api_client
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NEW_PASSWORD = "another long password 8"
@@ -69,7 +69,9 @@ def browser(live: Live, user: User) -> Iterator[httpx2.Client]:
     signed_in.force_login(user)
     key = signed_in.cookies[settings.SESSION_COOKIE_NAME].value
     cookies = {settings.SESSION_COOKIE_NAME: key}
-    with httpx2.Client(base_url=f"{live.url}/api/v1", cookies=cookies) as client:
+    with httpx2.Client(
+        base_url=f"{live.url}/api/v1", cookies=cookies, timeout=PATIENCE_SECONDS
+    ) as client:
         yield client
 
 

@@ -15,6 +15,7 @@ from chatcore.sessions.deletion import delete_session
 from chatcore.turns.deletion import delete_message
 from tests.conftest import Live
 from tests.support.browsing import store_exchange
+from tests.support.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,7 +48,7 @@ def share(api: APIClient, session: Session, **choices: Any) -> str:
 
 
 def read(live: Live, url: str) -> httpx2.Response:
-    return httpx2.get(f"{live.url}{url}")
+    return httpx2.get(f"{live.url}{url}", timeout=PATIENCE_SECONDS)
 
 
 def test_anybody_reads_the_snapshot_and_nothing_else(
