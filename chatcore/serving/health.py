@@ -2,14 +2,18 @@
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 CHECK_INTERVAL_SECONDS = 5.0
 STARTUP_INTERVAL_SECONDS = 0.2
 ANSWER_TIMEOUT_SECONDS = 5.0
 MAX_FAILURES = 3  # in a row
+BUSY_CPU_SECONDS = 0.1  # between two checks; a process that took so much is busy, and not hung
+LONGEST_SILENCE_SECONDS = 60.0  # of a busy one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,12 +26,17 @@ class HealthAddress:
 
 
 async def wait_until_hung(
-    address: HealthAddress | None, *, startup_seconds: float, on_answer: Callable[[], None]
+    address: HealthAddress | None,
+    *,
+    pid: int,
+    startup_seconds: float,
+    on_answer: Callable[[], None],
 ) -> None:
     """Return when the process at `address` is hung; call `on_answer` at its first answer.
 
     It is hung if it gives no first answer within `startup_seconds`, or later fails MAX_FAILURES
-    checks in a row. Without an address nothing can be checked, and the function never returns.
+    checks in a row without having worked meanwhile, or fails them for LONGEST_SILENCE_SECONDS.
+    Without an address nothing can be checked, and the function never returns.
     """
     if address is None:
         await asyncio.Event().wait()
@@ -39,9 +48,24 @@ async def wait_until_hung(
         await asyncio.sleep(STARTUP_INTERVAL_SECONDS)
     on_answer()
     failure_count = 0
-    while failure_count < MAX_FAILURES:
+    last_answer = time.monotonic()
+    while failure_count < MAX_FAILURES and time.monotonic() - last_answer < LONGEST_SILENCE_SECONDS:
+        cpu_seconds = _read_cpu_seconds(pid)
         await asyncio.sleep(CHECK_INTERVAL_SECONDS)
-        failure_count = 0 if await is_answering(address) else failure_count + 1
+        if await is_answering(address):
+            failure_count = 0
+            last_answer = time.monotonic()
+        elif _read_cpu_seconds(pid) - cpu_seconds < BUSY_CPU_SECONDS:
+            failure_count += 1
+
+
+def _read_cpu_seconds(pid: int) -> float:
+    """Return what the process has used of a processor so far; 0 where only Linux would know."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def is_answering(address: HealthAddress) -> bool:

@@ -105,7 +105,7 @@ async def _run_child_once(child: ChildProcess, hurry_event: asyncio.Event) -> tu
     with HeartbeatPipe() as heartbeats:
         process = await _start_process(child, heartbeats)
         exit_task = asyncio.create_task(process.wait())
-        hang_task = asyncio.create_task(_wait_until_hung(child, heartbeats))
+        hang_task = asyncio.create_task(_wait_until_hung(child, heartbeats, process.pid))
         try:
             await asyncio.wait({exit_task, hang_task}, return_when=asyncio.FIRST_COMPLETED)
             if exit_task.done():
@@ -120,12 +120,12 @@ async def _run_child_once(child: ChildProcess, hurry_event: asyncio.Event) -> tu
             await _stop_process(process, exit_task, child.stop_seconds, hurry_event)
 
 
-async def _wait_until_hung(child: ChildProcess, heartbeats: HeartbeatPipe) -> None:
+async def _wait_until_hung(child: ChildProcess, heartbeats: HeartbeatPipe, pid: int) -> None:
     if child.silence_seconds is not None:
         await heartbeats.wait_until_silent(child.silence_seconds)
         return
     await wait_until_hung(
-        child.health, startup_seconds=child.startup_seconds, on_answer=child.on_answer
+        child.health, pid=pid, startup_seconds=child.startup_seconds, on_answer=child.on_answer
     )
 
 

@@ -297,12 +297,12 @@ def resend_lost_runs() -> int:
     is_sending_due = Q(enqueued_at=None) | Q(enqueued_at__lt=Now() - RESEND_DELAY)
     # One that is to come was written while a clock was wrong.
     is_sending_due |= Q(enqueued_at__gt=Now() + RESEND_DELAY)
-    sending_due = CompactionRun.objects.filter(is_sending_due)
-    for run_id in sending_due.filter(pk__in=leases.find_abandoned_runs()).values_list(
-        "pk", flat=True
-    ):
-        leases.take_from_dead(run_id)
-    lost_runs = sending_due.filter(status=Status.QUEUED).exclude(
+    # No message of a run that was claimed is on its way, so it waits for nothing but its lease.
+    abandoned_ids = [
+        run_id for run_id in leases.find_abandoned_runs() if leases.take_from_dead(run_id)
+    ]
+    is_sending_due |= Q(pk__in=abandoned_ids)
+    lost_runs = CompactionRun.objects.filter(is_sending_due, status=Status.QUEUED).exclude(
         started_at=None, created_at__range=(Now() - RESEND_DELAY / 2, Now() + RESEND_DELAY)
     )
     return _send_oldest(lost_runs)

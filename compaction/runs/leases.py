@@ -24,6 +24,7 @@ from compaction.runs import line
 
 logger = logging.getLogger(__name__)
 
+LEASE_SECONDS = 30  # without a sign of life; a policy may ask for less
 RENEWALS_PER_LEASE = 3
 MAX_ATTEMPTS = 20  # claims of a run that ended neither well nor with a death
 
@@ -83,7 +84,7 @@ def _write_claim(run: CompactionRun) -> bool:
             # Whoever gives a run back queues it. One that is still running was left by a death.
             deaths=F("deaths") + int(run.status == CompactionRun.Status.RUNNING),
             started_at=Coalesce("started_at", Now()),
-            lease_until=Now() + timedelta(seconds=_load_flow(run).lease_seconds),
+            lease_until=Now() + timedelta(seconds=_choose_lease(run)),
         )
     )
 
@@ -149,7 +150,7 @@ def keep_lease(run: CompactionRun) -> Iterator[None]:
     stop_event = threading.Event()
     thread = threading.Thread(
         target=_renew_lease,
-        args=(run, _load_flow(run).lease_seconds, stop_event),
+        args=(run, _choose_lease(run), stop_event),
         name=f"lease-{run.pk}",
         daemon=True,
     )
@@ -197,6 +198,10 @@ def _select_claimable_run(run: CompactionRun) -> QuerySet[CompactionRun]:
     return CompactionRun.objects.filter(
         is_queued | Q(is_over, status=CompactionRun.Status.RUNNING), pk=run.pk
     )
+
+
+def _choose_lease(run: CompactionRun) -> int:
+    return min(_load_flow(run).lease_seconds, LEASE_SECONDS)
 
 
 def _load_flow(run: CompactionRun) -> FlowKnobs:

@@ -1,7 +1,7 @@
 """Keep one working cluster: start it, watch it, and replace it when it dies or hangs.
 
 For django-q2's sake: a cluster of it that hangs does not notice. The supervisor executes no task
-itself, so it can be trusted to do that, and to sweep for lost work every 30 seconds.
+itself, so it can be trusted to do that, and to sweep for lost work every 15 seconds.
 """
 
 import logging
@@ -15,6 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from django.db import close_old_connections
 
 from compaction.backends import registry as backend_registry
+from compaction.patience import is_outage
 from compaction.runs import engine, retention
 from compaction.runs.beats import record_beat, remove_beat
 from compaction.worker.broker import LaneBroker
@@ -32,8 +33,9 @@ T = TypeVar("T")
 # All in seconds.
 TICK_INTERVAL = 0.2  # how late a signal or a dead sentinel may be noticed
 CHECK_INTERVAL = 1.0
-MAINTENANCE_INTERVAL = 30.0
+MAINTENANCE_INTERVAL = 15.0
 PRUNE_INTERVAL = 3600.0
+LOG_INTERVAL = 60.0
 PRUNE_SECONDS = 1.0  # at a time: meanwhile nobody watches the cluster
 STOP_GRACE = 8.0  # for running tasks when the worker is asked to stop
 MAX_RESTART_DELAY = 3
@@ -94,6 +96,7 @@ class WorkerSupervisor:
         """Wait until the cluster fails, and return why; None when asked to stop."""
         last_check = time.monotonic()
         next_maintenance = 0.0
+        is_reached = True
         while not self._stop_requested:
             time.sleep(TICK_INTERVAL)
             self._heartbeat.beat()
@@ -104,15 +107,21 @@ class WorkerSupervisor:
                 # A laptop that was suspended has not waited for its cluster meanwhile.
                 seconds = min(now - last_check, 2 * CHECK_INTERVAL)
                 last_check = now
-                requeue_abandoned_runs()
                 # A check that a database out of reach has failed says nothing about the cluster.
                 check = attempt(watchdog.check_cluster, seconds, cluster.list_processes())
                 if check.result is not None:
                     return check.result
+                # A death is the run's own only in a cluster that works. Of one that hangs, and is
+                # replaced a moment later, nobody is to blame.
+                if not watchdog.has_stuck_process:
+                    requeue_abandoned_runs()
             if now >= next_maintenance:
                 next_maintenance = now + MAINTENANCE_INTERVAL
-                attempt(record_beat, self.name, self.workers)
-                attempt(resend_lost_runs)
+                # While the database was away, living workers could not renew their leases either.
+                was_reached = is_reached
+                is_reached = attempt(record_beat, self.name, self.workers).is_success
+                if was_reached and is_reached:
+                    attempt(resend_lost_runs)
                 attempt(recover_turns)
                 if now >= self._next_prune and attempt(prune_records).result:
                     self._next_prune = now + PRUNE_INTERVAL
@@ -154,13 +163,19 @@ class Attempt(Generic[T]):
 
 
 def attempt(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Attempt[T]:
-    """Call a function that a database out of reach may break; log the error if it does.
+    """Call a function that a database out of reach may break; log that once a minute.
 
     Whatever calls this does so again a moment later, so no error may end the supervisor.
     """
     close_old_connections()
     try:
         return Attempt(is_success=True, result=function(*args, **kwargs))
-    except Exception:
-        logger.exception("the worker could not %s", getattr(function, "__name__", function))
+    except Exception as error:
+        name = getattr(function, "__name__", str(function))
+        if time.monotonic() >= _next_logs.get(name, 0.0):
+            _next_logs[name] = time.monotonic() + LOG_INTERVAL
+            logger.error("the worker could not %s: %s", name, error, exc_info=not is_outage(error))
         return Attempt(is_success=False)
+
+
+_next_logs: dict[str, float] = {}

@@ -43,6 +43,11 @@ class Watchdog:
         self._free_seconds = 0.0
         self._rest_seconds = 0.0
 
+    @property
+    def has_stuck_process(self) -> bool:
+        """True while a process is stopped, or dead and not reaped: the cluster may be at fault."""
+        return bool(self._stuck_seconds)
+
     def check_cluster(self, seconds: float, members: Sequence[Process]) -> str | None:
         """Note that `seconds` passed. Return what is wrong with the cluster, or None."""
         complaint = self._check_processes(seconds, members) or self._check_canary(seconds, members)

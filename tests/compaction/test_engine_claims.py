@@ -200,8 +200,12 @@ def test_the_sweep_tells_the_queue_again_of_what_it_forgot(full: Session) -> Non
 
 def test_the_sweep_brings_back_a_run_whose_worker_died(full: Session) -> None:
     run = engine.request_run(full.pk, trigger="manual")
-    leases.claim_run(run.pk)
+    claimed_run = leases.claim_run(run.pk)
+    assert claimed_run is not None
+    assert claimed_run.lease_until is not None
+    assert claimed_run.lease_until < timezone.now() + timedelta(seconds=31)
     assert engine.resend_lost_runs() == 0
     long_ago = timezone.now() - timedelta(minutes=5)
-    CompactionRun.objects.filter(pk=run.pk).update(lease_until=long_ago, enqueued_at=long_ago)
+    # Its message was sent a moment ago, and it is not waited for.
+    CompactionRun.objects.filter(pk=run.pk).update(lease_until=long_ago)
     assert engine.resend_lost_runs() == 1

@@ -234,11 +234,11 @@ def waited_for(session: Session, scripted: ScriptedModel) -> Any:
 
 
 def leased_until(session: Session, scripted: ScriptedModel) -> Any:
-    """For how many minutes a claimed run is held."""
+    """For how many seconds a claimed run is held."""
     run = leases.claim_run(engine.request_run(session.pk, trigger="manual").pk)
     assert run is not None
     assert isinstance(run.lease_until, datetime)
-    return round((run.lease_until - timezone.now()).total_seconds() / 60)
+    return round((run.lease_until - timezone.now()).total_seconds(), -1)
 
 
 def claimed_at_once(session: Session, scripted: ScriptedModel) -> Any:
@@ -313,7 +313,7 @@ LIVED: list[tuple[str, Any, Any, Callable[[Session, ScriptedModel], Any], Knobs]
     ("fallback.notify", True, False, without_summaries, {}),
     ("fallback.notice", "Trimmed.", "Cut.", without_summaries, {}),
     ("flow.while_compacting", "proceed", "wait", waited_for, {}),
-    ("flow.lease_seconds", 60, 600, leased_until, {}),
+    ("flow.lease_seconds", 10, 600, leased_until, {}),
     ("flow.workers", 1, 2, claimed_at_once, {}),
     ("flow.attempts", 1, 2, given_up, {}),
     ("flow.log_requests", False, True, logged, {}),

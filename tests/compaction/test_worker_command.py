@@ -14,6 +14,7 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import OperationalError
 from django.utils import timezone
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
@@ -25,7 +26,7 @@ from chatcore.local_model.register import TIMEOUT_SECONDS
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.worker import cluster, tasks
+from compaction.worker import cluster, supervisor, tasks
 from compaction.worker.broker import LaneBroker
 from compaction.worker.run_locks import RunLocks
 from compaction.worker.tasks import MAX_RUN_SECONDS
@@ -161,3 +162,19 @@ def test_it_needs_at_least_one_worker() -> None:
 def test_no_task_is_handed_out_again_while_it_may_still_run() -> None:
     assert int(str(settings.Q_CLUSTER["retry"])) > MAX_RUN_SECONDS
     assert MAX_RUN_SECONDS >= 3 * TIMEOUT_SECONDS  # three calls of the embedded model
+
+
+def test_a_database_that_is_away_is_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    def look_away() -> None:
+        raise OperationalError("connection refused")
+
+    def break_down() -> None:
+        raise ValueError("a mistake of ours")
+
+    for _ in range(50):
+        assert not supervisor.attempt(look_away).is_success
+        assert not supervisor.attempt(break_down).is_success
+    outage, mistake = caplog.records
+    assert outage.getMessage() == "the worker could not look_away: connection refused"
+    assert not outage.exc_info
+    assert mistake.exc_info, "that is nothing to expect"

@@ -100,3 +100,13 @@ def test_a_suspended_machine_makes_no_cluster_hung() -> None:
     assert (
         watchdog.check_cluster(2.0, FREE) is None
     )  # the keeper never tells of more than two seconds
+
+
+def test_while_a_process_is_stuck_no_death_is_a_runs_own() -> None:
+    watchdog = watched(Lane())
+    watchdog.check_cluster(1.0, FREE)
+    assert not watchdog.has_stuck_process
+    watchdog.check_cluster(1.0, [*FREE, Process(pid=9, parent=1, name="python", state="Z")])
+    assert watchdog.has_stuck_process
+    watchdog.check_cluster(1.0, FREE)
+    assert not watchdog.has_stuck_process, "it was reaped"

@@ -114,7 +114,8 @@ class FlowKnobs(KnobGroup):
         "most.",
     )
     lease_seconds: int = knob(
-        _POSITIVE_NUMBER, "Seconds without a sign of life after which another worker may take over."
+        _POSITIVE_NUMBER,
+        "Seconds without a sign of life after which another worker may take over, 30 at most.",
     )
     workers: int = knob(_POSITIVE_NUMBER, "How many runs of this policy are worked on at once.")
     attempts: int = knob(_POSITIVE_NUMBER, "How often a run may be claimed before it has failed.")
