@@ -2,7 +2,7 @@
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.contrib.admin.apps import AdminConfig
+from django.contrib.admin.apps import SimpleAdminConfig
 
 from chatcore.serving.error_reports import start_error_reports
 from chatcore.traces.spans import start_traces
@@ -25,7 +25,10 @@ class Chatcore(AppConfig):
             start_traces(has_contents=settings.TRACES == "contents")
 
 
-class AdminSite(AdminConfig):
-    """Django's admin app with the site of this project."""
+class AdminSite(SimpleAdminConfig):
+    """Django's admin app with the site of this project.
+
+    Its pages are loaded with the URLs: they take a second, which most commands have no use for.
+    """
 
     default_site = "chatcore.admin_site.ChatcoreAdminSite"

@@ -28,7 +28,9 @@ warnings.filterwarnings(
 )
 django_application = get_asgi_application()
 
-# These need Django's apps, which are loaded now.
+# These need Django's apps, which are loaded now. The pages are loaded here too, and not while the
+# first person waits.
+import chatcore.urls  # noqa: E402, F401
 from chatcore.events.long_responses import serve_request  # noqa: E402
 from chatcore.faces.mcp.door import PATHS as MCP_PATHS  # noqa: E402
 from chatcore.faces.mcp.door import serve_mcp  # noqa: E402

@@ -6,6 +6,8 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
+admin.autodiscover()
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("compaction.api.urls")),

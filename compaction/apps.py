@@ -1,5 +1,7 @@
 """Configure the app that keeps conversations inside the context window of their models."""
 
+from typing import Any
+
 from django.apps import AppConfig
 from django.core.exceptions import ImproperlyConfigured
 
@@ -25,7 +27,19 @@ class Compaction(AppConfig):
     def ready(self) -> None:
         """Register the system checks and listen for finished responses."""
         from compaction import checks
-        from compaction.triggers import after_response
+        from compaction.backends import registry
 
         if not checks.check_backend():  # otherwise the check is what stops the start
-            after_response.connect_receivers()
+            registry.get_backend().subscribe_to_responses(
+                measure_session, uid="compaction.measure_and_ask"
+            )
+
+
+def measure_session(sender: Any = None, **response: Any) -> None:
+    """Measure the session of a finished response.
+
+    What that takes is loaded now, because most commands see no response and should start fast.
+    """
+    from compaction.triggers import after_response
+
+    after_response.measure_and_request_run(sender, **response)

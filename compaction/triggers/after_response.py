@@ -21,13 +21,6 @@ logger = logging.getLogger(__name__)
 Trigger = CompactionRun.Trigger
 
 
-def connect_receivers() -> None:
-    """Listen for finished responses."""
-    backend_registry.get_backend().subscribe_to_responses(
-        measure_and_request_run, uid="compaction.measure_and_ask"
-    )
-
-
 def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -> None:
     """Measure the session once, announce its usage, and request at most one run.
 

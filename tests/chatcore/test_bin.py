@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,18 @@ def test_setup_says_what_is_missing_when_no_python_suits(tmp_path: Path) -> None
     assert result.returncode == 1
     assert "Chatcore needs Python 3.11 or newer with venv" in result.stderr
     assert not (checkout / ".venv").exists()
+
+
+def test_a_command_starts_without_pages_and_without_what_compacts() -> None:
+    """They take two thirds of a start, and most commands have no use for them."""
+    program = (
+        "import django, sys; django.setup();"
+        "print([name for name in sys.modules if name.startswith(("
+        "'chatcore.admin.', 'compaction.admin.', 'compaction.runs.execution', 'unfold.admin',"
+        "'chatcore.web.urls', 'openai', 'anthropic', 'mcp.', 'uvicorn'))])"
+    )
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "chatcore.settings"}
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"

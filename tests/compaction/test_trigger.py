@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -193,7 +194,7 @@ def test_a_failing_measurement_does_not_reach_the_sender(
 
 def test_it_listens_once_however_often_it_is_connected() -> None:
     before = len(response_completed.receivers)
-    after_response.connect_receivers()
+    apps.get_app_config("compaction").ready()
     assert len(response_completed.receivers) == before
 
 
