@@ -39,7 +39,7 @@ def test_a_run_is_read_along_and_turns_into_a_line_that_leads_to_its_card(
     status = page.get_by_role("region", name="Summary")
     expect(status.get_by_role("status")).to_have_text("Optimizing conversation context…")
     expect(status).to_be_in_viewport()
-    expect(status.locator(".run-facts")).to_have_text(re.compile(r"^\d+ s"))
+    expect(status.locator(".run-facts")).to_have_text(re.compile(r"^\d+ messages · \d+ s"))
     status.get_by_text("Read along").click()
     expect(status.locator(".run-text")).to_contain_text("The user asked six questions")
     expect(status.locator(".run-text")).not_to_contain_text("Progress")

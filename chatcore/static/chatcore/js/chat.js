@@ -376,6 +376,7 @@ const HANDLERS = {
       id: data.run,
       startedAt: Date.parse(data.at),
       expectedSeconds: data.expected_seconds,
+      count: data.targets,
     });
   },
   [EventType.COMPACTION_PROGRESS]: (chat, data) => chat.runStatus.progress(data),

@@ -12,7 +12,7 @@ const LONG_SECONDS = 20; // a shorter wait is not worth a number
 const TICK_MS = 1000;
 
 export class RunStatus {
-  #run = null; // {id, startedAt, expectedSeconds, part, parts, text}
+  #run = null; // {id, startedAt, expectedSeconds, count, part, parts, text}
   #endedRuns = new Set();
   #timer;
 
@@ -35,13 +35,14 @@ export class RunStatus {
   }
 
   // Show a run that has begun. A run that is shown already keeps what is known of it.
-  begin({ id, startedAt = Date.now(), expectedSeconds = null }) {
+  begin({ id, startedAt = Date.now(), expectedSeconds = null, count = null }) {
     if (this.#endedRuns.has(id)) return; // what was asked before its end is answered after it
     if (this.#run?.id === id) {
       this.#run.expectedSeconds ??= expectedSeconds;
+      this.#run.count ??= count;
       return this.#tick();
     }
-    this.#run = { id, startedAt, expectedSeconds, part: 1, parts: 1, text: "" };
+    this.#run = { id, startedAt, expectedSeconds, count, part: 1, parts: 1, text: "" };
     this.#find(".run-written").hidden = true;
     this.#showText();
     this.element.hidden = false;
@@ -67,9 +68,10 @@ export class RunStatus {
 
   #tick() {
     if (!this.#run) return;
-    const { part, parts, startedAt, expectedSeconds } = this.#run;
+    const { count, part, parts, startedAt, expectedSeconds } = this.#run;
     const elapsed = Math.max(0, Date.now() - startedAt);
     const texts = [
+      count ? getText("summarized", { count }) : "",
       parts > 1 ? getText("runPart", { part, parts }) : "",
       elapsed >= TICK_MS ? formatElapsed(elapsed) : "",
       expectedSeconds >= LONG_SECONDS
