@@ -168,7 +168,7 @@ class ContextMeter extends HTMLElement {
       ? getText(usage.source === "provider" ? "countedByProvider" : "countedByUs")
       : "";
     if (usage.window_source === "learned")
-      this.querySelector(".context-source").textContent += ` ${getText("windowLearned")}`;
+      this.querySelector(".context-source").textContent += ` · ${getText("windowLearned")}`;
     this.querySelector(".context-policy").textContent = usage.policy
       ? getText("policy", { name: usage.policy })
       : "";
