@@ -10,11 +10,15 @@ from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups import conduct, ledger, recall, size, stages, summaries, verification
 from compaction.core.policy import Policy
 
+# Of the window (FEAT-011, Constants).
+COMPACT_THRESHOLD_RATIO = 0.85
+PROTECTED_WINDOW_RATIO = 0.25
+
 ONECLAW = Policy(
     window=size.WindowKnobs(unknown="disable", by_family={}),
     budget=size.BudgetKnobs(basis="window", output_reserve=0, safety_margin=0, floor_ratio=0.5),
     trigger=size.TriggerKnobs(
-        threshold=0.85,
+        threshold=COMPACT_THRESHOLD_RATIO,
         clamp=False,
         strict=True,
         phases=("after_response", "on_model_change", "on_overflow", "manual"),
@@ -36,7 +40,7 @@ ONECLAW = Policy(
     ),
     protect=stages.ProtectKnobs(
         kind="token_ratio",
-        ratio=0.25,
+        ratio=PROTECTED_WINDOW_RATIO,
         count=0,
         minimum=0,
         first=0,

@@ -52,6 +52,7 @@ Here a preset does something else, on purpose:
 - **oneclaw**: by hand, a chat that is smaller than a quarter of the window keeps a quarter of what
   is there, and `up_to_seq` says itself where the tail begins; otherwise a short chat could never
   be compacted. It is done once: what a summary has left is not compacted further and further.
+- **neurolink**: gpt-5 has the 400,000 tokens that its vendor and Wolffish give it, not 1,047,576.
 - **neurolink**: a file read is known by its call and not by words such as "read" in any text,
   because people write those words too.
 - **neurolink**: a call that lost its result, or a result without its call, gets its other half in

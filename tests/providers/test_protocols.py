@@ -220,6 +220,12 @@ async def test_it_calls_once_and_then_as_often_as_it_may_retry(
     assert len(scripted.requests) == calls
 
 
+async def test_a_refusal_is_sent_once(protocol: str, scripted: ScriptedModel) -> None:
+    scripted.default = Reply(status=400, text="no such role")
+    await catch_error(build_connection(scripted, protocol, max_retries=2))
+    assert len(scripted.requests) == 1
+
+
 async def test_it_recovers_by_a_retry(protocol: str, scripted: ScriptedModel) -> None:
     scripted.script(Reply(status=429, headers={"Retry-After": "0.01"}), Reply(text="There."))
     assert (
