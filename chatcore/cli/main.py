@@ -37,7 +37,8 @@ def main() -> None:
         reason = str(error).partition("\n")[0].rstrip(".")
         sys.stderr.write(
             f"The database cannot be used: {reason}."
-            " CHATCORE_DATABASE_URL says where it is; `chatcore migrate` makes its tables.\n"
+            " CHATCORE_DATABASE_URL says where it is. A new one, or one of an older version that"
+            " was copied before, gets its tables by `chatcore migrate`.\n"
         )
         sys.exit(1)
 

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Mapping
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
@@ -21,6 +22,7 @@ MAX_NAME_CHARS = 24
 MAX_SERVERS = 20  # of one user
 MAX_LABEL_CHARS = 64  # of a server that a request brings along
 COMMAND_SCHEME = "stdio:"  # before the name of a command of CHATCORE["MCP_COMMANDS"]
+SEALED_URL = ""  # the name of the address among the encrypted headers; no header has it
 
 
 class McpServerQuerySet(models.QuerySet["McpServer"]):
@@ -147,7 +149,22 @@ class McpServer(models.Model):
         if not self.encrypted_headers:
             return {}
         headers: dict[str, str] = json.loads(keys.decrypt(self.encrypted_headers))
-        return headers
+        return {name: value for name, value in headers.items() if name != SEALED_URL}
+
+    def seal(self, url: str, headers: Mapping[str, str]) -> None:
+        """Keep the address encrypted too, which may hold a key: the database's log keeps rows."""
+        self.headers = {**headers, SEALED_URL: url}
+        self.header_names = sorted(headers)
+        self.url = ""
+
+    def reveal_url(self) -> str:
+        """Return the address, for the connection and for what is said of it in a digest alone.
+
+        Raises keys.UnreadableKey if it cannot be decrypted.
+        """
+        if self.url or not self.encrypted_headers:
+            return self.url
+        return str(json.loads(keys.decrypt(self.encrypted_headers)).get(SEALED_URL, ""))
 
     def clean(self) -> None:
         """Refuse a command for a user's own server, and one that the operator has not named."""

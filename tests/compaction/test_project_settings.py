@@ -182,7 +182,7 @@ def test_a_command_ends_with_that_sentence_alone(tmp_path: Path) -> None:
             {},
             1,
             r"The database cannot be used: no such table: \w+\. "
-            r".*`chatcore migrate` makes its tables\.\n",
+            r".*gets its tables by `chatcore migrate`\.\n",
         ),
         pytest.param(
             "serve --port 99999",

@@ -2,11 +2,13 @@
 
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 from django.conf import settings
+from django.db import connection
 from openai import OpenAI
 
 from chatcore.models import McpServer, Message, Session, StoredResponse, Turn
@@ -47,6 +49,11 @@ def nothing_leaks(client: OpenAI, caplog: pytest.LogCaptureFixture) -> Any:
     assert SECRET not in json.dumps(list(StoredResponse.objects.values_list("request", flat=True)))
     ended_servers = McpServer.objects.exclude(turn__status__in=Turn.OPEN_STATUSES)
     assert {*ended_servers.values_list("encrypted_headers", "url")} <= {("", "")}
+    if connection.vendor == "sqlite":  # its log keeps rows that were overwritten
+        database = Path(connection.settings_dict["NAME"])
+        files = [*database.parent.glob(f"{database.name}*")]
+        assert files
+        assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
 
 
 def build_server(tool_server: ToolServer, **other: Any) -> Any:

@@ -39,7 +39,7 @@ class McpTool:
     def digest(self) -> str:
         """What a person's word about it holds for: this address, description and schema."""
         definition = self.definition
-        facts = (self.server.url, self.name, definition.description, definition.parameters)
+        facts = (self.server.reveal_url(), self.name, definition.description, definition.parameters)
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 

@@ -135,7 +135,7 @@ async def _open_transport(
         trust_env=False,
     ) as http_client:
         yield streamable_http_client(
-            server.url, http_client=http_client, max_sse_event_size=MAX_EVENT_BYTES
+            server.reveal_url(), http_client=http_client, max_sse_event_size=MAX_EVENT_BYTES
         )
 
 

@@ -28,8 +28,8 @@ class RequestServer:
 
     def write_to(self, row: McpServer) -> None:
         """Give a row these values. It is asked for its tools again, as its rules may differ."""
-        row.name, row.url = self.label, self.url
-        row.headers = dict(self.headers)
+        row.name = self.label
+        row.seal(self.url, self.headers)
         row.require_approval, row.rules = self.require_approval, dict(self.rules)
         row.refreshed_at, row.error = None, ""
 
