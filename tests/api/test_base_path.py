@@ -18,6 +18,8 @@ from tests.support.served_below import PATH, Below, below
 from tests.support.served_streams import join_text, read_events
 from tests.support.waiting import PATIENCE_SECONDS
 
+pytestmark = pytest.mark.program
+
 __all__ = ["below"]
 
 MODEL = "scripted/test-model"

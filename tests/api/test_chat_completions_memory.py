@@ -319,6 +319,7 @@ def converse(client: OpenAI, scripted: ScriptedModel, *, turns: int, words: int)
     assert len(load_messages()) == 2 * turns
 
 
+@pytest.mark.slow
 def test_a_long_conversation_is_compacted_behind_the_face(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:

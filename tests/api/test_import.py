@@ -15,6 +15,7 @@ from chatcore.sessions import verification
 from chatcore.transfer import exporter, importer
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 CALL = {
     "role": "assistant",
@@ -105,7 +106,7 @@ def test_a_long_tool_result_is_cut_as_anywhere(
 
 
 @pytest.mark.django_db(transaction=True)  # whole outputs go into the store, as in a real request
-@pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
+@pytest.mark.parametrize("many", mark_others_slow([False, True]))
 @pytest.mark.parametrize("policy", ["oneclaw", "neurolink", "lota", "wolffish", "chatcore"])
 def test_an_imported_result_is_stored_as_a_live_one(
     api: APIClient, session: Session, scripted: ScriptedModel, policy: str, many: bool
@@ -231,6 +232,7 @@ def test_a_wrong_body_is_refused(api: APIClient, imports: str, body: Any) -> Non
     assert api.post(imports, body).json()["errors"][0]["field"] == "messages"
 
 
+@pytest.mark.slow
 def test_ten_thousand_messages_are_taken_and_one_more_is_413(
     api: APIClient, imports: str, session: Session
 ) -> None:

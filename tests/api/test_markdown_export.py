@@ -95,6 +95,7 @@ def test_no_message_poses_as_another_speaker(session: Session) -> None:
     assert not [part for part in parts if part.type == "html_inline"]
 
 
+@pytest.mark.slow
 def test_thousands_of_messages_do_not_fill_memory(session: Session) -> None:
     count, chars = 3_000, 2_000
     rows = (

@@ -14,6 +14,7 @@ from tests.conftest import Live
 from tests.support import anthropic_client, openai_client
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 from tests.support.thought_blocks import ORDERS, stream_blocks
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -198,7 +199,7 @@ def test_another_model_gets_nothing_of_it(
     assert "signed" not in json.dumps(scripted.requests[-1].json["messages"])
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("streamed", mark_others_slow([True, False]))
 @pytest.mark.parametrize(
     "go_on", [go_on_by_chat_completions, go_on_by_messages, go_on_by_responses]
 )

@@ -272,6 +272,7 @@ def sixty_rows(db: None, chat: Session) -> None:
         CompactionPolicy.objects.create(name=f"policy-{message.pk}")
 
 
+@pytest.mark.slow
 def test_no_page_asks_the_database_row_by_row(operator: Client, sixty_rows: None) -> None:
     complaints = []
     for model in admin.site._registry:

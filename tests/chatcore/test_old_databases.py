@@ -29,7 +29,7 @@ from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.slow_params import mark_others_slow
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.program, pytest.mark.django_db(transaction=True)]
 # What Django's own migrations write.
 OTHER_TABLES = ("django_content_type", "auth_permission")
 # What our migrations change on purpose: nobody had said that these models call no tools, and see no

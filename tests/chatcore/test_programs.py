@@ -12,7 +12,7 @@ from tests.support.programs import Conversations
 
 # `python -m measure.programs` runs many more.
 PROGRAMS = settings(
-    max_examples=int(os.environ.get("CHATCORE_PROGRAMS", "3")),
+    max_examples=int(os.environ.get("CHATCORE_PROGRAMS", "2")),
     stateful_step_count=int(os.environ.get("CHATCORE_PROGRAM_STEPS", "30")),
     phases=[Phase.generate],  # a program that fails is short enough to read as it is
 )

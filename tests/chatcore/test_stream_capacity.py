@@ -32,6 +32,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.lasting
+@pytest.mark.slow
 def test_a_hundred_readers_get_every_event_once_over_three_reconnects(
     live: Live, user: User, settings: Any
 ) -> None:

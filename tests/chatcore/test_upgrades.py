@@ -57,6 +57,7 @@ def read_rows(apps: Any) -> dict[str, list[dict[str, Any]]]:
     }
 
 
+@pytest.mark.slow
 def test_every_row_is_still_there_and_found(released: Any, django_user_model: Any) -> None:
     session = fill(released, django_user_model.objects.create(username="alice").pk)
     rows_before = read_rows(released)

@@ -38,7 +38,7 @@ def reword(session: Session, choice: int) -> Message | None:
 
 
 @settings(
-    max_examples=25,
+    max_examples=12,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

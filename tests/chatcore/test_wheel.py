@@ -55,6 +55,7 @@ def list_sources(folder: Path) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_it_holds_every_file_of_the_packages_and_no_other(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == list_sources(wheel.parent)

@@ -83,6 +83,7 @@ def test_a_project_with_models_of_its_own_has_less_than_a_hundred_lines() -> Non
     assert sum(len(program.splitlines()) for program in PROGRAMS[1:5]) < 100
 
 
+@pytest.mark.program
 def test_it_compacts_goes_back_and_compacts_again(tmp_path: Path, scripted: ScriptedModel) -> None:
     scripted.default = summarize_or_chat()
     write_project(tmp_path)

@@ -1,5 +1,6 @@
 """A refusal for length makes room under every policy, with a known window and without one."""
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,11 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 
 POLICIES = ["oneclaw", "chatcore", "neurolink", "lota", "wolffish", "baseagent"]
+PROTOCOLS, WINDOWS = ("openai", "anthropic"), (None, 8192)
+# Neighbours differ in both.
+EACH_POLICY = [
+    (policy, PROTOCOLS[place % 2], WINDOWS[place // 2 % 2]) for place, policy in enumerate(POLICIES)
+]
 TAKES = 3_000
 
 
@@ -93,9 +99,17 @@ def test_the_answer_comes_in_the_same_turn(
         assert (usage["context_window"], usage["window_source"]) == (learned, "learned")
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
-@pytest.mark.parametrize("window", [None, 8192])
+@pytest.mark.parametrize(
+    ("policy", "protocol", "window"),
+    [
+        *EACH_POLICY,
+        *(
+            pytest.param(*others, marks=pytest.mark.slow)
+            for others in itertools.product(POLICIES, PROTOCOLS, WINDOWS)
+            if others not in EACH_POLICY
+        ),
+    ],
+)
 def test_every_policy_makes_room(
     policy: str,
     protocol: str,

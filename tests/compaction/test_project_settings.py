@@ -213,6 +213,7 @@ def test_a_command_ends_with_that_sentence_alone(tmp_path: Path) -> None:
         ),
     ],
 )
+@pytest.mark.program
 def test_so_does_one_that_cannot_begin(
     tmp_path: Path, command: str, variables: dict[str, str], code: int, complaint: str
 ) -> None:

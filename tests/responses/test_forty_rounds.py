@@ -98,6 +98,7 @@ def test_responses_keep_the_task(
 
 
 @pytest.mark.parametrize("way", ["whole history", slow("results alone"), slow("without a session")])
+@pytest.mark.slow
 def test_chat_completions_keep_the_task(
     client: OpenAI, task: None, scripted: ScriptedModel, way: str
 ) -> None:

@@ -23,6 +23,7 @@ from compaction.models import CompactionRun, LedgerLine, SummaryLeaf
 from tests.support.compaction_sessions import summarize_or_chat
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -121,7 +122,7 @@ def find_files_with_word() -> list[str]:
     return [os.path.basename(path) for path in paths if WORD.encode() in path.read_bytes().lower()]
 
 
-@pytest.mark.parametrize("delete", [delete_messages, delete_session, delete_user])
+@pytest.mark.parametrize("delete", mark_others_slow([delete_user, delete_session, delete_messages]))
 def test_no_word_is_left(
     api: APIClient,
     talk: Session,

@@ -50,6 +50,7 @@ def measure_growth(item: HousePattern) -> tuple[float, str]:
 
 
 @pytest.mark.lasting
+@pytest.mark.slow
 def test_a_doubled_text_takes_twice_the_steps() -> None:
     patterns = list_patterns()
     assert len(patterns) > 200

@@ -17,6 +17,8 @@ from chatcore.serving import processes
 from tests.support.prepared_database import put_database
 from tests.support.web_process import build_environment, run_web_server
 
+pytestmark = pytest.mark.program
+
 PUBLIC_URL = "https://chat.example.com"
 BY_PROXY = {"Host": "chat.example.com", "X-Forwarded-Proto": "https"}
 
@@ -46,6 +48,7 @@ def named_server(data_folder: Path) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.slow
 def test_the_check_for_deployments_has_nothing_to_say(tmp_path: Path) -> None:
     process = subprocess.run(
         [sys.executable, "-m", "chatcore", "check", "--deploy", "--fail-level", "WARNING"],
