@@ -9,6 +9,7 @@ from typing import Any
 from allauth.core.exceptions import ImmediateHttpResponse
 from django.contrib.auth.models import Group
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import render
 from django.urls import reverse
@@ -19,6 +20,19 @@ from chatcore.models import Invitation
 SESSION_KEY = "chatcore_invitation"
 DEFAULT_DAYS = 7
 MAX_DAYS = 90
+
+
+def select_givable_groups(person: Any) -> QuerySet[Group]:
+    """Select the groups that a person may give to others.
+
+    Those are their own: others would give rights that the person has not. Who may change groups
+    could take any of them anyway.
+    """
+    if not person.is_active:
+        return Group.objects.none()
+    if person.has_perm("auth.change_group"):
+        return Group.objects.all()
+    return Group.objects.filter(user=person.pk)
 
 
 def create_invitation(
@@ -55,6 +69,7 @@ def find_in(request: HttpRequest) -> Invitation | None:
 def redeem(request: HttpRequest, user: Any) -> None:
     """Use up the browser's invitation for a new user, who joins its groups.
 
+    Of these only the ones that its maker may still give; one that was made by a command gives all.
     It belongs into the transaction that stores the user. Of two who use one link at once, the
     second is refused, and nothing of its account is stored.
     """
@@ -64,7 +79,11 @@ def redeem(request: HttpRequest, user: Any) -> None:
     open_row = Invitation.objects.filter_open().filter(pk=pk)
     if not open_row.update(used_at=timezone.now(), used_by=user):
         raise ImmediateHttpResponse(render(request, "chatcore/invitation_used.html", status=410))
-    user.groups.add(*Invitation.objects.get(pk=pk).groups.all())
+    invitation = Invitation.objects.select_related("made_by").get(pk=pk)
+    groups = invitation.groups.all()
+    if invitation.made_by:
+        groups = groups & select_givable_groups(invitation.made_by)
+    user.groups.add(*groups)
 
 
 def _digest(token: str) -> str:

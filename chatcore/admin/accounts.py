@@ -9,12 +9,16 @@ from allauth.usersessions.models import UserSession
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.auth.models import Group
 from django.db.models import Model
 from django.http import HttpRequest
 from knox.models import AuthToken
 
-from chatcore.accounts.invitations import DEFAULT_DAYS, MAX_DAYS, create_invitation
+from chatcore.accounts.invitations import (
+    DEFAULT_DAYS,
+    MAX_DAYS,
+    create_invitation,
+    select_givable_groups,
+)
 from chatcore.admin.read_only import ReadOnlyAdmin
 from chatcore.models import Invitation
 
@@ -100,12 +104,8 @@ class InvitationAdmin(admin.ModelAdmin):
         return False
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        """Offer the inviter's own groups: others would give rights that the inviter has not.
-
-        Who may change groups could take any of them anyway.
-        """
-        if not request.user.has_perm("auth.change_group"):
-            options["queryset"] = Group.objects.filter(user=request.user.pk)
+        """Offer the groups that the inviter may give."""
+        options["queryset"] = select_givable_groups(request.user)
         return super().formfield_for_manytomany(db_field, request, **options)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:

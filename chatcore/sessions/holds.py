@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext_noop
+
 from chatcore.models import Hold, Session
 
 
@@ -10,7 +12,9 @@ class OnHold(Exception):
     """Something of a user on legal hold was to be deleted; the text is for the user."""
 
     def __init__(self) -> None:
-        super().__init__("This is kept for legal reasons and cannot be changed or deleted now.")
+        super().__init__(
+            gettext_noop("This is kept for legal reasons and cannot be changed or deleted now.")
+        )
 
 
 def refuse_if_held(owner_id: Any) -> None:

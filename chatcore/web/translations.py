@@ -16,7 +16,7 @@ from babel.messages.pofile import read_po, write_po
 from django.conf import settings
 from django.utils.translation.template import templatize
 
-KEYWORDS = {**DEFAULT_KEYWORDS, "gettext_lazy": None}
+KEYWORDS = {**DEFAULT_KEYWORDS, "gettext_lazy": None, "gettext_noop": None}
 LINE_WIDTH = 100  # columns
 PACKAGES = ("chatcore", "compaction")
 EXTRACTORS = [

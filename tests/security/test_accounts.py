@@ -75,6 +75,22 @@ def test_an_invitation_makes_one_account(client: Client, by_invitation: None) ->
     assert Client().get(path).status_code == 410
 
 
+@pytest.mark.parametrize("change", ["left the group", "deactivated", "none"])
+def test_an_invitation_gives_what_its_maker_may_still_give(
+    client: Client, user: User, by_invitation: None, change: str
+) -> None:
+    writers = Group.objects.create(name="Writers")
+    user.groups.add(writers)
+    _, path = create_invitation(made_by=user, groups=[writers])
+    if change == "left the group":
+        user.groups.clear()
+    User.objects.filter(pk=user.pk).update(is_active=change != "deactivated")
+    client.get(path)
+    assert sign_up(client).status_code == 302
+    carol = User.objects.get(username="carol")
+    assert carol.groups.exists() == (change == "none")
+
+
 def test_of_two_who_use_one_link_the_second_is_refused(by_invitation: None) -> None:
     _, path = create_invitation(made_by=None)
     clients = [Client(), Client()]

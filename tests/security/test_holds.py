@@ -114,6 +114,17 @@ def test_no_page_and_no_model_takes_words(client: Client, held: Session, user: U
     assert not store_title(held.pk, "Other", old_title=WORDS, source_seqs=[])
 
 
+@pytest.mark.parametrize(("language", "word"), [("de", "rechtlichen"), ("fr", "légales")])
+def test_a_page_refuses_in_the_persons_language(
+    client: Client, held: Session, user: User, language: str, word: str
+) -> None:
+    client.force_login(user)
+    client.cookies["django_language"] = language
+    address = reverse("rename_chat", args=[held.pk])
+    answer = client.post(address, {"title": "Something else"})
+    assert (answer.status_code, word in answer.content.decode()) == (409, True)
+
+
 def test_no_form_of_the_admin_takes_words(admin_client: Client, held: Session) -> None:
     page = reverse("admin:chatcore_session_change", args=[held.pk])
     fields = {"title": "Other", "system_prompt": WORDS, "tools": "null", "params": "{}"}
