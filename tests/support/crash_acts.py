@@ -138,8 +138,8 @@ def compact_in_vain(stage: Stage) -> None:
 
 
 def compact_too_little(stage: Stage) -> None:
-    Message.objects.filter(session=stage.session_id, seq__gt=2).delete()
-    Session.objects.filter(pk=stage.session_id).update(message_count=2)
+    Message.objects.filter(session=stage.session_id, seq__gt=1).delete()
+    Session.objects.filter(pk=stage.session_id).update(message_count=1)
     compact(stage)
 
 
