@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore.rest import limits
+from chatcore.rest.parsers import is_large
 from chatcore.rest.problems import Problem
 from chatcore.slots import ProcessFull, Slot, Slots, UserFull
 
@@ -23,9 +23,7 @@ class OneImportAtATime(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Take the place, before the body is read."""
         super().initial(request, *args, **kwargs)
-        length = request.META.get("CONTENT_LENGTH") or limits.IMPORT_BODY_BYTES
-        is_json = str(request.content_type).startswith("application/json")
-        if is_json and int(length) <= limits.LARGE_BODY_BYTES:
+        if str(request.content_type).startswith("application/json") and not is_large(request):
             return
         try:
             self._place = _slots.take(request.user.pk, process_limit=IMPORTS_AT_ONCE, user_limit=1)

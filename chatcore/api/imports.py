@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from chatcore.api.import_places import OneImportAtATime
 from chatcore.models import Session
 from chatcore.rest import limits
-from chatcore.rest.parsers import SessionBodyParser, parse_large_json
+from chatcore.rest.parsers import SessionBodyParser, hold_large_body, parse_large_json
 from chatcore.rest.problems import TooLargeProblem
 from chatcore.transfer import importer, other_products, reader
 
@@ -35,12 +35,15 @@ class ArchiveParser(BaseParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         """Return the parsed `conversations.json`. Raises TooLargeProblem and InvalidImport."""
+        with hold_large_body((parser_context or {})["request"].user.pk):
+            return self._read(stream)
+
+    def _read(self, stream: IO[Any]) -> Any:
         content = stream.read(limits.IMPORT_BODY_BYTES + 1)
         if len(content) > limits.IMPORT_BODY_BYTES:
             megabytes = limits.IMPORT_BODY_BYTES // limits.MB
             raise TooLargeProblem(f"A request body may have at most {megabytes} MB.")
-        request = (parser_context or {})["request"]
-        parse = partial(parse_large_json, person=request.user.pk, max_values=limits.IMPORT_VALUES)
+        parse = partial(parse_large_json, max_values=limits.IMPORT_VALUES)
         return other_products.read_archive(io.BytesIO(content), parse)
 
 

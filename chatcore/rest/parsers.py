@@ -4,9 +4,10 @@ A few bytes of JSON make a value that takes seventy in memory, so a long body is
 before it is parsed, and one person's long bodies are parsed one after the other.
 """
 
+import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from rest_framework.exceptions import ParseError
@@ -27,22 +28,25 @@ class TooManyValues(ValueError):
     """A body has more values than may be parsed; the text is for the sender."""
 
 
-def parse_large_json(raw_body: bytes, *, person: object, max_values: int) -> Any:
-    """Return the value of a body, which this person's other large bodies wait for.
-
-    Raises TooManyValues before anything is parsed, and JSONDecodeError.
-    """
-    if _count_values(raw_body) > max_values and (
-        _count_values(_STRING.sub(b"", raw_body)) > max_values
-    ):
-        raise TooManyValues(f"A request body may have at most {max_values:,} values.")
+@contextlib.contextmanager
+def hold_large_body(person: object) -> Iterator[None]:
+    """Have a person's other large bodies wait until this one is parsed."""
     give_back_connection()
     with _person_locks.get(person):
-        return json.loads(raw_body, cls=StrictDecoder)
+        yield
 
 
-def _count_values(raw_body: bytes) -> int:
-    return sum(map(raw_body.count, (b"{", b"[", b",")))
+def parse_large_json(raw_body: bytes, *, max_values: int) -> Any:
+    """Return the value of a body. Raises TooManyValues before anything is parsed."""
+    if _count_values(raw_body) > max_values:
+        in_texts = (_count_values(raw_body, *text.span()) for text in _STRING.finditer(raw_body))
+        if _count_values(raw_body) - sum(in_texts) > max_values:
+            raise TooManyValues(f"A request body may have at most {max_values:,} values.")
+    return json.loads(raw_body, cls=StrictDecoder)
+
+
+def _count_values(raw_body: bytes, *span: int) -> int:
+    return sum(raw_body.count(sign, *span) for sign in (b"{", b"[", b","))
 
 
 class JsonBodyParser(BaseParser):
@@ -63,6 +67,13 @@ class JsonBodyParser(BaseParser):
         Raises TooLargeProblem (413) above `max_bytes` or `max_values`, and ParseError (400) for
         what is not JSON.
         """
+        request = (parser_context or {}).get("request")
+        if request is None or not is_large(request):
+            return self._read(stream)
+        with hold_large_body(request.user.pk):
+            return self._read(stream)
+
+    def _read(self, stream: IO[Any]) -> Any:
         # One byte more than allowed is enough to know that the body is too large.
         raw_body = stream.read(self.max_bytes + 1)
         if len(raw_body) > self.max_bytes:
@@ -70,14 +81,18 @@ class JsonBodyParser(BaseParser):
             raise TooLargeProblem(f"A request body may have at most {megabytes} MB.")
         try:
             if len(raw_body) > limits.LARGE_BODY_BYTES:
-                request = (parser_context or {}).get("request")
-                person = getattr(getattr(request, "user", None), "pk", None)
-                return parse_large_json(raw_body, person=person, max_values=self.max_values)
+                return parse_large_json(raw_body, max_values=self.max_values)
             return json.loads(raw_body, cls=StrictDecoder)
         except TooManyValues as error:
             raise TooLargeProblem(str(error)) from None
         except ValueError as error:
             raise ParseError(f"The body is not JSON: {error}") from None
+
+
+def is_large(request: Any) -> bool:
+    """Return whether a body is long, or does not say how long it is."""
+    length = request.META.get("CONTENT_LENGTH")
+    return not length or int(length) > limits.LARGE_BODY_BYTES
 
 
 class ImportBodyParser(JsonBodyParser):

@@ -137,7 +137,7 @@ def _list_choices(rule: Rule) -> list[str]:
 def _read_value(text: str, rule: Rule) -> tuple[Any, str | None]:
     """Return the value that a text means to a knob: JSON, the text itself, or a list of names."""
     candidates: list[Any] = [text, [part.strip() for part in text.split(",")]]
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         candidates.insert(0, json.loads(text))
     for value in candidates:
         frozen_value = tuple(value) if isinstance(value, list) else value

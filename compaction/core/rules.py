@@ -19,8 +19,16 @@ class Rule:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a finite int or float; True and False do not count as numbers."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Return whether a value is a finite int or float; True and False do not count as numbers.
+
+    Nor does a whole number that is too large to count with.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _is_ratio(value: Any) -> bool:

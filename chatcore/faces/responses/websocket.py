@@ -26,7 +26,7 @@ from chatcore.faces.responses.stream_events import Event
 from chatcore.models import StoredResponse
 from chatcore.rest import limits, problems, turn_rate
 from chatcore.rest.auth import build_sender_problem, find_sender
-from chatcore.rest.parsers import TooManyValues, parse_large_json
+from chatcore.rest.parsers import TooManyValues, hold_large_body, parse_large_json
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.rest.scopes import find_scope
 from chatcore.slots import ProcessFull, Slots, UserFull
@@ -223,8 +223,8 @@ def _parse_message(text: str, person: Any) -> dict[str, Any]:
     """Return the body of a request to create a response. Raises problems."""
     try:
         if len(text) > limits.LARGE_BODY_BYTES:
-            values = limits.BODY_VALUES
-            message = parse_large_json(text.encode(), person=person, max_values=values)
+            with hold_large_body(person):
+                message = parse_large_json(text.encode(), max_values=limits.BODY_VALUES)
         else:
             message = json.loads(text)
     except TooManyValues as error:
