@@ -186,12 +186,12 @@ class AuditedAdmin(_Page):
 
     def _list_named_relations(self) -> list[Any]:
         """Return the relations to rows whose own pages show contents."""
-        pages = admin.site._registry
         return [
             field
             for field in self.opts.concrete_fields
             if isinstance(field, ForeignKey)
-            and getattr(pages.get(field.related_model), "content_fields", None)
+            and admin.site.is_registered(field.related_model)
+            and getattr(admin.site.get_model_admin(field.related_model), "content_fields", None)
         ]
 
 

@@ -109,7 +109,9 @@ class QuickListAdmin(_Page):
         """Read what names the choices of a field with them, and not one by one."""
         model = db_field.remote_field.model
         rows = super().get_field_queryset(db, db_field, request)
-        relations = getattr(self.admin_site._registry.get(model), "list_select_related", False)
+        is_listed = self.admin_site.is_registered(model)
+        page = self.admin_site.get_model_admin(model) if is_listed else None
+        relations = getattr(page, "list_select_related", False)
         if isinstance(relations, list | tuple):
             rows = model._default_manager.all() if rows is None else rows
             return rows.select_related(*relations)

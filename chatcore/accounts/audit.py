@@ -60,8 +60,7 @@ def prune_entries() -> int:
     old_rows = AuditEntry.objects.filter(at__lt=read_clock() - timedelta(days=settings.AUDIT_DAYS))
     count = 0
     while ids := list(old_rows.order_by("at").values_list("pk", flat=True)[:BATCH_ROWS]):
-        rows = AuditEntry.objects.filter(pk__in=ids)
-        count += int(rows._raw_delete(rows.db))
+        count += AuditEntry.objects.filter(pk__in=ids).delete()[0]
     return count
 
 

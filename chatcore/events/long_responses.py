@@ -68,6 +68,23 @@ class Handover:
             on_end()
 
 
+class _ClosingStream(StreamingHttpResponse):
+    """A stream that says when it has ended, or the client has left."""
+
+    def __init__(
+        self, body: AsyncIterator[bytes], on_end: Callable[[], object] | None, **options: Any
+    ) -> None:
+        super().__init__(body, **options)
+        self._on_end = on_end
+
+    def close(self) -> None:
+        """Close what Django closes, then tell."""
+        super().close()
+        if self._on_end:
+            on_end, self._on_end = self._on_end, None
+            on_end()
+
+
 def hand_over_stream(
     request: HttpRequest,
     body: AsyncIterator[bytes],
@@ -83,10 +100,7 @@ def hand_over_stream(
     """
     handover = _find_handover(request)
     if handover is None:
-        response = StreamingHttpResponse(body, content_type=content_type, headers=headers)
-        if on_end:
-            response._resource_closers.append(on_end)  # type: ignore[attr-defined]
-        return response
+        return _ClosingStream(body, on_end, content_type=content_type, headers=headers)
     handover.accept(body, get_sender(request), on_end)
     connections.close_all()  # the connections of this thread, which ends with the request
     return HttpResponse(content_type=content_type, headers=headers)

@@ -3,11 +3,9 @@
 import contextlib
 import re
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.http import HttpRequest
 
 from chatcore.databases.outages import DATABASE_AWAY, find_outage
@@ -25,10 +23,16 @@ UNKNOWN_STORED = "It is not known whether it was stored: look before you send it
 
 
 class CommitWatch:
-    """An execute wrapper (Django's) that notes when a change of a conversation is committed."""
+    """An execute wrapper (Django's) that notes when a change of a conversation is committed.
+
+    `is_pending` is True from a change to its commit, `has_failed` after a statement that failed.
+    What fails while a change is pending, and is no statement, is its commit.
+    """
 
     def __init__(self) -> None:
         self.has_committed = False
+        self.is_pending = False
+        self.has_failed = False
 
     def __call__(
         self,
@@ -38,10 +42,13 @@ class CommitWatch:
         many: bool,
         context: dict[str, Any],
     ) -> Any:
+        self.has_failed = True
         result = execute(sql, params, many, context)
+        self.has_failed = False
         if not sql.startswith("SELECT") and CHANGE.search(sql):
             if context["connection"].in_atomic_block:
                 # A rollback drops this together with the change.
+                self.is_pending = True
                 transaction.on_commit(self._note_commit, using=context["connection"].alias)
             else:
                 self._note_commit()
@@ -49,6 +56,7 @@ class CommitWatch:
 
     def _note_commit(self) -> None:
         self.has_committed = True
+        self.is_pending = False
 
 
 @contextlib.contextmanager
@@ -82,31 +90,15 @@ def describe_stored_part(request: Any, error: BaseException) -> str:
     """Return a sentence about what a failed request has stored; empty if it could store nothing."""
     if request is None or request.method in SAFE_METHODS:
         return ""
-    if _has_failed_in_commit(error):
-        return UNKNOWN_STORED
     watch = getattr(request, "commit_watch", None)
-    return PARTLY_STORED if watch and watch.has_committed else NOTHING_STORED
+    if watch is None:
+        return NOTHING_STORED
+    if _may_have_failed_in_commit(watch, error):
+        return UNKNOWN_STORED
+    return PARTLY_STORED if watch.has_committed else NOTHING_STORED
 
 
-def _has_failed_in_commit(error: BaseException) -> bool:
-    """Return True if a connection broke in COMMIT, so that nobody knows whether it came through.
-
-    SQLite always knows: it has rolled back.
-    """
-    if connection.vendor == "sqlite" or find_outage(error) is not DATABASE_AWAY:
-        return False
-    commit_code = BaseDatabaseWrapper._commit.__code__  # type: ignore[attr-defined]
-    return any(frame.f_code is commit_code for frame in _iterate_frames(error))
-
-
-def _iterate_frames(error: BaseException | None) -> Iterator[FrameType]:
-    """Yield the frames of the error, and of those that it was raised after.
-
-    Django connects anew after a broken COMMIT, and raises the error of that instead.
-    """
-    while error:
-        traceback = error.__traceback__
-        while traceback:
-            yield traceback.tb_frame
-            traceback = traceback.tb_next
-        error = error.__context__
+def _may_have_failed_in_commit(watch: CommitWatch, error: BaseException) -> bool:
+    """Return True if nobody knows whether the COMMIT came through. SQLite has rolled back."""
+    is_away = connection.vendor != "sqlite" and find_outage(error) is DATABASE_AWAY
+    return is_away and watch.is_pending and not watch.has_failed
