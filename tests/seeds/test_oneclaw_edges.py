@@ -139,7 +139,11 @@ def test_a_session_with_only_user_messages_is_compacted(
 def test_all_messages_within_the_protected_window_are_left_alone(
     session: Session, scripted: ScriptedModel
 ) -> None:
+    """By hand a small talk is compacted once; what that leaves is protected again."""
     fill_session(session, messages=4)
+    assert engine.compact_now(session.pk, trigger="after_response").status == "skipped"
+    assert not scripted.requests
+    assert engine.compact_now(session.pk, trigger="manual").status == "applied"
     run = engine.compact_now(session.pk, trigger="manual")
     assert run.status == "skipped"
     assert "protected" in run.reason
