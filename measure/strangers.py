@@ -8,10 +8,13 @@ much the process grew, and how long the other one waited, and ends with 1 over t
 import contextlib
 import io
 import json
+import os
+import socket
 import sys
 import threading
 import time
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -26,21 +29,32 @@ from measure.benchmarks.load.product import Product, find_postgres, run_product,
 MB = 1024 * 1024
 MAX_GROWTH = 60.0  # MB
 MAX_WAIT = 1.0  # seconds that another person's request may take longer than before
-MODEL = "bench-0/test-model"
+
+
+def find_model(product: Product) -> str:
+    """Return the name of the paced provider's model."""
+    headers = {"Authorization": f"Bearer {product.people[0].token}"}
+    rows = httpx2.get(f"http://127.0.0.1:{product.port}/v1/models", headers=headers).json()["data"]
+    return next(str(row["id"]) for row in rows if row["id"].endswith("test-model"))
 
 
 def flood_socket(product: Product, letter: str) -> str:
     """Send 32 messages of 15 MB each behind a slow one."""
     token = product.people[0].token
     headers = {"Authorization": f"Bearer {token}"}
-    body = {"type": "response.create", "model": MODEL, "store": False, "input": "Count to 400"}
+    body = {
+        "type": "response.create",
+        "model": find_model(product),
+        "store": False,
+        "input": "Count to 400",
+    }
     address = f"ws://127.0.0.1:{product.port}/v1/responses"
-    with connect(address, additional_headers=headers, proxy=None, max_size=None) as socket:
-        socket.send(json.dumps(body))
-        socket.recv(timeout=20)
+    with connect(address, additional_headers=headers, proxy=None, max_size=None) as connection:
+        connection.send(json.dumps(body))
+        connection.recv(timeout=20)
         try:
             for _ in range(32):
-                socket.send("x" * 15 * MB + letter)
+                connection.send("x" * 15 * MB + letter)
         except ConnectionClosed as closed:
             return f"closed ({closed.rcvd.code if closed.rcvd else 'cut'})"
     return "all taken"
@@ -60,6 +74,32 @@ def send_body(product: Product, item: bytes) -> str:
     return post_often(product, "/v1/chat/completions", content, "application/json")
 
 
+def name_silent_servers(product: Product) -> str:
+    """Bring a tool server along that takes connections and says nothing, 20 times at once."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        tool = {"type": "mcp", "server_label": "silent", "server_url": url}
+        body = {
+            "model": find_model(product),
+            "input": "Count to 1",
+            "store": False,
+            "tools": [tool],
+        }
+        headers = {"Authorization": f"Bearer {product.people[0].token}"}
+
+        def ask(_: int) -> str:
+            address = f"http://127.0.0.1:{product.port}/v1/responses"
+            try:
+                answer = httpx2.post(address, json=body, headers=headers, timeout=20)
+            except httpx2.TimeoutException:
+                return "waits"
+            return str(answer.status_code)
+
+        with ThreadPoolExecutor(20) as threads:
+            results = Counter(threads.map(ask, range(20)))
+    return ", ".join(f"{number} {result}" for result, number in results.items())
+
+
 def post_often(product: Product, path: str, content: bytes, kind: str) -> str:
     """Post a body four times at once; return the statuses."""
     headers = {"Authorization": f"Bearer {product.people[0].token}", "Content-Type": kind}
@@ -73,6 +113,8 @@ def post_often(product: Product, path: str, content: bytes, kind: str) -> str:
 
 
 ATTACKS: dict[str, Callable[[Product], str]] = {
+    "O2 silent tool servers": name_silent_servers,  # the first one also loads the SDK
+    "O2 again": name_silent_servers,
     "S1 socket, plain letters": lambda product: flood_socket(product, "x"),
     "S1 socket, one wide letter": lambda product: flood_socket(product, "\N{GRINNING FACE}"),
     "S2 archives of objects": lambda product: send_archive(product, b"{}"),
@@ -127,6 +169,7 @@ def run_attack(product: Product, attack: Callable[[Product], str]) -> tuple[str,
 
 def main() -> int:
     """Run all attacks against one web process."""
+    os.environ["CHATCORE_FETCH_ALLOW_HOSTS"] = "127.0.0.1"  # for the silent tool server
     postgres_url = find_postgres() if "--postgres" in sys.argv else None
     is_over = False
     with (
