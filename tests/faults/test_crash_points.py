@@ -46,7 +46,7 @@ SUMMARIZE = (
     "compaction.runs.lifecycle.announce_start",
     "compaction.summaries.accounting._store_once",
 )
-COUNT_COST = "chatcore.spending.records._add_to_sum"  # of a summary that was written
+COUNT_COST = "chatcore.spending.records._add_to_sum"  # of a summary, or an answer that was stopped
 INSTALL = "compaction.runs.lifecycle.apply_run"
 # Made by a clock: a summary that is soon written reports nothing of its progress.
 TIMED_POINTS = {"compaction.runs.progress.RunProgress.report"}
@@ -67,7 +67,7 @@ POINTS: dict[str, tuple[str, ...]] = {
         "chatcore.turns.service.submit_tool_results",
         MEASURE,
     ),
-    "cancel": (SEND, WRITE_DELTAS, CANCEL, "chatcore.turns.lifecycle._close_turn"),
+    "cancel": (SEND, WRITE_DELTAS, CANCEL, COUNT_COST, "chatcore.turns.lifecycle._close_turn"),
     "cancel_waiting": (
         SEND,
         STORE_ANSWER,
