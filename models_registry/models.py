@@ -1,6 +1,6 @@
 """The registry's rows: providers, and what each of their language models can do."""
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator, RegexValidator
@@ -10,6 +10,9 @@ from django.db.models import Q, TextChoices, Value
 from models_registry import catalog, key_variables, keys
 from models_registry.prices import validate_price_tiers
 from models_registry.reasoning import Reasoning, find_reasoning
+
+Ability = Literal["supports_tools", "supports_images"]
+ABILITIES: tuple[Ability, ...] = get_args(Ability)
 
 
 class ProviderQuerySet(models.QuerySet["Provider"]):
@@ -83,6 +86,18 @@ class Provider(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save the row; what its models were learned to refuse goes with what was learned."""
+        old_row = None if self._state.adding else Provider.objects.filter(pk=self.pk).first()
+        super().save(*args, **kwargs)
+        if old_row is not None:
+            known = self.list_learned()
+            for model, facts in old_row.list_learned().items():
+                for ability in ABILITIES:
+                    if ability in facts and ability not in known.get(model, {}):
+                        refusing_models = self.models.filter(name=model, **{ability: False})
+                        refusing_models.update(**{ability: None})
+
     @property
     def api_key(self) -> str:
         """Eight dots if a key is stored, else an empty string. Assigning a key encrypts it."""
@@ -103,7 +118,7 @@ class Provider(models.Model):
         return facts if isinstance(facts, dict) else {}
 
     def keep_learned(self, model: str, facts: dict[str, Any]) -> None:
-        """Store what a refusal has told of a model, beside what was known."""
+        """Store what a refusal has told of a model, beside what was known; None forgets a fact."""
         with transaction.atomic():
             row = Provider.objects.select_for_update().filter(pk=self.pk).first()
             if row is None or row.base_url != self.base_url:
@@ -116,6 +131,7 @@ class Provider(models.Model):
                     joined[name] = {**old[name], **facts.get(name, {})}
                 elif isinstance(old.get(name), list):
                     joined[name] = sorted({*old[name], *facts.get(name, ())})
+            joined = {name: value for name, value in joined.items() if value is not None}
             row.learned = {"address": row.base_url, "models": {**known, model: joined}}
             row.save(update_fields=["learned"])
         self.learned = row.learned
@@ -289,36 +305,25 @@ class AiModel(models.Model):
         """Whether tools are offered: also where nobody has said yet that it calls any."""
         return self.supports_tools is not False
 
-    def note_tools_refused(self) -> bool:
-        """Store that it calls no tools, if that was unknown; return whether it was."""
-        unknown_rows = AiModel.objects.filter(pk=self.pk, supports_tools=None)
-        was_unknown = bool(unknown_rows.update(supports_tools=False))
+    def note_refused(self, ability: Ability) -> bool:
+        """Store that it has no such ability, if that was unknown; return whether it was."""
+        unknown_rows = AiModel.objects.filter(pk=self.pk, **{ability: None})
+        was_unknown = bool(unknown_rows.update(**{ability: False}))
         if was_unknown:
-            self.supports_tools = False
+            setattr(self, ability, False)
+            self.provider.keep_learned(self.name, {ability: False})
         return was_unknown
 
-    def forget_tools_refused(self) -> None:
-        """Let it be unknown again whether it calls tools."""
-        AiModel.objects.filter(pk=self.pk, supports_tools=False).update(supports_tools=None)
-        self.supports_tools = None
-
-    def forget_images_refused(self) -> None:
-        """Let it be unknown again whether it sees images."""
-        AiModel.objects.filter(pk=self.pk, supports_images=False).update(supports_images=None)
-        self.supports_images = None
+    def forget_refused(self, ability: Ability) -> None:
+        """Let it be unknown again whether it has an ability."""
+        self.provider.keep_learned(self.name, {ability: None})
+        AiModel.objects.filter(pk=self.pk, **{ability: False}).update(**{ability: None})
+        setattr(self, ability, None)
 
     @property
     def may_see_images(self) -> bool:
         """Whether images are sent: also where nobody has said yet that it sees any."""
         return self.supports_images is not False
-
-    def note_images_refused(self) -> bool:
-        """Store that it sees no images, if that was unknown; return whether it was."""
-        unknown_rows = AiModel.objects.filter(pk=self.pk, supports_images=None)
-        was_unknown = bool(unknown_rows.update(supports_images=False))
-        if was_unknown:
-            self.supports_images = False
-        return was_unknown
 
     @property
     def request_limit(self) -> int | None:

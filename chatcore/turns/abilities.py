@@ -36,16 +36,15 @@ def unlearn(turn: Turn, error: ToolsRefused | ImagesRefused) -> None:
     """Forget what was learned, because the request without it was refused too."""
     model = turn.session.model
     assert model is not None
-    if isinstance(error, ImagesRefused):
-        model.forget_images_refused()
-    else:
-        model.forget_tools_refused()
+    model.forget_refused(
+        "supports_images" if isinstance(error, ImagesRefused) else "supports_tools"
+    )
 
 
 def _learn_of_tools(turn: Turn, error: ToolsRefused) -> None:
     model = turn.session.model
     assert model is not None
-    if not model.note_tools_refused() or turn.tools:
+    if not model.note_refused("supports_tools") or turn.tools:
         raise ToolsRefused(f"{error.detail} {client_tools.WHERE_TO_CHANGE}") from None
 
 
@@ -53,7 +52,7 @@ def _learn_of_images(turn: Turn, error: ImagesRefused) -> None:
     """Images become a sentence from now on, and the turn says so once."""
     model = turn.session.model
     assert model is not None
-    if not model.note_images_refused():
+    if not model.note_refused("supports_images"):
         raise ImagesRefused(f"{error.detail} {WHERE_TO_CHANGE_IMAGES}") from None
     notice = f"The language model {model} sees no images. {WHERE_TO_CHANGE_IMAGES}"
     turn.notices = [*turn.notices, notice]

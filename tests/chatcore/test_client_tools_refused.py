@@ -6,8 +6,10 @@ import pytest
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
+from models_registry.models import AiModel
 from tests.support.client_tool_requests import WEATHER, address, ask, asking, bring
 from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
 from tests.support.soundness import sound
 
 __all__ = ["address", "sound"]
@@ -101,6 +103,22 @@ def test_a_model_that_calls_no_tools_is_offered_none(
     session.model.save()
     refused = api.post(f"{address}/messages", {"content": "Hi", "tools": [WEATHER]})
     assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "tools")
+
+
+def test_a_refusal_of_tools_is_forgotten_with_the_server_that_refused_them(
+    api: APIClient, address: str, session: Session, scripted: ScriptedModel
+) -> None:
+    assert session.model
+    AiModel.objects.update(supports_tools=None)
+    scripted.script(Reply(status=400, text="this model does not support tools"), Reply(text="Hi."))
+    assert api.post(f"{address}/messages", {"content": "Hello"}).status_code == 201
+    provider = session.model.provider
+    provider.refresh_from_db()
+    assert provider.list_learned()[session.model.name] == {"supports_tools": False}
+    assert AiModel.objects.get().supports_tools is False
+    provider.base_url = scripted.base_url.replace("127.0.0.1", "localhost")
+    provider.save()
+    assert AiModel.objects.get().supports_tools is None
 
 
 def test_nothing_else_is_said_while_a_turn_waits(

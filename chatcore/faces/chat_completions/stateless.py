@@ -81,7 +81,7 @@ class StatelessExchange:
                         has_started = True
                         yield part
             except ImagesRefused as error:
-                await run_in_thread(self.model.note_images_refused)
+                await run_in_thread(self.model.note_refused, "supports_images")
                 raise ImagesRefused(f"{error.detail} {WHERE_TO_CHANGE_IMAGES}") from None
             except ProviderError as error:
                 if not is_refusal_for_length(error):
