@@ -22,6 +22,7 @@ BOUNDED = {
     "compaction/core/ledger/recognition.py:_FEELING": "a sentence of at most 400 characters",
     "compaction/core/ledger/sentences.py:_WORD_BEFORE": "the 30 characters before a mark",
     "compaction/core/ledger/values.py:_ORDINARY": "only matched with a whole value",
+    "models_registry/reasoning.py:_SNAPSHOT": "a model's name of 128 characters, at one place",
     "compaction/summaries/validation.py:_PLACEHOLDER": "80 characters before a word of a summary",
 }
 
