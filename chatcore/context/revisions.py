@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Max, Q
 
 from chatcore.accounts.actors import get_actor_id
-from chatcore.context import live_sums, queries
+from chatcore.context import queries
 from chatcore.models import ContextEdit, ContextRevision, Session
 
 # The columns of a revision that decide what a request sends.
@@ -97,7 +97,7 @@ def reword_summary(
         else:
             fields["summary"] = summary
             source = ContextRevision.Source.EDIT
-        return _record_revision(session, fields, shows_same_messages=True, source=source)
+        return _record_revision(session, fields, source=source)
 
 
 def rewind_context(session_id: UUID, *, to_version: int, run: str = "") -> ContextRevision:
@@ -240,13 +240,7 @@ def _restore_version(
     return revision
 
 
-def _record_revision(
-    session: Session,
-    fields: dict[str, Any],
-    *,
-    shows_same_messages: bool = False,
-    **extra: Any,
-) -> ContextRevision:
+def _record_revision(session: Session, fields: dict[str, Any], **extra: Any) -> ContextRevision:
     boundary_seq = fields["boundary_seq"]
     boundary_timestamp = (
         session.messages.filter(seq=boundary_seq).values_list("created_at", flat=True).first()
@@ -263,10 +257,6 @@ def _record_revision(
         "compact_boundary_seq",
         "compact_boundary_timestamp",
     ]
-    if not shows_same_messages:
-        for name, value in live_sums.NO_SUM.items():
-            setattr(session, name, value)
-        columns += live_sums.NO_SUM
     session.save(update_fields=columns)
     return session.revisions.create(
         version=session.context_version,

@@ -59,7 +59,7 @@ class VisibleSessionManager(models.Manager["Session"]):
 class Session(models.Model):
     """A conversation: its settings, its counters, and what the model sees of it now.
 
-    The columns from `compacted_summary` to `summed_images` are derived from other tables;
+    The columns from `compacted_summary` to `last_event_seq` are derived from other tables;
     chatcore/sessions/verification.py says how.
     """
 
@@ -141,15 +141,6 @@ class Session(models.Model):
     message_count = models.PositiveIntegerField(default=0)
     last_seq = models.PositiveIntegerField(default=0, editable=False)
     last_event_seq = models.PositiveBigIntegerField(default=0, editable=False)
-    summed_seq = models.PositiveIntegerField(
-        default=0,
-        editable=False,
-        help_text="The last live message of the running sum; 0: there is no sum.",
-    )
-    summed_messages = models.PositiveIntegerField(default=0, editable=False)
-    summed_tokens = models.PositiveBigIntegerField(default=0, editable=False)
-    summed_file_tokens = models.PositiveBigIntegerField(default=0, editable=False)
-    summed_images = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(
         default=timezone.now, help_text="Moves on the user's acts, not on compaction's."

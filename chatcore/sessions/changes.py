@@ -7,7 +7,6 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from chatcore.context import live_sums
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, SessionUpdatedPayload, UpdatedMessagePayload
 from chatcore.models import Message, Session
@@ -60,16 +59,9 @@ def announce_context_change(session_id: UUID, version: int) -> None:
     event_log.append_events(session_id, (EventType.SESSION_UPDATED, payload))
 
 
-def record_history_change(
-    session_id: UUID, seqs: Collection[int], values: Mapping[str, Any] | None = None
-) -> None:
-    """Record that other messages than before are current; `values` are columns to write besides.
-
-    `seqs` are the numbers of the messages that are no longer current, or are current again.
-    """
+def record_history_change(session_id: UUID, values: Mapping[str, Any] | None = None) -> None:
+    """Record that other messages than before are current; `values` are columns to write besides."""
     columns = {**(values or {}), "message_count": count_current_messages(session_id)}
-    if seqs:
-        columns |= live_sums.build_drop(min(seqs))
     record_session_change(session_id, columns, fields=["message_count", "messages"])
 
 

@@ -5,19 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Max, Min, QuerySet
+from django.db.models import Max, Min
 from django.db.models.functions import Coalesce, Length
 
 from chatcore.context import invariants
 from chatcore.context.compactor import get_compactor
-from chatcore.context.live_messages import query_live_messages
-from chatcore.context.live_sums import FileSum, LiveSum
 from chatcore.databases.clock import read_clock
 from chatcore.databases.snapshots import open_snapshot
 from chatcore.files import output_store
-from chatcore.models import Attachment, ContextEdit, ContextRevision, Message, Session, Turn
+from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.sessions.changes import count_current_messages
-from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.sessions.truncation import TOOL_RESULT_MAX_CHARS, cut_tool_result
 from chatcore.turns import client_tools
 
@@ -40,34 +37,6 @@ class DerivedField:
 def load_newest_revision(session: Session) -> ContextRevision:
     """Return the newest revision; without any, an unsaved one that shows the whole history."""
     return session.revisions.order_by("-version").first() or ContextRevision(version=0)
-
-
-def add_up_messages(session: Session) -> LiveSum:
-    """Add up the live messages from the boundary to `summed_seq`, each as large as it is sent."""
-    sizes = _query_summed_messages(session).values_list("pk", "token_estimate")
-    edits = session.context_edits.filter(until_version=None)
-    shown_sizes = {
-        # The running sums count a message in another form as one token at least.
-        pk: 0 if kind == ContextEdit.Kind.HIDDEN else max(1, estimate_tokens(len(replacement)))
-        for pk, kind, replacement in edits.values_list("message", "kind", "replacement")
-    }
-    tokens = [shown_sizes.get(pk, size) for pk, size in sizes.iterator()]
-    return LiveSum(messages=len(tokens), tokens=sum(tokens))
-
-
-def add_up_files(session: Session) -> FileSum:
-    """Add up the files that are sent with these messages; one in another form has none."""
-    edits = session.context_edits.filter(until_version=None)
-    messages = _query_summed_messages(session).exclude(pk__in=edits.values("message"))
-    files = session.attachments.filter(kind=Attachment.Kind.FILE, message__in=messages)
-    images = files.filter(media_type__startswith="image/")
-    texts = files.exclude(pk__in=images.values("pk")).values_list("token_estimate", flat=True)
-    return FileSum(tokens=sum(texts), images=images.count())
-
-
-def _query_summed_messages(session: Session) -> QuerySet[Message]:
-    messages = query_live_messages(session.pk, None).filter(seq__lte=session.summed_seq)
-    return messages.filter(seq__gte=session.compact_boundary_seq or 0).order_by()
 
 
 # Whoever adds a column to Session adds it to one of these two tables; a test compares them.
@@ -102,22 +71,6 @@ DERIVED_FIELDS = {
         source="the time of the newest revision's boundary",
         compute=lambda session: load_newest_revision(session).boundary_timestamp,
     ),
-    "summed_messages": DerivedField(
-        source="the number of live messages up to summed_seq",
-        compute=lambda session: add_up_messages(session).messages,
-    ),
-    "summed_tokens": DerivedField(
-        source="the size of the live messages up to summed_seq",
-        compute=lambda session: add_up_messages(session).tokens,
-    ),
-    "summed_file_tokens": DerivedField(
-        source="the size of the files of live messages up to summed_seq",
-        compute=lambda session: add_up_files(session).tokens,
-    ),
-    "summed_images": DerivedField(
-        source="the number of images of live messages up to summed_seq",
-        compute=lambda session: add_up_files(session).images,
-    ),
 }
 PLAIN_FIELDS = frozenset(
     {
@@ -143,7 +96,6 @@ PLAIN_FIELDS = frozenset(
         "updated_at",
         "discard_at",
         "expired_at",
-        "summed_seq",  # the sums may end at any message; those up to it are checked
     }
 )
 

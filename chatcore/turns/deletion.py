@@ -60,7 +60,7 @@ def delete_message(message: Message) -> None:
         # The later versions of this message become versions of the one that it replaced.
         message.replacements.update(replaces=message.replaces_id)
         Message.objects.filter(pk__in=[row.pk for row in messages]).delete()
-        record_history_change(session.pk, seqs, {"title": title})
+        record_history_change(session.pk, {"title": title})
         get_compactor().on_messages_deleted(session, seqs)
         _clear_earlier_references(session)
 

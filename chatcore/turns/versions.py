@@ -171,4 +171,4 @@ def _record_change(session: Session, seqs: Collection[int]) -> None:
     """Revert summaries of these messages and announce that other messages are current now."""
     revisions.revert_summaries_covering(session, seqs)
     get_compactor().on_messages_superseded(session, seqs)
-    record_history_change(session.pk, seqs)
+    record_history_change(session.pk)

@@ -80,12 +80,6 @@ class SessionFacts:
     # The provider's count of this model's last call on exactly this context.
     last_usage: LastUsage | None = None
 
-    # The sum that the host keeps: of the live messages from the boundary up to `summed_seq`, which
-    # is 0 without a sum.
-    summed_seq: int = 0
-    summed_messages: int = 0
-    summed_tokens: int = 0
-
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedRequest:
@@ -165,10 +159,6 @@ class SessionFactsSource(Protocol[SessionT_contra]):
 
     def count_live_messages(self, facts: SessionFacts) -> int:
         """Return the number of messages that the next request would send."""
-        ...
-
-    def update_sums(self, facts: SessionFacts) -> None:
-        """Store what makes the next sum cheap, where these facts show that it would not be."""
         ...
 
     def load_last_model(self, facts: SessionFacts) -> str:

@@ -227,9 +227,6 @@ class SimpleBackend(NoOperators, ABC):
         """Return the number of messages that the next request would send."""
         return len(self.load_transcript(facts).entries)
 
-    def update_sums(self, facts: SessionFacts) -> None:
-        """Do nothing: there are no stored sums."""
-
     def load_last_model(self, facts: SessionFacts) -> str:
         """Return the session's model, as if it had given all answers."""
         return facts.model

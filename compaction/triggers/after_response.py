@@ -52,7 +52,6 @@ def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -
         # Last, because a run that is requested above must not wait for the statistics.
         recorder.record_new_lines(context)
         _learn_from_response(context)
-        backend_registry.get_backend().update_sums(context.facts)
     except Exception:
         logger.exception("the context of session %s was not measured", session_id)
 

@@ -61,7 +61,7 @@ class RawStore:
         self._connection.execute("COMMIT")
 
     def check_size(self) -> None:
-        """Read a running sum, and store an event that says how large the context is, durably."""
+        """Read a sum, and store an event that says how large the context is, durably."""
         execute = self._connection.execute
         tokens, summary, boundary = execute(
             "SELECT tokens, summary, boundary FROM session WHERE id = 1"

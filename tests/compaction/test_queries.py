@@ -38,11 +38,6 @@ SESSION_COLUMNS = (
     "context_version",
     "compacted_summary",
     "compact_boundary_seq",
-    "summed_seq",
-    "summed_messages",
-    "summed_tokens",
-    "summed_file_tokens",
-    "summed_images",
 )
 MODEL_COLUMNS = {
     "model_name": "name",
@@ -174,11 +169,6 @@ def test_a_session_with_everything_has_the_row_that_the_orm_gives(
         context_version=1,
         message_count=12,
         last_seq=12,
-        summed_seq=9,
-        summed_messages=2,
-        summed_tokens=3,
-        summed_file_tokens=4,
-        summed_images=5,
     )
     ContextRevision.objects.create(
         session=session,

@@ -46,14 +46,9 @@ _SESSION_SQL = f"""
         session.context_version AS context_version,
         session.compacted_summary AS compacted_summary,
         session.compact_boundary_seq AS compact_boundary_seq,
-        session.summed_seq AS summed_seq,
-        session.summed_messages AS summed_messages,
-        session.summed_tokens AS summed_tokens,
         LENGTH(session.system_prompt) AS system_chars,
         session.project_id AS project_id,
         session.overhead_since AS overhead_since,
-        session.summed_file_tokens AS summed_file_tokens,
-        session.summed_images AS summed_images,
         EXISTS (SELECT 1 FROM chatcore_attachment file WHERE file.session_id = session.id)
             AS has_attachments,
         EXISTS (SELECT 1 FROM chatcore_attachment file

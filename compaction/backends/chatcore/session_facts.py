@@ -10,7 +10,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import QuerySet
 
 from chatcore.context import live_sums, recalled, summary_block
-from chatcore.context.live_sums import FileSum, LiveSum, SummedContext
+from chatcore.context.live_sums import LiveContext
 from chatcore.files.rendering import MAX_IMAGES
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.projects import system_text
@@ -26,7 +26,6 @@ from compaction.core.estimate import LastUsage
 from models_registry.catalog import look_up_model
 from models_registry.models import AiModel
 
-_NO_FILES = FileSum()
 _REWIND_SOURCES = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
 
 
@@ -72,9 +71,6 @@ class ChatcoreSessionFacts:
             last_seq=row["last_seq"],
             newest_prompt_tokens=row["newest_prompt_tokens"] or 0,
             last_usage=_build_last_usage(row),
-            summed_seq=row["summed_seq"],
-            summed_messages=row["summed_messages"],
-            summed_tokens=row["summed_tokens"],
         )
         if row["project_id"] is not None:
             facts = _add_project(facts, row)
@@ -120,25 +116,19 @@ class ChatcoreSessionFacts:
     ) -> int:
         """Return the stored token estimates of the live messages in a range, both ends excluded.
 
-        This reads the messages that the session's running sum does not include. Right after an
-        answer it reads none after it, because the answer is then the newest message.
+        Right after an answer this reads none after it, because the answer is the newest message.
         """
         if after_seq >= facts.last_seq > 0:
             return 0
         return live_sums.sum_live_messages(
-            _build_summed_context(facts), after_seq=after_seq, before_seq=before_seq
+            _build_live_context(facts), after_seq=after_seq, before_seq=before_seq
         ).tokens
 
     def count_live_messages(self, facts: SessionFacts) -> int:
         """Return the number of messages that the next request would send."""
         if not facts.boundary_seq:
             return facts.message_count
-        return live_sums.sum_live_messages(_build_summed_context(facts)).messages
-
-    def update_sums(self, facts: SessionFacts) -> None:
-        """Extend the session's running sums if they leave out many messages."""
-        if live_sums.is_extension_due(_build_summed_context(facts), facts.last_seq):
-            live_sums.extend_running_sums(facts.session_id)
+        return live_sums.sum_live_messages(_build_live_context(facts)).messages
 
     def load_last_model(self, facts: SessionFacts) -> str:
         """Return the model that gave the newest answer; empty before the first."""
@@ -179,15 +169,12 @@ class ChatcoreSessionFacts:
         return Session.objects.owned_by(owner).values_list("id", flat=True)
 
 
-def _build_summed_context(facts: SessionFacts, file_sum: FileSum = _NO_FILES) -> SummedContext:
-    return SummedContext(
+def _build_live_context(facts: SessionFacts) -> LiveContext:
+    return LiveContext(
         session_id=facts.session_id,
         version=facts.version,
         boundary_seq=facts.boundary_seq,
         kept_seqs=facts.kept_seqs,
-        summed_seq=facts.summed_seq,
-        message_sum=LiveSum(messages=facts.summed_messages, tokens=facts.summed_tokens),
-        file_sum=file_sum,
     )
 
 
@@ -247,8 +234,7 @@ def _add_project(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:
 
 def _add_files(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:
     """Return the facts with the sizes of the files that are sent."""
-    stored_sum = FileSum(tokens=row["summed_file_tokens"], images=row["summed_images"])
-    file_sum = live_sums.sum_live_files(_build_summed_context(facts, stored_sum))
+    file_sum = live_sums.sum_live_files(_build_live_context(facts))
     image_count = min(file_sum.images, MAX_IMAGES) if row["supports_images"] is not False else 0
     return replace(facts, attached_tokens=file_sum.tokens, attached_images=image_count)
 

@@ -1,22 +1,18 @@
-"""Whatever is done to a session: its running sums give what adding up its messages gives."""
+"""Whatever is done to a session: the sums of a query give what adding up its messages gives."""
 
 import contextlib
-import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from chatcore.context import live_sums, revisions
 from chatcore.files import intake
 from chatcore.models import ContextEdit, ContextRevision, Message, Session
-from chatcore.sessions import verification
 from chatcore.transfer.exporter import export_session
 from chatcore.transfer.importer import import_messages, import_session
 from chatcore.transfer.reader import InvalidImport
@@ -25,7 +21,6 @@ from chatcore.turns.messages import append_message
 from compaction.backends import registry as backend_registry
 from compaction.backends.base import SessionFacts
 from models_registry.models import AiModel
-from tests.support.database import wait_for_blocked_connection
 from tests.support.sample_files import build_png
 
 pytestmark = pytest.mark.django_db
@@ -35,24 +30,10 @@ RANGES = ((0, None), (3, None), (0, 5), (2, 9), (7, 8))
 SIZES = (1, 3, 4, 7, 8, 41, 400)  # characters
 
 
-@pytest.fixture(autouse=True)
-def short_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums that are extended after few messages, so that short conversations have some."""
-    monkeypatch.setattr(live_sums, "NEWEST_MESSAGES", 2)
-    monkeypatch.setattr(live_sums, "MAX_UNSUMMED_MESSAGES", 4)
-    monkeypatch.setattr(live_sums, "BATCH_SIZE", 5)
-
-
 def load_facts(session: Session) -> SessionFacts:
     facts = backend_registry.get_backend().load_session_facts(session.pk)
     assert facts is not None
     return facts
-
-
-def extend(session: Session) -> Session:
-    """Let the check after a response extend the sums, and return the session with them."""
-    backend_registry.get_backend().update_sums(load_facts(session))
-    return Session.objects.get(pk=session.pk)
 
 
 def list_live_messages(session: Session) -> list[Message]:
@@ -89,7 +70,12 @@ def check_sums(session: Session) -> None:
             for message in live_messages
             if after_seq < message.seq < (before_seq or session.last_seq + 1)
         ]
-        context = replace(live_sums.build_summed_context(session), kept_seqs=facts.kept_seqs)
+        context = live_sums.LiveContext(
+            session_id=session.pk,
+            version=session.context_version,
+            boundary_seq=session.compact_boundary_seq,
+            kept_seqs=facts.kept_seqs,
+        )
         live_sum = live_sums.sum_live_messages(context, after_seq=after_seq, before_seq=before_seq)
         assert live_sum.messages == len(in_range)
         assert live_sum.tokens == sum(count_tokens(message, edits) for message in in_range)
@@ -100,8 +86,6 @@ def check_sums(session: Session) -> None:
     texts = [file for file in files if not file.media_type.startswith("image/")]
     assert facts.attached_tokens == sum(file.token_estimate for file in texts)
     assert facts.attached_images == len(files) - len(texts)
-    for name in live_sums.NO_SUM.keys() - {"summed_seq"}:
-        assert verification.DERIVED_FIELDS[name].compute(session) == getattr(session, name)
 
 
 def choose(session: Session, choice: int, **conditions: Any) -> Message | None:
@@ -257,94 +241,19 @@ ACTS: tuple[Act, ...] = (
 )
 @given(
     acts=st.lists(
-        st.tuples(st.sampled_from(ACTS), st.integers(0, 40), st.booleans()),
+        st.tuples(st.sampled_from(ACTS), st.integers(0, 40)),
         min_size=10,
         max_size=20,
     )
 )
-def test_sums_stay_true_whatever_is_done(
-    user: User, model: AiModel, acts: list[tuple[Act, int, bool]]
+def test_sums_are_true_whatever_is_done(
+    user: User, model: AiModel, acts: list[tuple[Act, int]]
 ) -> None:
     AiModel.objects.update(supports_images=True)
     with transaction.atomic():
         session = Session.objects.create(owner=user, model=model)
         say_much(session, 0)
-        for act, choice, is_checked in acts:
+        for act, choice in acts:
             session = act(session, choice) or session
-            if is_checked:
-                extend(session)
             check_sums(session)
-        check_sums(extend(session))
-        sentences = verification.find_violations(Session.objects.get(pk=session.pk))
-        assert not [sentence for sentence in sentences if sentence.startswith("summed")]
         transaction.set_rollback(True)
-
-
-def test_the_check_keeps_a_sum_of_all_but_the_newest_messages(session: Session) -> None:
-    for _ in range(4):
-        say(session, 1)
-    assert extend(session).summed_seq == 0
-    say_much(session, 1)
-    assert extend(session).summed_seq == 8
-    say(session, 1)
-    assert extend(session).summed_seq == 8
-
-
-def test_what_happens_to_the_newest_messages_leaves_the_sum(session: Session) -> None:
-    say_much(session, 1)
-    say_much(session, 1)
-    assert extend(session).summed_seq == 10
-    newest_message = session.messages.get(seq=12)
-    pins.pin_message(newest_message)
-    versions.edit_answer(newest_message, "shorter")
-    revisions.reword_summary(session.pk, background="TASKS: none")
-    stored_session = Session.objects.get(pk=session.pk)
-    assert (stored_session.summed_seq, stored_session.summed_messages) == (10, 8)
-    deletion.delete_message(session.messages.get(seq=10))
-    stored_session.refresh_from_db()
-    assert {name: getattr(stored_session, name) for name in live_sums.NO_SUM} == live_sums.NO_SUM
-
-
-def test_a_sum_ends_before_an_answer_that_is_still_written(session: Session) -> None:
-    say(session, 1)
-    begin_answer(session, 0)
-    say_much(session, 1)
-    assert extend(session).summed_seq == 1
-    end_answer(session, 3)
-    assert extend(session).summed_seq == 6
-    check_sums(session)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_sum_waits_for_an_edit_that_is_not_committed(session: Session) -> None:
-    if connection.vendor == "sqlite":
-        pytest.skip("SQLite lets nobody wait for a row.")
-    say_much(session, 1)
-    say_much(session, 1)
-
-    def extend_and_leave() -> None:
-        try:
-            live_sums.extend_running_sums(session.pk)
-        finally:
-            connection.close()
-
-    extending = threading.Thread(target=extend_and_leave)
-    with transaction.atomic():
-        versions.edit_answer(session.messages.get(seq=2), "shorter")
-        extending.start()
-        wait_for_blocked_connection()
-    extending.join(60)
-    # Message 2 is superseded with all that followed it; 1 and the new one are left.
-    stored_session = Session.objects.get(pk=session.pk)
-    assert (stored_session.summed_seq, stored_session.summed_messages) == (10, 1)
-    check_sums(session)
-
-
-def test_a_long_history_is_summed_in_several_transactions(session: Session) -> None:
-    for _ in range(5):
-        say_much(session, 1)
-    with CaptureQueriesContext(connection) as queries:
-        assert extend(session).summed_seq == 28
-    stored = [query for query in queries if query["sql"].startswith("UPDATE")]
-    assert len(stored) == 6
-    check_sums(session)
