@@ -1,5 +1,9 @@
 """Empty the test database quickly after a test that commits, name it, and watch its locks."""
 
+import concurrent.futures.thread
+import selectors
+import sys
+import threading
 from urllib.parse import quote
 from weakref import WeakSet
 
@@ -14,6 +18,8 @@ from tests.support.waiting import wait_until
 # Django writes these tables once, when it migrates, and no test changes them.
 MIGRATION_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
 
+# Where a thread stands that waits for work.
+_WAITING_FILES = {threading.__file__, concurrent.futures.thread.__file__, selectors.__file__}
 
 _open_connections: WeakSet[BaseDatabaseWrapper] = WeakSet()
 
@@ -24,11 +30,21 @@ def _note_connection(connection: BaseDatabaseWrapper, **_: object) -> None:
 
 
 def close_kept_connections() -> None:
-    """Close the connections that idle threads keep, and that of this thread."""
+    """Close the connections that idle threads keep, and that of this thread.
+
+    A thread at work closes its own when it has done with it: to close it under a statement that
+    runs ends the process.
+    """
+    frames = sys._current_frames()
     for open_connection in list(_open_connections):
-        open_connection.inc_thread_sharing()
-        open_connection.close()
-        open_connection.dec_thread_sharing()
+        frame = frames.get(open_connection._thread_ident)  # type: ignore[attr-defined]
+        is_own = open_connection._thread_ident == threading.get_ident()  # type: ignore[attr-defined]
+        if is_own or frame is None or frame.f_code.co_filename in _WAITING_FILES:
+            open_connection.inc_thread_sharing()
+            open_connection.close()
+            open_connection.dec_thread_sharing()
+        else:
+            open_connection.close_at = 0
 
 
 def use_fast_flush() -> None:
