@@ -37,8 +37,8 @@ def close_kept_connections() -> None:
     """
     frames = sys._current_frames()
     for open_connection in list(_open_connections):
-        frame = frames.get(open_connection._thread_ident)  # type: ignore[attr-defined]
-        is_own = open_connection._thread_ident == threading.get_ident()  # type: ignore[attr-defined]
+        thread: int = open_connection._thread_ident  # type: ignore[attr-defined]
+        frame, is_own = frames.get(thread), thread == threading.get_ident()
         if is_own or frame is None or frame.f_code.co_filename in _WAITING_FILES:
             open_connection.inc_thread_sharing()
             open_connection.close()
