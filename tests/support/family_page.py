@@ -23,6 +23,14 @@ Kimi, GLM, MiniMax), no unknown fields (Mistral, Groq, OpenAI, Azure), a signatu
 images. A provider's option `dialect` sets single fields of it, for example
 `{"dialect": {"reasoning": "all"}}`; the fields are those of the class `Dialect`.
 
+A field that a server does not know is learned the same way: it is in the list `without`, and
+`max_tokens_field` is the name of the limit of an answer (`max_tokens` or `max_completion_tokens`).
+A thought whose opening tag the chat template writes (DeepSeek R1 behind a server that does not know
+its marks) is part of the first answer; the next ones are read as thought and answer
+(`{"dialect": {"begins_thinking": true}}`). What was learned stands in the provider's row, in the
+field Learned, by model; there and among the options it can be changed, and a new address makes it
+void. Only what helped is kept.
+
 Images above 3.7 MB are made smaller before they are sent, and so are those above 2,000 pixels a
 side where a request has more than twenty. A tool whose description a server refuses by name is left
 out, and the turn's notices say so. An earlier message that was refused for itself, as by a filter,
