@@ -1,5 +1,6 @@
 """The registry's rows: providers, and what each of their language models can do."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from django.core.exceptions import ValidationError
@@ -91,12 +92,16 @@ class Provider(models.Model):
         old_row = None if self._state.adding else Provider.objects.filter(pk=self.pk).first()
         super().save(*args, **kwargs)
         if old_row is not None:
-            known = self.list_learned()
-            for model, facts in old_row.list_learned().items():
-                for ability in ABILITIES:
-                    if ability in facts and ability not in known.get(model, {}):
-                        refusing_models = self.models.filter(name=model, **{ability: False})
-                        refusing_models.update(**{ability: None})
+            self._forget_refusals(old_row.list_learned())
+
+    def _forget_refusals(self, old_facts: Mapping[str, Mapping[str, Any]]) -> None:
+        """Let abilities be unknown again whose refusal is no longer among the facts."""
+        known_facts = self.list_learned()
+        for model, facts in old_facts.items():
+            for ability in ABILITIES:
+                if ability in facts and ability not in known_facts.get(model, {}):
+                    refusing_models = self.models.filter(name=model, **{ability: False})
+                    refusing_models.update(**{ability: None})
 
     @property
     def api_key(self) -> str:

@@ -75,13 +75,12 @@ def run(
     pass_context = _build_pass_context(
         counted_transcript, limits, measurement, summarize, instructions
     )
-    grown_transcript = _add_overhead(counted_transcript, growth_tokens)
-    results = _run_stages(grown_transcript, pass_context, only_stages)
+    results = _run_stages(
+        _add_overhead(counted_transcript, growth_tokens), pass_context, only_stages
+    )
     if results.summary_error and not results.stages_used:
-        return replace(
-            _build_unchanged(transcript, measurement, "failed", results.summary_error),
-            is_final=results.is_final,
-        )
+        outcome = _build_unchanged(transcript, measurement, "failed", results.summary_error)
+        return replace(outcome, is_final=results.is_final)
     if not results.stages_used:
         reason = _explain_no_work(transcript, up_to_seq)
         return _build_unchanged(transcript, measurement, "skipped", reason)
