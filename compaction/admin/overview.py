@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from compaction.admin.run_list import ANY_REASON, WRONG_STATUSES
+from compaction.admin.runs import ANY_REASON, WRONG_STATUSES
 from compaction.models import MAX_FRUITLESS_RUNS, CompactionRun, ModelCall, SessionState
 
 DAYS = 7

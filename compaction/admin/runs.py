@@ -1,32 +1,87 @@
-"""The admin pages of compaction runs: what each did, and actions to retry, stop and rewind them."""
+"""The admin pages of compaction runs: what each did, and acts to retry, stop and rewind them.
 
+On the page of a run, its buttons send the acts as the list would, so rights and log are the same.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
+from uuid import UUID
 
-from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.urls import path
+from django.apps import apps
+from django.conf import settings
+from django.contrib import admin, messages
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import NoReverseMatch, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
+from compaction import policies
 from compaction.admin import calls, timeline
-from compaction.admin.run_acts import RunActs
-from compaction.admin.run_fields import BUTTONS, RunFields
-from compaction.admin.run_list import PolicyFilter, RunColumns, WrongFilter
-from compaction.models import CompactionRun
+from compaction.admin.differences import render_difference
+from compaction.admin.rendering import render_preformatted, render_table
+from compaction.backends import registry as backend_registry
+from compaction.core.state import render_state
+from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
+from compaction.runs import allowance, cancellation, engine, queue
+from compaction.summaries import state as summary_state
 
-LONG_FIELDS = (
-    "summary_before",
-    "summary_after",
-    "policy_snapshot",
-    "edits",
-    "targets",
-    "state_after",
-    "verification",
-)
+Status = CompactionRun.Status
+# The acts with a button on the page, with the runs that have it.
+BUTTONS = {
+    "cancel": ("Cancel", OPEN_STATUSES),
+    "requeue": ("Send to the queue again", OPEN_STATUSES),
+    "retry": ("Retry", (Status.FAILED, Status.FELL_BACK, Status.SKIPPED, Status.REWOUND)),
+    "compact_now": ("Compact again", (Status.APPLIED,)),
+    "rewind_to_here": ("Rewind to here", (Status.APPLIED,)),
+    "rewind_to_before": ("Rewind to before", (Status.APPLIED,)),
+    "clear_summary": ("Clear summary", (Status.APPLIED,)),
+    "verify": ("Verify", tuple(Status)),
+}
+WRONG_STATUSES = (Status.FAILED, Status.FELL_BACK)
+ANY_REASON = "any"
+
+
+class PolicyFilter(admin.SimpleListFilter):
+    """The policies that exist. Asking the runs for theirs would read all of them."""
+
+    title = "policy"
+    parameter_name = "policy"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
+        return [(name, name) for name in policies.list_policies()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[CompactionRun]) -> Any:
+        return queryset.filter(policy=self.value()) if self.value() else queryset
+
+
+class WrongFilter(admin.SimpleListFilter):
+    """Runs that failed or made do without a summary, by why the model's answers were refused."""
+
+    title = "what went wrong"
+    parameter_name = "wrong"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
+        return [(ANY_REASON, "failed or fell back"), *ModelCall.Refusal.choices]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[CompactionRun]) -> Any:
+        reason = self.value()
+        if not reason:
+            return queryset
+        runs = queryset.filter(status__in=WRONG_STATUSES)
+        if reason == ANY_REASON:
+            return runs
+        return runs.filter(Exists(ModelCall.objects.filter(run=OuterRef("pk"), refusal=reason)))
+
+
+class NotPossible(Exception):
+    """The run is in a state in which this cannot be done; the text says which."""
 
 
 @admin.register(CompactionRun)
-class CompactionRunAdmin(RunColumns, RunFields, RunActs, admin.ModelAdmin):
+class CompactionRunAdmin(admin.ModelAdmin):
     """A record of a run. It can be read, retried and rewound, but never edited."""
 
     content_fields = (
@@ -50,11 +105,18 @@ class CompactionRunAdmin(RunColumns, RunFields, RunActs, admin.ModelAdmin):
         "model",
     )
     list_select_related = ("session",)
-    list_per_page = 50
+    list_defer = (
+        "summary_before",
+        "summary_after",
+        "policy_snapshot",
+        "edits",
+        "targets",
+        "state_after",
+        "verification",
+    )
     list_filter = ("status", WrongFilter, "trigger", PolicyFilter, "created_at")
     sortable_by = ()
     search_fields = ("=id", "=session__id")
-    show_full_result_count = False
     actions = (
         "retry",
         "cancel",
@@ -137,17 +199,6 @@ class CompactionRunAdmin(RunColumns, RunFields, RunActs, admin.ModelAdmin):
         ]
         return [*pages, *super().get_urls()]
 
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: CompactionRun | None = None
-    ) -> list[str]:
-        """Return all fields."""
-        return [
-            name
-            for _, options in self.fieldsets
-            for name in options["fields"]
-            if isinstance(name, str)
-        ]
-
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Return False: runs are requested, not typed in."""
         return False
@@ -157,14 +208,8 @@ class CompactionRunAdmin(RunColumns, RunFields, RunActs, admin.ModelAdmin):
         return obj is None and super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: CompactionRun | None = None) -> bool:
-        """Return False for a record; it goes with its session, or when its time is over."""
-        return obj is None and super().has_delete_permission(request)
-
-    def get_actions(self, request: HttpRequest) -> Any:
-        """Return the acts, without Django's own that deletes."""
-        actions = super().get_actions(request)
-        actions.pop("delete_selected", None)
-        return actions
+        """Return False: a record goes with its session, or when its time is over."""
+        return False
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
@@ -175,10 +220,294 @@ class CompactionRunAdmin(RunColumns, RunFields, RunActs, admin.ModelAdmin):
             run.act_names = [name for name in BUTTONS if name in self.get_actions(request)]
         return run
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[CompactionRun]:
-        """Return the runs, without their long texts where a list is shown."""
-        runs = super().get_queryset(request)
-        match = request.resolver_match
-        if match is None or not (match.url_name or "").endswith("_changelist"):
-            return runs
-        return runs.defer(*LONG_FIELDS)
+    # The columns of the list.
+
+    @admin.display(description="session")
+    def session_title(self, run: CompactionRun) -> SafeString:
+        """Return the session's title with a link to its timeline."""
+        address = reverse("admin:compaction_session_timeline", args=[run.session_id])
+        return format_html('<a class="run-title" href="{}">{}</a>', address, run.session)
+
+    @admin.display(description="status")
+    def status_badge(self, run: CompactionRun) -> SafeString:
+        """Return the status, in a color that says how it ended."""
+        return format_html(
+            '<span class="run-badge run-{}">{}</span>', run.status, run.get_status_display()
+        )
+
+    @admin.display(description="tokens")
+    def shrinkage(self, run: CompactionRun) -> SafeString | str:
+        """Return the tokens of the next request before and after the run, and what was left."""
+        if run.tokens_before is None or run.tokens_after is None:
+            return ""
+        share = f"{run.tokens_after / run.tokens_before:.0%}" if run.tokens_before else ""
+        return format_html(
+            '<span class="run-size">{} → {} <span class="run-quiet">{}</span></span>',
+            f"{run.tokens_before:,}",
+            f"{run.tokens_after:,}",
+            share,
+        )
+
+    @admin.display(description="seconds")
+    def duration(self, run: CompactionRun) -> str:
+        return "" if run.duration_ms is None else f"{run.duration_ms / 1000:.1f}"
+
+    # The fields of the page.
+
+    @admin.display(description="act")
+    def buttons(self, run: CompactionRun) -> SafeString:
+        """Return buttons for what this person may do with the run now.
+
+        They send what the list sends for one selected run, so rights and log are the same.
+        """
+        names = getattr(run, "act_names", ())
+        rows = [
+            (reverse("admin:compaction_compactionrun_changelist"), name, text)
+            for name, (text, statuses) in BUTTONS.items()
+            if name in names and run.status in statuses
+        ]
+        buttons = format_html_join(
+            "",
+            '<button formaction="{}" formmethod="post" formnovalidate name="action" value="{}">'
+            "{}</button>",
+            rows,
+        )
+        return format_html(
+            '<div class="run-buttons">{0}<input type="hidden" name="_selected_action" value="{1}">'
+            '<input type="hidden" name="index" value="0">'
+            '<input type="hidden" name="on_page_of" value="{1}"></div>',
+            buttons,
+            run.pk,
+        )
+
+    @admin.display(description="session")
+    def session_link(self, run: CompactionRun) -> SafeString:
+        """Return the session's name and owner, with links to all that is stored of it."""
+        label = backend_registry.get_backend().name_session(run.session_id)
+        model = apps.get_model(settings.COMPACTION["SESSION_MODEL"])
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
+        links = [(reverse("admin:compaction_session_timeline", args=[run.session_id]), "Timeline")]
+        with suppress(NoReverseMatch):  # a host need not show its conversations in the admin
+            links.append((reverse(name, args=[run.session_id]), "Session"))
+        if label and label.chat_url:
+            links.append((label.chat_url, "Chat"))
+        return format_html(
+            "{}{} · {}",
+            label.title if label else run.session_id,
+            f" ({label.owner})" if label and label.owner else "",
+            format_html_join(" · ", '<a href="{}">{}</a>', links),
+        )
+
+    @admin.display(description="summary, with what went and what came")
+    def summaries(self, run: CompactionRun) -> SafeString | str:
+        """Return the summary after the run, compared with that before it."""
+        if run.summary_after is None and run.summary_before is None:
+            return "none"
+        return render_difference(run.summary_before or "", run.summary_after or "")
+
+    @admin.display(description="tokens")
+    def tokens(self, run: CompactionRun) -> str:
+        """Return the tokens of the whole next request before and after the run."""
+        if run.tokens_saved is None:
+            return "not known"
+        return f"{run.tokens_before:,} → {run.tokens_after:,} ({run.tokens_saved:,} saved)"
+
+    @admin.display(description="calls")
+    def call_tree(self, run: CompactionRun) -> SafeString | str:
+        return calls.render_calls(run)
+
+    @admin.display(description="cost")
+    def total_cost(self, run: CompactionRun) -> str:
+        """Return what the run's calls cost, in the currency of the prices."""
+        if run.cost is None:
+            return "unknown" if run.provider_calls else "nothing"
+        label = backend_registry.get_backend().name_session(run.session_id)
+        return f"{run.cost} {label.currency if label else ''}".strip()
+
+    @admin.display(description="timeline")
+    def timeline(self, run: CompactionRun) -> SafeString:
+        steps = (
+            ("requested", run.created_at),
+            ("sent to the queue", run.enqueued_at),
+            ("first claimed", run.started_at),
+            ("lease until", run.lease_until),
+            ("ended", run.finished_at),
+        )
+        lines = [(f"{moment:%Y-%m-%d %H:%M:%S}", name) for name, moment in steps if moment]
+        return format_html_join("", "<div>{} — {}</div>", lines)
+
+    @admin.display(description="summary checked")
+    def summary_checks(self, run: CompactionRun) -> SafeString | str:
+        """Return what the checks of the summary found, and what was done about it."""
+        if not run.verification:
+            return "not checked"
+        findings = run.verification["findings"]
+        if not findings:
+            return "nothing was wrong"
+        rows = [(item["check"], item["action"], item["text"]) for item in findings]
+        return render_table(("check", "done", "text"), rows)
+
+    @admin.display(description="oldest message sent")
+    def boundary(self, run: CompactionRun) -> str:
+        """Return the boundary before and after the run, as numbers of messages."""
+        return f"{run.boundary_before or 'the first'} → {run.boundary_after or 'unchanged'}"
+
+    @admin.display(description="originals")
+    def originals(self, run: CompactionRun) -> str:
+        """Return a link to the stored messages that the summary replaces."""
+        boundary_seq = run.boundary_after or run.boundary_before
+        if not boundary_seq:
+            return "no message is replaced by a summary"
+        try:
+            url = reverse("admin:chatcore_message_changelist")
+        except NoReverseMatch:  # another host
+            return f"messages before {boundary_seq}"
+        return format_html(
+            '<a href="{}?session__id__exact={}&seq__lt={}">messages before {}</a>',
+            url,
+            run.session_id,
+            boundary_seq,
+            boundary_seq,
+        )
+
+    @admin.display(description="messages changed")
+    def changes(self, run: CompactionRun) -> str:
+        """Return a table of the changed messages: their sizes, and the text that replaces each."""
+        if not run.targets:
+            return "none"
+        replacements = {edit["seq"]: edit["replacement"] for edit in run.edits}
+        columns = ("seq", "role", "tool", "method", "chars_before", "chars_after")
+        rows = []
+        for target in run.targets:
+            cells = [target[name] for name in columns]
+            rows.append((*cells, render_preformatted(replacements.get(target["seq"], ""))))
+        return render_table((*columns, "replacement"), rows)
+
+    @admin.display(description="after the run")
+    def state_after_run(self, run: CompactionRun) -> SafeString:
+        """Return the structured state and memory as the model reads them."""
+        structured_state = summary_state.parse_structured_state(run.state_after)
+        return render_preformatted(render_state(structured_state) or "empty")
+
+    # The acts.
+
+    @admin.action(description="Retry: request the same run again", permissions=["change"])
+    def retry(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+        """Request the runs again by hand, with the same policy, instructions and model."""
+        return self._apply_to_each(
+            request,
+            runs,
+            lambda run: _request_again(run, user_pk=request.user.pk),
+            "requested again",
+        )
+
+    @admin.action(description="Cancel: stop the run", permissions=["change"])
+    def cancel(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+        """End open runs; their contexts stay as they are."""
+        return self._apply_to_each(request, runs, _cancel, "stopped")
+
+    @admin.action(description="Send to the queue again", permissions=["change"])
+    def requeue(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+        """Notify the queue of waiting runs once more."""
+        return self._apply_to_each(request, runs, _requeue, "sent to the queue again")
+
+    @admin.action(
+        description="Rewind to here: undo what came after the run", permissions=["change"]
+    )
+    def rewind_to_here(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+        """Show the model what it saw right after the run."""
+        return self._apply_to_each(
+            request, runs, engine.rewind_to_run, "what came after it was rewound"
+        )
+
+    @admin.action(description="Rewind to before the run", permissions=["change"])
+    def rewind_to_before(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+        """Show the model what it saw before the run."""
+        return self._apply_to_each(request, runs, engine.rewind_run, "rewound")
+
+    @admin.action(description="Compact these sessions now", permissions=["change"])
+    def compact_now(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+        """Request a run for each session under its own policy; a worker executes it."""
+        return self._apply_to_each(
+            request,
+            runs,
+            lambda run: _request_run(run.session_id, user_pk=request.user.pk),
+            "requested",
+        )
+
+    @admin.action(description="Clear summary: send the full history again", permissions=["change"])
+    def clear_summary(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+        """Forget the summaries of the runs' sessions. Messages and revisions stay."""
+        return self._apply_to_each(
+            request, runs, engine.forget_summary, "its session sends the full history again"
+        )
+
+    @admin.action(
+        description="Verify: check all that is stored of the session", permissions=["view"]
+    )
+    def verify(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+        """Check every invariant of the runs' sessions, and show what does not hold."""
+        for run in runs:
+            violations = backend_registry.get_backend().find_violations(run.session_id)
+            report = " ".join(violations) or "everything holds."
+            self.message_user(
+                request,
+                f"{run.session_id}: {report}",
+                messages.ERROR if violations else messages.SUCCESS,
+            )
+        return _go_back(request)
+
+    def _apply_to_each(
+        self,
+        request: HttpRequest,
+        runs: QuerySet[CompactionRun],
+        operation: Callable[[CompactionRun], Any],
+        success_text: str,
+    ) -> HttpResponse | None:
+        """Apply the operation, say what became of each run, and go back to the page of one."""
+        for run in runs:
+            try:
+                operation(run)
+            except (*timeline.REFUSALS, engine.NotRewindable, NotPossible) as error:
+                self.message_user(request, f"{run.pk}: {error}", messages.ERROR)
+            else:
+                self.message_user(request, f"{run.pk}: {success_text}.", messages.SUCCESS)
+        return _go_back(request)
+
+
+def _request_again(run: CompactionRun, *, user_pk: Any) -> CompactionRun:
+    options: queue.RunOptions = {
+        "policy": run.policy,
+        "instructions": run.instructions,
+        "up_to_seq": run.up_to_seq,
+        "stages": run.only_stages,
+        "summary_model": run.summary_model,
+    }
+    return _request_run(run.session_id, user_pk=user_pk, **options)
+
+
+def _request_run(
+    session_id: UUID, *, user_pk: Any, **options: Unpack[queue.RunOptions]
+) -> CompactionRun:
+    allowance.use_allowance(session_id, user_pk=user_pk)
+    return engine.request_run(session_id, trigger="manual", **options)
+
+
+def _cancel(run: CompactionRun) -> None:
+    if not cancellation.cancel_run(run):
+        raise NotPossible("The run has ended already.")
+
+
+def _requeue(run: CompactionRun) -> None:
+    if run.status not in OPEN_STATUSES:
+        raise NotPossible(f"The run is {run.status}; retry it instead.")
+    if not engine.send_to_queue(run.pk):
+        raise NotPossible("The queue cannot be reached now.")
+
+
+def _go_back(request: HttpRequest) -> HttpResponse | None:
+    """Return to the page of the run whose button was pressed; None leaves the list on show."""
+    run_id = request.POST.get("on_page_of")
+    if not run_id:
+        return None
+    return HttpResponseRedirect(reverse("admin:compaction_compactionrun_change", args=[run_id]))
