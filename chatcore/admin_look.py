@@ -1,33 +1,11 @@
-"""How the admin looks: django-unfold in the colours of the pages, and its classes for each page.
+"""How the admin looks: django-unfold in the colors of the pages. The settings import it."""
 
-The site mixes unfold's classes into all pages, those of packages too. No page imports them, so a
-project with an admin site of its own shows the pages of `compaction` in its own look.
+from typing import Any
 
-It stands beside chatcore/admin_site.py, outside the package chatcore/admin/, for the same reason.
-"""
-
-from typing import TYPE_CHECKING, Any
-
-from django.contrib.admin import ModelAdmin, StackedInline
 from django.templatetags.static import static
 from django.urls import get_script_prefix
 
-if TYPE_CHECKING:  # it is mixed into inlines, whose method it calls
-    from django.contrib.admin.options import InlineModelAdmin
-
-    _Inline = InlineModelAdmin[Any, Any]
-else:
-    _Inline = object
-
 __all__ = ["ADMIN_OVERVIEW", "UNFOLD"]  # the settings
-
-# Alpine, which moves unfold's menus, evaluates the expressions of its own templates. Only pages of
-# the admin may; texts of people never become templates. Scripts come from this server, as ever.
-ADMIN_CONTENT_SECURITY_POLICY = (
-    "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; object-src 'none'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
 
 # The functions that list the cards of the first page (chatcore/admin/overview.py).
 ADMIN_OVERVIEW = ["chatcore.admin.overview.list_cards", "compaction.admin.overview.list_cards"]
@@ -94,44 +72,3 @@ UNFOLD: dict[str, Any] = {
         },
     },
 }
-
-
-def build_page_class(page_class: type[ModelAdmin], *bases: type[ModelAdmin]) -> type[ModelAdmin]:
-    """Return the class of a page with our bases and unfold's, before those of Django.
-
-    What the page does itself comes first, and then calls ours.
-    """
-    from unfold import admin, forms  # they need models, which are not loaded before
-
-    names: dict[str, Any] = {
-        "__module__": page_class.__module__,
-        "inlines": [_build_inline_class(inline) for inline in page_class.inlines],
-    }
-    if hasattr(page_class, "change_password_form"):  # the page of users
-        names |= {
-            "form": forms.UserChangeForm,
-            "add_form": forms.UserCreationForm,
-            "change_password_form": forms.AdminPasswordChangeForm,
-        }
-    first = () if page_class is ModelAdmin else (page_class,)
-    return type(page_class.__name__, (*first, *bases, admin.ModelAdmin), names)
-
-
-def _build_inline_class(inline: Any) -> Any:
-    from unfold import admin
-
-    base = admin.StackedInline if issubclass(inline, StackedInline) else admin.TabularInline
-    # Django's classes name their template themselves, and would come first.
-    names = {"__module__": inline.__module__, "template": base.template}
-    return type(inline.__name__, (inline, NamedFieldsInline, base), names)
-
-
-class NamedFieldsInline(_Inline):
-    """Names the fields of a table to those who do not see the head of their column."""
-
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **options: Any) -> Any:
-        """Return the form's field with its label on its widget."""
-        field = super().formfield_for_dbfield(db_field, request, **options)
-        if field is not None:
-            field.widget.attrs["aria-label"] = str(field.label or db_field.verbose_name)
-        return field

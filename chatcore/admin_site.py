@@ -1,16 +1,15 @@
-"""The admin site with Chatcore's name, whose forms write only what a person has edited.
+"""The admin site: its name, who signs in where, and what its sidebar lists.
 
-It is not in the package chatcore/admin/, because Django needs this class before it has loaded the
-models, and importing that package would register pages of models that do not exist yet.
+It is not in the package chatcore/admin/: Django asks for this class when the first page of a
+package is registered, and importing that package registers Chatcore's own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
 from django.conf import settings
-from django.contrib.admin import ModelAdmin
-from django.db.models import Field, JSONField, Model
 from django.http import HttpRequest, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -18,49 +17,55 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 from unfold.sites import UnfoldAdminSite
 
-from chatcore.admin_contents import build_audited_class, hide_titles
-from chatcore.admin_lists import QuickListAdmin
-from chatcore.admin_look import ADMIN_CONTENT_SECURITY_POLICY, build_page_class
-from chatcore.admin_sidebar import build_sidebar
-from chatcore.rest.strict_json import StrictDecoder
+from chatcore.models.session import are_titles_hidden
 
-# A row of django-q's schedules names a function, and a worker calls it.
-RUNS_ANYTHING = "Schedule"
+CONTENT_PERMISSION = "chatcore.view_content"
 
+# Alpine, which moves unfold's menus, evaluates the expressions of its own templates. Only pages of
+# the admin may; texts of people never become templates. Scripts come from this server, as ever.
+CONTENT_SECURITY_POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; object-src 'none'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
 
-class EditedFieldsAdmin(ModelAdmin):
-    """Writes the fields that were edited, and no other column of the row.
-
-    The program writes the same rows meanwhile: a turn counts events in its session, the catalog
-    brings prices. What a form had shown when it was opened must not undo that.
-    """
-
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
-        """Return the form's field, which remembers on the page what it had shown at first."""
-        if isinstance(db_field, JSONField):
-            kwargs["decoder"] = StrictDecoder
-        field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        if field is not None:
-            field.show_hidden_initial = True
-        return field
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Write the edited columns of a row, or a whole new row."""
-        if change:
-            obj.save(update_fields=_select_columns(obj, form.changed_data))
-        else:
-            obj.save()
-
-    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
-        """Write the edited columns of the rows below the form."""
-        formset.save(commit=False)
-        for row in formset.deleted_objects:
-            row.delete()
-        for row, edited_names in formset.changed_objects:
-            row.save(update_fields=_select_columns(row, edited_names))
-        for row in formset.new_objects:
-            row.save()
-        formset.save_m2m()
+# Subjects in their order, with the icons of their models. An app alone stands for its other models.
+SIDEBAR: dict[Any, dict[str, str]] = {
+    _("Conversations"): {
+        "chatcore.session": "chat",
+        "chatcore.project": "folder",
+        "chatcore.message": "article",
+        "chatcore.turn": "sync_alt",
+        "chatcore.contextrevision": "history",
+        "chatcore.toolapproval": "fact_check",
+        "chatcore.storedresponse": "reply",
+    },
+    _("Compaction"): {
+        "compaction.compactionrun": "compress",
+        "compaction.compactionpolicy": "tune",
+        "compaction": "",
+    },
+    _("Models and providers"): {
+        "models_registry.provider": "dns",
+        "models_registry.aimodel": "neurology",
+        "chatcore.mcpserver": "build",
+    },
+    _("People"): {
+        "auth.user": "person",
+        "auth.group": "group",
+        "chatcore.grouprights": "rule",
+        "chatcore.invitation": "mail",
+        "chatcore.hold": "gavel",
+        "chatcore.auditentry": "policy",
+        "account": "",
+        "socialaccount": "",
+        "mfa": "",
+        "knox": "",
+    },
+    _("Costs"): {"chatcore.budget": "savings", "chatcore.usagesum": "payments"},
+}
+OTHER_SUBJECT = _("Plumbing")
+OTHER_ICON = "chevron_right"
 
 
 class ChatcoreAdminSite(UnfoldAdminSite):
@@ -69,8 +74,28 @@ class ChatcoreAdminSite(UnfoldAdminSite):
     index_title = _("Overview")
 
     def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
-        """Return the pages that this person may open, by subject."""
-        return build_sidebar(self.get_app_list(request), request.path)
+        """Return the groups of links to the pages that this person may open, by subject."""
+        pages = {
+            f"{app['app_label']}.{model['object_name'].lower()}": model
+            for app in self.get_app_list(request)
+            for model in app["models"]
+        }
+        overview = {"name": _("Overview"), "admin_url": reverse("admin:index")}
+        first_link = _build_link(overview, "monitoring", request.path)
+        first_link["active"] = request.path == overview["admin_url"]
+        groups: list[dict[str, Any]] = [{"items": [first_link]}]
+        for title, icons in SIDEBAR.items():
+            items = [
+                _build_link(pages.pop(name), icon or OTHER_ICON, request.path)
+                for label, icon in icons.items()
+                for name in _select_names(label, pages)
+            ]
+            groups.append({"title": title, "items": items, "separator": True})
+        rest = [_build_link(page, OTHER_ICON, request.path) for page in pages.values()]
+        groups.append(
+            {"title": OTHER_SUBJECT, "items": rest, "separator": True, "collapsible": True}
+        )
+        return [group for group in groups if group["items"]]
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> TemplateResponse:
         """Show what happens today, in the cards that this person has rights for."""
@@ -96,29 +121,36 @@ class ChatcoreAdminSite(UnfoldAdminSite):
 
         @wraps(show_page)
         def show(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-            with hide_titles(request):
+            with _hide_titles(request):
                 response = show_page(request, *args, **kwargs)
                 if isinstance(response, TemplateResponse):
                     response = response.render()
-            response.headers.setdefault("Content-Security-Policy", ADMIN_CONTENT_SECURITY_POLICY)
+            response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
             return response
 
         return show
 
-    def register(
-        self,
-        model_or_iterable: Any,
-        admin_class: type[ModelAdmin] | None = None,
-        **options: Any,
-    ) -> None:
-        """Register pages that write edited fields only, and none that runs what is typed in."""
-        if getattr(model_or_iterable, "__name__", "") == RUNS_ANYTHING:
-            return
-        page_class = build_page_class(admin_class or ModelAdmin, EditedFieldsAdmin, QuickListAdmin)
-        super().register(model_or_iterable, build_audited_class(page_class), **options)
+
+@contextmanager
+def _hide_titles(request: HttpRequest) -> Iterator[None]:
+    """Name sessions by their numbers inside the block, if this person may not see contents."""
+    marker = are_titles_hidden.set(not request.user.has_perm(CONTENT_PERMISSION))
+    try:
+        yield
+    finally:
+        are_titles_hidden.reset(marker)
 
 
-def _select_columns(row: Model, names: Iterable[str]) -> list[str]:
-    """Return those of the names that are columns of the row's own table."""
-    columns = {field.name for field in row._meta.concrete_fields if isinstance(field, Field)}
-    return sorted(columns.intersection(names))
+def _select_names(label: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if label in (name, name.split(".")[0])]
+
+
+def _build_link(page: dict[str, Any], icon: str, path: str) -> dict[str, Any]:
+    address = page["admin_url"]
+    return {
+        "title": page["name"],
+        "icon": icon,
+        "link": address,
+        "active": bool(address) and path.startswith(address),
+        "has_permission": bool(address),
+    }

@@ -10,6 +10,7 @@ GUIDE = "docs/embedding.md shows a project with its settings."
 PERIODS = ("CALL_DAYS", "RUN_DAYS")
 NAMES = (
     *("BACKEND", "SESSION_MODEL", "POLICY", "AUTOMATIC", "THRESHOLD", "SUMMARY_MODEL"),
+    "ADMIN_CLASS",
     *PERIODS,
 )
 
@@ -59,6 +60,8 @@ def _check_types(values: Mapping[str, Any]) -> list[CheckMessage]:
         )
     if not isinstance(values.get("SUMMARY_MODEL", ""), str):
         sentences.append('COMPACTION["SUMMARY_MODEL"] must be the name of a model, or empty.')
+    if not isinstance(values.get("ADMIN_CLASS", ""), str):
+        sentences.append('COMPACTION["ADMIN_CLASS"] must be the dotted path of a ModelAdmin.')
     sentences += [
         f'COMPACTION["{name}"] must be a number of days; 0 is for good.'
         for name in PERIODS

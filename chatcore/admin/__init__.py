@@ -3,7 +3,7 @@
 Django's autodiscovery imports this package, and each module registers its pages on import.
 """
 
-from chatcore.admin import (
+from chatcore.admin import (  # noqa: F401
     accounts,
     audit,
     context_revisions,
@@ -14,6 +14,7 @@ from chatcore.admin import (
     messages,
     projects,
     providers,
+    queue,
     responses,
     sessions,
     spending,
@@ -21,22 +22,3 @@ from chatcore.admin import (
     users,
     webhooks,
 )
-
-__all__ = [
-    "accounts",
-    "audit",
-    "context_revisions",
-    "group_rights",
-    "holds",
-    "language_models",
-    "mcp_servers",
-    "messages",
-    "projects",
-    "providers",
-    "responses",
-    "sessions",
-    "spending",
-    "turns",
-    "users",
-    "webhooks",
-]

@@ -1,4 +1,4 @@
-"""The admin pages of accounts: invitations, second factors, tokens. None shows a secret."""
+"""The admin pages of accounts: who may come in, and who tried. None shows a secret."""
 
 from typing import Any
 
@@ -6,6 +6,8 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from allauth.usersessions.models import UserSession
+from axes.admin import AccessAttemptAdmin, AccessFailureLogAdmin, AccessLogAdmin
+from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
@@ -19,27 +21,43 @@ from chatcore.accounts.invitations import (
     create_invitation,
     select_givable_groups,
 )
-from chatcore.admin.read_only import ReadOnlyAdmin
+from chatcore.admin.base import ChatcoreAdmin, UneditableAdmin
 from chatcore.models import Invitation
 
-# Of the packages' own pages these show or take secrets, or rows that only the program writes.
-for model in (Authenticator, SocialAccount, SocialApp, SocialToken, UserSession, AuthToken):
+# Of the packages' own pages some show or take secrets, or rows that only the program writes.
+for model in (
+    AccessAttempt,
+    AccessFailureLog,
+    AccessLog,
+    Authenticator,
+    AuthToken,
+    EmailAddress,
+    SocialAccount,
+    SocialApp,
+    SocialToken,
+    UserSession,
+):
     if admin.site.is_registered(model):
         admin.site.unregister(model)
-if admin.site.is_registered(EmailAddress):
-    admin.site.unregister(EmailAddress)
 
 
-class RevocableAdmin(ReadOnlyAdmin):
-    """Rows that may be deleted and not be changed; whoever may delete them decides who signs in."""
+@admin.register(AccessAttempt)
+class AccessAttemptPage(AccessAttemptAdmin, ChatcoreAdmin):
+    """Attempts to sign in that failed, and still count."""
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        name = f"{self.opts.app_label}.delete_{self.opts.model_name}"
-        return bool(request.user.has_perm(name))
+
+@admin.register(AccessFailureLog)
+class AccessFailureLogPage(AccessFailureLogAdmin, ChatcoreAdmin):
+    """All attempts to sign in that failed."""
+
+
+@admin.register(AccessLog)
+class AccessLogPage(AccessLogAdmin, ChatcoreAdmin):
+    """Who signed in, and signed out."""
 
 
 @admin.register(Authenticator)
-class AuthenticatorAdmin(RevocableAdmin):
+class AuthenticatorAdmin(UneditableAdmin):
     """Second factors. Deleting lets somebody in who has lost the phone."""
 
     list_display = ("user", "type", "created_at", "last_used_at")
@@ -50,7 +68,7 @@ class AuthenticatorAdmin(RevocableAdmin):
 
 
 @admin.register(AuthToken)
-class AuthTokenAdmin(RevocableAdmin):
+class AuthTokenAdmin(UneditableAdmin):
     """API tokens: whose they are and until when. Deleting revokes."""
 
     list_display = ("token_key", "user", "created", "expiry")
@@ -60,7 +78,7 @@ class AuthTokenAdmin(RevocableAdmin):
 
 
 @admin.register(SocialAccount)
-class SocialAccountAdmin(RevocableAdmin):
+class SocialAccountAdmin(UneditableAdmin):
     """Which accounts sign on by an identity provider."""
 
     list_display = ("user", "provider", "uid", "last_login")
@@ -71,7 +89,7 @@ class SocialAccountAdmin(RevocableAdmin):
 
 
 @admin.register(EmailAddress)
-class EmailAddressAdmin(admin.ModelAdmin):
+class EmailAddressAdmin(ChatcoreAdmin):
     """Addresses of people. A verified one signs in and gets links for new passwords."""
 
     list_display = ("email", "user", "verified", "primary")
@@ -92,7 +110,7 @@ class InvitationForm(forms.ModelForm):
 
 
 @admin.register(Invitation)
-class InvitationAdmin(admin.ModelAdmin):
+class InvitationAdmin(ChatcoreAdmin):
     """Invitations. The link is shown once, after it was made; deleting withdraws it."""
 
     form = InvitationForm

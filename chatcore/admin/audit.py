@@ -8,8 +8,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from chatcore.admin.read_only import ReadOnlyAdmin
-from chatcore.admin_lists import find_people
+from chatcore.admin.base import ReadOnlyAdmin, find_people
 from chatcore.models import AuditEntry
 
 # The beginnings of the names of acts. Asking the log itself for all names would read all of it.

@@ -3,12 +3,8 @@
 from django.contrib import admin
 from django.utils.safestring import SafeString
 
-from chatcore.admin.read_only import (
-    SESSION_TEXTS,
-    ReadOnlyAdmin,
-    render_excerpt,
-    render_preformatted,
-)
+from chatcore.admin.base import ReadOnlyAdmin
+from chatcore.admin.texts import SESSION_TEXTS, render_excerpt, render_preformatted
 from chatcore.models import ContextRevision
 
 

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.db.models import JSONField
 
+from chatcore.admin.base import ChatcoreAdmin
 from chatcore.context.compactor import get_compactor
 from chatcore.models import GroupRights, McpServer
 from chatcore.rights.names import WILDCARD
@@ -55,7 +56,7 @@ class GroupRightsForm(forms.ModelForm):
 
 
 @admin.register(GroupRights)
-class GroupRightsAdmin(admin.ModelAdmin):
+class GroupRightsAdmin(ChatcoreAdmin):
     """What members of groups may use; where a switch is off, the group says nothing about it."""
 
     form = GroupRightsForm

@@ -5,11 +5,12 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
+from chatcore.admin.base import ChatcoreAdmin
 from chatcore.models import Hold
 
 
 @admin.register(Hold)
-class HoldAdmin(admin.ModelAdmin):
+class HoldAdmin(ChatcoreAdmin):
     list_display = ("user", "reason", "created_at", "created_by", "ended_at")
     list_filter = ("ended_at",)
     list_select_related = ("user", "created_by")

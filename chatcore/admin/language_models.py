@@ -1,17 +1,18 @@
-"""The admin page of language models, which compares windows and prices with a newer list.
+"""The admin page of language models, which can compare windows and prices with a newer list.
 
 The list is fetched by the guarded client, or uploaded where the server reaches no other. It comes
 from outside: its values are checked, and nothing is written before a person has ticked it.
 """
 
 import datetime
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core import signing
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -20,10 +21,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.decorators import action
 
+from chatcore.admin.base import ChatcoreAdmin
 from chatcore.net import downloads
 from chatcore.net.strangers import wait_for_stranger
-from models_registry import comparison, sources
-from models_registry.admin import AiModelAdmin
+from models_registry import catalog, comparison, sources
 from models_registry.comparison import Difference
 from models_registry.models import AiModel, Provider
 
@@ -33,8 +34,6 @@ MAX_SHOWN = 500  # differences; a form has at most a thousand fields
 MAX_NAMED = 20
 SALT = "chatcore.admin.language_models"
 MAX_AGE_SECONDS = 3_600  # between a comparison and the taking of its values
-
-admin.site.unregister(AiModel)
 
 
 class ListMissing(Exception):
@@ -46,10 +45,89 @@ class ListMissing(Exception):
 
 
 @admin.register(AiModel)
-class ComparedModelAdmin(AiModelAdmin):
-    """Language models, compared with a list that somebody else maintains."""
+class AiModelAdmin(ChatcoreAdmin):
+    list_display = (
+        "name",
+        "provider",
+        "show_source",
+        "context_window_size",
+        "max_output_tokens",
+        "output_reserve",
+        "input_price",
+        "output_price",
+        "supports_tools",
+        "is_active",
+        "is_default",
+    )
+    list_filter = ("provider", "is_active", "supports_tools", "supports_images")
+    list_select_related = ("provider",)
+    search_fields = ("name", "provider__name")
+    ordering = ("provider__name", "name")
+    readonly_fields = ("is_default", "show_source")
+    actions = ("make_default",)
+    actions_list = ("compare_models",)
+    fieldsets = (
+        (None, {"fields": ("provider", "name", "is_active", "is_default", "show_source")}),
+        (
+            "Limits",
+            {
+                "fields": (
+                    "context_window_size",
+                    "max_input_tokens",
+                    "max_output_tokens",
+                    "output_reserve",
+                ),
+                "description": "In tokens. Empty: unknown.",
+            },
+        ),
+        ("Abilities", {"fields": ("supports_tools", "supports_images")}),
+        (
+            "Prices",
+            {
+                "fields": (
+                    "input_price",
+                    "cached_input_price",
+                    "cache_write_price",
+                    "output_price",
+                    "price_tiers",
+                ),
+                "description": "Of a million tokens. Empty: unknown.",
+            },
+        ),
+        ("Compaction", {"fields": ("policy", "summary_model")}),
+    )
 
-    actions_list: ClassVar[Any] = ("compare_models",)
+    @admin.display(description="Limits and prices from")
+    def show_source(self, model: AiModel) -> str:
+        """Say where a model's values are from, of which day, and how long ago that is."""
+        if model.values_date:
+            return f"{model.values_source} of {_describe_age(model.values_date)}"
+        if model.catalog_values:
+            return f"the catalog of {_describe_age(catalog.load_catalog().date)}"
+        return "an operator"
+
+    def save_model(self, request: HttpRequest, obj: AiModel, form: Any, change: bool) -> None:
+        """Save the model; fill what is empty of a new one from the catalog."""
+        had_window = obj.context_window_size is not None
+        catalog_model = None if change else catalog.look_up_model(obj.name)
+        if catalog_model is not None:
+            for name in ("supports_tools", "supports_images"):
+                if getattr(obj, name) is None:
+                    setattr(obj, name, catalog_model.values.get(name))
+        super().save_model(request, obj, form, change)
+        if not change and not had_window and obj.context_window_size is not None:
+            message = f"The catalog knows {obj.name}: {obj.context_window_size:,} tokens."
+            self.message_user(request, message, messages.INFO)
+
+    @admin.action(description="Make default for new sessions", permissions=["change"])
+    def make_default(self, request: HttpRequest, queryset: QuerySet[AiModel]) -> None:
+        """Make the selected model the default; refuse a selection of several."""
+        selection = list(queryset[:2])
+        if len(selection) != 1:
+            self.message_user(request, "Select exactly one model.", messages.ERROR)
+            return
+        selection[0].make_default()
+        self.message_user(request, f"New sessions start with {selection[0]}.")
 
     @action(
         description=gettext_lazy("Compare with a newer list"),
@@ -108,6 +186,14 @@ class ComparedModelAdmin(AiModelAdmin):
             facts = {"count": len(differences) - count}
             self.message_user(request, sentence % facts, messages.WARNING)
         return page
+
+
+def _describe_age(date: datetime.date) -> str:
+    """Return the date and how long ago it is, as in 2026-10-01, 53 days ago."""
+    days = (timezone.now().date() - date).days
+    if days < 1:
+        return f"{date}, today"
+    return f"{date}, 1 day ago" if days == 1 else f"{date}, {days:,} days ago"
 
 
 def _compare(request: HttpRequest) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from chatcore.admin.read_only import SESSION_TEXTS, ReadOnlyAdmin, render_preformatted
+from chatcore.admin.base import ChatcoreAdmin, ReadOnlyAdmin
+from chatcore.admin.texts import SESSION_TEXTS, render_preformatted
 from chatcore.models import McpServer, ToolApproval
 from chatcore.models.mcp_server import COMMAND_SCHEME
 from chatcore.tools.mcp.refresh import refresh_server
@@ -38,7 +39,7 @@ class McpServerForm(ServerForm):
 
 
 @admin.register(McpServer)
-class McpServerAdmin(admin.ModelAdmin):
+class McpServerAdmin(ChatcoreAdmin):
     form = McpServerForm
     list_display = ("name", "owner", "url", "require_approval", "is_active", "refreshed_at")
     list_filter = ("is_active", ("owner", admin.EmptyFieldListFilter))

@@ -9,19 +9,13 @@ from django.db.models.functions import Left
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from chatcore.admin.read_only import (
-    EXCERPT_CHARS,
-    SESSION_TEXTS,
-    ReadOnlyAdmin,
-    render_excerpt,
-    render_preformatted,
-)
-from chatcore.admin_lists import read_number
+from chatcore.admin.base import ChatcoreInline, ReadOnlyAdmin, read_number
+from chatcore.admin.texts import EXCERPT_CHARS, SESSION_TEXTS, render_excerpt, render_preformatted
 from chatcore.models import Attachment, Message
 from chatcore.search.query import MAX_HITS, search_messages
 
 
-class AttachmentInline(admin.TabularInline):
+class AttachmentInline(ChatcoreInline):
     """The files of a message: names and sizes, without their bytes."""
 
     model = Attachment

@@ -5,7 +5,8 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from chatcore.admin.read_only import ReadOnlyAdmin, render_preformatted
+from chatcore.admin.base import ReadOnlyAdmin
+from chatcore.admin.texts import render_preformatted
 from chatcore.models import Project
 
 

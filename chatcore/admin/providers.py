@@ -1,9 +1,11 @@
-"""The admin page of providers with a test of the connection, the one of the chat's settings."""
+"""The admin page of providers, with their models and a test of the connection. It shows no key."""
 
-from typing import Any, ClassVar
+from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import path, reverse
@@ -11,19 +13,100 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from chatcore.admin.base import ChatcoreAdmin, ChatcoreInline
 from chatcore.web.providers import call_provider
-from models_registry.admin import ProviderAdmin
-from models_registry.models import Provider
-from models_registry.provider_form import CONNECT_PERMISSION
+from models_registry import catalog
+from models_registry.audit import record_connection
+from models_registry.models import AiModel, Provider
+from models_registry.provider_form import CONNECT_PERMISSION, CONNECTION_FIELDS, ProviderForm
 
-admin.site.unregister(Provider)
+KEY_FIELDS = ("api_key", "clear_api_key", "api_key_env")
+
+
+class ModelsInline(ChatcoreInline):
+    """The models of a provider, on the provider's page. Prices are of a million tokens."""
+
+    model = AiModel
+    fields = (
+        "name",
+        "context_window_size",
+        "max_input_tokens",
+        "max_output_tokens",
+        "output_reserve",
+        "input_price",
+        "cached_input_price",
+        "output_price",
+        "supports_tools",
+        "supports_images",
+        "is_active",
+    )
+    extra = 0
+    show_change_link = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AiModel]:
+        """Read the provider with its models, whose names begin with its own."""
+        rows: QuerySet[AiModel] = super().get_queryset(request)
+        return rows.select_related("provider")
 
 
 @admin.register(Provider)
-class ConnectedProviderAdmin(ProviderAdmin):
-    """Providers, which the registry cannot ask itself: it knows no protocol."""
+class ProviderAdmin(ChatcoreAdmin):
+    form = ProviderForm
+    inlines = (ModelsInline,)
+    list_display = ("name", "protocol", "base_url", "key", "model_count", "is_active")
+    list_filter = ("is_active", "protocol")
+    search_fields = ("name", "base_url")
+    ordering = ("name",)
+    readonly_fields = ("key", "connection_test")
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": ("name", "is_active"),
+                "description": (
+                    "Switch off what you do not want: the catalog brings deleted rows back."
+                ),
+            },
+        ),
+        (
+            "Connection",
+            {"fields": ("protocol", "base_url", "timeout_seconds", "family", "options", "learned")},
+        ),
+        ("Key", {"fields": ("key", "api_key", "clear_api_key", "api_key_env")}),
+    )
 
-    readonly_fields: ClassVar[Any] = (*ProviderAdmin.readonly_fields, "connection_test")
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Provider]:
+        return super().get_queryset(request).annotate(model_count=Count("models"))
+
+    def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Return the row, locked if it is to be changed: its key and its address must agree."""
+        provider = super().get_object(request, *args, **kwargs)
+        if provider is not None and request.method == "POST":
+            Provider.objects.select_for_update().get(pk=provider.pk)
+            provider = super().get_object(request, *args, **kwargs)
+        return provider
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and _may_connect(request)
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Return a form without keys for those who may not enter any."""
+        if not _may_connect(request):
+            kwargs["form"] = forms.ModelForm
+        return super().get_form(request, *args, **kwargs)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if _may_connect(request):
+            return self.readonly_fields
+        return (*self.readonly_fields, *CONNECTION_FIELDS, "api_key_env")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Add the test to the page of a stored provider; without the right, take the keys away."""
+        if not _may_connect(request):
+            return (*self.fieldsets[:-1], ("Key", {"fields": ("key", "api_key_env")}))
+        if obj is None:
+            return self.fieldsets
+        return (*self.fieldsets, (_("Test"), {"fields": ("connection_test",)}))
 
     def get_urls(self) -> list[Any]:
         """Add the address of the test."""
@@ -34,12 +117,20 @@ class ConnectedProviderAdmin(ProviderAdmin):
         )
         return [page, *super().get_urls()]
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Add the test to the page of a stored provider, for those who may connect it."""
-        fieldsets = super().get_fieldsets(request, obj)
-        if obj is None or not request.user.has_perm(CONNECT_PERMISSION):
-            return fieldsets
-        return (*fieldsets, (_("Test"), {"fields": ("connection_test",)}))
+    @admin.display(description="Models", ordering="model_count")
+    def model_count(self, provider: Any) -> int:
+        return int(provider.model_count)
+
+    @admin.display(description="Key in use")
+    def key(self, provider: Provider) -> str:
+        """Say where the key comes from."""
+        if provider.encrypted_api_key:
+            return "stored"
+        if provider.has_key():
+            return f"from {provider.api_key_env}"
+        if provider.api_key_env:
+            return f"none; {provider.api_key_env} is not set"
+        return "none"
 
     @admin.display(description="Connection")
     def connection_test(self, provider: Provider) -> SafeString:
@@ -54,7 +145,7 @@ class ConnectedProviderAdmin(ProviderAdmin):
 
     def test_connection(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Ask the provider for a word, say how that went, and go back to its page."""
-        if request.method != "POST" or not request.user.has_perm(CONNECT_PERMISSION):
+        if request.method != "POST" or not _may_connect(request):
             raise PermissionDenied
         provider = get_object_or_404(Provider, pk=pk)
         result = call_provider(provider, user=request.user)
@@ -64,3 +155,18 @@ class ConnectedProviderAdmin(ProviderAdmin):
             sentence = _("%(model)s answered within %(seconds).1f seconds.")
             self.message_user(request, sentence % result, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:models_registry_provider_change", args=[pk]))
+
+    def save_model(self, request: HttpRequest, obj: Provider, form: Any, change: bool) -> None:
+        """Save the provider, and let the catalog activate it if it has a key now."""
+        super().save_model(request, obj, form, change)
+        if change and {"api_key", "clear_api_key"} & {*form.changed_data}:
+            obj.save(update_fields=["encrypted_api_key"])
+        if not {*CONNECTION_FIELDS, *KEY_FIELDS}.isdisjoint(form.changed_data):
+            record_connection(request.user, obj, "Set the address or key")
+        catalog.sync()
+        if not obj.is_active and Provider.objects.filter(pk=obj.pk, is_active=True).exists():
+            self.message_user(request, f"{obj} has a key now and was switched on.", messages.INFO)
+
+
+def _may_connect(request: HttpRequest) -> bool:
+    return bool(request.user.has_perm(CONNECT_PERMISSION))

@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.db.models import Model
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from chatcore.admin.read_only import SESSION_TEXTS, ReadOnlyAdmin, render_preformatted
+from chatcore.admin.base import ReadOnlyAdmin
+from chatcore.admin.texts import SESSION_TEXTS, render_preformatted
 from chatcore.faces.responses import resource
 from chatcore.models import StoredResponse
 
@@ -34,9 +34,6 @@ class StoredResponseAdmin(ReadOnlyAdmin):
         "system_text",
         "body",
     )
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[StoredResponse]:
-        return super().get_queryset(request).select_related("session", "turn")
 
     @admin.display(description="Response")
     def name(self, record: StoredResponse) -> str:

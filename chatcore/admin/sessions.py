@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from chatcore.admin.base import ChatcoreAdmin, find_people, is_list, read_number
 from chatcore.admin.session_form import SessionForm
-from chatcore.admin_lists import find_people, is_list, read_number
 from chatcore.context import revisions
 from chatcore.models import Message, Session
 from chatcore.sessions.deletion import bring_back, delete_session
@@ -20,7 +20,7 @@ MAX_FOUND = 500  # sessions of a search, by owner and by title each
 
 
 @admin.register(Session)
-class SessionAdmin(admin.ModelAdmin):
+class SessionAdmin(ChatcoreAdmin):
     content_fields = ("title", "system_prompt", "compacted_summary")
     form = SessionForm
     list_display = (

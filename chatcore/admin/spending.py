@@ -7,8 +7,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from chatcore.admin.read_only import ReadOnlyAdmin
-from chatcore.admin_lists import find_people
+from chatcore.admin.base import ChatcoreAdmin, ReadOnlyAdmin, find_people
 from chatcore.models import Budget, UsageSum
 from chatcore.models.spending import COST_UNIT
 from chatcore.spending.budgets import read_states
@@ -56,7 +55,7 @@ class UsageSumAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Budget)
-class BudgetAdmin(admin.ModelAdmin):
+class BudgetAdmin(ChatcoreAdmin):
     list_display = ("__str__", "period", "amount", "show_spent", "warning_percent", "is_active")
     list_filter = ("period", "is_active")
     list_select_related = ("user", "group")

@@ -2,7 +2,8 @@
 
 from django.contrib import admin
 
-from chatcore.admin.read_only import SESSION_TEXTS, ReadOnlyAdmin
+from chatcore.admin.base import ReadOnlyAdmin
+from chatcore.admin.texts import SESSION_TEXTS
 from chatcore.models import Turn
 
 

@@ -1,22 +1,30 @@
-"""The admin page of users. Deleting one erases the person with everything."""
+"""The admin pages of users and groups. Deleting a user erases the person with everything."""
 
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.auth.admin import UserAdmin
-from django.contrib.auth.models import User
+from django.contrib.admin.utils import unquote
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from chatcore.admin.base import ChatcoreAdmin
 from chatcore.models import Hold, Session
 from chatcore.sessions.user_erasure import erase_user
 
-admin.site.unregister(User)
+admin.site.unregister((User, Group))
 
 
 @admin.register(User)
-class ErasingUserAdmin(UserAdmin):
+class UserPage(UserAdmin, ChatcoreAdmin):
     """Django's page would load every message of a user before it deletes, and then refuse."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Count what goes with the users, and name those on legal hold, who stay."""
@@ -30,8 +38,17 @@ class ErasingUserAdmin(UserAdmin):
         return [str(user) for user in users], counts, missing_rights, holds
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        """Erase in short transactions, not in the one long transaction of Django's page."""
-        return self._delete_view(request, object_id, extra_context)  # type: ignore[attr-defined]
+        """Ask first; then erase in short transactions, not in the long one of Django's page."""
+        user = self.get_object(request, unquote(object_id))
+        is_held = user is not None and Hold.objects.filter(user=user).exists()
+        if request.method != "POST" or user is None or is_held:
+            return super().delete_view(request, object_id, extra_context)
+        if not self.has_delete_permission(request, user):
+            raise PermissionDenied
+        self.log_deletions(request, User.objects.filter(pk=user.pk))
+        name, pk = str(user), user.pk
+        self.delete_model(request, user)
+        return self.response_delete(request, name, pk)
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
         """Erase the user."""
@@ -41,3 +58,8 @@ class ErasingUserAdmin(UserAdmin):
         """Erase the selected users one by one."""
         for user in list(queryset):
             erase_user(user, by=request.user)
+
+
+@admin.register(Group)
+class GroupPage(GroupAdmin, ChatcoreAdmin):
+    """Groups, and what their members may do in the admin."""

@@ -4,13 +4,13 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from chatcore.admin.read_only import ReadOnlyAdmin
+from chatcore.admin.base import ChatcoreAdmin, ReadOnlyAdmin
 from chatcore.events import webhooks
 from chatcore.models import Hold, Webhook, WebhookDelivery
 
 
 @admin.register(Webhook)
-class WebhookAdmin(admin.ModelAdmin):
+class WebhookAdmin(ChatcoreAdmin):
     list_display = ("url", "owner", "is_active", "created_at")
     list_filter = ("is_active",)
     list_select_related = ("owner",)

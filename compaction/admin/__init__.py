@@ -3,6 +3,4 @@
 Django's autodiscovery imports this package, and each module registers its pages on import.
 """
 
-from compaction.admin import calibration, leaves, policies, runs, session_state
-
-__all__ = ["calibration", "leaves", "policies", "runs", "session_state"]
+from compaction.admin import calibration, leaves, policies, runs, session_state  # noqa: F401

@@ -1,13 +1,13 @@
 """The admin page of what the providers' counts have taught about each language model."""
 
 from django.contrib import admin
-from django.http import HttpRequest
 
+from compaction.admin.base import UnaddableAdmin
 from compaction.models import ModelRatio
 
 
 @admin.register(ModelRatio)
-class ModelRatioAdmin(admin.ModelAdmin):
+class ModelRatioAdmin(UnaddableAdmin):
     """What was learned of a language model. Deleting a row forgets it."""
 
     list_display = (
@@ -21,7 +21,3 @@ class ModelRatioAdmin(admin.ModelAdmin):
     )
     search_fields = ("model",)
     readonly_fields = ("model", "samples", "registered", "prompt_speed", "answer_speed")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False: responses and refusals write these rows."""
-        return False

@@ -14,6 +14,7 @@ from django.urls import path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from compaction.admin.base import ModelAdmin
 from compaction.admin.policy_form import (
     STAGES_FIELD,
     PolicyForm,
@@ -33,7 +34,7 @@ MAX_NAMED = 6  # knobs in the list
 
 
 @admin.register(CompactionPolicy)
-class CompactionPolicyAdmin(admin.ModelAdmin):
+class CompactionPolicyAdmin(ModelAdmin):
     """A preset with other values for some knobs, under a name of its own."""
 
     form = PolicyForm

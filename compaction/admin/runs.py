@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString
 
 from compaction import policies
 from compaction.admin import calls, timeline
+from compaction.admin.base import ModelAdmin
 from compaction.admin.differences import render_difference
 from compaction.admin.rendering import render_preformatted, render_table
 from compaction.backends import registry as backend_registry
@@ -81,7 +82,7 @@ class NotPossible(Exception):
 
 
 @admin.register(CompactionRun)
-class CompactionRunAdmin(admin.ModelAdmin):
+class CompactionRunAdmin(ModelAdmin):
     """A record of a run. It can be read, retried and rewound, but never edited."""
 
     content_fields = (

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from compaction.admin.base import UnaddableAdmin, UneditableAdmin
 from compaction.admin.rendering import render_preformatted
 from compaction.core.state import render_state
 from compaction.models import MAX_FRUITLESS_RUNS, LedgerLine, SessionState, WorkingState
@@ -23,7 +24,6 @@ class StateFilter(admin.SimpleListFilter):
     parameter_name = "automatic"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
-        """Return the reasons."""
         return [
             ("stopped", "stopped: the last gained nothing"),
             ("waiting", "wait after a failure"),
@@ -31,7 +31,6 @@ class StateFilter(admin.SimpleListFilter):
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[SessionState]) -> Any:
-        """Select the sessions."""
         reasons = {
             "stopped": Q(fruitless__gte=MAX_FRUITLESS_RUNS),
             "waiting": Q(not_before__gt=timezone.now()),
@@ -41,7 +40,7 @@ class StateFilter(admin.SimpleListFilter):
 
 
 @admin.register(SessionState)
-class SessionStateAdmin(admin.ModelAdmin):
+class SessionStateAdmin(UnaddableAdmin):
     """Why the automatic runs of a session wait or have stopped. Deleting a row forgets it."""
 
     list_display = (
@@ -59,13 +58,9 @@ class SessionStateAdmin(admin.ModelAdmin):
     ordering = ("pk",)
     readonly_fields = ("session",)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False: runs write these rows."""
-        return False
-
 
 @admin.register(WorkingState)
-class WorkingStateAdmin(admin.ModelAdmin):
+class WorkingStateAdmin(UneditableAdmin):
     """The structured state and memory of a session. Its owner changes them over REST."""
 
     content_fields = ("state_text",)
@@ -75,15 +70,6 @@ class WorkingStateAdmin(admin.ModelAdmin):
     search_fields = ("=session__id",)
     ordering = ("pk",)
     fields = ("session_id", "runs", "state_text")
-    readonly_fields = fields
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False: runs write these rows."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: WorkingState | None = None) -> bool:
-        """Return False: only the owner of the session may change them."""
-        return False
 
     @admin.display(description="runs")
     def runs(self, row: WorkingState) -> SafeString:
@@ -100,7 +86,7 @@ class WorkingStateAdmin(admin.ModelAdmin):
 
 
 @admin.register(LedgerLine)
-class LedgerLineAdmin(admin.ModelAdmin):
+class LedgerLineAdmin(UneditableAdmin):
     """The ledgers of sessions, line by line. Their owners change them over REST or on the page."""
 
     content_fields = ("text", "original_text", "key")
@@ -125,12 +111,3 @@ class LedgerLineAdmin(admin.ModelAdmin):
         "is_withdrawn",
         "created_at",
     )
-    readonly_fields = fields
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False: lines are recognized, or written by the owner of the session."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: LedgerLine | None = None) -> bool:
-        """Return False: only the owner of the session may change them."""
-        return False

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from chatcore.admin_site import EditedFieldsAdmin
+from chatcore.admin.base import ChatcoreAdmin
 from chatcore.events.log import append_events
 from chatcore.events.types import EventType, SessionUpdatedPayload
 from chatcore.models import Session
@@ -130,4 +130,4 @@ def test_a_user_is_still_made_and_changed(operator: Client) -> None:
 
 def test_every_page_of_the_admin_writes_so() -> None:
     pages = admin.site._registry.values()
-    assert [page for page in pages if not isinstance(page, EditedFieldsAdmin)] == []
+    assert [page for page in pages if not isinstance(page, ChatcoreAdmin)] == []

@@ -45,7 +45,7 @@ WALLS = [
     ),
     Wall("", ["openai", "anthropic"], exempt_paths=["chatcore/providers/"]),
     Wall("", ["mcp"], exempt_paths=["chatcore/tools/mcp/", "chatcore/faces/mcp/"]),
-    Wall("", ["django_q"], exempt_paths=["compaction/worker/"]),
+    Wall("", ["django_q"], exempt_paths=["compaction/worker/", "chatcore/admin/queue.py"]),
     Wall(
         "",
         ["rest_framework", "drf_spectacular"],

@@ -82,6 +82,7 @@ def test_without_a_session_model_the_app_is_not_loaded_and_says_why(
         ({"THRESHOLD": 1.5}, "E007", 'COMPACTION["THRESHOLD"] must be None, a share'),
         ({"THRESHOLD": True}, "E007", 'COMPACTION["THRESHOLD"] must be None, a share'),
         ({"SUMMARY_MODEL": None}, "E007", 'COMPACTION["SUMMARY_MODEL"] must be the name'),
+        ({"ADMIN_CLASS": 1}, "E007", 'COMPACTION["ADMIN_CLASS"] must be the dotted path'),
         ({"POLCY": "oneclaw"}, "W002", 'COMPACTION["POLCY"] is no setting of compaction.'),
     ],
 )

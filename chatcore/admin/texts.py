@@ -1,8 +1,5 @@
-"""What the admin pages share: rows that cannot be changed, and texts as HTML."""
+"""Texts of people and models as HTML, for the admin's pages."""
 
-from django.contrib import admin
-from django.db.models import Model
-from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
@@ -10,19 +7,6 @@ from django.utils.text import Truncator
 EXCERPT_CHARS = 120
 # Columns of a session that no list shows, and that may be long.
 SESSION_TEXTS = ("session__system_prompt", "session__compacted_summary")
-
-
-class ReadOnlyAdmin(admin.ModelAdmin):
-    """An admin page of rows that only the program writes."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
 
 
 def render_excerpt(text: str) -> SafeString:
